@@ -1,0 +1,106 @@
+"""Where in the stream of changes we are, and what the stream tells besides rows. Pure values, all of them pickle.
+
+A GTID set says *which transactions* were delivered; a binlog position says *how far* the server's log was read. The
+job needs both: the set to ask the server for the rest, the position to know that a window's high watermark is behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import total_ordering
+from typing import Any
+
+from incsnap.gtid import GtidSet
+from incsnap.tables import TableId
+
+
+def file_number(file: str) -> int:
+    """The numeric suffix of a binlog file's name (``binlog.000012`` -> 12); -1 where there is none.
+
+    Compared as a number because the suffix grows past six digits: ``binlog.1000000`` follows ``binlog.999999``.
+    """
+    suffix = file.rpartition(".")[2]
+    return int(suffix) if suffix.isdecimal() and suffix.isascii() else -1
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class BinlogPosition:
+    """A byte of one server's binlog, ordered as the server writes. ``pos`` is 64 bits wide."""
+
+    file: str
+    pos: int
+
+    def __lt__(self, other: BinlogPosition) -> bool:
+        return (file_number(self.file), self.pos) < (file_number(other.file), other.pos)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """A cut through the stream: what is before it has been delivered, what is after it has not.
+
+    ``delivered`` holds whole transactions only. Where a cut lies inside a transaction (one larger than a batch),
+    ``open_gtid`` names it and ``events_done`` counts its rows events of *included* tables before the cut; both are
+    counted again from the transaction's beginning after a restart, so a change of ``table.include.list`` must not meet
+    a cut inside a transaction that touches the tables added or taken away.
+    """
+
+    delivered: GtidSet
+    file: str
+    pos: int
+    open_gtid: str = ""
+    events_done: int = 0
+
+    @property
+    def at(self) -> BinlogPosition:
+        return BinlogPosition(self.file, self.pos)
+
+    def reached(self, file: str, pos: int) -> bool:
+        """Does this cut lie at or past that byte of the binlog?"""
+        return not self.at < BinlogPosition(file, pos)
+
+    def moved_to(self, at: BinlogPosition) -> StreamPosition:
+        """The same cut seen from a later position; never moves back."""
+        return replace(self, file=at.file, pos=at.pos) if self.at < at else self
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of JSON primitives; ``from_json`` gives the same position again."""
+        return {
+            "delivered": str(self.delivered),
+            "file": self.file,
+            "pos": self.pos,
+            "open_gtid": self.open_gtid,
+            "events_done": self.events_done,
+        }
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> StreamPosition:
+        """``KeyError``, ``TypeError`` or ``ValueError`` for anything that ``to_json`` did not write."""
+        return cls(
+            delivered=GtidSet.parse(found["delivered"]),
+            file=str(found["file"]),
+            pos=int(found["pos"]),
+            open_gtid=str(found.get("open_gtid", "")),
+            events_done=int(found.get("events_done", 0)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """A statement that changed (or may have changed) tables: DDL, and TRUNCATE.
+
+    ``tables`` is None where it is not known which tables: then all tables of ``database``, and all tables of all
+    databases where ``database`` is empty. ``truncates`` is set for TRUNCATE TABLE, which removes rows without events.
+    """
+
+    tables: frozenset[TableId] | None
+    database: str
+    sql: str
+    truncates: bool = False
+
+    def touches(self, table: TableId) -> bool:
+        """In any letter case: the statement is as its author wrote it, whatever lower_case_table_names made of it."""
+        if self.tables is None:
+            return not self.database or table.database.lower() == self.database.lower()
+        return str(table).lower() in {str(changed).lower() for changed in self.tables}

@@ -1,0 +1,76 @@
+"""Tables and columns as plain values. They travel to Spark's workers, so all of them pickle and compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """A data collection: ``database.table``, both as the server writes them."""
+
+    database: str
+    table: str
+
+    @classmethod
+    def parse(cls, text: str) -> TableId:
+        """Of ``db.table`` (back-ticks allowed); ``ValueError`` for anything else."""
+        parts = [part.strip().strip("`") for part in text.strip().split(".")]
+        if len(parts) != 2 or not all(parts):
+            raise ValueError(f"{text!r} is not database.table")
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+    @property
+    def sql(self) -> str:
+        """The name as SQL writes it, back-ticked."""
+        return f"{quote(self.database)}.{quote(self.table)}"
+
+
+def quote(identifier: str) -> str:
+    """An identifier in back-ticks. https://dev.mysql.com/doc/refman/en/identifiers.html"""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column, described alike whether it was read from a table map event or from information_schema.
+
+    ``type`` is MySQL's DATA_TYPE in lower case: tinyint smallint mediumint int bigint decimal float double
+    char varchar tinytext text mediumtext longtext binary varbinary tinyblob blob mediumblob longblob enum set
+    date time datetime timestamp year json bit geometry vector ...
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    unsigned: bool = False
+    #: binary(n) and char(n): bytes at most; 0 where it means nothing.
+    length: int = 0
+    #: decimal(precision, scale)
+    precision: int = 0
+    scale: int = 0
+    #: digits after the second of time, datetime and timestamp: 0 to 6.
+    fraction: int = 0
+    #: character set of a text column (``utf8mb4``), ``binary`` for byte columns, "" elsewhere.
+    charset: str = ""
+    #: the literals of an ENUM or SET, in order.
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """A table's columns at one moment, and its key.
+
+    ``key`` holds indexes into ``columns`` in the order of the primary key; empty for a table without one.
+    """
+
+    id: TableId
+    columns: tuple[Column, ...]
+    key: tuple[int, ...] = ()
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        return tuple(self.columns[i] for i in self.key)
