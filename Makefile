@@ -1,0 +1,47 @@
+# Everything runs in an environment of its own, .venv, made on first use and again when setup.cfg changes.
+
+# The first Python that is new enough; give another with `make PYTHON=...`.
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python3.14,$(shell \
+	$(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+BIN := .venv/bin
+READY := .venv/.installed
+
+.PHONY: help demo test check bench format clean
+help:
+	@echo "make demo    a snapshot under load on real servers, checked row by row"
+	@echo "make test    all tests (starts MySQL and Kafka by itself)"
+	@echo "make check   lint, types, import direction, unit and property tests: for daily work"
+	@echo "make bench   snapshot rows/s and live events/s of one run"
+	@echo "make format  what ruff can mend by itself"
+	@echo "make clean   remove .venv and what tools left behind"
+
+demo: $(READY)
+	@$(BIN)/incsnap demo
+
+test: $(READY)
+	@$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -q tests/unit tests/property
+
+bench: $(READY)
+	@$(BIN)/python -m benchmarks.snapshot
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+
+$(READY): setup.cfg setup.py
+	@test -n "$(PYTHON)" || { echo "incsnap needs Python 3.11 or newer; install one or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "preparing .venv (once; again when setup.cfg changes)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@

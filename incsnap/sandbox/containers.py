@@ -1,0 +1,91 @@
+"""MySQL and Kafka in Docker, through testcontainers, where an engine answers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import pymysql
+
+from incsnap.errors import ServerUnreachable
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.flags import MYSQL_OPTIONS
+from incsnap.sandbox.progress import tell
+
+MYSQL_IMAGE = "mysql:8.4"
+_MYSQL_PORT = 3306
+_READY_SECONDS = 120
+# A client without an engine answers at once, one whose engine is remote and gone perhaps never.
+_PING_SECONDS = 10
+
+
+# Asked in a process of its own: one that hangs can be ended, and docker's client leaves an open socket when it fails.
+_PING = "from testcontainers.core.docker_client import DockerClient; DockerClient().client.ping()"
+
+
+@functools.cache
+def engine_answers() -> bool:
+    """Whether containers can be started here. Asked once per process.
+
+    testcontainers belongs to the test extra: without it the answer is no.
+    """
+    try:
+        asked = subprocess.run([sys.executable, "-c", _PING], capture_output=True, timeout=_PING_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return asked.returncode == 0
+
+
+@contextlib.contextmanager
+def contained_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
+    """A MySQL container with empty data; root has no password."""
+    from testcontainers.core.container import DockerContainer
+
+    tell(f"starting {MYSQL_IMAGE} in Docker (the image is pulled the first time)")
+    container = DockerContainer(MYSQL_IMAGE).with_exposed_ports(_MYSQL_PORT)
+    container.with_env("MYSQL_ALLOW_EMPTY_PASSWORD", "yes").with_env("MYSQL_ROOT_HOST", "%")
+    container.with_command([*MYSQL_OPTIONS, "--mysqlx=OFF", *options])
+    with container:
+        address = MySqlAddress(_numeric(container.get_container_host_ip()), container.get_exposed_port(_MYSQL_PORT))
+        deadline = time.monotonic() + _READY_SECONDS
+        # The image first runs a server without TCP to fill the data folder: the first answer is the real server's.
+        while not _mysql_answers(address):
+            if time.monotonic() > deadline:
+                output = b"\n".join(container.get_logs()).decode(errors="replace")
+                raise ServerUnreachable(f"{MYSQL_IMAGE} did not answer within {_READY_SECONDS} s:\n{output[-2000:]}")
+            time.sleep(0.2)
+        yield address
+
+
+def _mysql_answers(address: MySqlAddress) -> bool:
+    try:
+        pymysql.connect(host=address.host, port=address.port, user=address.user, connect_timeout=5).close()
+    except pymysql.err.MySQLError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def contained_kafka() -> Iterator[str]:
+    """``host:port`` of a KRaft broker in a container."""
+    from testcontainers.kafka import KafkaContainer
+
+    container = KafkaContainer().with_kraft()
+    tell(f"starting {container.image} in Docker (the image is pulled the first time)")
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_NUM_PARTITIONS", "4")
+    try:
+        container.start(timeout=_READY_SECONDS)
+        yield container.get_bootstrap_server()
+    finally:
+        container.stop()
+
+
+def _numeric(host: str) -> str:
+    # "localhost" may be ::1, where Docker's proxy does not always listen.
+    return "127.0.0.1" if host == "localhost" else host

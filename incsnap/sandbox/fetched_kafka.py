@@ -1,0 +1,171 @@
+"""Kafka from the Maven repository, by the Ivy inside pyspark, run as one KRaft node that is broker and controller."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from incsnap.errors import ServerUnreachable
+from incsnap.sandbox import cache
+from incsnap.sandbox.children import Child, child, run
+from incsnap.sandbox.free_port import ATTEMPTS, PortTaken, free_ports, listens
+from incsnap.sandbox.java import java
+from incsnap.sandbox.progress import tell
+from incsnap.sandbox.run_folder import run_folder
+
+VERSION = "4.3.1"
+_LOG4J = "2.25.4"  # What this Kafka comes with; its binding for SLF4J is not among Kafka's dependencies.
+_READY_SECONDS = 60
+_FETCH_ATTEMPTS = 3
+_CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka Uuid.
+
+
+@contextlib.contextmanager
+def fetched_kafka() -> Iterator[str]:
+    """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none."""
+    installed = cache.entry(f"kafka-{VERSION}", _build)
+    for attempt in range(ATTEMPTS):
+        try:
+            with run_folder() as folder, _server(installed, folder) as address:
+                yield address
+                return
+        except PortTaken:
+            if attempt == ATTEMPTS - 1:
+                raise
+
+
+@contextlib.contextmanager
+def _server(installed: Path, folder: Path) -> Iterator[str]:
+    shutil.copytree(installed / "template", folder / "data")
+    broker, controller = free_ports(2)
+    settings = _settings(folder / "server.properties", folder / "data", broker, controller)
+    # 1 GB: room for the benchmark's million rows; an idle broker takes a third of it.
+    command = [*_kafka(installed), "-Xms256m", "-Xmx1g", "kafka.Kafka", str(settings)]
+    with child("Kafka", command, folder / "kafka.log") as server:
+        _wait_until_ready(server, broker)
+        yield f"127.0.0.1:{broker}"
+
+
+def _wait_until_ready(server: Child, port: int) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while not (listens(port) and _answers(port)):
+        if server.exit_code() is not None:
+            log = server.log.read_text(errors="replace")
+            error = PortTaken if "Address already in use" in log else ServerUnreachable
+            raise error(f"Kafka stopped while starting:\n{server.last_words()}")
+        if time.monotonic() > deadline:
+            raise ServerUnreachable(f"Kafka did not answer within {_READY_SECONDS} s:\n{server.last_words()}")
+        time.sleep(0.05)
+
+
+def _answers(port: int) -> bool:
+    try:
+        # log_level 0: a broker that is still starting is no news.
+        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+        return bool(client.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return False
+
+
+def _kafka(installed: Path) -> list[str]:
+    return [java(), f"-Dlog4j2.configurationFile={installed}/log4j2.properties", "-cp", f"{installed}/libs/*"]
+
+
+def _settings(file: Path, data: Path, broker: int, controller: int) -> Path:
+    file.write_text(
+        f"""\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
+log.dirs={data}
+# One node holds every copy; few partitions of the inner topics make the first start quick.
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=2
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+"""
+    )
+    return file
+
+
+def _build(folder: Path, downloads: Path) -> None:
+    """``libs`` (the jars), ``log4j2.properties`` and ``template`` (a formatted, empty log folder)."""
+    tell(f"fetching Kafka {VERSION} into {cache.root()} (once; about 45 MB)")
+    log = downloads / "log"
+    log.unlink(missing_ok=True)
+    for attempt in range(_FETCH_ATTEMPTS):
+        try:
+            _download(folder / "libs", downloads, log)
+            break
+        except ServerUnreachable:
+            # Ivy keeps what it has; a second try goes on from there.
+            if attempt == _FETCH_ATTEMPTS - 1:
+                raise
+            tell("fetching Kafka failed, trying again")
+    (folder / "log4j2.properties").write_text(_LOGGING)
+    settings = _settings(downloads / "server.properties", folder / "template", 9092, 9093)
+    tool = [*_kafka(folder), "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)]
+    run("Kafka's StorageTool", tool, log)
+
+
+def _download(libs: Path, downloads: Path, log: Path) -> None:
+    settings, module = downloads / "ivysettings.xml", downloads / "ivy.xml"
+    # pyspark's own word for "use this repository instead of Maven Central".
+    repository = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
+    root = f" root={quoteattr(repository)}" if repository else ""
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="maven"/><resolvers>'
+        f'<ibiblio name="maven" m2compatible="true"{root}/></resolvers></ivysettings>'
+    )
+    module.write_text(
+        '<ivy-module version="2.0"><info organisation="incsnap" module="sandbox"/><dependencies>'
+        f'<dependency org="org.apache.kafka" name="kafka_2.13" rev="{VERSION}" conf="default"/>'
+        f'<dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="{_LOG4J}" conf="default"/>'
+        "</dependencies></ivy-module>"
+    )
+    command = [java(), "-jar", str(_ivy()), "-settings", str(settings), "-ivy", str(module)]
+    command += ["-cache", str(downloads / "ivy"), "-retrieve", f"{libs}/[artifact]-[revision].[ext]"]
+
+    def report() -> None:
+        tell(f"fetching Kafka: {cache.bytes_below(downloads / 'ivy') / 1e6:.0f} MB so far")
+
+    run("Ivy", command, log, meanwhile=report)
+
+
+def _ivy() -> Path:
+    pyspark = importlib.util.find_spec("pyspark")
+    places = (pyspark and pyspark.submodule_search_locations) or []
+    jars = [jar for place in places for jar in Path(place).glob("jars/ivy-*.jar")]
+    if not jars:
+        raise ServerUnreachable(
+            "Kafka is fetched by the Ivy inside pyspark, which is not there",
+            "Set INCSNAP_KAFKA=host:port, install Docker, or install pyspark as a package.",
+        )
+    return jars[0]
+
+
+_LOGGING = """\
+rootLogger.level=WARN
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %m (%c)%n
+"""

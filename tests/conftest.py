@@ -1,0 +1,110 @@
+"""Fixtures that every test may use: real servers, started when the first test asks and stopped after the last."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import pymysql
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from incsnap.errors import ConfigError
+from incsnap.sandbox.addresses import MySqlAddress, kafka_of, mysql_of
+from incsnap.sandbox.servers import Servers
+from incsnap.sandbox.servers import servers as start_servers
+
+_VERSIONS = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def mysql_address(request: pytest.FixtureRequest) -> Iterator[MySqlAddress]:
+    """The session's MySQL: ``.host .port .user .password``; the user may do everything."""
+    with ExitStack() as stack:
+        address = _start(request.config, stack, mysql=True).mysql
+        request.config.stash[_VERSIONS].append(_describe_mysql(address))
+        yield address
+
+
+@pytest.fixture(scope="session")
+def kafka_address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """``host:port`` of the session's Kafka."""
+    with ExitStack() as stack:
+        address = _start(request.config, stack, mysql=False).kafka
+        request.config.stash[_VERSIONS].append(_describe_kafka(address))
+        yield address
+
+
+@pytest.fixture(scope="session")
+def servers(mysql_address: MySqlAddress, kafka_address: str) -> Servers:
+    """Both of them."""
+    return Servers(mysql_address, kafka_address)
+
+
+@pytest.fixture
+def database(mysql_address: MySqlAddress) -> Iterator[str]:
+    """The name of an empty database of this test alone; dropped afterwards."""
+    name = f"test_{secrets.token_hex(5)}"
+    _execute(mysql_address, f"CREATE DATABASE `{name}`")
+    yield name
+    _execute(mysql_address, f"DROP DATABASE IF EXISTS `{name}`")
+
+
+@pytest.fixture
+def topic_prefix() -> str:
+    """A ``topic.prefix`` nobody else uses."""
+    return f"test-{secrets.token_hex(5)}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_VERSIONS] = []
+
+
+def pytest_report_header() -> str:
+    """The versions of servers that run already; the others' stand at the end, when they are known."""
+    try:
+        mysql, kafka = mysql_of(os.environ), kafka_of(os.environ)
+        known = [
+            _describe_mysql(mysql) if mysql else "MySQL of its own",
+            _describe_kafka(kafka) if kafka else "Kafka of its own",
+        ]
+    except Exception as error:  # noqa: BLE001 - a header must not stop a run that may need no server at all
+        known = [error.explain() if isinstance(error, ConfigError) else f"not reachable: {error}"]
+    return "servers: " + "; ".join(known)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    versions = config.stash[_VERSIONS]
+    if versions:
+        terminalreporter.write_line("servers: " + "; ".join(versions))
+
+
+def _start(config: pytest.Config, stack: ExitStack, *, mysql: bool) -> Servers:
+    # The first fetch takes a minute: its progress lines go to the terminal instead of a failing test's report.
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with ExitStack() as shown:
+        if capture is not None:
+            shown.enter_context(capture.global_and_fixture_disabled())
+        return stack.enter_context(start_servers(mysql=mysql, kafka=not mysql))
+
+
+def _describe_mysql(address: MySqlAddress) -> str:
+    ((version, gtid_mode),) = _execute(address, "SELECT VERSION(), @@gtid_mode")
+    return f"MySQL {version} at {address}, gtid_mode {gtid_mode}"
+
+
+def _describe_kafka(address: str) -> str:
+    # Kafka's protocol names no release; the cluster's id says at least which one it is.
+    metadata = AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=10)
+    return f"Kafka at {address}, {len(metadata.brokers)} broker(s), cluster {metadata.cluster_id}"
+
+
+def _execute(address: MySqlAddress, sql: str) -> tuple[tuple[object, ...], ...]:
+    connection = pymysql.connect(
+        host=address.host, port=address.port, user=address.user, password=address.password, connect_timeout=10
+    )
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute(sql)
+        return tuple(cursor.fetchall())
