@@ -1,0 +1,119 @@
+"""Gather: from Spans (where a column's values lie) to NumPy values and Arrow arrays, a whole column at a time.
+
+Spans must have been checked against the ends of their packets (see cursors): positions are not checked again.
+Byte strings become Arrow views on the block first (16 bytes each, nothing copied), then one cast copies them together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from incsnap.columns.packets import Mask, Packets, Spans
+
+#: Offsets of Arrow views are int32: a larger block is offered as several buffers that begin 1 GiB apart.
+_VIEW_BUFFER_BITS = 30
+_INLINE = 12
+#: _KEEP[n] has the low n bytes of a word set.
+_KEEP = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
+
+
+def integers(spans: Spans, width: int, *, signed: bool, big: bool = False, offset: int = 0) -> NDArray[Any]:
+    """Integers of ``width`` (1 to 8) bytes that begin ``offset`` bytes into each value: int64, or uint64 when not
+    ``signed``.
+
+    Little-endian, or big-endian when ``big``. Elements that are NULL hold anything.
+    """
+    at = spans.start + offset if offset else spans.start
+    if width == 1:
+        byte = spans.packets.data[at]
+        return byte.view(np.int8).astype(np.int64) if signed else byte.astype(np.uint64)
+    words = spans.packets.words[at]
+    if big:
+        words.byteswap(inplace=True)
+    elif width < 8:
+        words <<= np.uint64(64 - 8 * width)
+    # The value now fills the top bytes; an arithmetic shift brings it down with its sign.
+    if signed:
+        values = words.view(np.int64)
+        if width < 8:
+            values >>= np.int64(64 - 8 * width)
+        return values
+    if width < 8:
+        words >>= np.uint64(64 - 8 * width)
+    return words
+
+
+def floats(spans: Spans, width: int) -> NDArray[Any]:
+    """Little-endian IEEE numbers of 4 or 8 bytes: float32 or float64."""
+    words = spans.packets.words[spans.start]
+    if width == 8:
+        return words.view(np.float64)
+    return words.astype(np.uint32).view(np.float32)
+
+
+def validity(valid: Mask | None) -> pa.Buffer | None:
+    """Arrow's validity bitmap (bit i, least significant first), None when all are valid."""
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def primitive(values: NDArray[Any], valid: Mask | None, type_: pa.DataType) -> pa.Array:
+    """Values of a fixed-width Arrow type without a copy; under a NULL stands 0 (kernels may look at it)."""
+    if valid is not None:
+        values = np.where(valid.reshape(-1, *[1] * (values.ndim - 1)), values, values.dtype.type(0))
+    values = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(type_, len(values), [validity(valid), pa.py_buffer(values)])
+
+
+def views(spans: Spans) -> pa.Array:
+    """The values as ``pa.binary_view()`` on the block: nothing is copied, and the block lives as long as the array."""
+    data, lengths = spans.packets.data, spans.lengths
+    count = len(spans)
+    out = np.empty((count, 2), np.uint64)
+    words = spans.packets.words
+    head = words[spans.start]
+    low = lengths.astype(np.uint64)
+    long = lengths > _INLINE
+    all_long = bool(long.all())
+    # First word: length, then the first four bytes (all that there are, when fewer).
+    out[:, 0] = low | ((head if all_long else head & _KEEP[np.minimum(lengths, 4)]) << np.uint64(32))
+    # Second word: buffer number and offset, or bytes 5 to 12 of a short value.
+    buffer_number = spans.start >> _VIEW_BUFFER_BITS
+    offset = spans.start - (buffer_number << _VIEW_BUFFER_BITS)
+    out[:, 1] = buffer_number | (offset << 32)
+    if not all_long:
+        short = np.flatnonzero(~long)
+        rest = words[spans.start[short] + 4] & _KEEP[np.clip(lengths[short] - 4, 0, 8)]
+        out[short, 1] = rest
+    whole = pa.py_buffer(data)
+    step = 1 << _VIEW_BUFFER_BITS
+    blocks = [whole.slice(begin) for begin in range(0, max(spans.packets.size, 1), step)]
+    buffers = [validity(spans.valid), pa.py_buffer(out), *blocks]
+    return pa.Array.from_buffers(pa.binary_view(), count, buffers)
+
+
+def binary(spans: Spans) -> pa.Array:
+    """The values as ``pa.binary()``, copied together."""
+    return views(spans).cast(pa.binary())
+
+
+def text(spans: Spans) -> pa.Array:
+    """The values as ``pa.string()``. ``pa.ArrowInvalid`` where one is not UTF-8."""
+    return views(spans).cast(pa.string())
+
+
+def zero_filled(values: pa.Array, length: int) -> pa.Array:
+    """Binary values, each made ``length`` bytes long with 0x00 on the right; longer ones stay as they are.
+
+    No kernel pads binaries, so each value is joined with a view of the right length on one block of zeros.
+    """
+    missing = length - pc.fill_null(pc.binary_length(values), length).to_numpy(zero_copy_only=False).astype(np.int64)
+    if not (missing > 0).any():
+        return values
+    zeros = Packets.of(bytes(length))
+    tail = binary(Spans(zeros, np.zeros(len(values), np.int64), np.maximum(missing, 0)))
+    return pc.binary_join_element_wise(values, tail, pa.scalar(b"", pa.binary()))

@@ -1,0 +1,89 @@
+"""How a column of each supported type stands in a row image, and what decodes it: the binlog's side of `describe`.
+
+Types of one shape on the wire share a function; a new type is one more branch here and one function in a family file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from incsnap.columns.gather import binary
+from incsnap.columns.images import Field
+from incsnap.columns.packets import Spans
+from incsnap.errors import UnsupportedType
+from incsnap.tables import Column, TableId
+from incsnap.types import binlog_numbers, binlog_temporal, binlog_text
+from incsnap.types.binlog_json import json_text
+from incsnap.types.binlog_numbers import INTEGER_BYTES, Decode
+
+_BYTE_STRINGS = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_FIXED: dict[str, Callable[[Column], tuple[pa.DataType, int, Decode]]] = {
+    **dict.fromkeys(INTEGER_BYTES, binlog_numbers.integer),
+    "decimal": binlog_numbers.decimal,
+    "float": binlog_numbers.floating,
+    "double": binlog_numbers.floating,
+    "year": binlog_numbers.year,
+    "date": binlog_temporal.date,
+    "time": binlog_temporal.time,
+    "datetime": binlog_temporal.datetime,
+    "timestamp": binlog_temporal.timestamp,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogSide:
+    """``arrow``: the canonical type. ``field(meta)``: the column's place in the image, where ``meta`` is
+    WireColumn.meta.
+
+    ``decode`` gives one canonical element per span; ``ValueError`` (pa.ArrowInvalid is one) where a value is damaged.
+    """
+
+    arrow: pa.DataType
+    field: Callable[[int], Field]
+    decode: Callable[[Spans], pa.Array]
+
+
+@lru_cache(maxsize=4096)
+def binlog_side(column: Column, table: TableId | None = None) -> BinlogSide:
+    """Raises UnsupportedType, naming the column and, where it is given, the table."""
+    where = f"{table}: column {column.name}" if table else f"column {column.name}"
+    if column.type in _FIXED:
+        type_, width, decode = _FIXED[column.type](column)
+        return BinlogSide(type_, lambda _meta: Field(width), decode)
+    if column.type == "json":
+        return BinlogSide(pa.string(), _blob_field, _json)
+    if column.type not in _TEXTS | _BYTE_STRINGS | {"enum"}:
+        raise UnsupportedType(f"{where} has the type {column.type}, which is not supported yet")
+    if column.type in _BYTE_STRINGS:
+        type_, decode = binlog_text.octets(column)
+        return BinlogSide(type_, _blob_field if column.type.endswith("blob") else _string_field, decode)
+    if column.charset not in binlog_text.CHARSETS and not (column.type == "enum" and column.charset in ("", "binary")):
+        raise UnsupportedType(
+            f"{where} has the character set {column.charset or 'unknown'}, which is not supported yet",
+            "Convert the column to utf8mb4, or leave the table out with table.exclude.list.",
+        )
+    if column.type == "enum":
+        type_, decode = binlog_numbers.enumeration(column)
+        return BinlogSide(type_, Field, decode)
+    type_, decode = binlog_text.characters(column)
+    return BinlogSide(type_, _blob_field if column.type.endswith("text") else _string_field, decode)
+
+
+def _string_field(meta: int) -> Field:
+    """CHAR, VARCHAR and their binary kin: ``meta`` is the greatest length in bytes."""
+    return Field(1 if meta < 256 else 2, prefixed=True)
+
+
+def _blob_field(meta: int) -> Field:
+    """TEXT, BLOB and JSON: ``meta`` is the number of bytes of the length."""
+    return Field(meta, prefixed=True)
+
+
+def _json(spans: Spans) -> pa.Array:
+    documents = binary(spans).to_pylist()
+    return pa.array([None if document is None else json_text(document) for document in documents], pa.string())

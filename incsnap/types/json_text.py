@@ -1,0 +1,94 @@
+"""JSON text of whole columns: what an encoded column is, and the escaping of strings as Jackson (so Debezium) does it.
+
+Escaped are only ``"``, ``\\`` and the control characters below 0x20, those as \\b \\t \\n \\f \\r or \\u00XX in
+capitals; all else stays UTF-8. A column without any of them (the usual case) is tested at 0.3 ns a byte and passes
+through untouched.
+https://www.rfc-editor.org/rfc/rfc8259#section-7
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.types.variable import Bytes, dense, split, valid, variable
+
+_LETTERS = {8: b"b", 9: b"t", 10: b"n", 12: b"f", 13: b"r", ord('"'): b'"', ord("\\"): b"\\"}
+
+
+def _escapes() -> tuple[Bytes, Bytes]:
+    """For each byte: how many bytes its escape adds (0, 1 or 5), and the escape itself in 6 columns."""
+    added, text = np.zeros(256, np.uint8), np.zeros((256, 6), np.uint8)
+    for code in [*range(32), ord('"'), ord("\\")]:
+        escape = b"\\" + _LETTERS[code] if code in _LETTERS else b"\\u%04X" % code
+        added[code] = len(escape) - 1
+        text[code, : len(escape)] = np.frombuffer(escape, np.uint8)
+    return added, text
+
+
+_ADDED, _ESCAPE = _escapes()
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """JSON text of each value, null for null; ``quoted`` text still lacks the quotes around it.
+
+    Quotes are left out because a row's literals can carry them (``,"name":"`` … ``"``) for nothing where no value is
+    null.
+    """
+
+    text: Any
+    quoted: bool = False
+
+    def complete(self) -> Any:
+        """The text with its quotes, null for null."""
+        if not self.quoted:
+            return self.text
+        return pc.binary_join_element_wise('"', self.text, '"', "", null_handling="emit_null")
+
+
+def escape(texts: Any) -> Any:
+    """``texts`` (string) as they stand between the quotes of JSON strings."""
+    offsets, data = split(texts)
+    data = data[int(offsets[0]) : int(offsets[-1])]
+    if not _needs_escape(data):
+        return texts
+    mask = valid(texts)
+    offsets, data = dense(texts)
+    places = np.flatnonzero((data < 32) | (data == ord('"')) | (data == ord("\\")))
+    codes = data[places]
+    added = _ADDED[codes].astype(np.int64)
+    before = np.cumsum(added) - added
+    out = np.zeros(len(data) + int(added.sum()), np.uint8)
+    new_places = places + before
+    keep = np.ones(len(out), np.bool_)
+    for k in range(1, 6):
+        which = added >= k
+        keep[new_places[which] + k] = False
+    out[keep] = data
+    for k in range(6):
+        which = added >= k
+        out[new_places[which] + k] = _ESCAPE[codes[which], k]
+    # An offset moves by what was added before the place it points at.
+    total = np.append(before, int(added.sum()))
+    shifted = offsets + total[np.searchsorted(places, offsets)]
+    return variable(shifted, out, pa.string(), mask)
+
+
+def _needs_escape(data: Bytes) -> bool:
+    if len(data) == 0:
+        return False
+    return bool(data.min() < 32) or bool((data == ord('"')).any()) or bool((data == ord("\\")).any())
+
+
+def strings(texts: Any) -> Encoded:
+    return Encoded(escape(texts), quoted=True)
+
+
+def literal(text: str) -> str:
+    """One string as JSON writes it, quotes included."""
+    return f'"{escape(pa.array([text], pa.string()))[0].as_py()}"'

@@ -1,0 +1,95 @@
+"""A replication connection for tests, a few lines long: raw events from a position on, only headers interpreted.
+
+Deliberately not the product's tail, so that a test of decoding depends on neither.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from incsnap.binlog.row_images import RowImages, decode_rows
+from incsnap.binlog.table_map import TableMap, parse_table_map
+from incsnap.tables import TableId
+
+_HEADER = 19
+_TABLE_MAP = 19
+_NON_BLOCKING = 1
+_COM_BINLOG_DUMP = 0x12
+_ROWS = (23, 24, 25, 30, 31, 32, 39)
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    kind: int
+    body: bytes
+
+
+def end_of_binlog(connection: Any) -> tuple[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS")
+        file, position = cursor.fetchone()[:2]
+    return str(file), int(position)
+
+
+def charsets_of(connection: Any) -> dict[int, str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id, character_set_name FROM information_schema.collations")
+        return {int(id_): str(name) for id_, name in cursor.fetchall()}
+
+
+def events_since(connection: Any, position: tuple[str, int], server_id: int = 4_000_000_001) -> Iterator[RawEvent]:
+    """All events from ``position`` to the present end; the connection is of no use afterwards."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@global.binlog_checksum")
+        checksum = 4 if cursor.fetchone()[0] == "CRC32" else 0
+        cursor.execute("SET @source_binlog_checksum = @@global.binlog_checksum, @source_heartbeat_period = 0")
+    file, offset = position
+    body = struct.pack("<IHI", offset, _NON_BLOCKING, server_id) + file.encode()
+    connection._execute_command(_COM_BINLOG_DUMP, body)
+    while True:
+        packet = connection._read_packet()
+        if packet.is_eof_packet():
+            return
+        event = packet.get_all_data()[1:]
+        yield RawEvent(event[4], event[_HEADER : len(event) - checksum])
+
+
+@dataclass(frozen=True, slots=True)
+class TableEvents:
+    """The rows events of one table as one payload, as decode_rows takes them."""
+
+    table_map: TableMap
+    payload: bytes
+    starts: np.ndarray[Any, Any]
+    ends: np.ndarray[Any, Any]
+    kinds: np.ndarray[Any, Any]
+
+    def decode(self) -> RowImages:
+        return decode_rows(self.payload, self.starts, self.ends, self.kinds, self.table_map)
+
+
+def table_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int, str]) -> TableEvents:
+    """Collect them. The table's shape must not change within the events."""
+    maps: dict[int, TableMap] = {}
+    payload, starts, kinds = bytearray(), [], []
+    last = None
+    for event in events:
+        if event.kind == _TABLE_MAP:
+            found = parse_table_map(event.body, charsets)
+            maps[found.table_id] = found
+        elif event.kind in _ROWS:
+            found = maps[int.from_bytes(event.body[:6], "little")]
+            if found.shape.id == table:
+                last = found
+                payload += b"\xee" * _HEADER
+                starts.append((len(payload), len(payload) + len(event.body)))
+                kinds.append(event.kind)
+                payload += event.body
+    assert last is not None, f"no rows event of {table}"
+    bounds = np.array(starts, np.int64)
+    return TableEvents(last, bytes(payload), bounds[:, 0].copy(), bounds[:, 1].copy(), np.array(kinds, np.uint8))

@@ -1,0 +1,82 @@
+"""Records for tests, and an independent consumer that reads what they became."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from incsnap.envelope.records import RECORDS
+
+#: partition, key, value, old key, new key
+Line = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
+
+
+def records(*lines: Sequence[object]) -> pa.RecordBatch:
+    """Of (partition, key, value[, old key, new key])."""
+    whole = [(*line, None, None)[:5] for line in lines]
+    columns = list(zip(*whole, strict=True)) or [()] * 5
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, RECORDS, strict=True)], schema=RECORDS)
+
+
+def keyed(*pairs: tuple[str, str], partition: int = 0) -> pa.RecordBatch:
+    return records(*[(partition, key.encode(), value.encode()) for key, value in pairs])
+
+
+def unique(what: str) -> str:
+    """A name that no other test and no other run has."""
+    return f"e-{what}-{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True)
+class Read:
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def read_all(
+    address: str, topic: str, partitions: Iterable[int] = (0,), isolation: str = "read_committed", seconds: float = 20
+) -> list[Read]:
+    """All records of the partitions, one partition after the other, up to their ends as they are now."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "nobody",
+            "enable.auto.commit": "false",
+            "isolation.level": isolation,
+            "enable.partition.eof": "true",
+            "fetch.wait.max.ms": "10",
+        }
+    )
+    found: list[Read] = []
+    try:
+        for partition in partitions:
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                message = consumer.poll(0.5)
+                if message is None:
+                    continue
+                error = message.error()
+                if error is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    break
+                headers = tuple((str(header[0]), _bytes(header[1])) for header in message.headers() or ())
+                found.append(Read(partition, message.offset() or 0, message.key(), message.value(), headers))
+            else:
+                raise AssertionError(f"{topic} could not be read in {seconds} s")
+    finally:
+        consumer.close()
+    return found
+
+
+def _bytes(value: object) -> bytes:
+    assert isinstance(value, bytes)
+    return value

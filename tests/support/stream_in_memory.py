@@ -1,0 +1,82 @@
+"""The tail without its thread and its socket: bytes go in by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from incsnap.binlog.buffer import Buffer, Cut
+from incsnap.binlog.frames import Framer
+from incsnap.binlog.segments import Names
+from incsnap.binlog.slices import Slice, cut_slices
+from incsnap.binlog.stream_reader import StreamReader
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.tables import TableId
+
+START = StreamPosition(GtidSet(), "binlog.000001", 4)
+
+
+def of_shop(table: TableId) -> bool:
+    """Every table of database shop but those whose name begins with x."""
+    return table.database == "shop" and not table.table.startswith("x")
+
+
+class Stream:
+    def __init__(
+        self, start: StreamPosition = START, included: Callable[[TableId], bool] = of_shop, *, checksum: bool = True
+    ) -> None:
+        self.names = Names(included)
+        self.reader = StreamReader(start, self.names)
+        self.buffer = Buffer(start, self.names)
+        self.connect(checksum=checksum)
+
+    def connect(self, *, checksum: bool = True) -> None:
+        self.framer = Framer()
+        self.reader.stream_begins(checksum=checksum)
+
+    def feed(self, chunks: Iterable[bytes]) -> Stream:
+        for chunk in chunks:
+            for block in self.framer.feed(chunk):
+                for segment in self.reader.add(block):
+                    self.buffer.append(segment)
+                self.buffer.newest = self.reader.position
+        return self
+
+    def cut(
+        self, start: StreamPosition, max_bytes: int = 1 << 40, max_events: int = 1 << 40, *, inside: bool = False
+    ) -> tuple[StreamPosition, Cut]:
+        place = self.buffer.place_of(start)
+        assert place is not None
+        cut = self.buffer.cut(place, max_bytes, max_events, inside=inside)
+        end = self.buffer.position_of(start, cut)
+        self.buffer.remember(end, cut.end)
+        return end, cut
+
+    def slices(self, start: StreamPosition, end: StreamPosition, parts: int = 1) -> list[Slice]:
+        first, last = self.buffer.place_of(start), self.buffer.place_of(end)
+        assert first is not None
+        assert last is not None
+        return cut_slices(self.buffer.extents(first, last), self.names, parts)
+
+
+def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
+    """(gtid, position, map's body, body) of each rows event; checks that each finds its map and transaction."""
+    found = []
+    for one in slices:
+        assert int(one.offsets[-1]) == len(one.payload)
+        assert len(one.offsets) == len(one) + 1
+        ids, is_rows = one.table_ids().tolist(), one.is_rows.tolist()
+        named = list(one.transactions)
+        owners = one.transaction_of(np.arange(len(one))).tolist()
+        maps: dict[int, bytes] = {}
+        for nth in range(len(one)):
+            body = one.payload[one.offsets[nth] + 19 : one.offsets[nth + 1]]
+            if is_rows[nth]:
+                owner = named[owners[nth]]
+                assert owner.offset <= one.offsets[nth]
+                found.append((owner.gtid, int(one.positions[nth]), maps[ids[nth]], body))
+            else:
+                maps[ids[nth]] = body
+    return found
