@@ -1,0 +1,112 @@
+"""A properties file becomes ``Settings``, or one error that lists everything wrong with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import javaproperties
+
+from incsnap.config import sections
+from incsnap.config.names import sort_names
+from incsnap.config.reading import Reading
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    settings: Settings
+    warnings: tuple[str, ...]
+
+
+def load(path: str | Path) -> Settings:
+    """The settings in ``path``; warnings go to the log. Raises ``ConfigError``."""
+    loaded = read(path)
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
+    return loaded.settings
+
+
+def read(path: str | Path) -> Loaded:
+    """As ``load``, with the warnings handed back."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", "Name a .properties file that exists.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not text in UTF-8", "Name a .properties file.") from None
+    try:
+        properties = javaproperties.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} is not a properties file: {error}", "Write one name=value on each line.") from None
+    return from_properties(properties, source=str(path))
+
+
+def from_properties(
+    properties: Mapping[str, str], environment: Mapping[str, str] | None = None, source: str = "the settings"
+) -> Loaded:
+    """Settings of names and values. Raises ``ConfigError`` with one line for each problem."""
+    reading = Reading(properties, environment)
+    found = sort_names(reading.names())
+    for name, reason in found.refused:
+        reading.problems.append(f"{name}: {reason}; take the line out")
+    prefix = sections.topic_prefix(reading)
+    kafka = sections.kafka(reading)
+    signals = sections.signals(reading, kafka.bootstrap_servers)
+    sections.converters(reading)
+    # Reading the parts first and building the whole from them lets every part report its problems.
+    settings = Settings(
+        mysql=sections.mysql(reading),
+        topic_prefix=prefix,
+        topic_delimiter=sections.topic_delimiter(reading),
+        tables=sections.tables(reading, signals.data_collection if "source" in signals.channels else None),
+        signals=signals,
+        read_only=reading.flag("read.only", False),
+        snapshot=sections.snapshot(reading),
+        kafka=kafka,
+        topic_creation=sections.topic_creation(reading),
+        modes=sections.modes(reading),
+        tombstones_on_delete=reading.flag("tombstones.on.delete", True),
+        skipped_operations=sections.skipped_operations(reading),
+        max_batch_events=reading.integer("max.batch.size", 200_000, 1),
+        max_queue_bytes=reading.integer("max.queue.size.in.bytes", 0, 0) or 64 << 20,
+        heartbeat_interval_ms=reading.integer("heartbeat.interval.ms", 0, 0),
+        retries=sections.retries(reading),
+        notifications=sections.notifications(reading),
+        checkpoint_location=reading.required("checkpoint.location", "the folder in which the job keeps its state"),
+        spark={f"spark.{name}": value for name, value in reading.prefixed("spark.").items()},
+    )
+    problems = [*reading.problems, *_misspelt(found.unknown, properties)]
+    if problems:
+        count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        raise ConfigError(f"{source} has {count}:{lines}", "Correct these settings and start again.")
+    return Loaded(settings, (*reading.warnings, *_about_names(found.elsewhere, found.unknown)))
+
+
+def _misspelt(unknown: tuple[tuple[str, str | None], ...], properties: Mapping[str, str]) -> list[str]:
+    """Names that look like one of ours that is not given itself, listed beside other problems: mostly their cause."""
+    return [
+        f"{name}: not a setting; did you mean {meant}?"
+        for name, meant in unknown
+        if meant is not None and meant not in properties and meant in _NEEDED
+    ]
+
+
+#: Without these a job cannot start, so a misspelling of one is a problem and not a warning.
+_NEEDED = frozenset({"database.hostname", "database.user", "topic.prefix", "bootstrap.servers", "checkpoint.location"})
+
+
+def _about_names(elsewhere: tuple[str, ...], unknown: tuple[tuple[str, str | None], ...]) -> list[str]:
+    parts = []
+    if elsewhere:
+        parts.append("they are of Debezium or Kafka Connect and do not apply: " + ", ".join(elsewhere))
+    if unknown:
+        guesses = [f"{name} (did you mean {meant}?)" if meant else name for name, meant in unknown]
+        parts.append("nobody knows them: " + ", ".join(guesses))
+    return ["Settings without effect; " + "; ".join(parts)] if parts else []

@@ -1,0 +1,56 @@
+"""``${env:NAME}`` and ``${file:PATH:KEY}``: values that live elsewhere, so that secrets need not be in the file.
+
+The names and the form are Kafka Connect's configuration providers, so a connector's file works unchanged.
+https://kafka.apache.org/documentation/#config_providers
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import javaproperties
+
+_REFERENCE = re.compile(r"\$\{(?P<provider>[A-Za-z][A-Za-z0-9_.-]*):(?P<place>[^{}]*)\}")
+
+
+class UnresolvedError(Exception):
+    """A reference that leads nowhere; the text says which and why."""
+
+
+def is_reference(text: str) -> bool:
+    return _REFERENCE.search(text) is not None
+
+
+def resolve(text: str, environment: Mapping[str, str] | None = None) -> str:
+    """``text`` with every reference replaced, once: what a reference yields is not searched again."""
+    names = os.environ if environment is None else environment
+
+    def replace(found: re.Match[str]) -> str:
+        provider, place = found["provider"], found["place"]
+        if provider == "env":
+            if place not in names:
+                raise UnresolvedError(f"{found[0]}: the environment has no variable {place}")
+            return names[place]
+        if provider == "file":
+            path, separator, key = place.rpartition(":")
+            if not separator or not path or not key:
+                raise UnresolvedError(f"{found[0]}: write it as ${{file:PATH:KEY}}")
+            return _from_file(found[0], Path(path), key)
+        raise UnresolvedError(f"{found[0]}: the provider {provider!r} is not known; env and file are")
+
+    return _REFERENCE.sub(replace, text)
+
+
+def _from_file(reference: str, path: Path, key: str) -> str:
+    try:
+        values = javaproperties.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnresolvedError(f"{reference}: {path} cannot be read ({error.strerror})") from None
+    except (ValueError, UnicodeDecodeError):
+        raise UnresolvedError(f"{reference}: {path} is not a properties file") from None
+    if key not in values:
+        raise UnresolvedError(f"{reference}: {path} has no key {key}")
+    return str(values[key])

@@ -1,0 +1,264 @@
+"""The parts of the settings, each from its own names: defaults, ranges and what depends on what."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from pydantic import SecretStr
+
+from incsnap.config.clients import client_settings
+from incsnap.config.patterns import TableFilter, pattern_problem, split_list
+from incsnap.config.reading import Reading
+from incsnap.config.settings import (
+    KafkaSettings,
+    MySqlSettings,
+    Notifications,
+    RetrySettings,
+    SignalSettings,
+    SnapshotSettings,
+    TopicCreation,
+)
+from incsnap.tables import TableId
+from incsnap.types.modes import Modes
+
+SSL_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
+_PEM = (".pem", ".crt", ".cer")
+
+
+def mysql(reading: Reading) -> MySqlSettings:
+    prefix = reading.text("topic.prefix")
+    ssl_ca, ssl_cert = (
+        _pem(reading, "database.ssl.truststore"),
+        _pem(reading, "database.ssl.keystore"),
+    )
+    return MySqlSettings(
+        hostname=reading.required("database.hostname", "the host of the MySQL server"),
+        port=reading.integer("database.port", 3306, 1, 65535),
+        user=reading.required("database.user", "the MySQL user, with REPLICATION SLAVE, REPLICATION CLIENT and SELECT"),
+        password=SecretStr(reading.text("database.password")),
+        ssl_mode=reading.choice("database.ssl.mode", "preferred", SSL_MODES),
+        ssl_ca=ssl_ca,
+        ssl_cert=ssl_cert,
+        ssl_key=ssl_cert,
+        ssl_key_password=SecretStr(reading.text("database.ssl.keystore.password")),
+        # Debezium draws a number from 5400 to 6400. Ours follows from the prefix: a job started again after a crash
+        # then has the id of its dead predecessor, and the server ends a replication connection left over from it.
+        server_id=reading.integer(
+            "database.server.id", 100_000_000 + zlib.crc32(prefix.encode()) % 4_000_000_000, 1, 2**32 - 1
+        ),
+        connect_timeout_seconds=reading.integer("connect.timeout.ms", 30_000, 1, 3_600_000) / 1000,
+    )
+
+
+def _pem(reading: Reading, name: str) -> str | None:
+    """Debezium names Java key stores here; we read PEM under the same names (a key store holds certificate and key)."""
+    path = reading.text(name)
+    if path and not path.lower().endswith(_PEM):
+        reading.problem(name, f"a PEM file ({', '.join(_PEM)}); Java key stores cannot be read, convert with openssl")
+    return path or None
+
+
+def tables(reading: Reading, signal_table: TableId | None) -> TableFilter:
+    lists: dict[str, tuple[str, ...]] = {}
+    for kind in ("database", "table"):
+        for side in ("include", "exclude"):
+            name = f"{kind}.{side}.list"
+            good = []
+            for pattern in split_list(reading.text(name)):
+                problem = pattern_problem(pattern)
+                if problem:
+                    reading.problems.append(f"{name}: {pattern!r} is not a regular expression: {problem}")
+                else:
+                    good.append(pattern)
+            lists[f"{kind}_{side}"] = tuple(good)
+        if reading.given(f"{kind}.include.list") and reading.given(f"{kind}.exclude.list"):
+            reading.problems.append(f"{kind}.include.list and {kind}.exclude.list: only one of the two may be given")
+    return TableFilter(**lists, signal_table=signal_table)
+
+
+def signals(reading: Reading, bootstrap: str) -> SignalSettings:
+    collection = None
+    text = reading.text("signal.data.collection")
+    if text:
+        try:
+            collection = TableId.parse(text)
+        except ValueError:
+            reading.problem("signal.data.collection", "of the form database.table (one table)")
+    channels = _channels(reading, "signal.enabled.channels", ("source", "kafka", "file"), ("jmx", "in-process"))
+    if not reading.given("signal.enabled.channels"):
+        channels = ("source",)
+    if "source" in channels and not text:
+        if reading.given("signal.enabled.channels"):
+            reading.warnings.append(
+                "signal.enabled.channels has source, but signal.data.collection names no table; it is left out"
+            )
+        channels = tuple(channel for channel in channels if channel != "source")
+    if not channels:
+        reading.warnings.append(
+            "No signal can reach this job: set signal.data.collection, or signal.enabled.channels=kafka"
+        )
+    topic = reading.text("signal.kafka.topic", f"{reading.text('topic.prefix')}-signal")
+    if reading.given("signal.kafka.topic") and not _TOPIC_NAME.match(topic):
+        reading.problem("signal.kafka.topic", "a topic name (letters, digits, . _ -)")
+    return SignalSettings(
+        channels=channels,
+        data_collection=collection,
+        kafka_topic=topic,
+        kafka_bootstrap_servers=_brokers(reading, "signal.kafka.bootstrap.servers") or bootstrap,
+        kafka_group_id=reading.text("signal.kafka.groupId", "kafka-signal"),
+        consumer=client_settings(reading, "signal.consumer."),
+        file=reading.text("signal.file", "file-signals.txt"),
+        # Debezium waits 5 s; polling costs us no request (librdkafka fetches ahead), and a signal should start at once.
+        poll_interval_ms=reading.integer("signal.poll.interval.ms", 100, 1, 3_600_000),
+    )
+
+
+def _channels(reading: Reading, name: str, here: tuple[str, ...], not_here: tuple[str, ...]) -> tuple[str, ...]:
+    chosen: list[str] = []
+    absent: list[str] = []
+    for word in split_list(reading.text(name)):
+        if word in here:
+            chosen.append(word)
+        elif word in not_here:
+            absent.append(word)
+        else:
+            reading.problems.append(f"{name}: {word!r} is not one of: {', '.join(here)}")
+    if absent:
+        reading.warnings.append(
+            f"{name}: {', '.join(absent)} does not exist here and is left out ({', '.join(here)} do)"
+        )
+    return tuple(dict.fromkeys(chosen))
+
+
+def _brokers(reading: Reading, name: str) -> str:
+    text = reading.text(name)
+    for broker in split_list(text):
+        host, _, port = broker.removeprefix("PLAINTEXT://").rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            reading.problem(name, "host:port[,host:port...]")
+            break
+    return text
+
+
+def kafka(reading: Reading) -> KafkaSettings:
+    reading.required("bootstrap.servers", "the Kafka brokers as host:port[,host:port...]")
+    return KafkaSettings(
+        bootstrap_servers=_brokers(reading, "bootstrap.servers"), producer=client_settings(reading, "producer.")
+    )
+
+
+def topic_prefix(reading: Reading) -> str:
+    prefix = reading.required("topic.prefix", "the first part of every topic's name, one per job")
+    if prefix and not _TOPIC_NAME.match(prefix):
+        reading.problem("topic.prefix", "made of letters, digits, . _ -")
+    return prefix
+
+
+def topic_delimiter(reading: Reading) -> str:
+    delimiter = reading.text("topic.delimiter", ".")
+    if not _TOPIC_NAME.match(delimiter):
+        reading.problem("topic.delimiter", "made of letters, digits, . _ -")
+    return delimiter
+
+
+def topic_creation(reading: Reading) -> TopicCreation:
+    start = "topic.creation.default."
+    partitions = reading.integer(start + "partitions", -1, -1, 100_000)
+    replication = reading.integer(start + "replication.factor", -1, -1, 100)
+    for name, value in (("partitions", partitions), ("replication.factor", replication)):
+        if value == 0:
+            reading.problem(start + name, "a whole number from 1 on, or -1 for the broker's default")
+    rest = reading.prefixed(start)
+    config = {name: value for name, value in rest.items() if name not in ("partitions", "replication.factor")}
+    # include and exclude are how Connect's topic groups choose topics; "default" takes all of them.
+    config = {name: value for name, value in config.items() if name not in ("include", "exclude")}
+    return TopicCreation(partitions=partitions, replication_factor=replication, config=config)
+
+
+def modes(reading: Reading) -> Modes:
+    default = Modes()
+    reading.choice(
+        "time.precision.mode",
+        "adaptive_time_microseconds",
+        ("adaptive_time_microseconds",),
+        ("connect", "isostring", "microseconds", "nanoseconds", "structured"),
+    )
+    return Modes(
+        decimal_handling=reading.choice(
+            "decimal.handling.mode", default.decimal_handling, ("precise", "string", "double")
+        ),
+        binary_handling=reading.choice(
+            "binary.handling.mode", default.binary_handling, ("bytes", "base64", "base64-url-safe", "hex")
+        ),
+        bigint_unsigned=reading.choice("bigint.unsigned.handling.mode", default.bigint_unsigned, ("long", "precise")),
+    )
+
+
+def snapshot(reading: Reading) -> SnapshotSettings:
+    signal = "; to read the rows that exist, signal execute-snapshot (`incsnap signal FILE execute-snapshot`)"
+    mode = reading.choice(
+        "snapshot.mode",
+        "no_data",
+        ("no_data", "schema_only", "never"),
+        (
+            "always",
+            "initial",
+            "initial_only",
+            "when_needed",
+            "recovery",
+            "schema_only_recovery",
+            "configuration_based",
+            "custom",
+        ),
+        way_out=signal,
+    )
+    if mode != "no_data":
+        reading.warnings.append(f"snapshot.mode={mode} is an old name and taken as no_data")
+    if not reading.given("snapshot.mode"):
+        reading.warnings.append(f"snapshot.mode is not given: no_data is taken (Debezium would take initial){signal}")
+    size = reading.integer("incremental.snapshot.chunk.size", 0, 1, 10_000_000)
+    threads = reading.integer("snapshot.max.threads", 0, 1, 1024)
+    return SnapshotSettings(chunk_size=size or None, threads=threads or None)
+
+
+def notifications(reading: Reading) -> Notifications:
+    channels = _channels(reading, "notification.enabled.channels", ("sink", "log"), ("jmx",))
+    topic = reading.text("notification.sink.topic.name") or None
+    if "sink" in channels and topic is None:
+        reading.required("notification.sink.topic.name", "the topic for notification.enabled.channels=sink")
+    if topic is not None and not _TOPIC_NAME.match(topic):
+        reading.problem("notification.sink.topic.name", "a topic name (letters, digits, . _ -)")
+    return Notifications(channels=channels, sink_topic=topic)
+
+
+def retries(reading: Reading) -> RetrySettings:
+    return RetrySettings(
+        max_retries=reading.integer("errors.max.retries", -1, -1),
+        initial_delay_ms=reading.integer("errors.retry.delay.initial.ms", 300, 1),
+        max_delay_ms=reading.integer("errors.retry.delay.max.ms", 10_000, 1),
+    )
+
+
+def skipped_operations(reading: Reading) -> tuple[str, ...]:
+    words = split_list(reading.text("skipped.operations", "t").lower())
+    if words in (("t",), ("none",)):
+        return () if words == ("none",) else ("t",)
+    allowed = set(words) <= {"c", "u", "d", "t", "none"}
+    reading.problem("skipped.operations", "possible yet; allowed now: t or none" if allowed else "one of: t, none")
+    return ("t",)
+
+
+def converters(reading: Reading) -> None:
+    """JSON without schemas is what we write; another wish is refused rather than silently not granted."""
+    for side in ("key", "value"):
+        name = f"{side}.converter"
+        given = reading.text(name)
+        if given and given.rpartition(".")[2] != "JsonConverter":
+            reading.problem(name, "possible yet; allowed now: org.apache.kafka.connect.json.JsonConverter")
+        schemas = f"{name}.schemas.enable"
+        if reading.flag(schemas, False):
+            reading.problem(schemas, "possible yet: records are written without schemas; set it to false")
+        elif given and not reading.given(schemas):
+            reading.warnings.append(f"{schemas} is not given: false is taken (Kafka Connect would take true)")

@@ -1,0 +1,156 @@
+"""What a job is told, typed and frozen. Nothing here is read from a file: see ``load``.
+
+Secrets are shown by no ``repr`` and by no ordinary dump; only ``to_json`` reveals them: Spark's workers
+need them.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, SerializationInfo, field_serializer
+
+from incsnap.config.patterns import TableFilter
+from incsnap.tables import TableId
+from incsnap.types.modes import Modes
+
+#: Parts of names whose values nobody may see in a log.
+SECRET_NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info")
+_HIDDEN = "**********"
+
+
+def is_secret(name: str) -> bool:
+    return any(part in name.lower() for part in SECRET_NAMES)
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _revealing(info: SerializationInfo) -> bool:
+    return bool(info.context and info.context.get("reveal"))
+
+
+def _client(values: dict[str, str], info: SerializationInfo) -> dict[str, str]:
+    if _revealing(info):
+        return values
+    return {name: _HIDDEN if is_secret(name) else value for name, value in values.items()}
+
+
+class MySqlSettings(_Frozen):
+    hostname: str
+    port: int = 3306
+    user: str
+    password: SecretStr = SecretStr("")
+    #: disabled | preferred | required | verify_ca | verify_identity
+    ssl_mode: str = "preferred"
+    #: PEM files
+    ssl_ca: str | None = None
+    ssl_cert: str | None = None
+    ssl_key: str | None = None
+    ssl_key_password: SecretStr = SecretStr("")
+    #: the id our replication connection gives itself; unique among the server's replicas
+    server_id: int = 0
+    connect_timeout_seconds: float = 30.0
+
+    @field_serializer("password", "ssl_key_password")
+    def _secret(self, value: SecretStr, info: SerializationInfo) -> str:
+        return value.get_secret_value() if _revealing(info) else str(value)
+
+    @property
+    def address(self) -> str:
+        return f"{self.hostname}:{self.port}"
+
+
+class SignalSettings(_Frozen):
+    #: of source, kafka, file
+    channels: tuple[str, ...] = ("source",)
+    data_collection: TableId | None = None
+    kafka_topic: str = ""
+    kafka_bootstrap_servers: str = ""
+    #: Only the name under which we read: progress is kept in our own offset, not in the group.
+    kafka_group_id: str = "kafka-signal"
+    consumer: dict[str, str] = Field(default_factory=dict, repr=False)
+    file: str = "file-signals.txt"
+    poll_interval_ms: int = 100
+
+    @field_serializer("consumer")
+    def _consumer(self, value: dict[str, str], info: SerializationInfo) -> dict[str, str]:
+        return _client(value, info)
+
+
+class SnapshotSettings(_Frozen):
+    #: rows of a chunk; None: found by time and bytes
+    chunk_size: int | None = None
+    #: chunks read at the same time; None: chosen from Spark's cores
+    threads: int | None = None
+
+
+class KafkaSettings(_Frozen):
+    bootstrap_servers: str
+    #: librdkafka's names (``producer.`` cut off)
+    producer: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    @field_serializer("producer")
+    def _producer(self, value: dict[str, str], info: SerializationInfo) -> dict[str, str]:
+        return _client(value, info)
+
+
+class TopicCreation(_Frozen):
+    #: -1: the broker's default
+    partitions: int = -1
+    replication_factor: int = -1
+    #: further topic settings, by Kafka's names (``cleanup.policy``)
+    config: dict[str, str] = Field(default_factory=dict)
+
+
+class Notifications(_Frozen):
+    #: of sink, log
+    channels: tuple[str, ...] = ()
+    sink_topic: str | None = None
+
+
+class RetrySettings(_Frozen):
+    #: -1: for ever
+    max_retries: int = -1
+    initial_delay_ms: int = 300
+    max_delay_ms: int = 10_000
+
+
+class Settings(_Frozen):
+    mysql: MySqlSettings
+    topic_prefix: str
+    topic_delimiter: str = "."
+    tables: TableFilter = TableFilter()
+    signals: SignalSettings = SignalSettings()
+    read_only: bool = False
+    snapshot: SnapshotSettings = SnapshotSettings()
+    kafka: KafkaSettings
+    topic_creation: TopicCreation = TopicCreation()
+    modes: Modes = Modes()
+    tombstones_on_delete: bool = True
+    #: operations that are not sent; Debezium skips truncates
+    skipped_operations: tuple[str, ...] = ("t",)
+    #: row events of one batch. A bound for memory and replay, so far above Debezium's 2048 (records of one poll).
+    max_batch_events: int = 200_000
+    #: bytes of binlog the planner holds
+    max_queue_bytes: int = 64 << 20
+    heartbeat_interval_ms: int = 0
+    retries: RetrySettings = RetrySettings()
+    notifications: Notifications = Notifications()
+    #: How long a chunk waits until what was delivered is visible. Longer only when a commit is stalled
+    #: (semi-synchronous replication); then the chunk is planned again and the stream goes on.
+    executed_wait_seconds: float = 2.0
+    #: a path or an URI that pyarrow.fs and Spark both know
+    checkpoint_location: str
+    spark: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    @field_serializer("spark")
+    def _spark(self, value: dict[str, str], info: SerializationInfo) -> dict[str, str]:
+        return _client(value, info)
+
+    def to_json(self) -> str:
+        """With the secrets, for Spark's workers; never log it."""
+        return self.model_dump_json(context={"reveal": True})
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        return cls.model_validate_json(text)

@@ -1,0 +1,116 @@
+"""The ``source`` block of a record: where it comes from. What does not change from row to row is one literal.
+
+Per event, not per row, its text is made; rows of one event then share it by ``take``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from incsnap.envelope.json_rows import join
+from incsnap.tables import TableId
+from incsnap.types.json_text import literal, strings
+from incsnap.types.modes import Modes
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeSettings:
+    """``name`` is topic.prefix, ``version`` incsnap's; ``tombstones`` is tombstones.on.delete."""
+
+    name: str
+    version: str
+    modes: Modes = field(default_factory=Modes)
+    tombstones: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceColumns:
+    """One element per rows event, in binlog order.
+
+    ``gtid``: pa.string(), null without one. ``ts_us``: microseconds since the epoch of the original commit.
+    ``thread``: pa.int64(), null where the server does not tell. ``file``: pa.string(). ``pos``: the first byte of the
+    rows event in the binlog file.
+    """
+
+    gtid: Any
+    ts_us: npt.NDArray[np.int64]
+    server_id: npt.NDArray[np.int64]
+    thread: Any
+    file: Any
+    pos: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConstants:
+    """The source of a chunk's rows, the same for all: the position is that of the high watermark."""
+
+    file: str
+    pos: int
+    ts_us: int
+    server_id: int = 0
+    gtid: str | None = None
+
+
+def snapshot_source(table: TableId, source: SourceConstants, envelope: EnvelopeSettings) -> str:
+    """The whole ``"source":{...}`` of a chunk's rows."""
+    gtid = "null" if source.gtid is None else literal(source.gtid)
+    return (
+        _begin(envelope)
+        + f'{source.ts_us // 1000},"snapshot":"incremental",{_middle(table)}'
+        + f'"ts_us":{source.ts_us},"ts_ns":{source.ts_us * 1000},'
+        + f'"table":{literal(table.table)},"server_id":{source.server_id},"gtid":{gtid},"file":{literal(source.file)},'
+        + f'"pos":{source.pos},"row":0,"thread":null,"query":null}}'
+    )
+
+
+def event_sources(table: TableId, source: SourceColumns, envelope: EnvelopeSettings) -> tuple[Any, Any]:
+    """``("source":{... up to the number of the row, number of the thread)``, texts, one element per event."""
+    gtid = _quoted(source.gtid)
+    begin = join(
+        [
+            _begin(envelope),
+            _digits(source.ts_us // 1000),
+            f',"snapshot":"false",{_middle(table)}"ts_us":',
+            _digits(source.ts_us),
+            ',"ts_ns":',
+            _digits(source.ts_us * 1000),
+            f',"table":{literal(table.table)},"server_id":',
+            _digits(source.server_id),
+            ',"gtid":',
+            gtid,
+            ',"file":',
+            _quoted(source.file),
+            ',"pos":',
+            _digits(source.pos),
+            ',"row":',
+        ]
+    )
+    return begin.cast(pa.string()), source.thread.cast(pa.string())
+
+
+def moments(now_us: int) -> str:
+    """The envelope's own ``ts_ms``, ``ts_us`` and ``ts_ns``."""
+    return f'"ts_ms":{now_us // 1000},"ts_us":{now_us},"ts_ns":{now_us * 1000}'
+
+
+def _begin(envelope: EnvelopeSettings) -> str:
+    return (
+        f'"source":{{"version":{literal(envelope.version)},"connector":"mysql","name":{literal(envelope.name)},"ts_ms":'
+    )
+
+
+def _middle(table: TableId) -> str:
+    return f'"db":{literal(table.database)},"sequence":null,'
+
+
+def _digits(values: npt.NDArray[np.int64]) -> Any:
+    return pa.array(values, pa.int64()).cast(pa.string())
+
+
+def _quoted(texts: Any) -> Any:
+    return strings(texts).complete()

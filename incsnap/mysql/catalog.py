@@ -1,0 +1,141 @@
+"""Tables as information_schema describes them, in the words that a table map event uses.
+
+Which columns are in a full row image (seen on MySQL 9.7): all of the table in ordinal order, invisible ones, stored
+generated ones and virtual generated ones, whose values are computed for the image. Only the hidden columns behind
+functional indexes are left out, and information_schema does not show those either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.config.patterns import BUILTIN, TableFilter
+from incsnap.mysql.connection import QueryRefusedError, named, query
+from incsnap.tables import Column, TableId, TableShape
+
+_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
+_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_FRACTIONS = frozenset({"time", "datetime", "timestamp"})
+_LISTS = frozenset({"enum", "set"})
+_LITERAL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.S)
+_ESCAPE = re.compile(r"''|\\(.)", re.S)
+_ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+
+
+def tables(connection: Connection[Any], included: TableFilter) -> list[TableId]:
+    """The base tables that ``included`` takes, in the order of their names; only those the user may see."""
+    rows = query(
+        connection,
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
+        (tuple(sorted(BUILTIN)),),
+    )
+    found = (TableId(str(database), str(name)) for database, name in rows)
+    return [table for table in found if included.included(table)]
+
+
+def shape_of(connection: Connection[Any], table: TableId) -> TableShape | None:
+    """The table as it is now; ``None`` when it does not exist or the user may not see it."""
+    return next(iter(shapes_of(connection, [table]).values()), None)
+
+
+def shapes_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[TableId, TableShape]:
+    """The shapes of the tables that exist, by the names the server gives them. Two queries for each 500 tables."""
+    shapes: dict[TableId, TableShape] = {}
+    for start in range(0, len(wanted), 500):
+        part = tuple((table.database, table.table) for table in wanted[start : start + 500])
+        keys: dict[TableId, list[str]] = {}
+        for database, name, column in query(
+            connection,
+            "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS"
+            " WHERE INDEX_NAME = 'PRIMARY' AND (TABLE_SCHEMA, TABLE_NAME) IN %s"
+            " ORDER BY TABLE_SCHEMA, TABLE_NAME, SEQ_IN_INDEX",
+            (part,),
+        ):
+            keys.setdefault(TableId(database, name), []).append(column)
+        columns: dict[TableId, list[Column]] = {}
+        promoted: dict[TableId, set[str]] = {}
+        for database, name, role, *rest in query(
+            connection,
+            "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_KEY, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE,"
+            " CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION"
+            " FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s"
+            " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
+            (part,),
+        ):
+            columns.setdefault(TableId(database, name), []).append(_column(*rest))
+            if role == "PRI":
+                promoted.setdefault(TableId(database, name), set()).add(rest[0])
+        for table, found in columns.items():
+            key = keys.get(table) or (_promoted_key(connection, table, promoted[table]) if table in promoted else [])
+            places = {column.name: i for i, column in enumerate(found)}
+            shapes[table] = TableShape(table, tuple(found), tuple(places[name] for name in key))
+    return shapes
+
+
+def _promoted_key(connection: Connection[Any], table: TableId, columns: set[str]) -> list[str]:
+    """The columns of the unique key without NULLs that stands in for a missing primary key, in their order.
+
+    Table map events tell such a key as the primary key. SHOW INDEX lists keys in the server's order, so the first key
+    of these columns is the one.
+    """
+    indexes: dict[str, list[str]] = {}
+    try:
+        rows = named(connection, f"SHOW INDEX FROM {table.sql}")
+    except QueryRefusedError:
+        return []  # dropped while we look, or not ours to read: a finding of its own
+    for row in rows:
+        if not row["Non_unique"] and not row["Sub_part"]:
+            indexes.setdefault(row["Key_name"], []).append(row["Column_name"])
+    return next((key for key in indexes.values() if set(key) == columns and len(key) == len(columns)), [])
+
+
+def charsets(connection: Connection[Any]) -> dict[int, str]:
+    """Character set of each collation id, as table map events name them: ``{255: "utf8mb4", 63: "binary", ...}``."""
+    rows = query(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
+    return {int(collation): str(charset) for collation, charset in rows}
+
+
+def _column(
+    name: str,
+    data_type: str,
+    column_type: str | bytes,
+    nullable: str,
+    charset: str | None,
+    octets: int | None,
+    precision: int | None,
+    scale: int | None,
+    fraction: int | None,
+) -> Column:
+    kind = data_type.lower()
+    declared = column_type.decode() if isinstance(column_type, bytes) else column_type
+    decimal = kind == "decimal"
+    return Column(
+        name=name,
+        type=kind,
+        nullable=nullable == "YES",
+        unsigned=kind in _NUMBERS and " unsigned" in declared.lower(),
+        length=int(octets or 0) if kind == "binary" else 0,
+        precision=int(precision or 0) if decimal else 0,
+        scale=int(scale or 0) if decimal else 0,
+        fraction=int(fraction or 0) if kind in _FRACTIONS else 0,
+        charset="binary" if kind in _BYTES else (charset or ""),
+        values=literals(declared) if kind in _LISTS else (),
+    )
+
+
+def literals(declared: str) -> tuple[str, ...]:
+    """The values of ``enum('a','it''s')``."""
+    return tuple(_unescape(found) for found in _LITERAL.findall(declared))
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(lambda found: "'" if found[1] is None else _ESCAPED.get(found[1], found[1]), text)
+
+
+def databases(found: Iterable[TableId]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(table.database for table in found))

@@ -1,0 +1,89 @@
+"""A chunk: one SELECT in a bounded time and a bounded number of bytes, as canonical columns.
+
+Both bounds turn into ``ChunkFailed``, never into a slow stream: the chunk is planned again, smaller.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+from pymysql.err import MySQLError
+
+from incsnap.errors import ChunkFailed
+from incsnap.mysql.connection import error_of
+from incsnap.mysql.text_rows import BLOCK_BYTES, columns_of, fetch_rows
+from incsnap.tables import TableShape, quote
+from incsnap.types.column_type import ColumnType, describe
+from incsnap.types.variable import MAX_BYTES
+
+#: Query execution was interrupted, maximum statement execution time exceeded.
+_TIMED_OUT = 3024
+#: The client waits for the socket longer than the server may take, so that the server's own error arrives.
+_GRACE_SECONDS = 5.0
+
+
+def read_chunk(
+    connection: Any, shape: TableShape, from_where_sql: str, *, max_bytes: int, timeout_seconds: float
+) -> list[Any]:
+    """The canonical columns, in the order of ``shape``, of ``SELECT <columns> <from_where_sql>``.
+
+    Raises ``ChunkFailed`` when the server fails, when it takes longer than ``timeout_seconds``, or when the rows take
+    more than ``max_bytes`` on the wire; in the last case, and when the connection broke, ``connection.open`` is False.
+    Raises ``UnsupportedType`` for a column that cannot be read.
+    """
+    types = [describe(column, shape.id) for column in shape.columns]
+    max_bytes = min(max_bytes, MAX_BYTES)
+    sql = chunk_select(shape, types, from_where_sql, timeout_seconds)
+    blocks: list[list[Any]] = []
+    size = 0
+    before, connection._read_timeout = connection._read_timeout, timeout_seconds + _GRACE_SECONDS
+    try:
+        with closing(fetch_rows(connection, sql, block_bytes=min(BLOCK_BYTES, max_bytes))) as fetched:
+            for rows in fetched:
+                size += rows.packets.size
+                if size > max_bytes:
+                    raise ChunkFailed(
+                        f"{shape.id}: a chunk takes more than {max_bytes} bytes",
+                        "It is read again in smaller chunks; set incremental.snapshot.chunk.size lower to begin so.",
+                    )
+                blocks.append(_canonical(shape, types, columns_of(rows, len(types))))
+        return [pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)] if blocks else _empty(types)
+    except MySQLError as error:
+        raise _failed(shape, error, timeout_seconds) from error
+    finally:
+        connection._read_timeout = before
+
+
+def chunk_select(shape: TableShape, types: list[ColumnType], from_where_sql: str, timeout_seconds: float) -> str:
+    """https://dev.mysql.com/doc/refman/en/optimizer-hints.html#optimizer-hints-execution-time"""
+    columns = ", ".join(type_.select(quote(type_.column.name)) for type_ in types)
+    return f"SELECT /*+ MAX_EXECUTION_TIME({max(1, round(timeout_seconds * 1000))}) */ {columns} {from_where_sql}"
+
+
+def _canonical(shape: TableShape, types: list[ColumnType], raw: list[Any]) -> list[Any]:
+    columns = []
+    for type_, values in zip(types, raw, strict=True):
+        try:
+            columns.append(type_.from_text(values))
+        except (pa.ArrowInvalid, ValueError) as error:
+            raise ChunkFailed(
+                f"{shape.id}: column {type_.column.name} holds a value that is no {type_.column.type.upper()}: {error}",
+                "Has the table changed? It is read again with its new shape; otherwise please report this.",
+            ) from error
+    return columns
+
+
+def _empty(types: list[ColumnType]) -> list[Any]:
+    return [pa.array([], type_.arrow) for type_ in types]
+
+
+def _failed(shape: TableShape, error: Exception, timeout_seconds: float) -> ChunkFailed:
+    code, text = error_of(error)
+    if code == _TIMED_OUT:
+        return ChunkFailed(
+            f"{shape.id}: a chunk took more than {timeout_seconds:g} seconds",
+            "It is read again in smaller chunks; look at the server's load if this goes on.",
+        )
+    return ChunkFailed(f"{shape.id}: the server could not read a chunk: error {code}, {text}")

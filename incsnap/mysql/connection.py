@@ -1,0 +1,167 @@
+"""A connection whose session never depends on what the server has as defaults.
+
+Time zone, SQL mode and character set decide what a SELECT prints, so they are the same for every chunk on every server.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from incsnap.config.settings import MySqlSettings
+from incsnap.errors import IncsnapError, ServerUnreachable, shorten
+
+#: lock_wait_timeout: a SELECT that meets an ALTER TABLE waits at most this many seconds; MySQL's default is one year.
+METADATA_LOCK_SECONDS = 5
+#: Generated invisible primary keys are in every row image, so they must be seen in information_schema too.
+_SESSION = (
+    "SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = DEFAULT, sql_auto_is_null = 0,"
+    f" lock_wait_timeout = {METADATA_LOCK_SECONDS}"
+    " /*!80030 , show_gipk_in_create_table_and_information_schema = ON */"
+)
+#: Errors that mean the connection is gone. https://dev.mysql.com/doc/mysql-errors/en/
+_GONE = frozenset({0, 1053, 1152, 1153, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3032, 3168, 4031})
+
+
+def connect(
+    settings: MySqlSettings, *, read_timeout: float | None = 60.0, database: str | None = None
+) -> Connection[Any]:
+    """A new autocommit session in utf8mb4, UTC and the empty SQL mode. Raises ``ServerUnreachable``.
+
+    ``read_timeout``: seconds one read of the socket may take; ``None`` for no limit (a replication stream).
+    """
+    try:
+        return dial(settings, read_timeout=read_timeout, database=database)
+    except (pymysql.err.MySQLError, OSError, RuntimeError, EOFError) as error:
+        raise _unreachable(settings, error) from None
+
+
+def dial(settings: MySqlSettings, *, read_timeout: float | None = 60.0, database: str | None = None) -> Connection[Any]:
+    """As ``connect``, but with the driver's own errors: the tail tells a lost server from a refusal."""
+    return pymysql.connect(
+        host=settings.hostname,
+        port=settings.port,
+        user=settings.user,
+        password=settings.password.get_secret_value(),
+        database=database,
+        charset="utf8mb4",
+        autocommit=True,
+        init_command=_SESSION,
+        connect_timeout=max(1, round(settings.connect_timeout_seconds)),
+        read_timeout=read_timeout,
+        write_timeout=read_timeout,
+        program_name="incsnap",
+        **_tls(settings),
+    )
+
+
+def _tls(settings: MySqlSettings) -> dict[str, Any]:
+    """PyMySQL's arguments for ``database.ssl.mode``; without any it prefers TLS and goes on without."""
+    if settings.ssl_mode == "disabled":
+        return {"ssl_disabled": True}
+    if settings.ssl_mode == "preferred" and settings.ssl_cert is None:
+        return {}
+    context = ssl.create_default_context(cafile=settings.ssl_ca)
+    # Certificates that MySQL makes for itself have no key identifiers, which Python 3.13 would refuse.
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    context.check_hostname = settings.ssl_mode == "verify_identity"
+    context.verify_mode = ssl.CERT_REQUIRED if settings.ssl_mode.startswith("verify") else ssl.CERT_NONE
+    if settings.ssl_cert is not None:
+        context.load_cert_chain(
+            settings.ssl_cert, settings.ssl_key, settings.ssl_key_password.get_secret_value() or None
+        )
+    return {"ssl": context}
+
+
+def _unreachable(settings: MySqlSettings, error: Exception) -> ServerUnreachable:
+    code, text = error_of(error)
+    place = f"MySQL at {settings.address}"
+    if code in (1044, 1045, 1698):
+        return ServerUnreachable(
+            f"{place} refuses the user {settings.user!r}: {text}",
+            "Correct database.user and database.password, or create the user.",
+        )
+    if code == 1040:
+        return ServerUnreachable(f"{place} has too many connections", "Raise max_connections, or stop other clients.")
+    if code == 1129:
+        return ServerUnreachable(f"{place} has blocked this host: {text}", "Run FLUSH HOSTS on the server.")
+    if isinstance(error, ssl.SSLError) or "SSL" in text or "certificate" in text:
+        return ServerUnreachable(
+            f"{place}: no TLS connection with database.ssl.mode={settings.ssl_mode}: {text}",
+            "Set database.ssl.truststore to the PEM file of the server's CA, or choose another database.ssl.mode.",
+        )
+    if isinstance(error, FileNotFoundError):
+        return ServerUnreachable(
+            f"{place}: a file of database.ssl.truststore or database.ssl.keystore does not exist",
+            "Name PEM files that exist.",
+        )
+    return ServerUnreachable(
+        f"{place} does not answer: {text}", "Check database.hostname and database.port, and that the server runs."
+    )
+
+
+def error_of(error: Exception) -> tuple[int, str]:
+    """MySQL's error number (0 without one) and its text."""
+    if len(error.args) >= 2 and isinstance(error.args[0], int):
+        return error.args[0], str(error.args[1])
+    return 0, str(error) or type(error).__name__
+
+
+def is_gone(error: Exception) -> bool:
+    """Does ``error`` mean that the connection cannot be used any more?"""
+    return not isinstance(error, pymysql.err.MySQLError) or error_of(error)[0] in _GONE
+
+
+def query(
+    connection: Connection[Any], sql: str, arguments: Sequence[Any] | Mapping[str, Any] | None = None
+) -> tuple[tuple[Any, ...], ...]:
+    """All rows of a small result. Raises ``ServerUnreachable`` when the connection is gone, else ``IncsnapError``.
+
+    For catalog and status questions; rows of captured tables never come this way.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, arguments)
+            return tuple(cursor.fetchall())
+    except (pymysql.err.MySQLError, OSError) as error:
+        code, text = error_of(error)
+        if is_gone(error):
+            raise ServerUnreachable(f"The connection to MySQL was lost: {text}") from None
+        raise QueryRefusedError(f"MySQL refuses {shorten(sql)!r}: {text} (error {code})", code) from None
+
+
+class QueryRefusedError(IncsnapError):
+    """The server answered with an error; ``code`` is MySQL's number."""
+
+    hint = "See the error number in MySQL's manual."
+
+    def __init__(self, message: str, code: int = 0, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.code, self.hint)
+
+
+def version(connection: Connection[Any]) -> tuple[int, int, int]:
+    """(8, 4, 3) of ``8.4.3-35-Percona``."""
+    text = str(connection.get_server_info())  # type: ignore[no-untyped-call]
+    numbers = text.split("-")[0].split(".")
+    return tuple(int(number) for number in (*numbers, "0", "0")[:3])  # type: ignore[return-value]
+
+
+def named(connection: Connection[Any], sql: str) -> list[dict[str, Any]]:
+    """Rows with column names, for SHOW statements whose columns differ between versions."""
+    try:
+        with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+    except (pymysql.err.MySQLError, OSError) as error:
+        code, text = error_of(error)
+        if is_gone(error):
+            raise ServerUnreachable(f"The connection to MySQL was lost: {text}") from None
+        raise QueryRefusedError(f"MySQL refuses {shorten(sql)!r}: {text} (error {code})", code) from None

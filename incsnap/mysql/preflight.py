@@ -1,0 +1,195 @@
+"""Is the MySQL server ready for the job?  Everything that is not, at once, each with its repair.
+
+Rights are found out by doing (a SELECT of no rows, a SHOW), not by reading GRANTs: roles, partial revokes and
+proxies would have to be understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.config.settings import Settings
+from incsnap.errors import PreflightFailed, ServerUnreachable, UnsupportedType
+from incsnap.gtid import GtidSet
+from incsnap.mysql import catalog, fences
+from incsnap.mysql.connection import QueryRefusedError, connect, named, query, version
+from incsnap.mysql.server_rules import Finding, replica_findings, variable_findings
+from incsnap.tables import TableId, TableShape
+from incsnap.types.column_type import describe
+
+__all__ = ["Finding", "findings", "require"]
+
+_TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
+_OLDEST = (8, 0, 0)
+
+
+def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Finding]:
+    """All findings, errors first. ``offset_gtids``: what a saved offset says was delivered; ``None`` for a new job."""
+    try:
+        connection = connect(settings.mysql, read_timeout=30.0)
+    except ServerUnreachable as error:
+        return [Finding("server", error.message, error.hint)]
+    try:
+        found = list(_all(connection, settings, offset_gtids))
+    except ServerUnreachable as error:
+        found = [Finding("server", error.message, error.hint)]
+    finally:
+        connection.close()
+    return sorted(found, key=lambda finding: finding.severity != "error")
+
+
+def require(found: Iterable[Finding]) -> None:
+    """Raises ``PreflightFailed`` with every error among ``found``."""
+    errors = [finding for finding in found if finding.severity == "error"]
+    if errors:
+        lines = "".join(f"\n  {finding}" for finding in errors)
+        raise PreflightFailed(f"The servers are not ready:{lines}")
+
+
+def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet | None) -> Iterable[Finding]:
+    server = version(connection)
+    text = str(query(connection, "SELECT VERSION()")[0][0])
+    if "mariadb" in text.lower() or server < _OLDEST:
+        yield Finding("version", f"the server is {text}", "Use MySQL 8.0 or later")
+        return
+    user = _user(connection)
+    variables = {str(name): str(value) for name, value in query(connection, "SHOW GLOBAL VARIABLES")}
+    yield from variable_findings(variables)
+    logging = variables.get("log_bin") == "ON"
+    yield from _binlog_rights(connection, settings, server, user, variables)
+    if logging:
+        yield from _purged(connection, offset_gtids)
+    yield from _signal_table(connection, settings)
+    yield from _tables(connection, settings, user)
+
+
+def _binlog_rights(
+    connection: Connection[Any],
+    settings: Settings,
+    server: tuple[int, int, int],
+    user: str,
+    variables: dict[str, str],
+) -> Iterable[Finding]:
+    new = server >= (8, 0, 22)
+    try:
+        replica = named(connection, "SHOW REPLICA STATUS" if new else "SHOW SLAVE STATUS")
+        if replica:
+            yield from replica_findings(variables)
+        if variables.get("log_bin") == "ON":
+            yield from _logged(connection, settings)
+    except QueryRefusedError as error:
+        yield _right(error, "REPLICATION CLIENT", user)
+    own = settings.mysql.server_id
+    if variables.get("server_id") == str(own):
+        problem = f"{own} is the server's own id"
+        yield Finding("database.server.id", problem, "Set database.server.id to a number no other replica has")
+    try:
+        replicas = named(connection, "SHOW REPLICAS" if new else "SHOW SLAVE HOSTS")
+    except QueryRefusedError as error:
+        yield _right(error, "REPLICATION SLAVE", user)
+        return
+    for other in replicas:
+        if int(other.get("Server_Id") or other.get("Server_id") or 0) != own:
+            continue
+        # An incsnap that was killed may still be listed; the server ends it when we connect with its id.
+        ours = other.get("Host") == "incsnap"
+        problem = f"{own} is in use by {'another incsnap, perhaps one that was killed' if ours else 'a replica'}"
+        repair = "Stop it, or set database.server.id to a number no other replica has"
+        yield Finding("database.server.id", problem, repair, "warning" if ours else "error")
+
+
+def _right(error: QueryRefusedError, right: str, user: str) -> Finding:
+    if error.code in (1227, 1044, 1045, 1142):
+        return Finding("privileges", f"{user} may not read the binlog's state", f"GRANT {right} ON *.* TO {user};")
+    return Finding("privileges", error.message, f"Check that {user} has {right}")
+
+
+def _logged(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
+    only, ignored = fences.logged_databases(connection)
+    if not only and not ignored:
+        return
+    for database in catalog.databases(catalog.tables(connection, settings.tables)):
+        if database in ignored or (only and database not in only):
+            problem = f"changes of {database} are not written to the binlog"
+            yield Finding("binlog_do_db", problem, "Start mysqld without binlog-do-db and binlog-ignore-db for it")
+
+
+def _purged(connection: Connection[Any], offset_gtids: GtidSet | None) -> Iterable[Finding]:
+    if offset_gtids is None:
+        return
+    missing = fences.purged(connection) - offset_gtids
+    if missing:
+        problem = f"the binlog no longer holds {missing}, which was not delivered yet"
+        repair = "Start with a new checkpoint.location and signal execute-snapshot for the tables"
+        yield Finding("gtid_purged", problem, repair)
+
+
+def _signal_table(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
+    table = settings.tables.signal_table
+    if table is None:
+        return
+    create = f"CREATE TABLE {table.sql} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data VARCHAR(2048));"
+    shape = catalog.shape_of(connection, table)
+    if shape is None:
+        yield Finding("signal.data.collection", f"{table} does not exist, or may not be read", create)
+        return
+    if len(shape.columns) != 3:
+        problem = f"{table} has {len(shape.columns)} columns; it must have three: id, type, data"
+        yield Finding("signal.data.collection", problem, f"DROP TABLE {table.sql}; {create}")
+        return
+    for column in shape.columns:
+        if column.type not in _TEXT:
+            problem = f"column {column.name} of {table} is {column.type.upper()} and must hold text"
+            repair = f"ALTER TABLE {table.sql} MODIFY {column.name} VARCHAR(2048);"
+            yield Finding("signal.data.collection", problem, repair)
+
+
+def _tables(connection: Connection[Any], settings: Settings, user: str) -> Iterable[Finding]:
+    wanted = catalog.tables(connection, settings.tables)
+    for pattern in settings.tables.without_match(wanted):
+        problem = f"{pattern} matches no table that {user} may see"
+        yield Finding("table.include.list", problem, "Correct the pattern, or grant SELECT on the table", "warning")
+    captured = [table for table in wanted if table != settings.tables.signal_table]
+    if not captured:
+        problem = f"no table is included that {user} may see"
+        repair = "Correct database.include.list and table.include.list, or GRANT SELECT ON the databases"
+        yield Finding("tables", problem, repair, "warning")
+    for table, shape in catalog.shapes_of(connection, wanted).items():
+        refused = _may_select(connection, table, user)
+        if refused is not None:
+            # Columns that may not be read are not in information_schema either, so the rest would be guesses.
+            yield refused
+        else:
+            yield from _shape(table, shape, is_signal=table == settings.tables.signal_table)
+
+
+def _may_select(connection: Connection[Any], table: TableId, user: str) -> Finding | None:
+    try:
+        query(connection, f"SELECT * FROM {table.sql} LIMIT 0")
+    except QueryRefusedError as error:
+        if error.code in (1142, 1143):
+            return Finding("privileges", f"{user} may not read {table}", f"GRANT SELECT ON {table.sql} TO {user};")
+        if error.code == 1146:
+            return None  # dropped while we look
+        return Finding("tables", f"{table} cannot be read: {error.message}", "See the server's error", "warning")
+    return None
+
+
+def _shape(table: TableId, shape: TableShape, *, is_signal: bool) -> Iterable[Finding]:
+    for column in shape.columns:
+        try:
+            describe(column, table)
+        except UnsupportedType as error:
+            yield Finding("types", error.message, error.hint)
+    if not shape.key and not is_signal:
+        lacks = f"{table} has no primary key, nor a unique key without NULLs"
+        problem = f"{lacks}: its changes are streamed without key, and it cannot be snapshotted"
+        yield Finding("primary key", problem, f"ALTER TABLE {table.sql} ADD PRIMARY KEY (...);", "warning")
+
+
+def _user(connection: Connection[Any]) -> str:
+    name, _, host = str(query(connection, "SELECT CURRENT_USER()")[0][0]).rpartition("@")
+    return f"'{name}'@'{host}'"

@@ -1,0 +1,97 @@
+"""What the server's variables must say before a job can run, each with the statement that makes it so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it must be, in one line, and the SQL or setting that repairs it."""
+
+    name: str
+    problem: str
+    repair: str
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.problem} → {self.repair}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    variable: str
+    wanted: str
+    why: str
+    repair: str
+
+
+def _persist(variable: str, value: str) -> str:
+    return f"SET PERSIST {variable} = {value};"
+
+
+_GTIDS = (
+    "SET PERSIST enforce_gtid_consistency = ON; then SET PERSIST gtid_mode = OFF_PERMISSIVE; = ON_PERMISSIVE; = ON;"
+)
+_RULES = (
+    _Rule("log_bin", "ON", "there is no binlog to read", "Start mysqld with --log-bin and without --skip-log-bin"),
+    _Rule("binlog_format", "ROW", "statements do not tell which rows they change", _persist("binlog_format", "'ROW'")),
+    _Rule(
+        "binlog_row_image",
+        "FULL",
+        "events without all columns cannot become whole records",
+        _persist("binlog_row_image", "'FULL'"),
+    ),
+    _Rule(
+        "binlog_row_metadata",
+        "FULL",
+        "events would not name their columns",
+        _persist("binlog_row_metadata", "'FULL'"),
+    ),
+    _Rule("gtid_mode", "ON", "the watermarks are GTIDs", _GTIDS),
+    _Rule("enforce_gtid_consistency", "ON", "the watermarks are GTIDs", _GTIDS),
+    _Rule(
+        "binlog_row_value_options",
+        "",
+        "partial JSON updates do not hold the whole value",
+        _persist("binlog_row_value_options", "''"),
+    ),
+    _Rule(
+        "binlog_order_commits",
+        "ON",
+        "transactions could become visible in another order than they are sent",
+        _persist("binlog_order_commits", "ON"),
+    ),
+)
+
+
+def variable_findings(variables: Mapping[str, str]) -> list[Finding]:
+    """``variables``: of SHOW GLOBAL VARIABLES. A variable this version does not have is not asked for."""
+    found = []
+    for rule in _RULES:
+        value = variables.get(rule.variable)
+        if value is not None and value.upper() != rule.wanted:
+            problem = f"it is {value or 'empty'!r} and must be {rule.wanted or 'empty'!r}: {rule.why}"
+            found.append(Finding(rule.variable, problem, rule.repair))
+    return found
+
+
+def replica_findings(variables: Mapping[str, str]) -> list[Finding]:
+    """For a server that is itself a replica."""
+    found = []
+    if _either(variables, "log_replica_updates", "log_slave_updates") == "OFF":
+        problem = "this server is a replica and does not log what it replicates"
+        found.append(Finding("log_replica_updates", problem, "Start mysqld with --log-replica-updates=ON"))
+    workers = _either(variables, "replica_parallel_workers", "slave_parallel_workers") or "0"
+    order = "replica_preserve_commit_order"
+    if int(workers) > 1 and _either(variables, order, "slave_preserve_commit_order") == "OFF":
+        problem = f"this server is a replica with {workers} workers that commit in any order"
+        repair = f"STOP REPLICA SQL_THREAD; SET PERSIST {order} = ON; START REPLICA SQL_THREAD;"
+        found.append(Finding(order, problem, repair))
+    return found
+
+
+def _either(variables: Mapping[str, str], name: str, old_name: str) -> str | None:
+    return variables.get(name, variables.get(old_name))

@@ -1,0 +1,199 @@
+"""Preflight on a real server: everything that is wrong is found at once, each with its repair."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pymysql
+import pytest
+
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.errors import ChunkFailed, PreflightFailed, ServerUnreachable
+from incsnap.gtid import GtidSet
+from incsnap.mysql import fences
+from incsnap.mysql.connection import connect
+from incsnap.mysql.preflight import Finding, findings, require
+from incsnap.sandbox.addresses import MySqlAddress
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def root(mysql_address: MySqlAddress) -> Iterator[Any]:
+    address = mysql_address
+    with closing(
+        pymysql.connect(
+            host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
+        )
+    ) as connection:
+        yield connection
+
+
+@pytest.fixture
+def run(root: Any) -> Any:
+    def execute(sql: str) -> None:
+        with root.cursor() as cursor:
+            cursor.execute(sql)
+
+    return execute
+
+
+def _settings(address: MySqlAddress, database: str, **more: str) -> Settings:
+    properties = {
+        "database.hostname": address.host,
+        "database.port": str(address.port),
+        "database.user": address.user,
+        "database.password": address.password,
+        "topic.prefix": "preflight-" + database,
+        "bootstrap.servers": "127.0.0.1:1",
+        "checkpoint.location": "/nowhere",
+        "database.include.list": database,
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+    return from_properties(properties, {}).settings
+
+
+def _named(found: list[Finding], name: str) -> list[Finding]:
+    return [finding for finding in found if finding.name == name]
+
+
+def test_a_server_that_is_ready_has_no_findings(mysql_address: MySqlAddress, database: str, run: Any) -> None:
+    run(f"CREATE TABLE `{database}`.t (id int primary key)")
+    run(f"CREATE TABLE `{database}`.sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
+    found = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
+    assert found == []
+    require(found)
+
+
+def test_everything_wrong_with_the_tables_is_found_at_once(
+    mysql_address: MySqlAddress, database: str, run: Any
+) -> None:
+    run(f"CREATE TABLE `{database}`.keyless (a int)")
+    run(f"CREATE TABLE `{database}`.odd (id int primary key, g geometry, b bit(3))")
+    run(f"CREATE TABLE `{database}`.greek (id int primary key, t varchar(9) charset greek)")
+    run(f"CREATE TABLE `{database}`.sig (id int primary key, type VARCHAR(32), data blob)")
+    found = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
+    types = [finding.problem for finding in _named(found, "types")]
+    assert len(types) == 3
+    for part in (f"{database}.odd: column g", f"{database}.odd: column b", "character set greek"):
+        assert any(part in problem for problem in types)
+    (keyless,) = _named(found, "primary key")
+    assert (keyless.severity, "keyless" in keyless.problem) == ("warning", True)
+    assert [finding.problem.split()[1] for finding in _named(found, "signal.data.collection")] == ["id", "data"]
+    assert found[-1].severity == "warning"
+    with pytest.raises(PreflightFailed, match="column g"):
+        require(found)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [(None, "does not exist"), ("id text, type text", "2 columns"), ("a int, b int, c int, d int", "4 columns")],
+)
+def test_a_signal_table_of_another_form_is_found_with_the_statement_that_makes_it(
+    columns: str | None, said: str, mysql_address: MySqlAddress, database: str, run: Any
+) -> None:
+    if columns:
+        run(f"CREATE TABLE `{database}`.sig ({columns})")
+    found = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
+    (finding,) = _named(found, "signal.data.collection")
+    assert said in finding.problem
+    assert f"CREATE TABLE `{database}`.`sig` (id VARCHAR(42) PRIMARY KEY" in finding.repair
+
+
+def test_no_table_and_patterns_without_a_table_are_warnings(mysql_address: MySqlAddress, database: str) -> None:
+    found = findings(_settings(mysql_address, database, table__include__list=f"{database}.typo"))
+    assert {finding.name for finding in found} == {"table.include.list", "tables"}
+    require(found)
+
+
+def test_a_user_without_rights_gets_the_grants_it_lacks(
+    mysql_address: MySqlAddress, database: str, run: Any, request: pytest.FixtureRequest
+) -> None:
+    run(f"CREATE TABLE `{database}`.t (id int primary key, v int)")
+    run(f"CREATE TABLE `{database}`.part (id int primary key, v int)")
+    user = "u" + secrets.token_hex(5)
+    run(f"CREATE USER {user} IDENTIFIED BY 'pw'")
+    request.addfinalizer(lambda: run(f"DROP USER {user}"))
+    run(f"GRANT INSERT ON `{database}`.t TO {user}")
+    run(f"GRANT SELECT (id) ON `{database}`.part TO {user}")
+    settings = _settings(mysql_address, database, database__user=user, database__password="pw")
+    repairs = [finding.repair for finding in _named(findings(settings), "privileges")]
+    assert f"GRANT REPLICATION CLIENT ON *.* TO '{user}'@'%';" in repairs
+    assert f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%';" in repairs
+    assert f"GRANT SELECT ON `{database}`.`t` TO '{user}'@'%';" in repairs
+    assert f"GRANT SELECT ON `{database}`.`part` TO '{user}'@'%';" in repairs
+    for repair in repairs:
+        run(repair)
+    assert findings(settings) == []
+
+
+def test_a_wrong_password_and_a_silent_port_are_findings(mysql_address: MySqlAddress, database: str) -> None:
+    (refused,) = findings(_settings(mysql_address, database, database__user="nobody", database__password="wr0ng"))
+    assert "refuses the user 'nobody'" in refused.problem
+    assert "wr0ng" not in str(refused)
+    (silent,) = findings(_settings(mysql_address, database, database__port="1"))
+    assert "does not answer" in silent.problem
+
+
+def test_the_servers_own_id_cannot_be_ours(mysql_address: MySqlAddress, database: str, root: Any) -> None:
+    with root.cursor() as cursor:
+        cursor.execute("SELECT @@server_id")
+        own = cursor.fetchone()[0]
+    found = findings(_settings(mysql_address, database, database__server__id=str(own)))
+    assert _named(found, "database.server.id")
+
+
+def test_an_offset_that_lacks_purged_transactions_is_found(
+    mysql_address: MySqlAddress, database: str, root: Any
+) -> None:
+    settings = _settings(mysql_address, database)
+    with closing(connect(settings.mysql)) as connection:
+        purged = fences.purged(connection)
+    assert bool(_named(findings(settings, GtidSet()), "gtid_purged")) is bool(purged)
+    assert not _named(findings(settings, purged), "gtid_purged")
+
+
+def test_the_low_fence_passes_what_was_executed_and_gives_up_on_what_was_not(
+    mysql_address: MySqlAddress, database: str
+) -> None:
+    settings = _settings(mysql_address, database)
+    with closing(connect(settings.mysql)) as connection:
+        fences.low_fence(connection, GtidSet(), 0.1)
+        fences.low_fence(connection, fences.executed(connection), 5.0)
+        future = GtidSet.parse("00000000-1111-2222-3333-444444444444:1-3")
+        with pytest.raises(ChunkFailed, match="not visible after"):
+            fences.low_fence(connection, future, 0.05)
+
+
+def test_the_high_watermark_grows_with_every_commit(mysql_address: MySqlAddress, database: str, run: Any) -> None:
+    with closing(connect(_settings(mysql_address, database).mysql)) as connection:
+        before = fences.high_watermark(connection)
+        run(f"CREATE TABLE `{database}`.t (id int)")
+        assert fences.high_watermark(connection) > before
+
+
+def test_a_lost_connection_is_a_server_that_cannot_be_reached(
+    mysql_address: MySqlAddress, database: str, run: Any
+) -> None:
+    with closing(connect(_settings(mysql_address, database).mysql)) as connection:
+        run(f"KILL {connection.thread_id()}")  # type: ignore[no-untyped-call]
+        with pytest.raises(ServerUnreachable):
+            fences.low_fence(connection, GtidSet.parse("00000000-1111-2222-3333-444444444444:1"), 5.0)
+        connection.close = lambda: None  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("mode", ["required", "preferred", "disabled"])
+def test_the_tls_modes_do_what_they_say(mode: str, mysql_address: MySqlAddress, database: str) -> None:
+    settings = _settings(mysql_address, database, database__ssl__mode=mode)
+    with closing(connect(settings.mysql)) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW STATUS LIKE 'Ssl_cipher'")
+        assert bool(cursor.fetchone()[1]) is (mode != "disabled")
+
+
+def test_a_certificate_nobody_vouches_for_is_refused_by_verify_ca(mysql_address: MySqlAddress, database: str) -> None:
+    with pytest.raises(ServerUnreachable, match=r"database\.ssl\.mode=verify_ca"):
+        connect(_settings(mysql_address, database, database__ssl__mode="verify_ca").mysql)
