@@ -26,7 +26,7 @@ OBEYED = words(
     signal.kafka.groupId signal.file signal.poll.interval.ms read.only incremental.snapshot.chunk.size
     snapshot.max.threads max.batch.size max.queue.size.in.bytes decimal.handling.mode bigint.unsigned.handling.mode
     time.precision.mode binary.handling.mode tombstones.on.delete notification.enabled.channels
-    notification.sink.topic.name heartbeat.interval.ms topic.creation.default.partitions
+    notification.sink.topic.name topic.creation.default.partitions
     topic.creation.default.replication.factor bootstrap.servers key.converter value.converter
     key.converter.schemas.enable value.converter.schemas.enable skipped.operations errors.max.retries
     errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location
@@ -63,6 +63,7 @@ ELSEWHERE = words(
     snapshot.max.threads.multiplier legacy.snapshot.max.threads streaming.delay.ms
     incremental.snapshot.allow.schema.changes incremental.snapshot.watermarking.strategy
     signal.kafka.poll.timeout.ms signal.emit.failure.max.retries signal.emit.failure.backoff.ms
+    heartbeat.interval.ms
     heartbeat.action.query heartbeat.topics.prefix topic.heartbeat.prefix topic.heartbeat.name topic.transaction
     topic.naming.strategy topic.cache.size schema.name.adjustment.mode field.name.adjustment.mode
     sanitize.field.names source.struct.version internal.key.converter internal.value.converter

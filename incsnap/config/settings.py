@@ -127,13 +127,10 @@ class Settings(_Frozen):
     topic_creation: TopicCreation = TopicCreation()
     modes: Modes = Modes()
     tombstones_on_delete: bool = True
-    #: operations that are not sent; Debezium skips truncates
-    skipped_operations: tuple[str, ...] = ("t",)
     #: row events of one batch. A bound for memory and replay, so far above Debezium's 2048 (records of one poll).
     max_batch_events: int = 200_000
     #: bytes of binlog the planner holds
     max_queue_bytes: int = 64 << 20
-    heartbeat_interval_ms: int = 0
     retries: RetrySettings = RetrySettings()
     notifications: Notifications = Notifications()
     #: How long a chunk waits until what was delivered is visible. Longer only when a commit is stalled

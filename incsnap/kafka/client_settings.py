@@ -1,0 +1,92 @@
+"""What each of our Kafka clients is given: the user's settings, the ones that were measured, and the ones that must be.
+
+The user's settings come in librdkafka's words (``incsnap.config.clients`` translates those of a Java client). The
+producer takes all of them; an admin client or a consumer only how to reach the brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: Where both a user and we have a wish, the user's wins.
+_PRODUCER_DEFAULTS = {
+    # 780-byte JSON records: lz4 840 thousand/s, zstd 480, none 250 (the broker on the same two cores).
+    "compression.type": "lz4",
+    # 1 MB is also the most a broker accepts by default (max.message.bytes).
+    "batch.size": "1000000",
+    "linger.ms": "5",
+    # Above a batch, so that producing seldom waits; memory is bounded by bytes.
+    "queue.buffering.max.messages": "1000000",
+    "queue.buffering.max.kbytes": "262144",
+    # A zombie's open transaction ends by itself after this long; brokers allow up to 15 minutes.
+    "transaction.timeout.ms": "60000",
+    # With the default 100 ms, a transaction that follows another at once waits that long for the first to be complete.
+    "retry.backoff.ms": "3",
+    # A topic that was deleted under a running job is named after this long; must be below the wait for a commit.
+    "topic.metadata.propagation.max.ms": "10000",
+}
+#: Exactly-once stands on these.
+_PRODUCER_FIXED = {
+    # Successful deliveries need no word: commit_transaction waits for all of them.
+    "delivery.report.only.error": "true",
+    "enable.idempotence": "true",
+    "acks": "all",
+}
+_CLIENT_DEFAULTS = {
+    # The default opens connections late, one by one: a new producer takes 57 ms (505 by a race within); so 5-8 ms.
+    "enable.sparse.connections": "false",
+    # Errors reach us as exceptions; librdkafka would write them to a worker's stderr as well.
+    "log_level": "0",
+    "client.id": "incsnap",
+}
+#: Beginnings of names that say how to reach the brokers.
+_CONNECTION = (
+    "security.",
+    "sasl.",
+    "ssl.",
+    "enable.ssl.",
+    "enable.sasl.",
+    "socket.",
+    "broker.address.",
+    "client.",
+    "connections.max.idle.",
+    "reconnect.",
+    "metadata.",
+    "topic.metadata.",
+    "debug",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How to reach one Kafka cluster and how to write to it. Has no ``repr`` of its settings: they hold secrets."""
+
+    bootstrap_servers: str
+    producer: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def for_producer(self, transactional_id: str) -> dict[str, str]:
+        return {
+            **_CLIENT_DEFAULTS,
+            **_PRODUCER_DEFAULTS,
+            **self.producer,
+            **_PRODUCER_FIXED,
+            "bootstrap.servers": self.bootstrap_servers,
+            "transactional.id": transactional_id,
+        }
+
+    def for_admin(self) -> dict[str, str]:
+        return {
+            **_CLIENT_DEFAULTS,
+            **{name: value for name, value in self.producer.items() if name.startswith(_CONNECTION)},
+            "bootstrap.servers": self.bootstrap_servers,
+        }
+
+    def for_consumer(self, group: str) -> dict[str, str]:
+        """Of a consumer that asks for committed records and offsets, and commits nothing itself."""
+        return {
+            **self.for_admin(),
+            "group.id": group,
+            "enable.auto.commit": "false",
+            "isolation.level": "read_committed",  # committed() then waits for an open transaction on the offset
+        }

@@ -1,0 +1,104 @@
+"""Is this Kafka fit for the job? Asked before anything is written; answers with findings, never with an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from incsnap.errors import IncsnapError
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.control import control_topic
+from incsnap.kafka.producer import TransactionalProducer
+from incsnap.kafka.refusals import ClientError, sink_error
+from incsnap.kafka.topics import partition_counts
+
+#: (problem, what to do), each one line.
+Finding = tuple[str, str]
+
+
+def cluster_check(
+    settings: ClientSettings,
+    prefix: str,
+    topics: Iterable[str] = (),
+    partitions: int = -1,
+    replication: int = -1,
+    seconds: float = 10.0,
+) -> list[Finding]:
+    """Reachable? May ``topics`` and the control topic be created (asked, not done)? Are transactions allowed?
+
+    ``seconds`` bounds each of the three questions. An empty list: all is well.
+    """
+    reasons: list[str] = []
+    options: dict[str, Any] = {**settings.for_admin(), "error_cb": lambda error: reasons.append(error.str())}
+    try:
+        admin = AdminClient(options)
+    except KafkaException as problem:
+        return [(f"Kafka client settings are wrong: {problem.args[0].str()}", "Correct producer.* in the file.")]
+    try:
+        admin.list_topics(timeout=seconds)
+    except KafkaException as problem:
+        return [_unreachable(settings, problem, admin, reasons)]
+    findings = _creatable(admin, {control_topic(prefix), *topics}, partitions, replication, seconds)
+    findings += _transactions(settings, f"incsnap-{prefix}-preflight", seconds)
+    return findings
+
+
+def _unreachable(settings: ClientSettings, problem: KafkaException, admin: AdminClient, reasons: list[str]) -> Finding:
+    admin.poll(0)  # the reasons wait in a queue until somebody asks for them
+    said = [reason for reason in reasons if "brokers are down" not in reason] or [problem.args[0].str()]
+    return (
+        f"Kafka does not answer at {settings.bootstrap_servers}: {said[-1]}",
+        "Check bootstrap.servers, that a broker listens there, and producer.security.protocol / producer.sasl.*.",
+    )
+
+
+def _creatable(admin: AdminClient, names: set[str], partitions: int, replication: int, seconds: float) -> list[Finding]:
+    try:
+        missing = sorted(names - partition_counts(admin, names).keys())
+    except IncsnapError as error:
+        return [(error.message, error.hint)]
+    findings = []
+    wishes = [NewTopic(name, num_partitions=partitions, replication_factor=replication) for name in missing]
+    answers: dict[str, Any] = admin.create_topics(wishes, validate_only=True, request_timeout=seconds) if wishes else {}
+    for name, answer in answers.items():
+        try:
+            answer.result()
+        except KafkaException as problem:
+            if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                findings.append(_not_creatable(name, problem))
+    return findings
+
+
+def _not_creatable(name: str, problem: KafkaException) -> Finding:
+    error = problem.args[0]
+    hints = {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: "Grant CREATE on it (kafka-acls), or create it beforehand.",
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "Grant CREATE on the cluster (kafka-acls), or create it beforehand.",
+        KafkaError.INVALID_REPLICATION_FACTOR: "Set topic.creation.default.replication.factor to at most the brokers.",
+        KafkaError.INVALID_PARTITIONS: "Set topic.creation.default.partitions to 1 or more.",
+        KafkaError.TOPIC_EXCEPTION: "Choose a topic.prefix of letters, digits, dot, underscore and hyphen.",
+    }
+    return f"Topic {name} cannot be created: {error.str()}", hints.get(error.code(), "Create it beforehand.")
+
+
+def _transactions(settings: ClientSettings, name: str, seconds: float) -> list[Finding]:
+    try:
+        with TransactionalProducer(settings.for_producer(name)) as producer:
+            producer.init_transactions(seconds)
+    except ClientError as error:
+        if error.code == KafkaError._TIMED_OUT:
+            return [
+                (
+                    f"Kafka does not open a transaction within {seconds:.0f} s",
+                    "Check transaction.state.log.replication.factor and min.isr: they need that many brokers alive.",
+                )
+            ]
+        failure = sink_error(f"opening a transaction as {name}", error, name)
+        return [(failure.message, failure.hint)]
+    except IncsnapError as error:
+        return [(error.message, error.hint)]
+    return []

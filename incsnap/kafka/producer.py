@@ -1,0 +1,279 @@
+"""A transactional producer that takes Arrow columns: no Python object for any record, but for re-keyed ones."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import KafkaError
+
+from incsnap.errors import ConfigError, shorten
+from incsnap.kafka import librdkafka as c
+from incsnap.kafka.refusals import ClientError
+
+#: Names that a Debezium consumer looks for on the two records of a row whose key was changed.
+NEW_KEY, OLD_KEY = b"__debezium.newkey", b"__debezium.oldkey"
+# At most so many messages a call: 72 bytes each, and the sending thread sees the first ones while the next are copied.
+_MESSAGES_A_CALL = 20_000
+_QUEUE_FULL = KafkaError._QUEUE_FULL
+_NOT_NULL = ctypes.create_string_buffer(1)  # where an empty string that is not NULL points to
+
+
+class TransactionalProducer:
+    """One librdkafka producer. Blocking; used by one thread; every method raises ``ClientError``.
+
+    ``refused`` tells of the first record that the broker or the client would not take, with its topic and key, for
+    those who have to find it.
+    """
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._lib: Any = c.library()
+        self._topics: dict[str, int] = {}
+        self.refused: str | None = None
+        self.refused_code = 0
+        self._callback = c.DELIVERY_CALLBACK(self._delivery_failed)  # kept: librdkafka holds only its address
+        reason = ctypes.create_string_buffer(512)
+        conf = self._lib.rd_kafka_conf_new()
+        for name, value in settings.items():
+            if self._lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), reason, len(reason)) != c.CONF_OK:
+                self._lib.rd_kafka_conf_destroy(conf)
+                raise _wrong_setting(name, reason.value)
+        self._lib.rd_kafka_conf_set_dr_msg_cb(conf, self._callback)
+        self._rk = self._lib.rd_kafka_new(c.PRODUCER, conf, reason, len(reason))
+        if not self._rk:
+            self._lib.rd_kafka_conf_destroy(conf)
+            raise _wrong_setting("producer.*", reason.value)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drops what is still in the queue; an open transaction stays open until the broker times it out or the
+        next writer's ``init_transactions`` ends it."""
+        if self._rk:
+            for handle in self._topics.values():
+                self._lib.rd_kafka_topic_destroy(handle)
+            self._topics.clear()
+            self._lib.rd_kafka_destroy(self._rk)
+            self._rk = None
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def init_transactions(self, seconds: float) -> None:
+        """Fences every older producer of the same transactional id and ends its open transaction."""
+        self._check(self._lib.rd_kafka_init_transactions(self._rk, _ms(seconds)))
+
+    def begin(self) -> None:
+        self._check(self._lib.rd_kafka_begin_transaction(self._rk))
+
+    def send_offset(self, topic: str, partition: int, offset: int, group: str, seconds: float) -> None:
+        """Makes ``offset`` the group's committed offset when, and only when, the transaction commits."""
+        lib = self._lib
+        offsets = lib.rd_kafka_topic_partition_list_new(1)
+        member = lib.rd_kafka_consumer_group_metadata_new(group.encode())
+        try:
+            lib.rd_kafka_topic_partition_list_add(offsets, topic.encode(), partition)
+            lib.rd_kafka_topic_partition_list_set_offset(offsets, topic.encode(), partition, offset)
+            self._check(lib.rd_kafka_send_offsets_to_transaction(self._rk, offsets, member, _ms(seconds)))
+        finally:
+            lib.rd_kafka_topic_partition_list_destroy(offsets)
+            lib.rd_kafka_consumer_group_metadata_destroy(member)
+
+    def commit(self, seconds: float) -> None:
+        """Waits for every record, then commits. Fails when any record of the transaction failed."""
+        self._check(self._lib.rd_kafka_commit_transaction(self._rk, _ms(seconds)))
+
+    def abort(self, seconds: float) -> None:
+        self._check(self._lib.rd_kafka_abort_transaction(self._rk, _ms(seconds)))
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def send(self, topic: str, records: pa.RecordBatch, patience: float = 60.0) -> None:
+        """Queues all ``records`` (columns of ``envelope.records.RECORDS``) in order; order holds within a partition.
+
+        ``patience``: seconds to wait for room in the queue before giving up.
+        """
+        if not records.num_rows:
+            return
+        keys, values = _plain(records.column("key")), _plain(records.column("value"))  # hold the bytes until copied
+        messages = np.zeros(records.num_rows, c.MESSAGE)
+        messages["partition"] = records.column("partition").to_numpy(zero_copy_only=False)
+        messages["key"], messages["key_len"] = _places(keys)
+        messages["payload"], messages["len"] = _places(values)
+        # One call a partition: with a partition in each message (MSG_F_PARTITION) librdkafka 2.16 adds partition -1 to
+        # the transaction whenever it has yet to learn of the topic, and the brokers refuse that.
+        order = np.argsort(messages["partition"], kind="stable")
+        messages = messages[order]
+        old_keys, new_keys = records.column("old_key"), records.column("new_key")
+        with_header = (old_keys.is_valid().to_numpy(False) | new_keys.is_valid().to_numpy(False))[order]
+        singles = set(np.flatnonzero(with_header).tolist())
+        starts = {0, *(np.flatnonzero(np.diff(messages["partition"])) + 1).tolist()}
+        borders = sorted(starts | singles | {at + 1 for at in singles} | {len(messages)})
+        handle = self._topic(topic)
+        for at, end in itertools.pairwise(borders):
+            if at not in singles:
+                self._enqueue(topic, handle, messages[at:end], patience)
+                continue
+            row = int(order[at])
+            headers = ((OLD_KEY, old_keys[row].as_py()), (NEW_KEY, new_keys[row].as_py()))
+            present = [(name, value) for name, value in headers if value is not None]
+            partition = int(messages["partition"][at])
+            self._enqueue_one(handle, partition, keys[row].as_py(), values[row].as_py(), present, patience)
+
+    def send_one(self, topic: str, partition: int, key: bytes, value: bytes, patience: float = 60.0) -> None:
+        self._enqueue_one(self._topic(topic), partition, key, value, [], patience)
+
+    def _enqueue(self, topic: str, handle: int, messages: Any, patience: float) -> None:
+        """Hands over messages of one partition, waiting where the queue is full.
+
+        librdkafka stops at the first message that finds the queue full and takes none after it, so what is left is a
+        tail, and order holds.
+        """
+        at = 0
+        partition = int(messages["partition"][0])
+        deadline = time.monotonic() + patience
+        while at < len(messages):
+            part = messages[at : at + _MESSAGES_A_CALL]
+            taken = self._lib.rd_kafka_produce_batch(handle, partition, c.MSG_F_COPY, part.ctypes.data, len(part))
+            if taken == len(part):
+                at += taken
+                continue
+            first = int(np.argmax(part["err"] != 0))
+            code = int(part["err"][first])
+            if code != _QUEUE_FULL or (part["err"][first:] != _QUEUE_FULL).any():
+                self._note(code, topic, int(part["key"][first]), int(part["key_len"][first]), int(part["len"][first]))
+                raise self._failure(code)
+            at += first
+            self._wait_for_room(deadline)
+
+    def _enqueue_one(
+        self,
+        handle: int,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: list[tuple[bytes, bytes]],
+        patience: float,
+    ) -> None:
+        arguments = (c.Argument * (5 + len(headers)))()
+        for argument, kind in zip(
+            arguments,
+            (
+                c.VTYPE_RKT,
+                c.VTYPE_PARTITION,
+                c.VTYPE_MSGFLAGS,
+                c.VTYPE_KEY,
+                c.VTYPE_VALUE,
+                *[c.VTYPE_HEADER] * len(headers),
+            ),
+            strict=True,
+        ):
+            argument.vtype = kind
+        arguments[0].u.rkt = handle
+        arguments[1].u.i32 = partition
+        arguments[2].u.i = c.MSG_F_COPY
+        for argument, content in ((arguments[3], key), (arguments[4], value)):
+            argument.u.mem.ptr = content
+            argument.u.mem.size = len(content or b"")
+        for argument, (name, content) in zip(list(arguments)[5:], headers, strict=True):
+            argument.u.header.name = name
+            argument.u.header.val = content
+            argument.u.header.size = len(content)
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return self._check(self._lib.rd_kafka_produceva(self._rk, arguments, len(arguments)))
+            except ClientError as error:
+                if error.code != _QUEUE_FULL:
+                    topic = self._lib.rd_kafka_topic_name(handle).decode()
+                    self._note(error.code, topic, key or b"", 0, len(value or b""))
+                    raise self._failure(error.code) from None
+                self._wait_for_room(deadline)
+
+    def _wait_for_room(self, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            raise ClientError(_QUEUE_FULL, "the brokers take no records: the queue has been full for too long")
+        self._lib.rd_kafka_poll(self._rk, 5)
+
+    def _topic(self, topic: str) -> int:
+        handle = self._topics.get(topic)
+        if handle is None:
+            handle = self._topics[topic] = self._lib.rd_kafka_topic_new(self._rk, topic.encode(), None)
+            if not handle:
+                del self._topics[topic]
+                raise ClientError(KafkaError._INVALID_ARG, f"{topic!r} is not a possible topic name")
+        return handle
+
+    # -- errors ------------------------------------------------------------------------------------------------------
+
+    def _delivery_failed(self, _rk: int, message: Any, _opaque: int) -> None:
+        found = message.contents
+        topic = self._lib.rd_kafka_topic_name(found.rkt) if found.rkt else b"?"
+        self._note(found.err, topic.decode(), found.key or 0, found.key_len, found.len)
+
+    def _note(self, code: int, topic: str, key: int | bytes, key_len: int, size: int) -> None:
+        # After the first failure the rest are purged: only the first says anything.
+        if code and self.refused is None and code not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
+            raw = key if isinstance(key, bytes) else ctypes.string_at(key, key_len) if key else b""
+            said = self._lib.rd_kafka_err2str(code).decode()
+            name = shorten(raw.decode("utf-8", "replace"))
+            self.refused_code = code
+            self.refused = f"{said} (topic {topic}, key {name}, value of {size} bytes)"
+
+    def _failure(self, code: int) -> ClientError:
+        """Of a code without an error object: the fatal error, when there is one, is the cause."""
+        reason = ctypes.create_string_buffer(512)
+        fatal = self._lib.rd_kafka_fatal_error(self._rk, reason, len(reason))
+        if fatal:
+            return ClientError(fatal, reason.value.decode("utf-8", "replace"), fatal=True)
+        return ClientError(code, self.refused or self._lib.rd_kafka_err2str(code).decode(), requires_abort=True)
+
+    def _check(self, error: int | None) -> None:
+        if not error:
+            return
+        lib = self._lib
+        found = ClientError(
+            lib.rd_kafka_error_code(error),
+            lib.rd_kafka_error_string(error).decode("utf-8", "replace"),
+            fatal=bool(lib.rd_kafka_error_is_fatal(error)),
+            retriable=bool(lib.rd_kafka_error_is_retriable(error)),
+            requires_abort=bool(lib.rd_kafka_error_txn_requires_abort(error)),
+        )
+        lib.rd_kafka_error_destroy(error)
+        raise found
+
+
+def _plain(column: Any) -> Any:
+    """With 32-bit offsets, which is what ``RECORDS`` has; Spark may widen them."""
+    return column if pa.types.is_binary(column.type) else column.cast(pa.binary())
+
+
+def _places(column: Any) -> tuple[Any, Any]:
+    """Address and length of each value of a binary column; a null has address 0."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.uint64)
+    base = data.address if data is not None and data.address else ctypes.addressof(_NOT_NULL)
+    addresses = ends[:-1] + np.uint64(base)
+    lengths = np.diff(ends)
+    if column.null_count:
+        nulls = column.is_null().to_numpy(zero_copy_only=False)
+        addresses[nulls] = 0
+        lengths[nulls] = 0
+    return addresses, lengths
+
+
+def _ms(seconds: float) -> int:
+    return max(1, int(seconds * 1000))
+
+
+def _wrong_setting(name: str, reason: bytes) -> ConfigError:
+    return ConfigError(f"The Kafka producer cannot take {name}: {reason.decode('utf-8', 'replace')}")

@@ -1,0 +1,68 @@
+"""What Kafka said, sorted by what it means for the job: repeat the batch, or wait for a person."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError
+
+from incsnap.errors import SinkError
+
+
+class SinkRefused(SinkError):
+    """Kafka will refuse the same again; somebody has to change something first."""
+
+    hint = "Change what Kafka refuses, then start the job again; nothing is lost."
+    resumable = False
+
+
+class ClientError(Exception):
+    """An error of librdkafka as plain values; lives and dies within a task."""
+
+    def __init__(
+        self, code: int, text: str, *, fatal: bool = False, retriable: bool = False, requires_abort: bool = False
+    ) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.fatal = fatal
+        self.retriable = retriable
+        self.requires_abort = requires_abort
+
+
+#: Another writer took the transactional id over.
+FENCED = frozenset((KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED))
+#: Codes that the same records or the same rights will meet again, and the way out.
+_REFUSALS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: (
+        "Give the principal WRITE and DESCRIBE on the job's topics and on the control topic (kafka-acls --producer)."
+    ),
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "Give the principal READ on the consumer groups incsnap-* (kafka-acls).",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "Give the principal WRITE and DESCRIBE on the transactional ids incsnap-* (kafka-acls --transactional-id)."
+    ),
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "Give the principal IDEMPOTENT_WRITE on the cluster (kafka-acls).",
+    KafkaError.SASL_AUTHENTICATION_FAILED: "Check producer.sasl.* and the user's password.",
+    KafkaError._AUTHENTICATION: "Check producer.security.protocol and producer.sasl.*.",
+    KafkaError._SSL: "Check producer.security.protocol and producer.ssl.*.",
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: (
+        "Lower producer.transaction.timeout.ms, or raise the brokers' transaction.max.timeout.ms."
+    ),
+    KafkaError.POLICY_VIOLATION: "A policy of the brokers forbids it; ask those who run them.",
+    KafkaError.INVALID_RECORD: "The topic takes no such record: a compacted topic needs a key in each.",
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "Set producer.compression.type to one that the brokers know (lz4).",
+    KafkaError.MSG_SIZE_TOO_LARGE: (
+        "Raise max.message.bytes of the topic and producer.max.request.size of the job above the record's size."
+    ),
+}
+
+
+def sink_error(what: str, error: ClientError, transactional_id: str) -> SinkError:
+    """The error to raise when ``what`` (a clause: "committing batch 7 of bucket 0") has failed."""
+    if error.code in FENCED:
+        return SinkError(
+            f"Another writer took over {transactional_id} while {what}: {error.text}",
+            "Normal once after a restart: the batch is repeated. When it goes on, two jobs have the same topic.prefix:"
+            " stop one, or give it another topic.prefix.",
+        )
+    if error.code in _REFUSALS:
+        return SinkRefused(f"Kafka refused {what}: {error.text}", _REFUSALS[error.code])
+    return SinkError(f"Kafka failed {what}: {error.text}")

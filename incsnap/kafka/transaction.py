@@ -1,0 +1,127 @@
+"""One bucket's share of one batch is one Kafka transaction, and the batch's number is committed in it.
+
+So a batch that Spark runs again finds its number and does nothing, and a task that outlived its batch (a zombie) is
+fenced by the transactional id of the bucket before it can commit. The order is what makes it safe: first fence, then
+read the number, then write. Read the other way round, a zombie could commit between the reading and the fencing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeVar
+
+import pyarrow as pa
+
+from incsnap.errors import SinkError
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.control import committed_batch, control_record, control_topic, group_of, transactional_id
+from incsnap.kafka.producer import TransactionalProducer
+from incsnap.kafka.refusals import FENCED, ClientError, sink_error
+
+Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
+#: Seconds for one step, retries included. Half the default transaction timeout: then the brokers end it for us.
+_STEP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class BucketWriter:
+    """Opens transactions: ``writer.open(bucket, batch)``. Pickles; holds no connection."""
+
+    client: ClientSettings
+    prefix: str
+    #: A job is one checkpoint's life: its batches are numbered without gaps, a new job begins anew.
+    job_id: str
+
+    def open(self, bucket: int, batch: int) -> Transaction | None:
+        """A transaction that has begun, or ``None`` when the bucket has committed this batch before.
+
+        Raises ``SinkError`` (worth a repetition) or ``SinkRefused`` (not).
+        """
+        name = transactional_id(self.prefix, bucket)
+        producer = TransactionalProducer(self.client.for_producer(name))
+        try:
+            transaction = Transaction(self, producer, bucket, batch)
+            transaction.step("fencing older writers", producer.init_transactions)
+            done = transaction.step("reading the committed batch", self._committed(bucket))
+            if done is not None and done >= batch:
+                _log.info("Bucket %d has committed batch %d already (asked for %d): skipped", bucket, done, batch)
+                producer.close()
+                return None
+            transaction.step("beginning", lambda _: producer.begin())
+        except BaseException:
+            producer.close()
+            raise
+        return transaction
+
+    def _committed(self, bucket: int) -> Callable[[float], int | None]:
+        return lambda seconds: committed_batch(self.client, self.prefix, self.job_id, bucket, seconds)
+
+
+class Transaction:
+    """An open transaction. As a context manager it aborts on an error, and unless ``commit`` was called."""
+
+    def __init__(self, writer: BucketWriter, producer: TransactionalProducer, bucket: int, batch: int) -> None:
+        self._writer = writer
+        self._producer = producer
+        self._bucket = bucket
+        self._batch = batch
+        self._open = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.abort()
+
+    def send(self, topic: str, records: pa.RecordBatch) -> None:
+        """Queues records (``envelope.records.RECORDS``); they are delivered at the latest by ``commit``."""
+        self.step(f"writing to {topic}", lambda seconds: self._producer.send(topic, records, seconds))
+
+    def commit(self) -> None:
+        """Records, batch number and its fall-back record: all or none."""
+        topic = control_topic(self._writer.prefix)
+        group = group_of(self._writer.prefix, self._writer.job_id)
+        key, value = control_record(self._writer.job_id, self._bucket, self._batch)
+        self.step("writing the batch number", lambda _: self._producer.send_one(topic, self._bucket, key, value))
+        self.step(
+            "sending the batch number as an offset",
+            lambda seconds: self._producer.send_offset(topic, self._bucket, self._batch, group, seconds),
+        )
+        self.step("committing", self._producer.commit)
+        self._open = False
+        self._producer.close()
+
+    def abort(self) -> None:
+        """Gives up; does nothing after ``commit``. Never raises: what cannot be aborted is fenced later."""
+        if self._open:
+            self._open = False
+            with contextlib.suppress(ClientError):
+                self._producer.abort(_STEP_SECONDS)
+            self._producer.close()
+
+    def step(self, doing: str, call: Callable[[float], Result]) -> Result:
+        """``call(seconds left)``, again while Kafka says that trying again may help; then ``SinkError``."""
+        deadline = time.monotonic() + _STEP_SECONDS
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return call(max(left, 1.0))
+            except ClientError as error:
+                if error.retriable and not error.requires_abort and left > 0:
+                    _log.debug("%s: %s, again", doing, error)
+                    continue
+                raise self._failure(doing, error) from error
+
+    def _failure(self, doing: str, error: ClientError) -> SinkError:
+        where = f"{doing} (bucket {self._bucket}, batch {self._batch})"
+        refused = self._producer.refused
+        if refused is not None and error.code not in FENCED:
+            # What Kafka says of the transaction ("a message failed") has a cause, and the cause has a topic and a key.
+            error = ClientError(self._producer.refused_code, refused)
+        return sink_error(where, error, transactional_id(self._writer.prefix, self._bucket))

@@ -1,0 +1,88 @@
+"""Topics and the Kafka part of the preflight on a real broker."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+
+from incsnap.errors import SinkError
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.control import control_topic
+from incsnap.kafka.preflight import cluster_check
+from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics, partition_counts
+from tests.support.kafka import unique
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def admin(kafka_address: str) -> AdminClient:
+    return admin_client(ClientSettings(kafka_address))
+
+
+def drop(admin: AdminClient, *names: str) -> None:
+    for answer in admin.delete_topics(list(names)).values():
+        answer.result()
+
+
+def test_missing_topics_are_created_and_existing_ones_keep_their_partitions(admin: AdminClient) -> None:
+    name = unique("topics")
+    assert partition_counts(admin, [name]) == {}
+    assert ensure_topics(admin, [name], partitions=3) == {name: 3}
+    assert ensure_topics(admin, [name, name + "2"], partitions=5) == {name: 3, name + "2": 5}
+    by_default = ensure_topics(admin, [name + "3"])[name + "3"]
+    assert by_default >= 1
+    drop(admin, name, name + "2", name + "3")
+
+
+def test_the_control_topic_is_compacted_and_grows_with_the_buckets(admin: AdminClient) -> None:
+    prefix = unique("control")
+    name = ensure_control_topic(admin, prefix, 1)
+    assert ensure_control_topic(admin, prefix, 4) == name
+    assert ensure_control_topic(admin, prefix, 2) == name
+    assert partition_counts(admin, [name]) == {name: 4}
+    resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+    config = admin.describe_configs([resource])[resource].result()
+    assert config["cleanup.policy"].value == "compact"
+    drop(admin, name)
+
+
+def test_a_topic_that_cannot_be_created_is_named(admin: AdminClient) -> None:
+    with pytest.raises(SinkError, match="creating topic"):
+        ensure_topics(admin, [unique("replicas")], replication=9)
+
+
+def test_a_fit_cluster_gives_no_findings_and_nothing_is_created(kafka_address: str, admin: AdminClient) -> None:
+    prefix = unique("fit")
+    assert cluster_check(ClientSettings(kafka_address), prefix, [f"{prefix}.d.t"]) == []
+    assert partition_counts(admin, [control_topic(prefix), f"{prefix}.d.t"]) == {}
+
+
+def test_findings_come_all_at_once_and_one_line_each(kafka_address: str) -> None:
+    settings = ClientSettings(kafka_address, {"transaction.timeout.ms": "86400000"})
+    findings = cluster_check(settings, unique("bad"), ["has space"], replication=9)
+    text = "\n".join(f"{problem} | {hint}" for problem, hint in findings)
+    assert text.count("\n") == len(findings) - 1
+    assert "has space" in text
+    assert "replication" in text
+    assert "producer.transaction.timeout.ms" in text
+
+
+def test_a_server_that_does_not_answer_is_one_finding() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    ((problem, hint),) = cluster_check(ClientSettings(address), "p", seconds=1)
+    assert address in problem
+    assert "refused" in problem
+    assert "bootstrap.servers" in hint
+
+
+def test_a_wrong_client_setting_is_one_finding(kafka_address: str) -> None:
+    for given in ({"security.protocol": "TLS"}, {"linger.millis": "1"}):
+        ((problem, hint),) = cluster_check(ClientSettings(kafka_address, given), "p")
+        assert next(iter(given)) in problem
+        assert hint

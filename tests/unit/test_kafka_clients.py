@@ -1,0 +1,61 @@
+"""What Kafka clients are given, and what their errors mean."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.control import control_topic, group_of, transactional_id
+from incsnap.kafka.producer import TransactionalProducer
+from incsnap.kafka.refusals import ClientError, SinkRefused, sink_error
+
+
+def test_users_win_over_defaults_but_not_over_exactly_once() -> None:
+    given = {"linger.ms": "20", "acks": "1", "enable.idempotence": "false", "sasl.password": "x"}
+    settings = ClientSettings("h:1", given).for_producer("id")
+    assert settings["linger.ms"] == "20"
+    assert settings["compression.type"] == "lz4"
+    assert (settings["acks"], settings["enable.idempotence"], settings["transactional.id"]) == ("all", "true", "id")
+
+
+def test_consumers_and_admin_clients_are_told_only_how_to_connect() -> None:
+    given = {"linger.ms": "20", "sasl.password": "x", "security.protocol": "SASL_SSL", "ssl.ca.location": "/ca.pem"}
+    settings = ClientSettings("h:1", given)
+    admin = settings.for_admin()
+    assert "linger.ms" not in admin
+    assert (admin["sasl.password"], admin["security.protocol"], admin["ssl.ca.location"]) == (
+        "x",
+        "SASL_SSL",
+        "/ca.pem",
+    )
+    consumer = settings.for_consumer("g")
+    assert (consumer["isolation.level"], consumer["enable.auto.commit"]) == ("read_committed", "false")
+
+
+def test_the_defaults_are_settings_that_librdkafka_knows() -> None:
+    TransactionalProducer(ClientSettings("localhost:1").for_producer("x")).close()
+
+
+def test_names_hold_the_prefix_so_that_jobs_do_not_meet() -> None:
+    assert transactional_id("shop", 3) == "incsnap-shop-3"
+    assert group_of("shop", "j1") == "incsnap-shop-j1"
+    assert control_topic("shop") == "shop.incsnap-control"
+
+
+@pytest.mark.parametrize(
+    ("code", "resumable", "hint"),
+    [
+        (KafkaError._FENCED, True, "topic.prefix"),
+        (KafkaError._TIMED_OUT, True, "repeated"),
+        (KafkaError.NOT_ENOUGH_REPLICAS, True, "repeated"),
+        (KafkaError.MSG_SIZE_TOO_LARGE, False, "producer.max.request.size"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, False, "kafka-acls"),
+    ],
+)
+def test_an_error_says_whether_trying_again_helps(code: int, resumable: bool, hint: str) -> None:
+    error = sink_error("committing", ClientError(code, "said the broker"), "incsnap-p-0")
+    assert error.resumable is resumable
+    assert isinstance(error, SinkRefused) is not resumable
+    assert hint in error.hint
+    assert "said the broker" in error.message
