@@ -1,0 +1,101 @@
+"""A file with one JSON signal a line: ``{"id": "a", "type": "execute-snapshot", "data": {...}}``.
+
+Debezium reads the file and truncates it, and loses what is appended in between. We never write to it: the position
+says how far we have read, and only whole lines (with their line break) are read. The position also holds a checksum of
+the file's beginning and its time of change, so a file that was replaced is read from its start, even when
+``echo signal > file`` put the same text there again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+from signals.channels import Polled
+from signals.records import SignalRecord
+
+log = logging.getLogger(__name__)
+
+#: Enough of the beginning to tell two files apart.
+_HEAD = 256
+#: Bytes read in one poll.
+_BLOCK = 1 << 20
+
+
+class SignalFile:
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._complained = False
+
+    def poll(self, position: Any) -> Polled:
+        """Records of the whole lines after ``position`` (``None`` at first); a missing file has none."""
+        try:
+            with self._path.open("rb") as file:
+                return self._read(file, position)
+        except FileNotFoundError:
+            return Polled((), position)
+        except OSError as error:
+            if not self._complained:
+                log.warning("The signal file %s cannot be read: %s", self._path, error.strerror)
+                self._complained = True
+            return Polled((), position)
+
+    def _read(self, file: Any, position: Any) -> Polled:
+        status = os.fstat(file.fileno())
+        start = self._start(file, status, position)
+        file.seek(start)
+        block = file.read(_BLOCK)
+        end = block.rfind(b"\n") + 1
+        if not end and len(block) == _BLOCK:
+            end = len(block)
+            problem = f"a line is longer than {_BLOCK} bytes"
+            records = [SignalRecord(None, None, channel="file", position=str(start), problem=problem)]
+        else:
+            records = _records(block[:end], start)
+        if not records and position is not None and start == position[0]:
+            return Polled((), position)
+        reached = start + end
+        return Polled(tuple(records), [reached, _head(file, reached), status.st_mtime_ns])
+
+    @staticmethod
+    def _start(file: Any, status: os.stat_result, position: Any) -> int:
+        match position:
+            case [int(reached), int(head), int(changed)] if reached <= status.st_size:
+                rewritten = reached == status.st_size and reached > 0 and changed != status.st_mtime_ns
+                return 0 if rewritten or _head(file, reached) != head else reached
+            case _:
+                return 0
+
+
+def _head(file: Any, reached: int) -> int:
+    file.seek(0)
+    return zlib.crc32(file.read(min(reached, _HEAD)))
+
+
+def _records(block: bytes, start: int) -> list[SignalRecord]:
+    records = []
+    place = start
+    for line in block.splitlines(keepends=True):
+        if line.strip():
+            records.append(record_of(line, str(place), "file"))
+        place += len(line)
+    return records
+
+
+def record_of(text: bytes, position: str, channel: Any) -> SignalRecord:
+    """The record in one JSON object, as the file and the topic hold it."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return SignalRecord(None, None, channel=channel, position=position, problem="the signal is not JSON")
+    if not isinstance(value, dict):
+        return SignalRecord(None, None, channel=channel, position=position, problem="the signal is not a JSON object")
+    name = value.get("id")
+    kind = value.get("type")
+    return SignalRecord(
+        name if name is None else str(name), kind if kind is None else str(kind), value.get("data"), channel, position
+    )

@@ -1,0 +1,184 @@
+"""One record becomes one signal, by Debezium's rules; never an exception.
+
+A bad record becomes an ``InvalidSignal`` that says what is wrong and what would be right: a signal is an operator's
+wish, and a wish that cannot be understood must not stop a stream.
+https://debezium.io/documentation/reference/stable/configuration/signalling.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from signals.condition import condition_problem
+from signals.records import (
+    AdditionalCondition,
+    ExecuteSnapshot,
+    InvalidSignal,
+    LogMessage,
+    PauseSnapshot,
+    ResumeSnapshot,
+    Signal,
+    SignalRecord,
+    StopSnapshot,
+)
+from signals.regex import java_pattern
+
+Data = dict[str, Any]
+
+_EXAMPLE = '{"type": "incremental", "data-collections": ["db.table"]}'
+_MAX_SHOWN = 80
+
+
+class _BadError(Exception):
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(reason, hint)
+        self.reason, self.hint = reason, hint
+
+
+def parse(record: SignalRecord) -> Signal:
+    """The signal in ``record``. A record without an id is named by its channel and place, the same after a restart."""
+    name = record.id.strip() if isinstance(record.id, str) else ""
+    name = name or f"{record.channel}-{record.position}"
+    try:
+        if record.problem is not None:
+            raise _BadError(record.problem, "Write id, type and data as strings; data holds a JSON object.")
+        kind = record.type.strip() if isinstance(record.type, str) else ""
+        if kind in _WATERMARKS:
+            return InvalidSignal(name, f"{kind} is a watermark of another connector", "Nothing is to be done.", True)
+        if kind in _NOT_HERE:
+            raise _BadError(f"{kind} is not supported", _NOT_HERE[kind])
+        make = _KINDS.get(kind)
+        if make is None:
+            known = ", ".join(_KINDS)
+            raise _BadError(f"the type {_short(record.type)} is unknown", f"Known types are {known}.")
+        return make(name, _data(record.data))
+    except _BadError as error:
+        return InvalidSignal(name, error.reason, error.hint)
+
+
+def _data(raw: object) -> Data:
+    if raw is None or (isinstance(raw, str) and not raw.strip()):
+        return {}
+    value = raw
+    if isinstance(raw, str):
+        try:
+            value = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise _BadError(
+                f"data is not JSON: {_short(raw)} ({_short(error)})", f"Write data as {_EXAMPLE}."
+            ) from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _BadError(f"data is not a JSON object: {_short(raw)}", f"Write data as {_EXAMPLE}.")
+    return value
+
+
+def _execute(name: str, data: Data) -> Signal:
+    _incremental(data)
+    if "additional-condition" in data:
+        raise _BadError(
+            "additional-condition is no longer used",
+            'Write "additional-conditions": [{"data-collection": "db.table", "filter": "..."}].',
+        )
+    collections = _collections(data)
+    if not collections:
+        raise _BadError("data-collections is missing or empty", f"Write data as {_EXAMPLE}.")
+    surrogate = data.get("surrogate-key")
+    if surrogate is not None and not (isinstance(surrogate, str) and surrogate.strip()):
+        raise _BadError(
+            f"surrogate-key {_short(surrogate)} is not a column's name", "Name one column, or leave it out."
+        )
+    return ExecuteSnapshot(name, collections, _conditions(data), surrogate.strip() if surrogate else None)
+
+
+def _stop(name: str, data: Data) -> Signal:
+    _incremental(data)
+    return StopSnapshot(name, _collections(data))
+
+
+def _log(name: str, data: Data) -> Signal:
+    message = data.get("message")
+    if not isinstance(message, str) or not message:
+        raise _BadError("message is missing", 'Write data as {"message": "text, {} becomes the offset"}.')
+    return LogMessage(name, message)
+
+
+def _incremental(data: Data) -> None:
+    kind = data.get("type", "incremental")
+    if isinstance(kind, str) and kind.strip().lower() == "incremental":
+        return
+    if isinstance(kind, str) and kind.strip().lower() == "blocking":
+        raise _BadError(
+            "blocking snapshots are not supported", 'Use "type": "incremental": the stream goes on beside it.'
+        )
+    raise _BadError(f"the snapshot type {_short(kind)} is unknown", 'Use "type": "incremental".')
+
+
+def _collections(data: Data) -> tuple[str, ...]:
+    found = data.get("data-collections")
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(isinstance(item, str) and item.strip() for item in found):
+        raise _BadError(
+            f"data-collections is not a list of strings: {_short(found)}", 'Write "data-collections": ["db.table"].'
+        )
+    return tuple(_checked(item.strip(), "data-collections") for item in found)
+
+
+def _conditions(data: Data) -> tuple[AdditionalCondition, ...]:
+    found = data.get("additional-conditions")
+    form = 'Write "additional-conditions": [{"data-collection": "db.table", "filter": "color = \'blue\'"}].'
+    if found is None:
+        return ()
+    if not isinstance(found, list):
+        raise _BadError(f"additional-conditions is not a list: {_short(found)}", form)
+    conditions = []
+    for item in found:
+        if not isinstance(item, dict):
+            raise _BadError(f"additional-conditions holds {_short(item)}, not an object", form)
+        table, sql = item.get("data-collection"), item.get("filter")
+        if not isinstance(table, str) or not table.strip():
+            raise _BadError("an additional condition has no data-collection", form)
+        if not isinstance(sql, str):
+            raise _BadError(f"the additional condition of {_short(table)} has no filter", form)
+        problem = condition_problem(sql)
+        if problem:
+            raise _BadError(
+                f"the filter of {_short(table)} is not a condition: {problem}",
+                "Write one SQL condition, as after WHERE.",
+            )
+        conditions.append(AdditionalCondition(_checked(table.strip(), "data-collection"), sql.strip()))
+    return tuple(conditions)
+
+
+def _checked(pattern: str, where: str) -> str:
+    try:
+        java_pattern(pattern)
+    except re.error as error:
+        raise _BadError(
+            f"{where} holds {_short(pattern)}, not a regular expression: {error}", "Write db.table, or a Java regex."
+        ) from None
+    return pattern
+
+
+def _short(value: object) -> str:
+    text = repr(value) if not isinstance(value, Exception) else str(value)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+
+
+_KINDS: dict[str, Callable[[str, Data], Signal]] = {
+    "execute-snapshot": _execute,
+    "stop-snapshot": _stop,
+    "pause-snapshot": lambda name, data: PauseSnapshot(name),
+    "resume-snapshot": lambda name, data: ResumeSnapshot(name),
+    "log": _log,
+}
+_WATERMARKS = frozenset({"snapshot-window-open", "snapshot-window-close"})
+_NOT_HERE = {
+    "schema-changes": "Schemas are read from the binlog and the catalog; nothing needs to be told.",
+    "set-binlog-position": "Start with a new checkpoint.location, and signal execute-snapshot for what was missed.",
+}

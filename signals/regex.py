@@ -1,0 +1,46 @@
+"""Java's regular expressions, as far as table lists and signals use them, as Python's.
+
+The two languages agree on all that such patterns are made of. What differs is translated: ``\\Q...\\E`` (a literal),
+``(?<name>...)`` with ``\\k<name>``, and ``\\z``. ``\\w`` and friends mean ASCII, as in Java. What Python cannot say
+(``\\p{Lu}``) raises, so a pattern never matches something else than its author meant.
+https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Pattern.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_DIFFERENCES = re.compile(
+    r"\\Q(?P<literal>.*?)(?:\\E|\Z)|\(\?<(?P<group>[A-Za-z][A-Za-z0-9]*)>|\\k<(?P<back>\w+)>|\\z|\\.", re.S
+)
+
+
+def java_pattern(text: str, *, ignore_case: bool = False) -> re.Pattern[str]:
+    """``text`` compiled; to be used with ``fullmatch`` as Java's ``matches()``. Raises ``re.error``."""
+
+    def translate(found: re.Match[str]) -> str:
+        if found["literal"] is not None:
+            return re.escape(found["literal"])
+        if found["group"]:
+            return f"(?P<{found['group']}>"
+        if found["back"]:
+            return f"(?P={found['back']})"
+        return r"\Z" if found[0] == r"\z" else found[0]
+
+    flags = re.ASCII | (re.IGNORECASE if ignore_case else 0)
+    try:
+        return re.compile(_DIFFERENCES.sub(translate, text), flags)
+    except (OverflowError, RecursionError) as error:  # a{99999999999}, ten thousand brackets
+        raise re.error(str(error) or type(error).__name__) from None
+
+
+def python_patterns(texts: Iterable[str]) -> tuple[str, ...]:
+    """The same patterns for ``re``; one that is no expression stays as it is, a plain name."""
+    found: list[str] = []
+    for text in texts:
+        try:
+            found.append(java_pattern(text).pattern)
+        except re.error:
+            found.append(text)
+    return tuple(found)

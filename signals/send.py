@@ -1,0 +1,80 @@
+"""Sending a signal: a row for the signal table, a message for the signal topic, a line for the signal file."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def snapshot_data(
+    data_collections: Sequence[str] = (),
+    conditions: Sequence[tuple[str, str]] = (),
+    surrogate_key: str | None = None,
+) -> dict[str, Any]:
+    """``data`` of execute-snapshot and stop-snapshot; ``conditions`` are pairs of a data collection and SQL."""
+    data: dict[str, Any] = {"type": "incremental"}
+    if data_collections:
+        data["data-collections"] = list(data_collections)
+    if conditions:
+        data["additional-conditions"] = [{"data-collection": table, "filter": sql} for table, sql in conditions]
+    if surrogate_key:
+        data["surrogate-key"] = surrogate_key
+    return data
+
+
+def to_table(connection: Any, table_sql: str, name: str, kind: str, data: Mapping[str, Any]) -> None:
+    """Inserts the row, by place as Debezium does. ``table_sql``: the quoted name; raises what the driver raises."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {table_sql} VALUES (%s, %s, %s)", (name, kind, json.dumps(data)))
+    connection.commit()
+
+
+def to_topic(
+    bootstrap_servers: str,
+    topic: str,
+    prefix: str,
+    name: str,
+    kind: str,
+    data: Mapping[str, Any],
+    settings: Mapping[str, str] | None = None,
+    timeout_seconds: float = 10.0,
+) -> None:
+    """Sends the message to partition 0 and waits for its acknowledgement. Raises ``KafkaException``."""
+    failed: list[Any] = []
+    producer = Producer(
+        {
+            **(settings or {}),
+            "bootstrap.servers": bootstrap_servers,
+            "acks": "all",
+            "message.timeout.ms": str(round(timeout_seconds * 1000)),
+            "linger.ms": "0",
+        }
+    )
+    value = json.dumps({"id": name, "type": kind, "data": dict(data)})
+    producer.produce(
+        topic,
+        key=prefix.encode(),
+        value=value.encode(),
+        partition=0,
+        on_delivery=lambda error, message: failed.append(error) if error else None,
+    )
+    left = producer.flush(timeout_seconds)
+    if failed:
+        raise KafkaException(failed[0])
+    if left:
+        raise TimeoutError(f"Kafka at {bootstrap_servers} did not acknowledge the signal in {timeout_seconds:g} s")
+
+
+def to_file(path: str | Path, name: str, kind: str, data: Mapping[str, Any]) -> None:
+    """Appends the line."""
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"id": name, "type": kind, "data": dict(data)}) + "\n")

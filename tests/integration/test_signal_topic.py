@@ -1,0 +1,109 @@
+"""The Kafka channel: each signal once by the position handed in; foreign keys passed over; a missing topic awaited."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from signals import send
+from signals.channels import Polled
+from signals.channels.kafka_topic import SignalTopic
+from signals.parse import parse
+from signals.records import InvalidSignal
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def topic(kafka_address: str, topic_prefix: str) -> Iterator[str]:
+    name = f"{topic_prefix}-signal"
+    yield name
+    AdminClient({"bootstrap.servers": kafka_address}).delete_topics([name])
+
+
+def _create(kafka_address: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka_address})
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(10)
+
+
+def _until_records(channel: SignalTopic, position: int | None, seconds: float = 10.0) -> Polled:
+    end = time.monotonic() + seconds
+    polled = channel.poll(position, 0.1)
+    while not polled.records and time.monotonic() < end:
+        polled = channel.poll(polled.position, 0.1)
+    return polled
+
+
+def _channel(kafka_address: str, topic: str, prefix: str) -> SignalTopic:
+    return SignalTopic(kafka_address, topic, prefix, "kafka-signal")
+
+
+def test_signals_are_read_once_from_the_position_of_the_last_time(
+    kafka_address: str, topic: str, topic_prefix: str
+) -> None:
+    _create(kafka_address, topic)
+    for name, key in (("a", topic_prefix), ("foreign", "other"), ("b", topic_prefix)):
+        send.to_topic(kafka_address, topic, key, name, "pause-snapshot", {})
+    with closing(_channel(kafka_address, topic, topic_prefix)) as channel:
+        found: list[str | None] = []
+        position = None
+        while len(found) < 2:
+            polled = _until_records(channel, position)
+            assert polled.records
+            found += [record.id for record in polled.records]
+            position = polled.position
+        assert found == ["a", "b"]
+        assert channel.poll(3, 0.3) == Polled((), 3)
+        send.to_topic(kafka_address, topic, topic_prefix, "c", "pause-snapshot", {})
+        assert [record.id for record in _until_records(channel, 3).records] == ["c"]
+    with closing(_channel(kafka_address, topic, topic_prefix)) as again:
+        assert [record.id for record in _until_records(again, 2).records][:1] == ["b"]
+
+
+def test_a_poll_never_waits_longer_than_told_and_a_missing_topic_is_awaited(
+    kafka_address: str, topic: str, topic_prefix: str
+) -> None:
+    with closing(_channel(kafka_address, topic, topic_prefix)) as channel:
+        began = time.monotonic()
+        assert channel.poll(None) == Polled((), None)
+        assert time.monotonic() - began < 0.5
+        assert topic not in AdminClient({"bootstrap.servers": kafka_address}).list_topics(timeout=10).topics
+        _create(kafka_address, topic)
+        send.to_topic(kafka_address, topic, topic_prefix, "a", "pause-snapshot", {})
+        assert [record.id for record in _until_records(channel, None).records] == ["a"]
+
+
+def test_messages_that_are_no_signals_are_reported_and_passed(
+    kafka_address: str, topic: str, topic_prefix: str
+) -> None:
+    _create(kafka_address, topic)
+    producer = Producer({"bootstrap.servers": kafka_address})
+    for value in (b"nonsense", b"[]", None, json.dumps({"type": "pause-snapshot"}).encode()):
+        producer.produce(topic, key=topic_prefix.encode(), value=value, partition=0)
+    assert producer.flush(10) == 0
+    with closing(_channel(kafka_address, topic, topic_prefix)) as channel:
+        records = list(_until_records(channel, None).records)
+        while len(records) < 3:
+            records += _until_records(channel, channel.poll(None).position).records
+        bad, worse, good = records[:3]
+    assert isinstance(parse(bad), InvalidSignal)
+    assert isinstance(parse(worse), InvalidSignal)
+    assert not isinstance(parse(good), InvalidSignal)
+
+
+def test_a_position_the_topic_no_longer_holds_starts_again_at_the_earliest(
+    kafka_address: str, topic: str, topic_prefix: str
+) -> None:
+    _create(kafka_address, topic)
+    send.to_topic(kafka_address, topic, topic_prefix, "a", "pause-snapshot", {})
+    with closing(_channel(kafka_address, topic, topic_prefix)) as channel:
+        polled = _until_records(channel, 1000)
+        assert [record.id for record in polled.records] == ["a"]
+        assert polled.position == 1

@@ -1,0 +1,250 @@
+"""Signals: Debezium's rules for good ones; every bad one is an InvalidSignal with a reason and a way out."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signals import send
+from signals.channels.file import SignalFile
+from signals.channels.source_table import records_of
+from signals.condition import condition_problem
+from signals.parse import parse
+from signals.records import (
+    AdditionalCondition,
+    ExecuteSnapshot,
+    InvalidSignal,
+    LogMessage,
+    PauseSnapshot,
+    ResumeSnapshot,
+    Signal,
+    SignalRecord,
+    StopSnapshot,
+)
+from signals.resolve import Resolved, condition_for, matches_any, resolve
+
+
+def _parse(kind: str | None, data: Any) -> Signal:
+    return parse(SignalRecord("s1", kind, data))
+
+
+_EXECUTE = "execute-snapshot"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "signal"),
+    [
+        (_EXECUTE, {"data-collections": ["a.b"]}, ExecuteSnapshot("s1", ("a.b",))),
+        (_EXECUTE, '{"type":"INCREMENTAL","data-collections":[" a.b ","c.*"]}', ExecuteSnapshot("s1", ("a.b", "c.*"))),
+        (
+            _EXECUTE,
+            {
+                "data-collections": ["a.b"],
+                "additional-conditions": [{"data-collection": "a.b", "filter": "x = 'a)(' AND (y > 1)"}],
+                "surrogate-key": "created",
+            },
+            ExecuteSnapshot("s1", ("a.b",), (AdditionalCondition("a.b", "x = 'a)(' AND (y > 1)"),), "created"),
+        ),
+        (_EXECUTE, {"data-collections": ["a.b"], "more": 1}, ExecuteSnapshot("s1", ("a.b",))),
+        ("stop-snapshot", None, StopSnapshot("s1")),
+        ("stop-snapshot", "", StopSnapshot("s1")),
+        ("stop-snapshot", {"data-collections": []}, StopSnapshot("s1")),
+        ("stop-snapshot", {"type": "incremental", "data-collections": ["a.b"]}, StopSnapshot("s1", ("a.b",))),
+        ("pause-snapshot", '{"type":"incremental"}', PauseSnapshot("s1")),
+        ("pause-snapshot", "null", PauseSnapshot("s1")),
+        (" resume-snapshot ", {}, ResumeSnapshot("s1")),
+        ("log", {"message": "at {}"}, LogMessage("s1", "at {}")),
+    ],
+)
+def test_a_good_record_becomes_its_signal(kind: str, data: Any, signal: Signal) -> None:
+    assert _parse(kind, data) == signal
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "reason"),
+    [
+        (None, {}, "type None is unknown"),
+        ("", {}, "is unknown"),
+        ("Execute-Snapshot", {}, "is unknown"),
+        ("explode", {}, "'explode' is unknown"),
+        ("schema-changes", {}, "not supported"),
+        ("set-binlog-position", {}, "not supported"),
+        (_EXECUTE, "{", "not JSON"),
+        (_EXECUTE, "[" * 100_000, "not JSON"),
+        (_EXECUTE, "1" * 10_000, "not JSON"),
+        (_EXECUTE, "[1]", "not a JSON object"),
+        (_EXECUTE, 7, "not a JSON object"),
+        (_EXECUTE, b"{}", "not a JSON object"),
+        (_EXECUTE, None, "data-collections is missing"),
+        (_EXECUTE, {"data-collections": []}, "data-collections is missing"),
+        (_EXECUTE, {"data-collections": "a.b"}, "not a list of strings"),
+        (_EXECUTE, {"data-collections": ["a.b", 1]}, "not a list of strings"),
+        (_EXECUTE, {"data-collections": [["a.b"]]}, "not a list of strings"),
+        (_EXECUTE, {"data-collections": ["a.b", " "]}, "not a list of strings"),
+        (_EXECUTE, {"data-collections": ["a.(b"]}, "not a regular expression"),
+        (_EXECUTE, {"data-collections": ["a.b"], "type": "blocking"}, "blocking snapshots are not supported"),
+        (_EXECUTE, {"data-collections": ["a.b"], "type": "quick"}, "'quick' is unknown"),
+        (_EXECUTE, {"data-collections": ["a.b"], "type": None}, "None is unknown"),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-condition": "x=1"}, "no longer used"),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-conditions": "x=1"}, "not a list"),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-conditions": ["x=1"]}, "not an object"),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-conditions": [{"filter": "1"}]}, "no data-collection"),
+        (
+            _EXECUTE,
+            {"data-collections": ["a.b"], "additional-conditions": [{"data-collection": "a.b"}]},
+            "has no filter",
+        ),
+        (
+            _EXECUTE,
+            {"data-collections": ["a.b"], "additional-conditions": [{"data-collection": "a.b", "filter": "1) OR (1"}]},
+            "is closed that was not opened",
+        ),
+        (_EXECUTE, {"data-collections": ["a.b"], "surrogate-key": ["x"]}, "not a column's name"),
+        ("stop-snapshot", {"data-collections": [1]}, "not a list of strings"),
+        ("stop-snapshot", {"type": "blocking"}, "blocking"),
+        ("pause-snapshot", "{", "not JSON"),
+        ("log", {}, "message is missing"),
+        ("log", {"message": 7}, "message is missing"),
+    ],
+)
+def test_a_bad_record_becomes_an_invalid_signal_with_reason_and_hint(kind: str | None, data: Any, reason: str) -> None:
+    signal = _parse(kind, data)
+    assert isinstance(signal, InvalidSignal)
+    assert signal.id == "s1"
+    assert reason in signal.reason
+    assert signal.hint
+    assert len(signal.reason) < 300
+
+
+def test_watermarks_of_another_connector_are_passed_over_quietly() -> None:
+    signal = _parse("snapshot-window-open", '{"openWindowTimestamp": "x"}')
+    assert isinstance(signal, InvalidSignal)
+    assert signal.quiet
+
+
+def test_a_record_without_id_is_named_by_its_place() -> None:
+    record = SignalRecord(None, "pause-snapshot", {}, "kafka", "17")
+    assert parse(record) == PauseSnapshot("kafka-17")
+
+
+@pytest.mark.parametrize(
+    ("sql", "closed"),
+    [
+        ("a = 1", True),
+        ("name = 'it''s -- no comment' AND `od)d` > (1 + 2)", True),
+        (r"name = 'a\'b)' OR x IN (\"(\", 2)", True),
+        ("a - -1", True),
+        ("", False),
+        ("a = 'x", False),
+        ("(a = 1", False),
+        ("a = 1)", False),
+        ("a = 1; DROP TABLE t", False),
+        ("a = 1 -- ", False),
+        ("a = 1 # x", False),
+        ("a /* x */ = 1", False),
+    ],
+)
+def test_a_filter_must_be_closed_in_itself(sql: str, closed: bool) -> None:
+    assert (condition_problem(sql.replace('\\"', '"')) is None) is closed
+
+
+_CAPTURED = ("a.one", "a.two", "b.one", "b.T")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "tables", "unknown"),
+    [
+        (("a.one",), ("a.one",), ()),
+        ((r"a\.one",), ("a.one",), ()),
+        (("a.*", "a.one"), ("a.one", "a.two"), ()),
+        (("b.*", "a.*"), ("b.one", "b.T", "a.one", "a.two"), ()),
+        (("b.t",), (), ("b.t",)),
+        (("a.on",), (), ("a.on",)),
+        (("`a`.`one`",), ("a.one",), ()),
+        (("x.y", "a.one"), ("a.one",), ("x.y",)),
+    ],
+)
+def test_patterns_match_wholly_and_by_letter_case_and_a_name_stands_for_itself(
+    patterns: tuple[str, ...], tables: tuple[str, ...], unknown: tuple[str, ...]
+) -> None:
+    assert resolve(patterns, _CAPTURED) == Resolved(tables, unknown)
+
+
+def test_the_first_condition_that_matches_counts_whatever_its_letter_case() -> None:
+    conditions = (AdditionalCondition("A.O.*", "first"), AdditionalCondition("a.one", "second"))
+    assert condition_for(conditions, "a.one") == "first"
+    assert condition_for(conditions, "b.one") is None
+    assert matches_any(("a.*",), "a.one")
+    assert not matches_any(("a.*",), "b.one")
+
+
+def test_rows_of_the_signal_table_count_by_place_and_odd_ones_are_reported() -> None:
+    good, long, wrong = records_of([("i", "log", None), ("i", "log", "{}", "x"), (1, "log", None)], ["p1", "p2", "p3"])
+    assert good == SignalRecord("i", "log", None, "source", "p1")
+    assert isinstance(parse(long), InvalidSignal)
+    assert "4 columns" in str(long.problem)
+    assert "text" in str(wrong.problem)
+
+
+def _write(file: Path, *names: str) -> None:
+    with file.open("a") as out:
+        out.writelines(json.dumps({"id": name, "type": "pause-snapshot"}) + "\n" for name in names)
+
+
+def test_a_file_is_read_line_by_line_from_where_it_was_left(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    channel = SignalFile(file)
+    assert channel.poll(None).records == ()
+    _write(file, "a", "b")
+    first = channel.poll(None)
+    assert [record.id for record in first.records] == ["a", "b"]
+    assert channel.poll(first.position) == type(first)((), first.position)
+    _write(file, "c")
+    # The position went through the offset's JSON, and another process goes on.
+    second = SignalFile(file).poll(json.loads(json.dumps(first.position)))
+    assert [record.id for record in second.records] == ["c"]
+
+
+def test_half_a_line_is_left_until_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    file.write_text('{"id": "a", "type": ')
+    channel = SignalFile(file)
+    polled = channel.poll(None)
+    assert polled.records == ()
+    with file.open("a") as out:
+        out.write('"pause-snapshot"}\n')
+    assert [record.id for record in channel.poll(polled.position).records] == ["a"]
+
+
+def test_a_file_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    channel = SignalFile(file)
+    _write(file, "a", "b")
+    position = channel.poll(None).position
+    file.write_text("")
+    _write(file, "x")
+    polled = channel.poll(position)
+    assert [record.id for record in polled.records] == ["x"]
+    text = file.read_text()
+    file.write_text(text)
+    os.utime(file, ns=(1, file.stat().st_mtime_ns + 1_000_000_000))
+    assert [record.id for record in channel.poll(polled.position).records] == ["x"]
+
+
+def test_bad_lines_are_reported_and_the_next_ones_still_read(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    file.write_bytes(b"nonsense\n\n[1]\n\xff\n")
+    _write(file, "a")
+    records = SignalFile(file).poll(None).records
+    assert [isinstance(parse(record), InvalidSignal) for record in records] == [True, True, True, False]
+
+
+def test_what_is_sent_by_file_is_what_the_file_channel_reads(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    send.to_file(file, "i", _EXECUTE, send.snapshot_data(["a.b"], [("a.b", "x = 'ü'")], "k"))
+    (record,) = SignalFile(file).poll(None).records
+    assert parse(record) == ExecuteSnapshot("i", ("a.b",), (AdditionalCondition("a.b", "x = 'ü'"),), "k")
