@@ -1,0 +1,138 @@
+"""The SQL of keyset pagination: text only, nobody is asked anything here.
+
+Three rules hold for every statement:
+
+* **Expanded, not row-wise.** ``(a, b) > (x, y)`` makes MySQL scan the whole index; ``a > x OR (a = x AND b > y)`` does
+  not, provided the leading column has a plain range of its own beside it: ``a >= x AND (...)``.
+  https://dev.mysql.com/doc/refman/en/range-optimization.html#row-constructor-range-optimization
+* **Borders know nothing of the condition.** The maximum and the next boundary look at keys alone, so they stay
+  index-only and their cost is the chunk's size. With the condition in them, one that few rows meet would make the
+  planner walk the whole table before it finds a boundary. The price is a chunk with few rows, or none.
+* **The index is forced** (the primary key's, or the surrogate key's), so that no statistics of the day choose another
+  one and sort: a chunk of ``n`` rows is ``n`` steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from incsnap.snapshot.chunk import Chunk
+from incsnap.snapshot.keys import Key, key_literal, key_select
+from incsnap.tables import Column, TableId, quote
+
+
+def maximum_key(table: TableId, columns: Sequence[Column], *, index: str = "PRIMARY") -> str:
+    """Selects the greatest key in canonical form; no row when the table is empty."""
+    descending = ", ".join(f"{quote(c.name)} DESC" for c in columns)
+    return f"SELECT {_keys(columns)} FROM {_source(table, index)} ORDER BY {descending} LIMIT 1"
+
+
+def next_boundary(
+    table: TableId,
+    columns: Sequence[Column],
+    after: Key | None,
+    maximum: Key,
+    rows: int,
+    *,
+    index: str = "PRIMARY",
+) -> str:
+    """Selects the ``rows``-th key above ``after`` and not above ``maximum``; no row when fewer are left."""
+    return (
+        f"SELECT {_keys(columns)} FROM {_source(table, index)} WHERE {between(columns, after, maximum)}"
+        f" ORDER BY {_names(columns)} LIMIT 1 OFFSET {rows - 1:d}"
+    )
+
+
+def chunk_tail(chunk: Chunk, columns: Sequence[Column]) -> str:
+    """``FROM ... WHERE ... ORDER BY ...`` of a chunk; the reader writes ``SELECT`` and its columns before it.
+
+    ``columns``: the chunk's ordering columns as the table has them now (``chunk.ordering_columns``).
+    """
+    where = between(columns, chunk.lower, chunk.upper) + _and_condition(chunk.condition)
+    return f"FROM {_source(chunk.table, chunk.index)} WHERE {where} ORDER BY {_names(columns)}"
+
+
+def condition_probe(table: TableId, condition: str) -> str:
+    """A statement that reads nothing and fails when the server does not understand ``condition``."""
+    return f"SELECT 1 FROM {table.sql} WHERE 1 = 1{_and_condition(condition)} LIMIT 0"
+
+
+def condition_fault(condition: str) -> str | None:
+    """Why ``condition`` cannot be spliced in as ``AND (condition)``, or None.
+
+    It is the user's own SQL and runs with the connection's rights, as with Debezium; but one that closes a parenthesis
+    it did not open would leave the chunk's range and send rows twice. Quotes and comments are respected.
+    """
+    depth, quoted, at = 0, "", 0
+    while at < len(condition):
+        char = condition[at]
+        if quoted:
+            if char == "\\" and quoted != "`":
+                at += 1
+            elif char == quoted:
+                quoted = ""
+        elif char in "'\"`":
+            quoted = char
+        elif char == "#" or condition.startswith(("/*", "-- "), at) or condition[at:] == "--":
+            return "holds a comment"
+        elif char == ";":
+            return "holds a semicolon"
+        elif char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+            if depth < 0:
+                return "closes a parenthesis that it does not open"
+        at += 1
+    if quoted:
+        return f"does not close a quotation ({quoted})"
+    if depth:
+        return "does not close a parenthesis"
+    return None if condition.strip() else "is empty"
+
+
+def between(columns: Sequence[Column], lower: Key | None, upper: Key) -> str:
+    """``lower < key <= upper`` over ``columns``. A prefix that both share becomes equalities, the best range of all."""
+    if lower is None:
+        return _bounded(columns, "<", upper, inclusive=True)
+    terms: list[str] = []
+    shared = 0
+    while shared < len(columns) - 1 and lower[shared] == upper[shared]:
+        terms.append(f"{quote(columns[shared].name)} = {key_literal(columns[shared], lower[shared])}")
+        shared += 1
+    rest = columns[shared:]
+    terms.append(_bounded(rest, ">", lower[shared:], inclusive=False))
+    terms.append(_bounded(rest, "<", upper[shared:], inclusive=True))
+    return " AND ".join(terms)
+
+
+def _bounded(columns: Sequence[Column], sign: str, key: Key, *, inclusive: bool) -> str:
+    """``key sign columns`` as a triangle of ORs behind the range of the leading column."""
+    names = [quote(c.name) for c in columns]
+    literals = [key_literal(c, value) for c, value in zip(columns, key, strict=True)]
+    last = len(names) - 1
+    branches = []
+    for level in range(len(names)):
+        equal = [f"{names[i]} = {literals[i]}" for i in range(level)]
+        strict = f"{names[level]} {sign}{'=' if inclusive and level == last else ''} {literals[level]}"
+        branches.append(" AND ".join([*equal, strict]))
+    if len(branches) == 1:
+        return f"({branches[0]})"
+    triangle = " OR ".join(f"({branch})" for branch in branches)
+    return f"({names[0]} {sign}= {literals[0]} AND ({triangle}))"
+
+
+def _keys(columns: Sequence[Column]) -> str:
+    return ", ".join(key_select(column) for column in columns)
+
+
+def _names(columns: Sequence[Column]) -> str:
+    return ", ".join(quote(column.name) for column in columns)
+
+
+def _source(table: TableId, index: str) -> str:
+    return f"{table.sql} FORCE INDEX ({quote(index)})" if index else table.sql
+
+
+def _and_condition(condition: str) -> str:
+    return f" AND ({condition})" if condition else ""

@@ -1,0 +1,63 @@
+"""What signals ask of the snapshot, after the channels have parsed them and the planner has resolved the names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from incsnap.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class DataCollection:
+    """A table that a signal asks for. ``condition``: its additional condition (SQL), "" for all rows.
+
+    ``surrogate``: the ordering column to use in place of the key, "" for the key.
+    """
+
+    table: TableId
+    condition: str = ""
+    surrogate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """execute-snapshot. ``unresolved``: names and patterns that fit no captured table."""
+
+    id: str
+    collections: tuple[DataCollection, ...]
+    unresolved: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """stop-snapshot. ``patterns``: compiled expressions (Java's, translated by the channel) or text; () stops all."""
+
+    id: str
+    patterns: tuple[str | re.Pattern[str], ...] = ()
+
+    def stops(self, table: TableId) -> bool:
+        """Full match and case-sensitive, as Debezium does; an expression that does not compile is a plain name."""
+        return not self.patterns or any(_fits(pattern, str(table)) for pattern in self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    id: str
+
+
+Command = Execute | Stop | Pause | Resume
+
+
+def _fits(pattern: str | re.Pattern[str], name: str) -> bool:
+    if pattern == name:
+        return True
+    try:
+        return re.fullmatch(pattern, name) is not None
+    except re.error:
+        return False

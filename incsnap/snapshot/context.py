@@ -1,0 +1,131 @@
+"""The state of incremental snapshots at the end of one batch: what the offset carries, nothing else is remembered.
+
+Plain frozen values. The engine makes the next context of this one; ``partitions(start, end)`` and what the sink must do
+are read off it (``chunk``, ``released``, ``held_tables``). ``offset`` writes it as JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from incsnap.snapshot.chunk import Chunk
+from incsnap.snapshot.commands import DataCollection
+from incsnap.snapshot.keys import Key
+from incsnap.snapshot.notifications import Notification
+from incsnap.snapshot.window import Window
+from incsnap.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A data collection that waits in the queue, and the id of the signal that asked for it."""
+
+    signal: str
+    collection: DataCollection
+
+    @property
+    def table(self) -> TableId:
+        return self.collection.table
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Keys that must be read again: ``lower < key <= upper``, cut for ``rows`` rows.
+
+    ``attempt``, ``faults`` as in ``Window``. ``not_before_ms`` is the back-off; ``split``: halve it before it is read.
+    """
+
+    lower: Key | None
+    upper: Key
+    rows: int
+    attempt: int = 0
+    faults: int = 0
+    not_before_ms: int = 0
+    split: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table that is being read.
+
+    ``columns``: its ordering columns, () until they are known; ``index`` holds them. ``fingerprint``: see ``keys``.
+    ``described`` is False when the columns must be asked for (again): at the beginning and after a DDL.
+    ``maximum``: the greatest key when the table was begun; rows above it come by the log. ``boundary``: all ranges up
+    to it have been planned; None at the table's beginning, equal to ``maximum`` at its end.
+    ``chunk_rows``: the present chunk size. ``again``: ranges to read again. ``quarantine``: ranges given up.
+    ``rows_read``: rows of released windows, before de-duplication. ``failures``: batches in a row in which chunks
+    failed and none succeeded. ``attempt``, ``not_before_ms``: questions about the table that failed in a row, back-off.
+    """
+
+    number: int
+    request: Request
+    chunk_rows: int
+    columns: tuple[str, ...] = ()
+    index: str = "PRIMARY"
+    fingerprint: str = ""
+    described: bool = False
+    maximum: Key | None = None
+    boundary: Key | None = None
+    again: tuple[Range, ...] = ()
+    quarantine: tuple[Range, ...] = ()
+    rows_read: int = 0
+    failures: int = 0
+    attempt: int = 0
+    not_before_ms: int = 0
+
+    @property
+    def table(self) -> TableId:
+        return self.request.table
+
+    @property
+    def wholly_planned(self) -> bool:
+        """True if every key up to the maximum has been planned at least once (ranges may have to be read again)."""
+        return self.maximum is not None and self.boundary == self.maximum
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotContext:
+    """What is asked, read and held at the end of a batch.
+
+    ``queue``: tables that wait. ``scans``: tables being read, in order. ``planned``: windows whose chunks are read in
+    this batch.
+    ``held``: windows of earlier batches that are still held after this one. ``released``: those whose rows this batch
+    sends.
+    ``dropped``: ids of windows given up in this batch (their files can go). ``notifications``: sent with this batch.
+    ``recent``: ids of the last execute signals, to recognise a repeated one. ``scans_begun`` numbers the scans.
+    """
+
+    queue: tuple[Request, ...] = ()
+    scans: tuple[Scan, ...] = ()
+    planned: tuple[Window, ...] = ()
+    held: tuple[Window, ...] = ()
+    released: tuple[Window, ...] = ()
+    dropped: tuple[str, ...] = ()
+    notifications: tuple[Notification, ...] = ()
+    paused: bool = False
+    recent: tuple[str, ...] = ()
+    scans_begun: int = 0
+
+    @property
+    def in_flight(self) -> tuple[Window, ...]:
+        """Windows whose rows are (being) read and not yet sent."""
+        return self.held + self.planned
+
+    @property
+    def active(self) -> bool:
+        """True if anything is asked for and not finished."""
+        return bool(self.queue or self.scans)
+
+    def chunk(self, window: Window) -> Chunk:
+        """What the reader of a planned window selects."""
+        scan = next(scan for scan in self.scans if scan.number == window.scan)
+        return Chunk(
+            window.table, scan.columns, window.lower, window.upper, scan.request.collection.condition, scan.index
+        )
+
+    def held_tables(self) -> frozenset[TableId]:
+        """Tables whose keys the sink must write down for this batch: a window of an earlier batch outlives it.
+
+        Not those of ``planned``: their SELECT waits for this batch's events, so these overtake nothing.
+        """
+        return frozenset(window.table for window in self.held)

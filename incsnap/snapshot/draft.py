@@ -1,0 +1,218 @@
+"""The next context while it is being made: mutable, lives for one call of the engine, never saved.
+
+The steps of the engine say *what* happens; here is *how* it changes the state, each change in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from incsnap.errors import shorten
+from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.context import Range, Request, Scan, SnapshotContext
+from incsnap.snapshot.failures import (
+    ATTEMPTS_BEFORE_QUARANTINE,
+    ATTEMPTS_BEFORE_SPLIT,
+    GIVE_UP_AFTER,
+    MAX_QUARANTINED,
+    Verdict,
+    back_off_ms,
+    verdict,
+)
+from incsnap.snapshot.keys import Key, show_key
+from incsnap.snapshot.notifications import Notification, comma_list
+from incsnap.snapshot.window import Window
+
+#: Ranges to read again beyond which none is halved any more: the offset must stay small.
+MAX_RANGES = 256
+
+
+class Draft:
+    """Begins as ``context`` without what belonged to its batch only; ``finished()`` is the next context."""
+
+    def __init__(self, context: SnapshotContext, batch: int, now_ms: int) -> None:
+        self.batch = batch
+        self.now_ms = now_ms
+        self.queue: list[Request] = list(context.queue)
+        self.scans: dict[int, Scan] = {scan.number: scan for scan in context.scans}
+        self.scans_begun = context.scans_begun
+        #: Windows of earlier batches: read, and neither released nor dropped so far.
+        self.held: list[Window] = []
+        self.planned: list[Window] = []
+        self.released: list[Window] = []
+        self.dropped: list[str] = []
+        self.notifications: list[Notification] = []
+        self.warnings: list[str] = []
+        self.paused = context.paused
+        self.recent: list[str] = list(context.recent)
+        self._ended_signals: list[str] = []
+
+    # -- telling
+
+    def notify(self, signal: str, kind: str, **fields: str) -> None:
+        self.notifications.append(Notification(signal, kind, self.now_ms, tuple(fields.items())))
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def unfinished(self) -> dict[str, list[Request]]:
+        """Signal id -> its tables that are read or wait, in order."""
+        found: dict[str, list[Request]] = {}
+        for request in (*(scan.request for scan in self.scans.values()), *self.queue):
+            found.setdefault(request.signal, []).append(request)
+        return found
+
+    # -- windows
+
+    def plan(self, scan: Scan, lower: Key | None, upper: Key, rows: int, attempt: int = 0, faults: int = 0) -> None:
+        """A window of this batch over ``lower < key <= upper``."""
+        self.planned.append(
+            Window(
+                id=f"{self.batch}-{len(self.planned)}",
+                scan=scan.number,
+                table=scan.table,
+                signal=scan.request.signal,
+                lower=lower,
+                upper=upper,
+                rows=rows,
+                batch=self.batch,
+                attempt=attempt,
+                faults=faults,
+            )
+        )
+
+    def release(self, window: Window) -> None:
+        """The window's rows are sent with this batch."""
+        scan = self.scans[window.scan]
+        rows = window.reading.rows if window.reading else 0
+        self.scans[scan.number] = replace(scan, rows_read=scan.rows_read + rows)
+        self.released.append(window)
+
+    def read_again(self, window: Window) -> None:
+        """Drops the window's rows; its range is read anew, at once. Nobody's fault."""
+        self.dropped.append(window.id)
+        self._again(window, Range(window.lower, window.upper, window.rows, window.attempt, window.faults))
+
+    def fail(self, window: Window, error: str) -> None:
+        """The chunk could not be read: again, halved, into quarantine, or the end of its table."""
+        scan = self.scans[window.scan]
+        judged = verdict(error)
+        blamed = judged is not Verdict.READ_AGAIN
+        attempt, faults = window.attempt + 1, window.faults + blamed
+        self.dropped.append(window.id)
+        where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
+        self.warn(f"chunk {where} failed, reading {attempt}: {shorten(error)}")
+        missed = Range(window.lower, window.upper, window.rows, attempt, faults, self.now_ms + back_off_ms(attempt))
+        hopeless = window.rows == 1 and faults >= ATTEMPTS_BEFORE_QUARANTINE
+        if judged is Verdict.GIVE_UP:
+            self.end(scan, notes.SKIPPED, error)
+        elif hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
+            self.end(scan, notes.SQL_EXCEPTION, error)
+        elif hopeless:
+            self._quarantine(scan, missed, error)
+        else:
+            split = judged is Verdict.SPLIT or faults >= ATTEMPTS_BEFORE_SPLIT
+            if judged is Verdict.SPLIT and window.rows > 1:
+                smaller = min(scan.chunk_rows, window.rows // 2)
+                self.scans[scan.number] = replace(scan, chunk_rows=smaller)
+                missed = replace(missed, not_before_ms=self.now_ms)
+            self._again(window, replace(missed, split=split and len(scan.again) < MAX_RANGES))
+
+    def count_failure(self, number: int, error: str) -> None:
+        """All of a table's chunks of one batch failed by their own fault; the table ends when that goes on."""
+        scan = self.scans[number]
+        if scan.failures + 1 >= GIVE_UP_AFTER:
+            self.end(scan, notes.SQL_EXCEPTION, error)
+        else:
+            self.scans[number] = replace(scan, failures=scan.failures + 1)
+
+    def _again(self, window: Window, missed: Range) -> None:
+        # In front: the narrowest ranges come first, so halving goes down to the bad row before it spreads.
+        scan = self.scans[window.scan]
+        self.scans[scan.number] = replace(scan, again=(missed, *scan.again))
+
+    def _quarantine(self, scan: Scan, lost: Range, error: str) -> None:
+        self.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, lost))
+        self.warn(f"{scan.table}: the row with key {show_key(lost.upper)} is given up: {shorten(error)}")
+        self.notify(
+            scan.request.signal,
+            notes.QUARANTINED,
+            data_collections=str(scan.table),
+            first_key=show_key(lost.lower),
+            last_key=show_key(lost.upper),
+            error=shorten(error),
+        )
+
+    # -- tables
+
+    def open(self, request: Request, chunk_rows: int) -> Scan:
+        self.scans_begun += 1
+        scan = self.scans[self.scans_begun] = Scan(self.scans_begun, request, chunk_rows)
+        return scan
+
+    def end(self, scan: Scan, status: str, reason: str = "") -> None:
+        """The table is done, well or not."""
+        self._forget(lambda number: number == scan.number)
+        self.ended(scan.request, status, scan.rows_read, reason)
+
+    def ended(self, request: Request, status: str, rows: int = 0, reason: str = "") -> None:
+        """Tells that a table's scan is over; also for one that could not begin."""
+        if reason:
+            self.warn(f"{request.table}: {status}: {shorten(reason)}")
+        self._scan_completed(request.signal, str(request.table), status, rows)
+
+    def unknown(self, signal: str, name: str) -> None:
+        """``name`` fits no table that is captured."""
+        self.warn(f"signal {signal}: no captured table is called {shorten(name)}")
+        self._scan_completed(signal, shorten(name), notes.UNKNOWN_SCHEMA, 0)
+
+    def _scan_completed(self, signal: str, name: str, status: str, rows: int) -> None:
+        self._ended_signals.append(signal)
+        left = [*(request.table for request in self.unfinished().get(signal, ()))]
+        self.notify(
+            signal,
+            notes.TABLE_SCAN_COMPLETED,
+            data_collections=comma_list(left),
+            scanned_collection=name,
+            total_rows_scanned=str(rows),
+            status=status,
+        )
+
+    def abort(self, stops: Callable[[Request], bool]) -> dict[str, list[Request]]:
+        """Forgets all tables that ``stops`` names, with their windows; tells which, by signal."""
+        stopped: dict[str, list[Request]] = {}
+        for signal, requests in self.unfinished().items():
+            if gone := [request for request in requests if stops(request)]:
+                stopped[signal] = gone
+        self._forget(lambda number: stops(self.scans[number].request))
+        self.queue = [request for request in self.queue if not stops(request)]
+        self._ended_signals = [signal for signal in self._ended_signals if signal not in stopped]
+        return stopped
+
+    def _forget(self, goes: Callable[[int], bool]) -> None:
+        going = {number for number in self.scans if goes(number)}
+        self.dropped.extend(window.id for window in self.held if window.scan in going)
+        self.held = [window for window in self.held if window.scan not in going]
+        # Windows planned in this very batch have no files yet; they simply are not planned.
+        self.planned = [window for window in self.planned if window.scan not in going]
+        self.scans = {number: scan for number, scan in self.scans.items() if number not in going}
+
+    def signals_completed(self) -> Iterable[str]:
+        """Signals of which a table ended in this batch and nothing is left."""
+        left = self.unfinished()
+        return [signal for signal in dict.fromkeys(self._ended_signals) if signal not in left]
+
+    def finished(self) -> SnapshotContext:
+        return SnapshotContext(
+            queue=tuple(self.queue),
+            scans=tuple(self.scans.values()),
+            planned=tuple(self.planned),
+            held=tuple(self.held),
+            released=tuple(self.released),
+            dropped=tuple(self.dropped),
+            notifications=tuple(self.notifications),
+            paused=self.paused,
+            recent=tuple(self.recent),
+            scans_begun=self.scans_begun,
+        )

@@ -1,0 +1,262 @@
+"""The engine: from the state at the end of one batch, and what was learned since, to the state at the end of the next.
+
+    receive   the manifests of the chunks that the last batch read      -> windows, or ranges to read again
+    observe   DDL and TRUNCATE in this batch's events                   -> windows dropped, ranges read again
+    obey      the signals in this batch                                 -> tables queued, stopped; paused, resumed
+    release   windows whose high watermark this batch's end has passed  -> their rows are sent with this batch
+    plan      which chunks this batch reads                             -> asks the server for keys
+    complete  tables and signals of which nothing is left               -> notifications
+
+It does nothing and reaches nothing: it is a generator that asks three questions (``questions``) and returns a Plan. Its
+state is a SnapshotContext; Spark writes it ahead of the batch, inside the offset. The rules for sending a row that
+was read by SELECT are in ``window``; here they are only applied.
+
+    asking = next_context(start.snapshot, facts)
+    try:
+        question = next(asking)
+        while True:
+            question = asking.send(answer_of(question))
+    except StopIteration as stop:
+        plan = stop.value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+
+from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
+from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.chunk_query import condition_fault
+from incsnap.snapshot.commands import Command, Execute, Pause, Resume, Stop
+from incsnap.snapshot.context import Request, SnapshotContext
+from incsnap.snapshot.draft import Draft
+from incsnap.snapshot.failures import LOST, Verdict, verdict
+from incsnap.snapshot.keys import show_key
+from incsnap.snapshot.notifications import comma_list
+from incsnap.snapshot.planning import plan_chunks
+from incsnap.snapshot.questions import Answer, Question
+from incsnap.snapshot.sizing import Limits, next_chunk_rows
+from incsnap.snapshot.window import RULES, Reading, Rules, Window
+
+#: Ids of execute signals that are remembered, to warn of a repeated one.
+MAX_RECENT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """What the planner learned between two batches.
+
+    ``batch``: the number of the batch being planned. ``end``: how far its events go, a position of the server
+    ``server_uuid``, to which the tail is connected now. ``readings``: window id -> manifest, at least of the windows in
+    ``context.planned`` (one that is missing counts as lost). ``commands``: the signals found up to ``end``, in order.
+    ``changes``: every DDL and TRUNCATE between the last batch's end and ``end``. ``layout_changed``: records now go
+    to other buckets or partitions than the windows in flight were cut for.
+    """
+
+    batch: int
+    end: StreamPosition
+    server_uuid: str
+    now_ms: int
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    commands: tuple[Command, ...] = ()
+    changes: tuple[SchemaChange, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    layout_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``context``: the state at the end of the batch. ``warnings``: for the log. ``idle``: nothing changed and nothing
+    is to be done: without events, the batch need not be run at all."""
+
+    context: SnapshotContext
+    warnings: tuple[str, ...]
+    idle: bool
+
+
+def next_context(
+    context: SnapshotContext, facts: BatchFacts, rules: Rules = RULES
+) -> Generator[Question, Answer, Plan]:
+    """Plans batch ``facts.batch``; ``context`` is the state at the end of the batch before it."""
+    draft = Draft(context, facts.batch, facts.now_ms)
+    _receive(draft, context, facts, rules)
+    _observe(draft, facts, rules)
+    for command in facts.commands:
+        _obey(draft, command)
+    _release(draft, facts, rules)
+    if not draft.paused:
+        yield from plan_chunks(draft, facts.limits, rules.fence_set(facts.end))
+    _complete(draft)
+    after = draft.finished()
+    moved = after.planned or after.released or after.dropped or after.notifications
+    return Plan(after, tuple(draft.warnings), idle=after == context and not moved)
+
+
+def drive(asking: Generator[Question, Answer, Plan], answer: Callable[[Question], Answer]) -> Plan:
+    """Runs ``next_context`` to its end with ``answer`` for every question."""
+    try:
+        question = next(asking)
+        while True:
+            question = asking.send(answer(question))
+    except StopIteration as stop:
+        plan: Plan = stop.value
+        return plan
+
+
+def awaited(context: SnapshotContext, readings: Mapping[str, Reading], server_uuid: str) -> BinlogPosition | None:
+    """The highest of the high watermarks that windows in flight wait for: a batch that ends there releases them all.
+
+    ``context``: at the end of the last batch; ``readings``: of its planned windows. None when nothing waits.
+    """
+    found = [window.reading for window in context.held]
+    found += [readings.get(window.id) for window in context.planned]
+    good = (reading for reading in found if reading and not reading.error and reading.server_uuid == server_uuid)
+    return max((BinlogPosition(reading.high_file, reading.high_pos) for reading in good), default=None)
+
+
+def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts, rules: Rules) -> None:
+    """Manifests of the last batch become readings, once: from here on the offset carries them.
+
+    Rows read on another server than the tail is connected to now, or cut for another layout, are read again.
+    """
+    draft.held = list(context.held)
+    good: dict[int, list[Window]] = {}
+    bad: dict[int, str] = {}
+    for window in context.planned:
+        reading = facts.readings.get(window.id) or Reading(error=f"{LOST}: the task left no manifest")
+        if window.scan not in draft.scans:  # the failure of the chunk beside it has just ended the table
+            draft.dropped.append(window.id)
+        elif reading.error:
+            draft.fail(window, reading.error)
+            if verdict(reading.error) is not Verdict.READ_AGAIN:
+                bad[window.scan] = reading.error
+        else:
+            window = replace(window, reading=reading)
+            draft.held.append(window)
+            good.setdefault(window.scan, []).append(window)
+    for number, windows in good.items():
+        if number in draft.scans:
+            scan = draft.scans[number]
+            rows = next_chunk_rows(scan.chunk_rows, windows, facts.limits)
+            draft.scans[number] = replace(scan, chunk_rows=rows, failures=0)
+    for number, error in bad.items():
+        if number in draft.scans and number not in good:
+            draft.count_failure(number, error)
+
+    _read_again(draft, lambda window: facts.layout_changed or rules.read_elsewhere(window, facts.server_uuid))
+
+
+def _observe(draft: Draft, facts: BatchFacts, rules: Rules) -> None:
+    """DDL and TRUNCATE: drops what was read of the table before, and lets the table be described again."""
+    for change in facts.changes:
+        _read_again(draft, lambda window, change=change: rules.spoiled_by(window, change))  # type: ignore[misc]
+        if not change.truncates:
+            for scan in [scan for scan in draft.scans.values() if change.touches(scan.table)]:
+                draft.scans[scan.number] = replace(scan, described=False)
+
+
+def _read_again(draft: Draft, bad: Callable[[Window], bool]) -> None:
+    held, draft.held = draft.held, []
+    for window in held:
+        if bad(window):
+            draft.read_again(window)
+        else:
+            draft.held.append(window)
+
+
+def _obey(draft: Draft, command: Command) -> None:
+    if isinstance(command, Execute):
+        _execute(draft, command)
+    elif isinstance(command, Stop):
+        _stop(draft, command)
+    elif isinstance(command, Pause):
+        _pause(draft, command)
+    else:
+        _resume(draft, command)
+
+
+def _execute(draft: Draft, command: Execute) -> None:
+    if command.id in draft.unfinished():
+        draft.warn(f"signal {command.id} is repeated while its snapshot runs; ignored")
+        return
+    if not command.collections and not command.unresolved:
+        draft.warn(f"signal {command.id} asks for no table; ignored")
+        return
+    if command.id in draft.recent:
+        draft.warn(f"signal {command.id} is repeated after its snapshot has finished; obeyed again")
+    draft.recent = [*(each for each in draft.recent if each != command.id), command.id][-MAX_RECENT:]
+    wanted = {collection.table: collection for collection in reversed(command.collections)}
+    requests = [Request(command.id, wanted[table]) for table in dict.fromkeys(c.table for c in command.collections)]
+    names = [*(str(request.table) for request in requests), *command.unresolved]
+    draft.notify(command.id, notes.STARTED, data_collections=comma_list(names))
+    for name in command.unresolved:
+        draft.unknown(command.id, name)
+    for request in requests:
+        fault = request.collection.condition and condition_fault(request.collection.condition)
+        if fault:
+            draft.ended(request, notes.SQL_EXCEPTION, reason=f"its additional condition {fault}")
+        else:
+            draft.queue.append(request)
+
+
+def _stop(draft: Draft, command: Stop) -> None:
+    stopped = draft.abort(lambda request: command.stops(request.table))
+    for signal, requests in stopped.items():
+        draft.notify(signal, notes.ABORTED, data_collections=comma_list(request.table for request in requests))
+    if not stopped:
+        draft.warn(f"signal {command.id}: no running or waiting snapshot to stop")
+
+
+def _pause(draft: Draft, command: Pause) -> None:
+    if draft.paused or not draft.unfinished():
+        draft.warn(f"signal {command.id}: {'paused already' if draft.paused else 'no running snapshot to pause'}")
+        return
+    draft.paused = True
+    _tell_all(draft, notes.PAUSED)
+
+
+def _resume(draft: Draft, command: Resume) -> None:
+    if not draft.paused:
+        draft.warn(f"signal {command.id}: no paused snapshot to resume")
+        return
+    draft.paused = False
+    _tell_all(draft, notes.RESUMED)
+
+
+def _tell_all(draft: Draft, kind: str) -> None:
+    for signal, requests in draft.unfinished().items():
+        draft.notify(signal, kind, data_collections=comma_list(request.table for request in requests))
+
+
+def _release(draft: Draft, facts: BatchFacts, rules: Rules) -> None:
+    """Also while paused: what has been read is sent. Pausing only stops reading."""
+    held, draft.held = draft.held, []
+    for window in held:
+        if rules.released_by(window, facts.end, facts.server_uuid):
+            draft.release(window)
+        else:
+            draft.held.append(window)
+    # One IN_PROGRESS a table and batch, not one a chunk: chunks of a batch are sent together.
+    for window in {window.scan: window for window in draft.released}.values():
+        scan = draft.scans[window.scan]
+        draft.notify(
+            window.signal,
+            notes.IN_PROGRESS,
+            data_collections=comma_list(request.table for request in draft.unfinished()[window.signal]),
+            current_collection_in_progress=str(window.table),
+            maximum_key=show_key(scan.maximum),
+            last_processed_key=show_key(window.upper),
+        )
+
+
+def _complete(draft: Draft) -> None:
+    """A table is done when its last range has been released (or quarantined) and nothing of it is in flight."""
+    in_flight = {window.scan for window in (*draft.held, *draft.planned)}
+    for scan in list(draft.scans.values()):
+        if scan.wholly_planned and not scan.again and scan.number not in in_flight:
+            draft.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
+    for signal in draft.signals_completed():
+        draft.notify(signal, notes.COMPLETED)
+    if not draft.unfinished():
+        draft.paused = False  # a pause belongs to the snapshot that was paused

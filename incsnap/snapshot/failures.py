@@ -1,0 +1,67 @@
+"""What a failed chunk means: whose fault it was, and so what is done with its range.
+
+The reader writes ``kind: message`` into the manifest; the kind decides. A chunk that is not to blame is read again
+for as long as it takes; one that is too much is halved at once; any other is read three times, then halved, down to
+one row, which is given up by key after five readings, with a notification. A table is never silently given up.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+#: The low fence was not reached in time (a commit is stalled): nothing is known about the chunk itself.
+STALLED = "stalled"
+#: The server did not answer.
+UNREACHABLE = "unreachable"
+#: The table has not the columns that were expected: a DDL is on its way through the log and will drop the window.
+SHAPE = "shape"
+#: No manifest: the task was lost.
+LOST = "lost"
+#: The SELECT ran into its bound of time, or the rows into theirs of bytes.
+TIMEOUT = "timeout"
+TOO_LARGE = "too_large"
+#: The table has a column that cannot be read (UnsupportedType).
+UNSUPPORTED = "unsupported"
+
+#: Readings of one range that failed by its own fault, before it is halved.
+ATTEMPTS_BEFORE_SPLIT = 3
+#: Readings of a single row, before it is put into quarantine.
+ATTEMPTS_BEFORE_QUARANTINE = 5
+#: Batches in a row in which a table's chunks failed and none succeeded, before it ends with SQL_EXCEPTION: what fails
+#: so often is not a row but a right or a view. Twice what halving 100,000 rows to one takes (17 levels of 3 readings).
+GIVE_UP_AFTER = 100
+#: Ranges in quarantine before the table ends with SQL_EXCEPTION; the offset must stay small.
+MAX_QUARANTINED = 64
+
+
+class Verdict(Enum):
+    """What is to be done with the range of a failed chunk."""
+
+    READ_AGAIN = "read again, nobody is to blame"
+    COUNT = "read again, and count it against the range"
+    SPLIT = "halve it at once"
+    GIVE_UP = "the whole table cannot be read"
+
+
+_VERDICTS = {
+    STALLED: Verdict.READ_AGAIN,
+    UNREACHABLE: Verdict.READ_AGAIN,
+    SHAPE: Verdict.READ_AGAIN,
+    LOST: Verdict.READ_AGAIN,
+    TIMEOUT: Verdict.SPLIT,
+    TOO_LARGE: Verdict.SPLIT,
+    UNSUPPORTED: Verdict.GIVE_UP,
+}
+
+
+def verdict(error: str) -> Verdict:
+    """Of ``kind: message``; a kind that is not known counts against the range."""
+    return _VERDICTS.get(error.partition(":")[0].strip(), Verdict.COUNT)
+
+
+def back_off_ms(attempt: int) -> int:
+    """How long after the ``attempt``-th failure (from 1) to wait: 0.25 s, doubling, at most 30 s.
+
+    Short at first because most failures are a deadlock or a lost connection; bounded because a table waits for it.
+    """
+    return int(min(30_000, 250 * 2 ** min(attempt - 1, 10)))

@@ -1,0 +1,114 @@
+"""Key values as text, and back as SQL literals.
+
+A chunk's borders live in Spark's offset (JSON) and in SQL. One form serves both: the text that ``key_select`` makes
+the server print, from which ``key_literal`` builds a literal that the server compares with the column by the column's
+own rules: its collation, its sign, its scale. Nothing is ever compared in Python: only MySQL knows its collations.
+
+| column | text | literal | why so |
+|---|---|---|---|
+| integers, year | digits | the digits | a quoted number would be compared as a double beyond 2**53 |
+| decimal | digits, all places | the digits | an exact-value literal |
+| float, double | 17 digits | with an exponent | without one it is a DECIMAL; and FLOAT prints 6 digits only |
+| text | the text | ``_utf8mb4 x'..'`` | an introducer makes the column's collation decide; hex needs no escaping |
+| binary | hex | ``x'..'`` | bytes |
+| enum | the index | the index | an ENUM sorts by index but compares with a string as text |
+| date, time, datetime, timestamp | as printed | quoted | so zero dates compare too; TIMESTAMP needs a UTC session |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from incsnap.errors import UnsupportedType, shorten
+from incsnap.tables import Column, quote
+
+KeyValue = str | None
+"""One column's value in canonical text form; None is SQL's NULL (no key column is NULL in this version)."""
+Key = tuple[KeyValue, ...]
+"""One value for each ordering column, in order."""
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool", "boolean"})
+_FLOATS = frozenset({"float", "double"})
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
+
+_INTEGER_TEXT = re.compile(r"-?[0-9]+\Z")
+_DECIMAL_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?\Z")
+_FLOAT_TEXT = re.compile(r"-?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?\Z", re.IGNORECASE)
+_HEX_TEXT = re.compile(r"([0-9A-Fa-f]{2})*\Z")
+_TEMPORAL_TEXT = re.compile(r"[-0-9:. ]+\Z")
+
+
+def key_select(column: Column) -> str:
+    """The SQL expression that prints a value of ``column`` in canonical form, as a string of the connection's charset.
+
+    Reads nothing but the column, so an index that holds the column covers it.
+    """
+    name = quote(column.name)
+    if column.type in _TEXTS:
+        return name
+    if column.type in _BYTES:
+        return f"HEX({name})"
+    if column.type in _FLOATS:
+        return f"CAST({name} + 0e0 AS CHAR)"
+    if column.type == "enum":
+        return f"CAST({name} + 0 AS CHAR)"
+    if column.type in _INTEGERS or column.type == "decimal" or column.type in _TEMPORAL:
+        return f"CAST({name} AS CHAR)"
+    raise _unfit(column)
+
+
+def key_literal(column: Column, value: KeyValue) -> str:
+    """``value`` as a literal to compare with ``column``. ``ValueError`` when it is not the canonical form of one."""
+    if value is None:
+        raise ValueError(f"NULL cannot bound a chunk (column {column.name})")
+    kind = column.type
+    if kind in _TEXTS:
+        return f"_utf8mb4 x'{value.encode().hex()}'"
+    if kind in _BYTES:
+        return f"x'{_checked(_HEX_TEXT, column, value)}'"
+    if kind in _FLOATS:
+        text = _checked(_FLOAT_TEXT, column, value)
+        return text if "e" in text.lower() else text + "e0"
+    if kind == "enum" or kind in _INTEGERS:
+        return _checked(_INTEGER_TEXT, column, value)
+    if kind == "decimal":
+        return _checked(_DECIMAL_TEXT, column, value)
+    if kind in _TEMPORAL:
+        return f"'{_checked(_TEMPORAL_TEXT, column, value)}'"
+    raise _unfit(column)
+
+
+def key_fingerprint(columns: Sequence[Column], collations: Mapping[str, str] | None = None) -> str:
+    """Text that changes when the order of keys may have changed: names, types, ENUM literals, collations.
+
+    ``collations``: column name -> collation (information_schema.columns.collation_name) of the text columns. A table
+    whose fingerprint changes while it is read is begun again: its chunks no longer cover it.
+    """
+    known = collations or {}
+    parts = (
+        f"{c.name} {c.type}{' unsigned' if c.unsigned else ''}({c.length},{c.precision},{c.scale},{c.fraction})"
+        f"{c.charset}/{known.get(c.name, '')}{list(c.values) if c.values else ''}"
+        for c in columns
+    )
+    return "; ".join(parts)
+
+
+def show_key(key: Key | None) -> str:
+    """For logs and notifications: values joined with commas, as Debezium does, cut to 80 characters."""
+    return "<null>" if key is None else shorten(",".join("<null>" if value is None else value for value in key))
+
+
+def _checked(pattern: re.Pattern[str], column: Column, value: str) -> str:
+    if not pattern.match(value):
+        raise ValueError(f"{shorten(value)!r} is not a value of column {column.name} ({column.type})")
+    return value
+
+
+def _unfit(column: Column) -> UnsupportedType:
+    return UnsupportedType(
+        f"column {column.name} of type {column.type} cannot order the chunks of a table",
+        "Name another ordering column with surrogate-key in the signal: NOT NULL and with a unique index of its own.",
+    )

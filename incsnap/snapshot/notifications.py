@@ -1,0 +1,65 @@
+"""What we tell about a snapshot, in Debezium's words, so that whatever reads Debezium's notifications reads ours.
+
+Types and fields: https://debezium.io/documentation/reference/stable/configuration/notification.html
+One difference, on purpose: ``id`` is the id of the signal that asked for *these* tables, also where signals overlap
+(Debezium gives the latest signal's), and so each signal has its own STARTED and COMPLETED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from incsnap.tables import TableId
+
+STARTED = "STARTED"
+PAUSED = "PAUSED"
+RESUMED = "RESUMED"
+IN_PROGRESS = "IN_PROGRESS"
+TABLE_SCAN_COMPLETED = "TABLE_SCAN_COMPLETED"
+ABORTED = "ABORTED"
+COMPLETED = "COMPLETED"
+#: Ours: a range of keys that could not be read and was given up.
+QUARANTINED = "QUARANTINED"
+
+#: How a table ended (``status`` of TABLE_SCAN_COMPLETED).
+SUCCEEDED = "SUCCEEDED"
+EMPTY = "EMPTY"
+NO_PRIMARY_KEY = "NO_PRIMARY_KEY"
+SKIPPED = "SKIPPED"
+SQL_EXCEPTION = "SQL_EXCEPTION"
+UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
+
+AGGREGATE_TYPE = "Incremental Snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """``id``: the signal's id. ``timestamp_ms``: when the batch was planned, so that a replay repeats it."""
+
+    id: str
+    type: str
+    timestamp_ms: int
+    fields: tuple[tuple[str, str], ...] = ()
+
+    def value(self, connector_name: str) -> dict[str, Any]:
+        """As Debezium writes it. ``connector_name`` is ``topic.prefix``."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "aggregate_type": AGGREGATE_TYPE,
+            "additional_data": {"connector_name": connector_name, **dict(self.fields)},
+            "timestamp": self.timestamp_ms,
+        }
+
+
+#: Tables named in a notification; a signal may ask for thousands, and notifications are part of the offset.
+MAX_NAMED = 50
+
+
+def comma_list(tables: Iterable[TableId | str]) -> str:
+    """``db.a,db.b``; the number of the rest beyond 50."""
+    names = [str(table) for table in tables]
+    more = f",... {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ",".join(names[:MAX_NAMED]) + more

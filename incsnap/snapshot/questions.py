@@ -1,0 +1,86 @@
+"""What the engine asks while it plans, and what it may be told. It asks; the planner reaches.
+
+Answered by the planner's query connection, in autocommit, with a bound of time on every statement; a fake answers in
+tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from incsnap.gtid import GtidSet
+from incsnap.snapshot.keys import Key
+from incsnap.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Which columns order the chunks of ``table``? Answer: Described, Refused or Failed.
+
+    With ``surrogate`` that column, which must be NOT NULL and have a unique index of its own, else Refused
+    NO_PRIMARY_KEY; without it the primary key. ``condition`` must be understood by the server
+    (``chunk_query.condition_probe``), else Refused SQL_EXCEPTION.
+    """
+
+    table: TableId
+    surrogate: str = ""
+    condition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MaximumKey:
+    """The greatest key of ``table`` (``chunk_query.maximum_key``). Answer: Key, None when it is empty, or Failed.
+
+    ``fence`` must be executed first (WAIT_FOR_EXECUTED_GTID_SET, briefly; Failed when it is not yet): otherwise a row
+    committed just before the signal might not be visible yet, lie above the maximum, and not be read.
+    """
+
+    table: TableId
+    columns: tuple[str, ...]
+    index: str
+    fence: GtidSet
+
+
+@dataclass(frozen=True, slots=True)
+class NextBoundary:
+    """The ``rows``-th key above ``after`` up to ``maximum`` (``chunk_query.next_boundary``).
+
+    Answer: Key, None when fewer rows are left, or Failed. Any key of the table at any moment is a right answer:
+    boundaries only cut the range, so this question needs no fence.
+    """
+
+    table: TableId
+    columns: tuple[str, ...]
+    index: str
+    after: Key | None
+    maximum: Key
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """``columns`` order the chunks, ``index`` holds them ("PRIMARY"); ``fingerprint``: ``keys.key_fingerprint``."""
+
+    columns: tuple[str, ...]
+    fingerprint: str
+    index: str = "PRIMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The table cannot be read: a status of TABLE_SCAN_COMPLETED (UNKNOWN_SCHEMA, NO_PRIMARY_KEY, ...) and why."""
+
+    status: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No answer. ``permanent``: asking again will not help (the statement is wrong); else it is asked again later."""
+
+    message: str
+    permanent: bool = False
+
+
+Question = Describe | MaximumKey | NextBoundary
+Answer = Described | Refused | Failed | Key | None

@@ -1,0 +1,141 @@
+"""The window: a chunk's rows between two fences, held back until the log has passed what the SELECT could have seen.
+
+Everything that decides whether a row read by SELECT may be sent is in this file, in six small functions.
+They know GTIDs, positions and tables; they know no SQL, no rows, no Kafka and no clock.
+
+MySQL commits in stages: written to the binlog, *sent* to replicas (us), *visible* to SELECT, and last in
+*gtid_executed*. So an event may arrive before its row can be selected, and a row may be selected before its GTID is
+executed. One fence cannot be honest about both; hence two:
+
+* **Low**: before the SELECT, wait until all that this batch and earlier ones send is executed (``fence_set``). Then
+  the SELECT cannot return a row older than an event that is already on its way to Kafka.
+* **High**: after the SELECT, the end of the *binlog*, which runs ahead of visibility. Whatever the SELECT saw lies
+  before it (``gtid_executed`` may lie behind what the SELECT saw).
+* **Release** in the first batch *r* whose end has passed the high watermark (``released_by``).
+* **Discard** every row whose key has an event in batches *n+1 .. r* (*n*: the batch the chunk was read in): the log
+  wins. The sink holds the keys of batch *r* itself and wrote down those of *n+1 .. r-1* (``discard_batches``).
+* **DDL and TRUNCATE** in batches *n+1 .. r* drop the window, and its chunk is read again (``spoiled_by``).
+
+Why no key goes back in time, and none is lost. Let row *k* be read in version *v* and be sent in batch *r*.
+Events of batches up to *n* are executed before the SELECT, so *v* is that version or newer. No event of *k* lies in
+*n+1 .. r*, else the row had been discarded. *v* was visible, so it lies before the high watermark, so in a batch up
+to *r*, so up to *n*: *v* is exactly the newest version sent. Every later event is newer than *v*. A discarded row is
+not lost: its event, which is newer or the same, is sent. A row deleted before the SELECT is not read; its delete is
+an event like any other.
+``docs/adr/0001-two-fences.md`` has the counter-examples; the mutants in ``tests/property`` show that each rule is
+needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from incsnap.events import SchemaChange, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.snapshot.keys import Key
+from incsnap.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the manifest of a window says: the chunk was read, or why not.
+
+    ``high_file``, ``high_pos``: the end of the binlog after the SELECT, of the server ``server_uuid``.
+    ``rows``, ``bytes``, ``seconds``: of the SELECT alone, without the wait before it; they steer the chunk size.
+    ``error``: "" or ``kind: message``, see ``snapshot.failures`` for the kinds.
+    ``file``: the name of the buffer file, so that a late writer (a zombie task) cannot exchange rows that were
+    judged by this reading; may stay "".
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    high_file: str = ""
+    high_pos: int = 0
+    server_uuid: str = ""
+    error: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A chunk in flight: ``lower < key <= upper`` of ``table``, to be read in batch ``batch``.
+
+    ``id`` names its files and is never used twice. ``scan`` is the number of the scan it belongs to, ``signal`` the
+    id of the signal that asked (the correlation id). ``rows`` is how many it was cut for. ``attempt`` counts how
+    often this range was read before, ``faults`` how often that was the chunk's own fault. ``reading`` is None until
+    the manifest was seen.
+    """
+
+    id: str
+    scan: int
+    table: TableId
+    signal: str
+    lower: Key | None
+    upper: Key
+    rows: int
+    batch: int
+    attempt: int = 0
+    faults: int = 0
+    reading: Reading | None = None
+
+
+def fence_set(end: StreamPosition) -> GtidSet:
+    """What a chunk of this batch waits for before its SELECT: all that the batch, ending at ``end``, sends or has sent.
+
+    Delivered at the **end** of the batch, not at its start: the events of batch *n* are sent in batch *n*, but only
+    keys of *n+1* and later are discarded, so the SELECT must see what *n* brings. And the transaction that the end
+    cuts in two: its first events are sent in batch *n* though its GTID is delivered only with the last one; without
+    waiting for it the SELECT could return one of those rows as it was before. Its other events come in *n+1* and
+    discard their keys; no harm. The wait ends: both are in the binlog, so the server is about to execute them
+    (bounded by a time-out all the same).
+    """
+    return end.delivered | GtidSet.parse(end.open_gtid) if end.open_gtid else end.delivered
+
+
+def released_by(window: Window, end: StreamPosition, server_uuid: str) -> bool:
+    """True if a batch that ends at ``end`` of the server ``server_uuid`` has passed the window's high watermark.
+
+    Positions of two servers cannot be compared: after a failover the chunk is read again (``read_elsewhere``).
+    An end inside a transaction is a position inside it, so all earlier transactions are wholly delivered.
+    """
+    reading = window.reading
+    return (
+        reading is not None
+        and not reading.error
+        and reading.server_uuid == server_uuid
+        and end.reached(reading.high_file, reading.high_pos)
+    )
+
+
+def read_elsewhere(window: Window, server_uuid: str) -> bool:
+    """True if the chunk was read on another server than the tail is connected to now: it is read again."""
+    return window.reading is not None and window.reading.server_uuid != server_uuid
+
+
+def spoiled_by(window: Window, change: SchemaChange) -> bool:
+    """True if the DDL or TRUNCATE touches the window's table: its rows may be of another shape, or gone without events.
+
+    Only asked of windows of earlier batches. A change in the window's own batch is executed before its SELECT.
+    """
+    return change.touches(window.table)
+
+
+def discard_batches(window: Window, release_batch: int) -> range:
+    """Batches whose recorded keys overtake rows of ``window``; those of the releasing batch are at hand in the sink."""
+    return range(window.batch + 1, release_batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules as one value. The engine takes it as an argument only so that tests can show each rule to be needed."""
+
+    fence_set: Callable[[StreamPosition], GtidSet] = fence_set
+    released_by: Callable[[Window, StreamPosition, str], bool] = released_by
+    read_elsewhere: Callable[[Window, str], bool] = read_elsewhere
+    spoiled_by: Callable[[Window, SchemaChange], bool] = spoiled_by
+    discard_batches: Callable[[Window, int], range] = discard_batches
+
+
+RULES = Rules()

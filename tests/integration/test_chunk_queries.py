@@ -1,0 +1,282 @@
+"""The SQL of chunks on a real server: every row once whatever the key, in as many index steps as rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pymysql
+import pytest
+
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.snapshot.chunk import Chunk
+from incsnap.snapshot.chunk_query import chunk_tail, condition_probe, maximum_key, next_boundary
+from incsnap.snapshot.keys import Key
+from incsnap.tables import Column, TableId
+
+pytestmark = pytest.mark.servers
+
+Connection = Any
+
+WORDS = (
+    "",
+    "a",
+    "A",
+    "ä",
+    "Ä",
+    "ae",
+    "b",
+    "B ",
+    "b_",
+    "z",
+    "ß",
+    "ss",
+    "SS",
+    "'",
+    '"',
+    "\\",
+    "%",
+    "日本",
+    "😀",
+    "\n",
+    "0",
+)
+KEYS: dict[str, tuple[str, Column, list[object]]] = {
+    "int": ("INT", Column("k", "int"), [-(2**31), -5, -1, 0, 1, 7, 2**31 - 1]),
+    "unsigned bigint": (
+        "BIGINT UNSIGNED",
+        Column("k", "bigint", unsigned=True),
+        [0, 1, 2**53, 2**53 + 1, 2**53 + 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1],
+    ),
+    "decimal": (
+        "DECIMAL(38,10)",
+        Column("k", "decimal", precision=38, scale=10),
+        [
+            "-1.5",
+            "0",
+            "0.0000000001",
+            "0.1",
+            "12345678901234567890.1",
+            "12345678901234567890.2",
+            "99999999999999999999",
+        ],
+    ),
+    "float": ("FLOAT", Column("k", "float"), [-1.5, 0, 0.1, 0.10000001, 1.1, 16777216, 1e-30, 3.4e38, 123456.789]),
+    "double": ("DOUBLE", Column("k", "double"), [-1e300, 0, 0.1, 0.1 + 2**-54, 0.30000000000000004, 0.3, 1e-300, 1e17]),
+    "year": ("YEAR", Column("k", "year"), [0, 1901, 1970, 2000, 2069, 2155]),
+    "accent-blind text": (
+        "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
+        Column("k", "varchar", charset="utf8mb4"),
+        ["", "a", "ae", "b", "b_", "z", "'", '"', "\\", "%", "日本", "😀", "\n", "0", "Ö"],
+    ),
+    "binary text": (
+        "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        Column("k", "varchar", charset="utf8mb4"),
+        [word for word in WORDS if not word.endswith(" ")],
+    ),
+    "padded text": (
+        "CHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+        Column("k", "char", charset="utf8mb4"),
+        ["", "a", "b", "b_", "z", "ß", "ss", "'", '"', "\\", "%", "日本", "0"],
+    ),
+    "latin1": (
+        "VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_german1_ci",
+        Column("k", "varchar", charset="latin1"),
+        ["", "a", "b", "z", "ß", "é", "€", "'", "\\"],
+    ),
+    "varbinary": (
+        "VARBINARY(20)",
+        Column("k", "varbinary", charset="binary"),
+        [b"", b"\0", b"\0\0", b"'", b"\\", b"a", b"A", b"a ", b"\xff", b"\xff\0"],
+    ),
+    "binary": ("BINARY(3)", Column("k", "binary", length=3), [b"", b"\0\x01", b"a", b"ab", b"abc", b"\xff"]),
+    "enum": (
+        "ENUM('z','a','10','2','')",
+        Column("k", "enum", values=("z", "a", "10", "2", "")),
+        ["z", "a", "10", "2", ""],
+    ),
+    "date": ("DATE", Column("k", "date"), ["0000-00-00", "1000-01-01", "1969-12-31", "1970-01-01", "9999-12-31"]),
+    "time": (
+        "TIME(6)",
+        Column("k", "time", fraction=6),
+        ["-838:59:59", "-00:00:00.000001", "00:00:00", "00:00:00.5", "12:00:00", "838:59:59"],
+    ),
+    "datetime": (
+        "DATETIME(6)",
+        Column("k", "datetime", fraction=6),
+        ["0000-00-00", "1000-01-01", "1999-12-31 23:59:59.999999", "2000-01-01", "9999-12-31 23:59:59.999999"],
+    ),
+    "timestamp": (
+        "TIMESTAMP(3)",
+        Column("k", "timestamp", fraction=3),
+        ["1970-01-01 00:00:01", "2024-03-31 01:59:59.999", "2024-03-31 02:30:00", "2024-10-27 02:30:00", "2038-01-19"],
+    ),
+}
+
+
+@pytest.fixture
+def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection]:
+    with closing(
+        pymysql.connect(
+            host=mysql_address.host,
+            port=mysql_address.port,
+            user=mysql_address.user,
+            password=mysql_address.password,
+            database=database,
+            charset="utf8mb4",
+            autocommit=True,
+            init_command="SET time_zone = '+00:00', sql_mode = ''",
+        )
+    ) as opened:
+        yield opened
+
+
+def query(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+def walk(connection: Connection, table: TableId, columns: list[Column], rows: int, index: str = "PRIMARY") -> list[Any]:
+    """Ids of all rows in the order in which chunks bring them."""
+    names = tuple(column.name for column in columns)
+    found: list[Any] = []
+    largest = query(connection, maximum_key(table, columns, index=index))
+    if not largest:
+        return found
+    maximum, lower = largest[0], None
+    while lower != maximum:
+        boundary = query(connection, next_boundary(table, columns, lower, maximum, rows, index=index))
+        upper: Key = boundary[0] if boundary else maximum
+        assert all(isinstance(value, str) for value in upper)
+        chunk = Chunk(table, names, lower, upper, index=index)
+        found += [row[0] for row in query(connection, f"SELECT id {chunk_tail(chunk, columns)}")]
+        lower = upper
+    return found
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_chunks_cover_every_row_once_in_the_servers_own_order(connection: Connection, database: str, kind: str) -> None:
+    sql_type, column, values = KEYS[kind]
+    table = TableId(database, "t")
+    query(connection, f"CREATE TABLE t (id INT, k {sql_type} PRIMARY KEY)")
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(enumerate(values)))
+
+    ordered = [row[0] for row in query(connection, "SELECT id FROM t ORDER BY k")]
+
+    assert len(ordered) == len(values)
+    for rows in (1, 2, 3, 100):
+        assert walk(connection, table, [column], rows) == ordered
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_composite_keys_of_several_types_are_covered_once(connection: Connection, database: str, seed: int) -> None:
+    dice = random.Random(seed)
+    names = dice.sample(list(KEYS), 3)
+    columns = [Column(f"k{i}", KEYS[n][1].type, unsigned=KEYS[n][1].unsigned) for i, n in enumerate(names)]
+    definitions = ", ".join(f"k{i} {KEYS[n][0]}" for i, n in enumerate(names))
+    query(connection, f"CREATE TABLE t (id INT, {definitions}, PRIMARY KEY (k0, k1, k2))")
+    keys = {tuple(dice.randrange(len(KEYS[n][2])) for n in names) for _ in range(60)}
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO t VALUES (%s, %s, %s, %s)",
+            [(i, *(KEYS[n][2][at] for n, at in zip(names, key, strict=True))) for i, key in enumerate(sorted(keys))],
+        )
+
+    ordered = [row[0] for row in query(connection, "SELECT id FROM t ORDER BY k0, k1, k2")]
+
+    for rows in (1, 7):
+        assert walk(connection, TableId(database, "t"), columns, rows) == ordered
+
+
+def test_a_surrogate_key_orders_the_chunks_by_its_own_index(connection: Connection, database: str) -> None:
+    query(connection, "CREATE TABLE t (id INT PRIMARY KEY, other INT NOT NULL, UNIQUE KEY by_other (other))")
+    query(connection, "INSERT INTO t VALUES (1, 30), (2, 10), (3, 20)")
+
+    found = walk(connection, TableId(database, "t"), [Column("other", "int")], 2, index="by_other")
+
+    assert found == [2, 3, 1]
+
+
+COMPOSITE = [Column("a", "int"), Column("b", "int", unsigned=True), Column("s", "varchar", charset="utf8mb4")]
+BOUNDS: list[tuple[Key | None, Key]] = [
+    (None, ("3", "700", "k4")),
+    (("3", "500", "k3"), ("4", "500", "k4")),
+    (("3", "500", "k3"), ("3", "700", "k4")),
+    (("3", "500", "k3"), ("9", "999", "k9")),
+]
+
+
+@pytest.fixture
+def composite(connection: Connection, database: str) -> TableId:
+    query(
+        connection,
+        "CREATE TABLE c (a INT, b INT UNSIGNED, s VARCHAR(20), p VARCHAR(50), PRIMARY KEY (a, b, s), KEY (p))",
+    )
+    query(connection, "SET cte_max_recursion_depth = 10000")
+    query(
+        connection,
+        "INSERT INTO c WITH RECURSIVE n AS (SELECT 0 i UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
+        " SELECT i DIV 1000, i MOD 1000, CONCAT('k', i MOD 7), i MOD 5 FROM n",
+    )
+    query(connection, "ANALYZE TABLE c")
+    return TableId(database, "c")
+
+
+def explained(connection: Connection, sql: str) -> tuple[str, str]:
+    """(access type, extra) of the one table in ``sql``."""
+    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+        cursor.execute("EXPLAIN FORMAT=TRADITIONAL " + sql)
+        (row,) = cursor.fetchall()
+        return row["type"], row["Extra"] or ""
+
+
+def steps(connection: Connection, sql: str) -> int:
+    """Index entries the server touched for ``sql``."""
+    query(connection, "FLUSH STATUS")
+    query(connection, sql)
+    return sum(int(value) for _, value in query(connection, "SHOW STATUS LIKE 'Handler_read%'"))
+
+
+@pytest.mark.parametrize(("lower", "upper"), BOUNDS)
+def test_a_chunk_of_a_composite_key_is_a_range_without_sorting(
+    connection: Connection, composite: TableId, lower: Key | None, upper: Key
+) -> None:
+    for condition in ("", "p > 1"):
+        chunk = Chunk(composite, ("a", "b", "s"), lower, upper, condition)
+        sql = f"SELECT * {chunk_tail(chunk, COMPOSITE)}"
+        access, extra = explained(connection, sql)
+
+        assert access == "range"
+        assert "filesort" not in extra
+        assert steps(connection, sql) <= len(query(connection, sql.replace(" AND (p > 1)", ""))) + 10
+
+
+@pytest.mark.parametrize(("lower", "upper"), BOUNDS)
+def test_a_boundary_is_found_in_the_index_in_as_many_steps_as_rows(
+    connection: Connection, composite: TableId, lower: Key | None, upper: Key
+) -> None:
+    sql = next_boundary(composite, COMPOSITE, lower, upper, 150)
+    access, extra = explained(connection, sql)
+
+    assert access == "range"
+    assert "Using index" in extra
+    assert "filesort" not in extra
+    assert steps(connection, sql) <= 150 + 10
+
+
+def test_the_maximum_key_takes_one_step(connection: Connection, composite: TableId) -> None:
+    sql = maximum_key(composite, COMPOSITE)
+
+    assert query(connection, sql) == [("9", "999", "k3")]
+    assert steps(connection, sql) <= 3
+
+
+def test_a_condition_is_probed_without_reading(connection: Connection, composite: TableId) -> None:
+    assert query(connection, condition_probe(composite, "p = 'x' AND a > 1")) == []
+
+    with pytest.raises(pymysql.MySQLError):
+        query(connection, condition_probe(composite, "nonsense >"))

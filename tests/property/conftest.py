@@ -1,0 +1,17 @@
+"""How many examples: INCSNAP_PROFILE = dev (each save), ci (each push) or nightly.
+
+dev and ci take the same examples each time, so that a red run can be repeated; nightly takes new ones.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_COMMON = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+
+settings.register_profile("dev", _COMMON, max_examples=100, derandomize=True)
+settings.register_profile("ci", _COMMON, max_examples=2_000, derandomize=True)
+settings.register_profile("nightly", _COMMON, max_examples=50_000)
+settings.load_profile(os.environ.get("INCSNAP_PROFILE", "dev"))

@@ -1,0 +1,125 @@
+"""The topic as an independent consumer reads it, and what must be true of it (I3, I4, I5, I6, I8)."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+
+from incsnap.tables import TableId
+from tests.property.server_model import Row
+
+if typing.TYPE_CHECKING:
+    from tests.property.job_model import Job
+
+
+class Violation(AssertionError):
+    """``kind`` names the invariant."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Record:
+    """``op``: c u d of an event, t of a TRUNCATE, r of a snapshot row. ``transaction`` is -1 for r."""
+
+    table: TableId
+    op: str
+    key: Row | None
+    version: int
+    transaction: int = -1
+    signal: str = ""
+
+
+class Topic:
+    def __init__(self, buckets: int) -> None:
+        self.buckets: list[list[tuple[int, Record]]] = [[] for _ in range(buckets)]
+        self._forbidden: list[tuple[int, str, set[TableId]]] = []
+
+    def append(self, bucket: int, batch: int, records: list[Record]) -> None:
+        self.buckets[bucket] += [(batch, record) for record in records]
+
+    def forbid(self, batch: int, signal: str, tables: set[TableId]) -> None:
+        """From this batch on no row of these tables may come for this signal: it was stopped."""
+        self._forbidden.append((batch, signal, tables))
+
+    def check(self, job: Job) -> None:
+        rows: dict[TableId, dict[Row, int]] = {table: {} for table in job.server.committed}
+        for bucket in self.buckets:
+            self._replay(bucket, rows, job)
+        self._check_tables(rows, job)
+        self._check_signals(job)
+        self._check_stops()
+
+    def _replay(self, bucket: list[tuple[int, Record]], rows: dict[TableId, dict[Row, int]], job: Job) -> None:
+        last: dict[tuple[TableId, Row], int] = {}
+        cleared: dict[TableId, int] = {}
+        seen: set[object] = set()
+        for batch, record in bucket:
+            self._check_once(batch, record, seen, job)
+            if record.key is None:
+                cleared[record.table] = record.version
+                for key in [key for key in rows[record.table] if (record.table, key) in last]:
+                    del rows[record.table][key]
+                continue
+            newest = max(last.get((record.table, record.key), -1), cleared.get(record.table, -1))
+            # A row read by SELECT may repeat the version that an event brought before; it may not be older.
+            if record.version < newest:
+                raise Violation("back in time", f"{record} in batch {batch} after version {newest}")
+            last[record.table, record.key] = record.version
+            if record.op == "d":
+                rows[record.table].pop(record.key, None)
+            else:
+                rows[record.table][record.key] = record.version
+
+    @staticmethod
+    def _check_once(batch: int, record: Record, seen: set[object], job: Job) -> None:
+        """An event comes once; a row at most once a request, unless a DDL changed the key and the table began again."""
+        identity: object = (record.table, record.key, record.op, record.version)
+        if record.op == "r":
+            if job.server.committed[record.table].key_shape:
+                return
+            identity = (record.table, record.key, "r", record.signal)
+        if identity in seen:
+            raise Violation("twice", f"{record} in batch {batch}")
+        seen.add(identity)
+
+    def _check_tables(self, rows: dict[TableId, dict[Row, int]], job: Job) -> None:
+        """I3: replay of the topic gives the tables, but for a row in quarantine that nobody changed since."""
+        for table, found in job.server.committed.items():
+            for key in found.rows.keys() | rows[table].keys():
+                if found.rows.get(key) != rows[table].get(key) and key not in job.quarantined:
+                    got, is_ = rows[table].get(key), found.rows.get(key)
+                    raise Violation("diverged", f"{table} {key}: topic {got}, table {is_}")
+
+    def _check_signals(self, job: Job) -> None:
+        """Every row that was there at signal time arrives as r of that signal, or as a later event."""
+        arrived: dict[tuple[TableId, Row], list[Record]] = {}
+        truncated: dict[TableId, int] = {}
+        for bucket in self.buckets:
+            for _, record in bucket:
+                if record.key is None:
+                    truncated[record.table] = max(record.transaction, truncated.get(record.table, -1))
+                else:
+                    arrived.setdefault((record.table, record.key), []).append(record)
+        for signal, (transaction, version) in job.signalled_at.items():
+            before = job.server.tables_at(transaction, 0)
+            for collection in job.asked[signal].collections:
+                table = collection.table
+                if table in job.stopped.get(signal, ()) or truncated.get(table, -1) >= transaction:
+                    continue
+                for key in before[table].rows:
+                    came = arrived.get((table, key), ())
+                    if key not in job.quarantined and not any(
+                        record.signal == signal or (record.transaction >= 0 and record.version > version)
+                        for record in came
+                    ):
+                        raise Violation("missing", f"{table} {key}, there at signal {signal}, never came")
+
+    def _check_stops(self) -> None:
+        for batch, signal, tables in self._forbidden:
+            for bucket in self.buckets:
+                for sent, record in bucket:
+                    if sent >= batch and record.signal == signal and record.table in tables:
+                        raise Violation("stopped", f"{record} in batch {sent} after the stop in {batch}")

@@ -1,0 +1,145 @@
+"""The engine on quiet tables, batch by batch: for tests that say in a few lines what happens and what must follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from incsnap.events import SchemaChange, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.snapshot.commands import Command, DataCollection, Execute
+from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
+from incsnap.snapshot.keys import Key
+from incsnap.snapshot.questions import Answer, Describe, Described, MaximumKey, Question, Refused
+from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.window import Reading, Window
+from incsnap.tables import TableId
+
+A, B, C = TableId("db", "a"), TableId("db", "b"), TableId("db", "c")
+SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def execute(name: str, *tables: TableId, condition: str = "") -> Execute:
+    return Execute(name, tuple(DataCollection(table, condition) for table in tables))
+
+
+def position(pos: int) -> StreamPosition:
+    return StreamPosition(GtidSet.parse(f"{SERVER}:1-9"), "binlog.000001", pos)
+
+
+def truncate(table: TableId) -> SchemaChange:
+    return SchemaChange(frozenset({table}), table.database, "TRUNCATE", truncates=True)
+
+
+def alter(table: TableId) -> SchemaChange:
+    return SchemaChange(frozenset({table}), table.database, "ALTER")
+
+
+def spans(windows: Iterable[Window]) -> list[tuple[str, str | None, str]]:
+    """(table, lower, upper] of windows of one-column keys."""
+    return [(w.table.table, w.lower[0] if w.lower else None, w.upper[0] or "") for w in windows]
+
+
+@dataclass
+class Snapshots:
+    """``keys``: what the tables hold. ``reading``: what a chunk reader says of a window (by default all is well).
+
+    The clock goes on by ``tick_ms`` a batch; the high watermark of a window is 100 above the end of its batch, and a
+    batch ends 100 above the one before, so windows are released in the next batch unless ``pos`` says otherwise.
+    """
+
+    keys: dict[TableId, list[int]]
+    limits: Limits = field(default_factory=lambda: Limits(parallelism=2, windows=4, start_rows=2, max_rows=2))
+    fingerprint: str = "k int"
+    tick_ms: int = 1_000
+    server_uuid: str = SERVER
+    reading: Callable[[Window], Reading | None] | None = None
+    answer: Callable[[Question], Answer] | None = None
+
+    def __post_init__(self) -> None:
+        self.context = SnapshotContext()
+        self.number = 0
+        self.pos = 0
+        self.asked: list[Question] = []
+        self.log: list[SnapshotContext] = []
+
+    def batch(
+        self,
+        *commands: Command,
+        changes: tuple[SchemaChange, ...] = (),
+        pos: int | None = None,
+        layout_changed: bool = False,
+    ) -> Plan:
+        readings = {window.id: found for window in self.context.planned if (found := self._read(window))}
+        self.number += 1
+        self.pos = self.pos + 100 if pos is None else pos
+        facts = BatchFacts(
+            batch=self.number,
+            end=position(self.pos),
+            server_uuid=self.server_uuid,
+            now_ms=self.number * self.tick_ms,
+            readings=readings,
+            commands=commands,
+            changes=changes,
+            limits=self.limits,
+            layout_changed=layout_changed,
+        )
+        plan = drive(next_context(self.context, facts), self._answer)
+        self.context = plan.context
+        self.log.append(plan.context)
+        return plan
+
+    def until_done(self, limit: int = 500) -> list[SnapshotContext]:
+        """Batches until nothing is asked for any more; the contexts of all batches so far."""
+        for _ in range(limit):
+            if not self.context.active:
+                return self.log
+            self.batch()
+        raise AssertionError(f"not done after {limit} batches: {self.context}")
+
+    def told(self) -> list[tuple[str, str, str]]:
+        """(signal, type, status or list of tables) of all notifications but IN_PROGRESS."""
+        return [
+            (n.id, n.type, dict(n.fields).get("status") or dict(n.fields).get("data_collections", ""))
+            for context in self.log
+            for n in context.notifications
+            if n.type != "IN_PROGRESS"
+        ]
+
+    def _read(self, window: Window) -> Reading | None:
+        if self.reading:
+            found = self.reading(window)
+            if found is None or found.error or found.high_pos:
+                return found
+        return self.good(window)
+
+    def good(self, window: Window, *, seconds: float = 0.001, bytes_a_row: int = 1) -> Reading:
+        rows = len(self.rows(window))
+        return Reading(rows, rows * bytes_a_row, seconds, "binlog.000001", self.pos + 100, self.server_uuid)
+
+    def rows(self, window: Window) -> list[int]:
+        low = int(window.lower[0] or 0) if window.lower else -(10**9)
+        return [key for key in self.keys.get(window.table, []) if low < key <= int(window.upper[0] or 0)]
+
+    def _answer(self, question: Question) -> Answer:
+        self.asked.append(question)
+        if self.answer:
+            return self.answer(question)
+        return self.truth(question)
+
+    def truth(self, question: Question) -> Answer:
+        found = sorted(self.keys.get(question.table, []))
+        if isinstance(question, Describe):
+            if question.table not in self.keys:
+                return Refused("UNKNOWN_SCHEMA", "it does not exist")
+            return Described(("k",), self.fingerprint)
+        if isinstance(question, MaximumKey):
+            return key(found[-1]) if found else None
+        low = int(question.after[0] or 0) if question.after else -(10**9)
+        left = [each for each in found if low < each <= int(question.maximum[0] or 0)]
+        return key(left[question.rows - 1]) if len(left) >= question.rows else None
+
+
+def key(value: int) -> Key:
+    return (str(value),)
