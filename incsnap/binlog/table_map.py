@@ -16,12 +16,13 @@ from incsnap.binlog.wire_types import WireColumn, column_of, read_meta
 from incsnap.errors import BinlogError
 from incsnap.tables import TableId, TableShape
 
+TABLE_ID_BYTES = 6
+
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
     """``wire[i]`` is what the rows events that follow hold of ``shape.columns[i]``."""
 
-    table_id: int
     shape: TableShape
     wire: tuple[WireColumn, ...]
 
@@ -34,8 +35,7 @@ def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
     damaged event and where the server writes MINIMAL metadata.
     """
     reader = ByteReader(bytes(body), "a table map event")
-    table_id = reader.integer(6)
-    reader.skip(2)
+    reader.skip(TABLE_ID_BYTES + 2)
     table = TableId(_name(reader), _name(reader))
     reader.what = f"the table map event of {table}"
     count = reader.packed()
@@ -55,12 +55,12 @@ def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
     )
     if any(index >= count for index in found.key):
         raise BinlogError(f"{table}: the table map event names a key column that does not exist")
-    return TableMap(table_id, TableShape(table, columns, found.key), wire)
+    return TableMap(TableShape(table, columns, found.key), wire)
 
 
 class TableMaps:
-    """Table maps by their bytes: the server writes the same event before every statement's rows, and parsing one costs
-    as much as decoding a hundred rows.
+    """Table maps by their bytes behind the table id, which changes whenever the server opens the table anew: the
+    same map stands before every statement's rows, and parsing it costs as much as decoding a hundred of them.
     """
 
     #: Reached only where tables change all the time; then all are forgotten and parsed again.
@@ -71,12 +71,13 @@ class TableMaps:
         self._known: dict[bytes, TableMap] = {}
 
     def of(self, body: bytes) -> TableMap:
-        """As parse_table_map. Equal bytes give the same object."""
-        found = self._known.get(body)
+        """As parse_table_map, of any table id. Equal bytes give the same object."""
+        description = body[TABLE_ID_BYTES:]
+        found = self._known.get(description)
         if found is None:
             if len(self._known) >= self._MOST:
                 self._known.clear()
-            found = self._known[body] = parse_table_map(body, self._charsets)
+            found = self._known[description] = parse_table_map(body, self._charsets)
         return found
 
 

@@ -1,0 +1,287 @@
+"""The part of the stream that is held in memory, and cuts through it.
+
+A *place* is a cut as the buffer sees it; a ``StreamPosition`` is the same cut as the offset remembers it. After a
+restart only positions are left, so a place is found again by counting transactions from the first position.
+No locks here: the tail holds one around every call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from incsnap.binlog.segments import IS_ROWS, Names, Segment
+from incsnap.binlog.slices import Extent
+from incsnap.errors import OffsetError
+from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.tables import TableId
+
+_REMEMBERED = 32
+
+
+class Place(NamedTuple):
+    """Pieces before ``piece`` and kept events before ``event`` of a segment are behind the cut.
+
+    Between transactions ``event`` is the piece's first event; inside one it is behind a rows event of the piece.
+    The end of a segment that leaves nothing open is written as the beginning of the next.
+    """
+
+    segment: int
+    piece: int
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a batch that begins at ``start`` can end. ``full``: what is buffered behind exceeds the limits."""
+
+    start: Place
+    end: Place
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What lies between two places: included tables with rows events, DDL, kept bytes, rows events."""
+
+    tables: frozenset[TableId]
+    changes: tuple[SchemaChange, ...]
+    bytes: int
+    events: int
+    last_ts_us: int
+
+
+class Buffer:
+    def __init__(self, start: StreamPosition, names: Names) -> None:
+        #: How far the stream was read, by heartbeats too.
+        self.newest = start.at
+        #: Bytes of memory, of all segments and of those not handed out yet.
+        self.cost = 0
+        self.ahead = 0
+        #: Grows with every segment that has rows events of included tables or schema changes.
+        self.work = 0
+        self._names = names
+        self._segments: deque[Segment] = deque()
+        self._first = 0
+        self._handed_out = 0
+        self._base = start
+        self._base_place = Place(0, 0, 0)
+        self._places: dict[StreamPosition, Place] = {}
+
+    def append(self, segment: Segment) -> None:
+        empty = segment.continues and segment.open and segment.pieces == 1 and not len(segment.kinds)
+        if empty and not segment.changes:
+            return  # of a large transaction of excluded tables nothing must pile up
+        self._segments.append(segment)
+        self.cost += segment.cost
+        self.ahead += segment.cost
+        self.work += bool(segment.rows_before[-1]) or bool(segment.changes)
+
+    def reached(self) -> GtidSet:
+        """Every whole transaction up to the buffer's end."""
+        return self._base.delivered | self._names.gtids((each, 0, each.complete) for each in self._segments)
+
+    def hand_out(self, end: Place) -> None:
+        """What is before ``end`` does not count as lying ahead any more."""
+        while (segment := self._at(self._handed_out)) is not None and self._is_behind(self._handed_out, end):
+            self.ahead -= segment.cost
+            self._handed_out += 1
+
+    def forget(self, end: StreamPosition) -> None:
+        """Free what is before ``end``, a position that is buffered (or older than the buffer: then nothing)."""
+        try:
+            place = self.place_of(end)
+        except OffsetError:
+            return
+        if place is None:
+            return
+        self.hand_out(place)
+        while self._segments and self._is_behind(self._first, place):
+            self.cost -= self._segments.popleft().cost
+            self._first += 1
+        if self._base_place <= place:
+            self._base, self._base_place = end, place
+            self._places = {position: at for position, at in self._places.items() if at >= place}
+
+    def _is_behind(self, number: int, place: Place) -> bool:
+        segment = self._at(number)
+        return segment is not None and (
+            number < place.segment or (number == place.segment and 0 < len(segment.kinds) == place.event)
+        )
+
+    # -- places ------------------------------------------------------------------------------------------------------
+
+    def place_of(self, position: StreamPosition) -> Place | None:
+        """None while the stream has not come that far. ``OffsetError`` where it never will."""
+        place = self._base_place if position == self._base else self._places.get(position)
+        if place is None:
+            place = self._search(position)
+            if place is None:
+                return None
+            self.remember(position, place)
+        # Inside a transaction, behind the last event of a segment that was forgotten.
+        return place if place.segment >= self._first else Place(self._first, 0, 0)
+
+    def remember(self, position: StreamPosition, place: Place) -> None:
+        """So that it need not be searched for. The last few are enough: an idle server gives new ones all the time."""
+        self._places[position] = place
+        if len(self._places) > _REMEMBERED:
+            del self._places[next(iter(self._places))]
+
+    def _search(self, position: StreamPosition) -> Place | None:
+        base = self._base
+        missing = position.delivered - base.delivered
+        left = sum(last - first + 1 for _, spans in missing for first, last in spans)
+        backwards = not left and base.open_gtid and not position.open_gtid
+        if backwards or not base.delivered <= position.delivered:
+            raise OffsetError("a position before the tail's start was asked for", "Start the tail there.")
+        place = self._resolved(self._base_place)
+        passed: list[tuple[Segment, int, int]] = []
+        while left:
+            segment = self._at(place.segment)
+            if segment is None:
+                return None
+            step = min(left, segment.complete - place.piece)
+            passed.append((segment, place.piece, place.piece + step))
+            left -= step
+            piece = place.piece + step
+            place = Place(place.segment, piece, int(segment.first[piece]))
+            if left or piece == segment.pieces:
+                place = Place(place.segment + 1, 0, 0)
+        if base.delivered | self._names.gtids(passed) != position.delivered:
+            raise OffsetError(
+                "the binlog does not hold the transactions of the saved offset in the order in which they were read",
+                "Was it another server before? Go back to that one, or start with a new checkpoint.location.",
+            )
+        return self._search_inside(position, place) if position.open_gtid else place
+
+    def _search_inside(self, position: StreamPosition, place: Place) -> Place | None:
+        while (segment := self._at(place.segment)) is not None:
+            gtid = self._names.gtid(segment, place.piece)
+            if gtid != position.open_gtid:
+                raise OffsetError(f"the binlog holds {gtid} where {position.open_gtid} was expected")
+            begin, end = int(segment.first[place.piece]), int(segment.first[place.piece + 1])
+            missing = position.events_done - segment.rows_of_piece_before(place.piece, begin)
+            if missing <= 0:
+                return place
+            rows = begin + np.flatnonzero(IS_ROWS[segment.kinds[begin:end]])
+            if missing <= len(rows):
+                return Place(place.segment, place.piece, int(rows[missing - 1]) + 1)
+            if place.piece < segment.complete:
+                raise OffsetError(
+                    f"{gtid} has fewer events of included tables than the saved offset has seen",
+                    "table.include.list was changed while a large transaction was half done; change it back once.",
+                )
+            place = Place(place.segment + 1, 0, 0)
+        return None
+
+    def _resolved(self, place: Place) -> Place:
+        return place if place.segment >= self._first else Place(self._first, 0, 0)
+
+    def _at(self, number: int) -> Segment | None:
+        index = number - self._first
+        return self._segments[index] if 0 <= index < len(self._segments) else None
+
+    def _walk(self, start: Place, end: Place | None = None) -> Iterator[tuple[int, Segment, int, int, int]]:
+        """(number, segment, first piece, first event, end event) of each segment between the places."""
+        number, piece, event = self._resolved(start)
+        while (segment := self._at(number)) is not None and (end is None or number <= end.segment):
+            last = end.event if end is not None and number == end.segment else len(segment.kinds)
+            yield number, segment, piece, event, last
+            number, piece, event = number + 1, 0, 0
+
+    def extents(self, start: Place, end: Place) -> list[Extent]:
+        return [Extent(segment, piece, event, last) for _, segment, piece, event, last in self._walk(start, end)]
+
+    def contents(self, start: Place, end: Place) -> Contents:
+        tables: set[int] = set()
+        changes: list[SchemaChange] = []
+        held = rows = ts_us = 0
+        for number, segment, piece, event, last in self._walk(start, end):
+            if number == end.segment:
+                inside = end.piece < segment.pieces and end.event > segment.first[end.piece]
+                pieces = end.piece + inside
+            else:
+                pieces = segment.pieces
+            changes += [change for at, change in segment.changes if piece <= at < pieces]
+            if pieces > piece:
+                ts_us = int(segment.ts_us[pieces - 1])
+            held += int(segment.offsets[last] - segment.offsets[event])
+            rows += int(segment.rows_before[last] - segment.rows_before[event])
+            tables.update(np.unique(segment.tables[event:last][IS_ROWS[segment.kinds[event:last]]]).tolist())
+        return Contents(frozenset(self._names.tables[table] for table in tables), tuple(changes), held, rows, ts_us)
+
+    # -- cuts --------------------------------------------------------------------------------------------------------
+
+    def cut(self, start: Place, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
+        """The last end of a transaction within the limits. Where not even one transaction ends within them, or where
+        (``inside``) more cannot be read for lack of memory: the last rows event within them, at least one."""
+        start = end = self._resolved(start)
+        held = rows = 0
+        full = False
+        for number, segment, piece, event, _ in self._walk(start):
+            borders = segment.first[piece + 1 :]
+            sizes = segment.offsets[borders] - segment.offsets[event] + held
+            counts = segment.rows_before[borders] - segment.rows_before[event] + rows
+            fitting = int(np.count_nonzero((sizes <= max_bytes) & (counts <= max_events)))
+            whole = piece + min(fitting, segment.complete - piece)
+            if whole > piece:
+                end = Place(number, whole, int(segment.first[whole]))
+                if whole == segment.pieces:
+                    end = Place(number + 1, 0, 0)
+            full = fitting < len(borders)
+            if full:
+                break
+            held, rows = int(sizes[-1]), int(counts[-1])
+        if end == start and (full or inside):
+            end = self._cut_inside(start, max_bytes, max_events)
+        return Cut(start, end, full and end != start)
+
+    def _cut_inside(self, start: Place, max_bytes: int, max_events: int) -> Place:
+        end = start
+        held = done = 0
+        for number, segment, piece, event, _ in self._walk(start):
+            last = int(segment.first[piece + 1])
+            rows = event + np.flatnonzero(IS_ROWS[segment.kinds[event:last]])
+            sizes = segment.offsets[rows + 1] - segment.offsets[event] + held
+            counts = np.arange(1, len(rows) + 1) + done
+            fitting = int(np.count_nonzero((sizes <= max_bytes) & (counts <= max_events)))
+            if end == start and len(rows):
+                fitting = max(fitting, 1)
+            if fitting:
+                end = Place(number, piece, int(rows[fitting - 1]) + 1)
+            if piece < segment.complete and (end == start or end.event == last):
+                # All of the transaction's rest is one event larger than the limits, or table maps alone.
+                return Place(number, piece + 1, last) if piece + 1 < segment.pieces else Place(number + 1, 0, 0)
+            if fitting < len(rows) or piece < segment.complete:
+                break
+            held += int(segment.offsets[last] - segment.offsets[event])
+            done += len(rows)
+        return end
+
+    def position_of(self, start: StreamPosition, cut: Cut) -> StreamPosition:
+        """The end of a cut as a position that survives the process; never before ``start`` in the binlog."""
+        place = cut.end
+        if place == cut.start and start.open_gtid:
+            return start
+        delivered = start.delivered | self._names.gtids(
+            (segment, piece, place.piece if number == place.segment else segment.complete)
+            for number, segment, piece, _, _ in self._walk(cut.start, place)
+        )
+        holder = self._at(place.segment)
+        ended = replace(start, delivered=delivered, open_gtid="", events_done=0)
+        if holder is None:
+            return ended.moved_to(self.newest)
+        if place.event > holder.first[place.piece]:
+            at = BinlogPosition(holder.file, int(holder.positions[place.event - 1]))
+            return replace(
+                ended,
+                open_gtid=self._names.gtid(holder, place.piece),
+                events_done=holder.rows_of_piece_before(place.piece, place.event),
+            ).moved_to(at)
+        return ended.moved_to(BinlogPosition(holder.file, int(holder.pos[place.piece])))

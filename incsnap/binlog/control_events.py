@@ -1,0 +1,227 @@
+"""Every event that is not a row: transactions' names, statements, files, heartbeats.
+
+Each function takes an event's body: what follows the 19-byte header, without the checksum.
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import zstandard
+
+from incsnap.errors import BinlogError
+from incsnap.gtid import Source
+
+QUERY: Final = 0x02
+STOP: Final = 0x03
+ROTATE: Final = 0x04
+FORMAT_DESCRIPTION: Final = 0x0F
+XID: Final = 0x10
+TABLE_MAP: Final = 0x13
+INCIDENT: Final = 0x1A
+HEARTBEAT: Final = 0x1B
+ROWS_QUERY: Final = 0x1D
+GTID: Final = 0x21
+ANONYMOUS_GTID: Final = 0x22
+PREVIOUS_GTIDS: Final = 0x23
+VIEW_CHANGE: Final = 0x25
+XA_PREPARE: Final = 0x26
+TRANSACTION_PAYLOAD: Final = 0x28
+HEARTBEAT_V2: Final = 0x29
+GTID_TAGGED: Final = 0x2A
+
+ROWS: Final = (0x17, 0x18, 0x19, 0x1E, 0x1F, 0x20, 0x27)
+"""Write, update, delete in versions 1 and 2, and the partial update."""
+
+STATEMENT_DETAILS: Final = (0x05, 0x09, 0x0B, 0x0D, 0x0E, 0x11, 0x12)
+"""Variables, seeds and files that a statement logged as text refers to."""
+
+IGNORABLE_FLAG: Final = 0x80
+"""Set by the server on an event that a reader may skip when it does not know the type."""
+
+HEADER: Final = 19
+CHECKSUM: Final = 4
+
+INFLATED_BLOCK: Final = 1 << 20
+"""Bytes inflated at a time: a compressed transaction is never held whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gtid:
+    """A transaction's name, and when it was committed where it was first executed (µs since 1970; 0: unknown)."""
+
+    source: Source
+    number: int
+    ts_us: int
+
+    def __str__(self) -> str:
+        return gtid_text(self.source, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A statement as text. ``exact`` is False where its character set could not be read with certainty."""
+
+    thread: int
+    database: str
+    sql: str
+    exact: bool
+
+
+def gtid_text(source: Source, number: int) -> str:
+    """As MySQL writes it: ``uuid:number`` or ``uuid:tag:number``."""
+    sid, tag = source
+    return f"{sid}:{tag}:{number}" if tag else f"{sid}:{number}"
+
+
+_LAYOUT = struct.Struct("<B16sq")
+
+
+def read_gtid(body: bytes) -> Gtid:
+    """0x21. flags, uuid, number, logical clock (1+8+8), commit timestamps of 7 bytes.
+
+    The highest bit of the first timestamp says that a second one follows: then the first is the immediate one and the
+    second the original one, otherwise they are equal.
+    """
+    _, sid, number = _LAYOUT.unpack_from(body)
+    ts_us = 0
+    if len(body) >= 49:
+        immediate = int.from_bytes(body[42:49], "little")
+        both = immediate >> 55
+        ts_us = int.from_bytes(body[49:56], "little") if both else immediate
+    return Gtid((str(uuid.UUID(bytes=sid)), ""), number, ts_us)
+
+
+def read_tagged_gtid(body: bytes) -> Gtid:
+    """0x2A, in the format of MySQL's serialization library: version, size, last field that must be known, then pairs of
+    field number and value in rising order. Fields: 0 flags, 1 uuid (16 numbers), 2 number, 3 tag, 4 and 5 logical
+    clock, 6 immediate and 7 original timestamp (left out when equal), 8 length ... (libs/mysql/serialization/readme.md)
+    """
+    version, at = _variable(body, 0)
+    if version != 1:
+        raise BinlogError(f"a tagged GTID event of the unknown format {version}", "Use a newer incsnap.")
+    size, at = _variable(body, at)
+    end = min(size, len(body))
+    _, at = _variable(body, at)
+    sid, number, tag, immediate, original = b"", 0, "", 0, 0
+    while at < end:
+        field, at = _variable(body, at)
+        if field == 1:
+            octets = bytearray()
+            for _ in range(16):
+                octet, at = _variable(body, at)
+                octets.append(octet)
+            sid = bytes(octets)
+        elif field == 3:
+            length, at = _variable(body, at)
+            tag = body[at : at + length].decode("ascii")
+            at += length
+        elif field in (0, 2, 4, 5, 6, 7):
+            value, at = _variable(body, at)
+            if field == 2:
+                number = value >> 1  # signed numbers carry their sign in the lowest bit; this one is positive
+            elif field == 6:
+                immediate = value
+            elif field == 7:
+                original = value
+        else:
+            break  # nothing behind these is needed
+    if len(sid) != 16 or not number:
+        raise BinlogError("a tagged GTID event without uuid or number")
+    return Gtid((str(uuid.UUID(bytes=sid)), tag.lower()), number, original or immediate)
+
+
+def _variable(body: bytes, at: int) -> tuple[int, int]:
+    """A variable-length integer and the place behind it: as many bytes as the first has trailing ones, plus one."""
+    first = body[at]
+    if first == 0xFF:
+        return int.from_bytes(body[at + 1 : at + 9], "little"), at + 9
+    ones = (~first & (first + 1)).bit_length() - 1
+    return int.from_bytes(body[at : at + ones + 1], "little") >> (ones + 1), at + ones + 1
+
+
+_QUERY = struct.Struct("<IIBHH")
+
+
+def read_query(body: bytes) -> Query:
+    """0x02. thread, seconds, length of the database, error, length of the status variables; those; database; 0; SQL.
+
+    The SQL is in the client's character set. UTF-8 first: text of another set is hardly ever valid UTF-8 by chance.
+    """
+    thread, _, database_length, _, status_length = _QUERY.unpack_from(body)
+    at = _QUERY.size + status_length
+    database = body[at : at + database_length].decode("utf-8", "replace")
+    raw = body[at + database_length + 1 :]
+    try:
+        return Query(thread, database, raw.decode("utf-8"), exact=True)
+    except UnicodeDecodeError:
+        return Query(thread, database, raw.decode("latin-1"), exact=False)
+
+
+def read_rotate(body: bytes) -> tuple[str, int]:
+    """0x04. The next file and the position in it, real or made up by the server at the start of each file."""
+    return body[8:].rstrip(b"\0").decode("utf-8", "replace"), int.from_bytes(body[:8], "little")
+
+
+def has_checksum(body: bytes) -> bool:
+    """0x0F, with its own last four bytes still on it: the byte before them is the algorithm; 1 is CRC32."""
+    return body[-5] == 1
+
+
+def read_heartbeat(body: bytes) -> tuple[str, int]:
+    """0x29. Pairs of type, length, value: 1 the file, 2 the position (64 bits, length-encoded), 0 the end."""
+    file, pos, at = "", 0, 0
+    while at < len(body):
+        kind, at = _length_encoded(body, at)
+        if kind == 0:
+            break
+        length, at = _length_encoded(body, at)
+        if kind == 1:
+            file = body[at : at + length].decode("utf-8", "replace")
+        elif kind == 2:
+            pos, _ = _length_encoded(body, at)
+        at += length
+    return file, pos
+
+
+def read_payload(body: bytes) -> Iterator[bytes]:
+    """0x28. The events of a compressed transaction, as blocks of bytes cut anywhere.
+
+    Pairs of type, length, value: 1 size of the payload, 2 compression (0 zstd, 255 none), 3 size inflated, 0 the end.
+    """
+    compression, at = 0, 0
+    while True:
+        kind, at = _length_encoded(body, at)
+        if kind == 0:
+            break
+        length, at = _length_encoded(body, at)
+        if kind == 2:
+            compression, _ = _length_encoded(body, at)
+        at += length
+    if compression == 255:
+        for place in range(at, len(body), INFLATED_BLOCK):
+            yield body[place : place + INFLATED_BLOCK]
+    elif compression == 0:
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(memoryview(body)[at:], read_across_frames=True) as reader:
+                while block := reader.read(INFLATED_BLOCK):
+                    yield block
+        except zstandard.ZstdError as broken:
+            raise BinlogError(f"a compressed transaction cannot be inflated: {broken}") from broken
+    else:
+        raise BinlogError(
+            f"a transaction compressed in the unknown way {compression}", "Use a newer incsnap, or no compression."
+        )
+
+
+def _length_encoded(body: bytes, at: int) -> tuple[int, int]:
+    first = body[at]
+    if first < 0xFB:
+        return first, at + 1
+    width = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
+    return int.from_bytes(body[at + 1 : at + 1 + width], "little"), at + 1 + width

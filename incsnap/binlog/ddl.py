@@ -1,0 +1,228 @@
+"""Which tables a statement changes, read from its text.
+
+Conservative on purpose: what is not understood touches all tables of its database. That only makes windows be read
+again; the other mistake would let a row of an old shape out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from incsnap.events import SchemaChange
+from incsnap.tables import TableId
+
+#: Statements that leave tables as they are (XA COMMIT and the like: their rows came with XA PREPARE).
+_HARMLESS = frozenset(
+    (
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "SAVEPOINT",
+        "RELEASE",
+        "XA",
+        "GRANT",
+        "REVOKE",
+        "SET",
+        "FLUSH",
+        "ANALYZE",
+        "OPTIMIZE",
+        "REPAIR",
+        "CHECK",
+        "CHECKSUM",
+        "INSTALL",
+        "UNINSTALL",
+        "USE",
+        "RESET",
+        "KILL",
+    )
+)
+#: What CREATE, ALTER and DROP may be about besides tables, indexes and databases.
+_OTHER_OBJECTS = frozenset(
+    (
+        "VIEW",
+        "PROCEDURE",
+        "FUNCTION",
+        "TRIGGER",
+        "EVENT",
+        "USER",
+        "ROLE",
+        "SERVER",
+        "TABLESPACE",
+        "INSTANCE",
+        "RESOURCE",
+        "REFERENCE",
+        "LIBRARY",
+        "LOGFILE",
+        "MASKING",
+    )
+)
+ROW_STATEMENTS = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH"))
+"""Statements that change rows: in a row-based binlog they are never logged as text."""
+
+_TOKEN = re.compile(
+    r"""
+      (?P<blank> \s+ | \#[^\n]* | --(?=\s|\Z)[^\n]* | /\*(?!!).*?(?:\*/|\Z) | /\*!\d* | \*/ )
+    | `(?P<name> (?:[^`]|``)* )`
+    | "(?P<quoted> (?:[^"\\]|""|\\.)* )"
+    | (?P<string> '(?:[^'\\]|''|\\.)*' )
+    | (?P<word> (?:[0-9A-Za-z_$]|[^\x00-\x7f])+ )
+    | (?P<other> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+Token = tuple[str, str]
+"""(kind, text): ``word`` as written, ``name`` without its quotes, ``other`` a single character."""
+
+
+def tokens(sql: str) -> Iterator[Token]:
+    """The statement without blanks and comments; the text of ``/*!40101 ... */`` is part of the statement."""
+    for match in _TOKEN.finditer(sql):
+        kind = match.lastgroup
+        if kind == "name":
+            yield "name", match["name"].replace("``", "`")
+        elif kind == "quoted":
+            yield "name", match["quoted"].replace('""', '"')
+        elif kind is not None and kind != "blank":
+            yield kind, match[0]
+
+
+def first_word(sql: str) -> str:
+    """The statement's verb in capitals."""
+    for kind, text in tokens(sql):
+        return text.upper() if kind == "word" else ""
+    return ""
+
+
+def schema_change(sql: str, database: str, *, exact: bool = True) -> SchemaChange | None:
+    """What this statement changed; None for nothing. ``exact`` False: names in ``sql`` may be garbled."""
+    change = _Statement(list(tokens(sql)), database, sql).change()
+    if change is not None and not exact:
+        return SchemaChange(None, "", sql, change.truncates)
+    return change
+
+
+class _Statement:
+    def __init__(self, found: list[Token], database: str, sql: str) -> None:
+        self._tokens = found
+        self._database = database
+        self._sql = sql
+        self._at = 0
+
+    def change(self) -> SchemaChange | None:
+        if not self._tokens:
+            return None
+        verb = self._word()
+        if verb in _HARMLESS:
+            return None
+        try:
+            if verb == "TRUNCATE":
+                self._skip("TABLE")
+                return self._tables([self._table()], truncates=True)
+            if verb == "RENAME":
+                return self._rename()
+            if verb in ("CREATE", "ALTER", "DROP"):
+                return self._definition(verb)
+        except _Unclear:
+            pass
+        return SchemaChange(None, self._database, self._sql)
+
+    def _rename(self) -> SchemaChange | None:
+        if self._skip("USER"):
+            return None
+        if not (self._skip("TABLE") or self._skip("TABLES")):
+            raise _Unclear
+        tables = []
+        while True:
+            tables.append(self._table())
+            if not self._skip("TO"):
+                raise _Unclear
+            tables.append(self._table())
+            if not self._skip(","):
+                return self._tables(tables)
+
+    def _definition(self, verb: str) -> SchemaChange | None:
+        # Between the verb and the object stand OR REPLACE, DEFINER = `u`@`h`, UNIQUE, ALGORITHM = ... and the like.
+        for _ in range(24):
+            word = self._word()
+            if word == "TEMPORARY":
+                return None  # of its session alone; never logged with rows
+            if word in _OTHER_OBJECTS:
+                return None
+            if word in ("DATABASE", "SCHEMA"):
+                self._skip_condition()
+                return None if verb == "CREATE" else SchemaChange(None, self._name(), self._sql)
+            if word in ("TABLE", "TABLES"):
+                self._skip_condition()
+                tables = [self._table()]
+                while verb == "DROP" and self._skip(","):
+                    tables.append(self._table())
+                if verb == "ALTER":
+                    tables += self._also_altered()
+                return self._tables(tables)
+            if word == "INDEX":
+                return self._tables([self._after("ON")])
+        raise _Unclear
+
+    def _also_altered(self) -> Iterator[TableId]:
+        """The new name after RENAME [TO | AS], and the other table of EXCHANGE PARTITION ... WITH TABLE."""
+        while self._at < len(self._tokens):
+            word = self._word()
+            if word == "RENAME" and not any(self._peek() == other for other in ("COLUMN", "INDEX", "KEY")):
+                if not (self._skip("TO") or self._skip("AS")):
+                    self._skip("=")
+                yield self._table()
+            elif word == "WITH" and self._skip("TABLE"):
+                yield self._table()
+
+    def _tables(self, tables: list[TableId], *, truncates: bool = False) -> SchemaChange:
+        return SchemaChange(frozenset(tables), self._database, self._sql, truncates)
+
+    def _peek(self) -> str:
+        """The next word in capitals, or the next character; "" for a quoted name and at the end."""
+        if self._at >= len(self._tokens):
+            return ""
+        kind, text = self._tokens[self._at]
+        return "" if kind in ("name", "string") else text.upper()
+
+    def _word(self) -> str:
+        if self._at >= len(self._tokens):
+            raise _Unclear
+        word = self._peek()
+        self._at += 1
+        return word
+
+    def _skip(self, word: str) -> bool:
+        found = self._peek() == word
+        self._at += found
+        return found
+
+    def _skip_condition(self) -> None:
+        if self._skip("IF"):
+            self._skip("NOT")
+            self._skip("EXISTS")
+
+    def _after(self, word: str) -> TableId:
+        while self._word() != word:
+            pass
+        return self._table()
+
+    def _name(self) -> str:
+        if self._at >= len(self._tokens):
+            raise _Unclear
+        kind, text = self._tokens[self._at]
+        if kind not in ("name", "word"):
+            raise _Unclear
+        self._at += 1
+        return text
+
+    def _table(self) -> TableId:
+        name = self._name()
+        if self._skip("."):
+            return TableId(name, self._name())
+        return TableId(self._database, name)
+
+
+class _Unclear(Exception):
+    """The statement is not of a form known here."""

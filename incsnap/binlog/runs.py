@@ -1,0 +1,149 @@
+"""The headers of many events as columns: what kind each is, where it lies, whose transaction begins there.
+
+Only NumPy and no state; ``transactions.py`` puts the columns together.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from incsnap.binlog import control_events as kinds
+from incsnap.binlog.frames import Block, Longs, gather
+from incsnap.binlog.segments import Names
+
+#: Classes of events. OTHER ends a run and is looked at by itself.
+OTHER: Final = 0
+SILENT: Final = 1
+MAP: Final = 2
+ROWS: Final = 3
+BEGIN: Final = 4
+FINISH: Final = 5
+NAME: Final = 6
+
+_CLASS = np.zeros(256, np.uint8)
+_CLASS[[kinds.STOP, kinds.ROWS_QUERY, kinds.PREVIOUS_GTIDS, kinds.VIEW_CHANGE, *kinds.STATEMENT_DETAILS]] = SILENT
+_CLASS[kinds.TABLE_MAP] = MAP
+_CLASS[list(kinds.ROWS)] = ROWS
+_CLASS[kinds.XID] = FINISH
+_CLASS[[kinds.GTID, kinds.GTID_TAGGED]] = NAME
+
+_48_BITS: Final = (1 << 48) - 1
+_55_BITS: Final = (1 << 55) - 1
+_32_BITS: Final = (1 << 32) - 1
+
+
+def _record(width: int, **fields: tuple[int, str]) -> np.dtype[Any]:
+    return np.dtype(
+        {
+            "names": list(fields),
+            "offsets": [offset for offset, _ in fields.values()],
+            "formats": [form for _, form in fields.values()],
+            "itemsize": width,
+        }
+    )
+
+
+#: The 19-byte header, and the table id that table maps and rows events begin with.
+_HEADER = _record(
+    27, ts=(0, "<u4"), kind=(4, "u1"), server=(5, "<u4"), size=(9, "<u4"), end=(13, "<u4"), table=(19, "<u8")
+)
+_QUERY = _record(32, thread=(19, "<u4"), database=(27, "u1"), status=(30, "<u2"))
+_GTID = _record(76, high=(20, ">u8"), low=(28, ">u8"), number=(36, "<i8"), immediate=(61, "<u8"), original=(68, "<u8"))
+_TAIL = _record(8, text=(0, "<u8"))
+_BEGIN_TEXT: Final = int.from_bytes(b"BEGIN", "little")
+_COMMIT_TEXT: Final = int.from_bytes(b"COMMIT", "little")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Events:
+    """Events of one block. ``ends`` are without checksums, ``threads`` is -1 where an event is no statement."""
+
+    data: bytes
+    starts: Longs
+    ends: Longs
+    head: npt.NDArray[Any]
+    classes: npt.NDArray[np.uint8]
+    threads: Longs
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def between(self, begin: int, end: int) -> Events:
+        return Events(
+            self.data,
+            self.starts[begin:end],
+            self.ends[begin:end],
+            self.head[begin:end],
+            self.classes[begin:end],
+            self.threads[begin:end],
+        )
+
+    def body(self, event: int) -> bytes:
+        return self.data[self.starts[event] + kinds.HEADER : self.ends[event]]
+
+    def table_ids(self, events: Longs) -> list[int]:
+        ids: list[int] = (self.head["table"][events] & _48_BITS).tolist()
+        return ids
+
+    def end_positions(self, before: int) -> Longs:
+        """Where each event ends in its file, in 64 bits. The header has 32, which wrap; events follow each other."""
+        ends = np.concatenate((np.array([before & _32_BITS]), self.head["end"].astype(np.int64)))
+        return before + np.cumsum(np.diff(ends) & _32_BITS)
+
+
+def classify(block: Block, checksum: int) -> Events:
+    head = gather(block.data, _HEADER, block.starts)
+    ends = block.ends - checksum
+    classes = _CLASS[head["kind"]]
+    threads = np.full(len(head), -1, np.int64)
+    statements = np.flatnonzero(head["kind"] == kinds.QUERY)
+    if len(statements):
+        query = gather(block.data, _QUERY, block.starts[statements])
+        last = ends[statements]
+        length = last - block.starts[statements] - 33 - query["database"] - query["status"]
+        # Looked at from the end, so that a short statement's gather never leaves the block's beginning.
+        tail5 = gather(block.data, _TAIL, last - 5)["text"] & ((1 << 40) - 1)
+        tail6 = gather(block.data, _TAIL, last - 6)["text"] & _48_BITS
+        threads[statements] = query["thread"]
+        classes[statements[(length == 5) & (tail5 == _BEGIN_TEXT)]] = BEGIN
+        classes[statements[(length == 6) & (tail6 == _COMMIT_TEXT)]] = FINISH
+    return Events(block.data, block.starts, ends, head, classes, threads)
+
+
+@dataclass(slots=True, eq=False)
+class NameColumns:
+    """One entry per transaction that begins."""
+
+    source: npt.NDArray[np.int32]
+    number: Longs
+    server: Longs
+    ts_us: Longs
+
+
+def read_names(events: Events, at: Longs, names: Names) -> NameColumns:
+    """The GTID events at those places."""
+    head = events.head[at]
+    found = gather(events.data, _GTID, events.starts[at])
+    high, low = found["high"], found["low"]
+    source = np.full(len(at), -1, np.int32)
+    number = found["number"].astype(np.int64)
+    immediate, original = found["immediate"], found["original"]
+    both = (immediate >> np.uint64(55)) & np.uint64(1)
+    ts_us = (np.where(both, original, immediate) & np.uint64(_55_BITS)).astype(np.int64)
+    dated = events.ends[at] - events.starts[at] >= kinds.HEADER + 49
+    ts_us = np.where(dated, ts_us, head["ts"].astype(np.int64) * 1_000_000)
+    for tagged in np.flatnonzero(head["kind"] == kinds.GTID_TAGGED).tolist():
+        gtid = kinds.read_tagged_gtid(events.body(int(at[tagged])))
+        source[tagged] = names.source(gtid.source)
+        number[tagged] = gtid.number
+        ts_us[tagged] = gtid.ts_us
+    while len(unknown := np.flatnonzero(source < 0)):  # once per server uuid, of which there are few
+        same = (high == high[unknown[0]]) & (low == low[unknown[0]]) & (source < 0)
+        sid = uuid.UUID(int=int(high[unknown[0]]) << 64 | int(low[unknown[0]]))
+        source[same] = names.source((str(sid), ""))
+    return NameColumns(source, number, head["server"].astype(np.int64), ts_us)

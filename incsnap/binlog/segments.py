@@ -1,0 +1,178 @@
+"""A segment: what one block of the stream left behind, in columns.
+
+It holds the table maps and rows events of included tables, joined; for each of them where it begins, and for each
+transaction (or the part of it that fell into this block) its name and place. A *piece* is a transaction's part in one
+segment; only a segment's first piece may continue a transaction, only its last may leave one open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from incsnap.binlog.control_events import ROWS, gtid_text
+from incsnap.binlog.frames import Longs
+from incsnap.errors import BinlogError
+from incsnap.events import SchemaChange
+from incsnap.gtid import GtidSet, Interval, Source
+from incsnap.tables import TableId
+
+IS_ROWS = np.zeros(256, bool)
+IS_ROWS[list(ROWS)] = True
+
+#: What a segment and a transaction cost in memory besides their bytes, so that a queue of nothing but excluded tables'
+#: transactions is bounded too.
+_SEGMENT_COST = 2_000
+_PIECE_COST = 64
+_EVENT_COST = 21
+
+
+class Map(NamedTuple):
+    """A TABLE_MAP event as it stands in the payload, and its 64-bit position."""
+
+    event: bytes
+    pos: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    #: Binlog file of everything in here: a transaction never spans files.
+    file: str
+    payload: bytes
+    #: Kept event i is ``payload[offsets[i]:offsets[i + 1]]``; it begins at ``positions[i]`` of the file.
+    offsets: Longs
+    positions: Longs
+    kinds: npt.NDArray[np.uint8]
+    tables: npt.NDArray[np.int32]
+    #: Rows events before kept event i; one more entry than events.
+    rows_before: Longs
+
+    #: Piece j is the kept events ``first[j]`` to ``first[j + 1]``.
+    first: Longs
+    source: npt.NDArray[np.int32]
+    number: Longs
+    server: Longs
+    thread: Longs
+    ts_us: Longs
+    #: Where the transaction's GTID event begins.
+    pos: Longs
+
+    #: Does the first piece continue a transaction, of which this many rows events came before?
+    continues: bool
+    rows_done: int
+    #: Does the last piece leave its transaction open?
+    open: bool
+    #: The table maps of the continued transaction that may still be referred to.
+    maps: tuple[Map, ...]
+    #: Statements that changed tables, each with its piece.
+    changes: tuple[tuple[int, SchemaChange], ...]
+
+    @property
+    def pieces(self) -> int:
+        return len(self.number)
+
+    @property
+    def complete(self) -> int:
+        """Pieces at whose end a transaction ends."""
+        return len(self.number) - self.open
+
+    @property
+    def cost(self) -> int:
+        return len(self.payload) + _SEGMENT_COST + _PIECE_COST * len(self.number) + _EVENT_COST * len(self.kinds)
+
+    def rows_of_piece_before(self, piece: int, event: int) -> int:
+        """Rows events of the piece's transaction before that event, those of earlier segments included."""
+        before = self.rows_done if piece == 0 and self.continues else 0
+        return before + int(self.rows_before[event] - self.rows_before[self.first[piece]])
+
+    def maps_of_piece(self, piece: int, event: int) -> dict[int, Map]:
+        """The newest map of each table in the piece's transaction before that event, oldest table first."""
+        maps: dict[int, Map] = {}
+        if piece == 0 and self.continues:
+            note_maps(maps, self.maps)
+        first = int(self.first[piece])
+        for found in (first + np.flatnonzero(~IS_ROWS[self.kinds[first:event]])).tolist():
+            note_maps(maps, [self.map_at(found)])
+        return maps
+
+    def map_at(self, event: int) -> Map:
+        return Map(self.payload[self.offsets[event] : self.offsets[event + 1]], int(self.positions[event]))
+
+
+def note_maps(maps: dict[int, Map], seen: Iterable[Map]) -> None:
+    """Keep the newest map of each table id (the six bytes after the 19-byte header)."""
+    for found in seen:
+        maps[int.from_bytes(found.event[19:25], "little")] = found
+
+
+class Names:
+    """The numbers under which segments know GTID sources and tables. Only ever added to."""
+
+    def __init__(self, included: Callable[[TableId], bool]) -> None:
+        self._included = included
+        self.sources: list[Source] = []
+        self._source_numbers: dict[Source, int] = {}
+        self.tables: list[TableId] = []
+        self._table_numbers: dict[TableId, int] = {}
+        #: Body of a table map behind its table id -> number of the table; -1: not included.
+        self._decided: dict[bytes, int] = {}
+
+    def source(self, source: Source) -> int:
+        number = self._source_numbers.get(source)
+        if number is None:
+            number = self._source_numbers[source] = len(self.sources)
+            self.sources.append(source)
+        return number
+
+    def table(self, description: bytes) -> int:
+        """Of a table map's bytes behind the table id: the name is read once per version of the table."""
+        number = self._decided.get(description)
+        if number is None:
+            if len(self._decided) > 100_000:  # shapes of tables made and dropped for months
+                self._decided.clear()
+            number = self._decided[description] = self._decide(_table_named(description))
+        return number
+
+    def number_of(self, table: TableId) -> int:
+        """-2, which no event has, for a table not met yet."""
+        return self._table_numbers.get(table, -2)
+
+    def _decide(self, table: TableId) -> int:
+        if not self._included(table):
+            return -1
+        if table not in self._table_numbers:
+            self._table_numbers[table] = len(self.tables)
+            self.tables.append(table)
+        return self._table_numbers[table]
+
+    def gtid(self, segment: Segment, piece: int) -> str:
+        return gtid_text(self.sources[segment.source[piece]], int(segment.number[piece]))
+
+    def gtids(self, parts: Iterable[tuple[Segment, int, int]]) -> GtidSet:
+        """The transactions of pieces ``begin`` to ``end`` of each segment as a set, without an object for each."""
+        numbers: dict[int, list[Longs]] = {}
+        for segment, begin, end in parts:
+            for source in set(segment.source[begin:end].tolist()):
+                numbers.setdefault(source, []).append(segment.number[begin:end][segment.source[begin:end] == source])
+        found: dict[Source, list[Interval]] = {}
+        for source, some in numbers.items():
+            own = np.sort(np.concatenate(some))
+            last = np.flatnonzero(np.append(np.diff(own) > 1, True))
+            first = np.append(0, last[:-1] + 1)
+            found[self.sources[source]] = list(zip(own[first].tolist(), own[last].tolist(), strict=True))
+        return GtidSet(found)
+
+
+def _table_named(description: bytes) -> TableId:
+    """Flags (2 bytes), then database and table, each as length, text, 0."""
+    length = description[2]
+    database = description[3 : 3 + length]
+    at = 4 + length
+    table = description[at + 1 : at + 1 + description[at]]
+    if not database or not table:
+        raise BinlogError("a table map event without a name")
+    return TableId(database.decode("utf-8", "replace"), table.decode("utf-8", "replace"))

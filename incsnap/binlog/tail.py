@@ -1,0 +1,290 @@
+"""The tail: a thread that keeps reading the binlog, and the questions a planner asks about what it read.
+
+The thread fills a buffer; ``advance`` says where the next batch can end, ``slices`` gives the bytes between two
+positions, ``forget`` frees them. A full buffer stops the thread, and TCP then stops the server; it never stops while
+nothing that could be handed out lies ahead, so a transaction larger than memory flows through in pieces.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from incsnap.binlog.buffer import Buffer, Cut, Place
+from incsnap.binlog.connection import BinlogStream, ConnectionLost, open_stream
+from incsnap.binlog.frames import Framer
+from incsnap.binlog.segments import Names
+from incsnap.binlog.slices import Slice, cut_slices
+from incsnap.binlog.stream_reader import StreamReader
+from incsnap.errors import BinlogError, IncsnapError, ServerUnreachable
+from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
+from incsnap.tables import TableId
+
+_log = logging.getLogger(__name__)
+
+#: Read on regardless of memory while less than this lies ahead: room for a table map and its first rows event.
+_ALWAYS_AHEAD = 64 * 1024
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 10.0
+_REPLAY_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """The next batch of the stream: everything between the position asked from and ``end``.
+
+    ``tables``: included tables with rows events; ``changes``: DDL and TRUNCATE in order; ``signals``: the signal
+    table's events, as no slice or one; ``bytes`` and ``events``: kept bytes and rows events; ``last_ts_us``: original
+    commit time of the last transaction, 0 where there is none.
+    """
+
+    end: StreamPosition
+    tables: frozenset[TableId]
+    changes: tuple[SchemaChange, ...]
+    signals: tuple[Slice, ...]
+    bytes: int
+    events: int
+    last_ts_us: int
+
+
+class Tail:
+    """One replication connection from ``start`` on. Thread-safe; ``close`` it, or use it as a context manager.
+
+    ``connect`` opens a PyMySQL connection with REPLICATION SLAVE. ``included`` is asked once per version of a table;
+    the signal table counts as included. ``queue_bytes`` bounds what is kept besides the batches handed out and not
+    forgotten. ``reconnect_seconds``: how long the server may be away before ``ServerUnreachable``.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        server_id: int,
+        start: StreamPosition,
+        included: Callable[[TableId], bool],
+        signal_table: TableId | None,
+        queue_bytes: int,
+        heartbeat_seconds: float = 0.05,
+        reconnect_seconds: float = 300.0,
+    ) -> None:
+        self._connect = connect
+        self._server_id = server_id
+        self._signal_table = signal_table
+        self._queue_bytes = queue_bytes
+        self._heartbeat_seconds = heartbeat_seconds
+        self._reconnect_seconds = reconnect_seconds
+        self._names = Names(lambda table: table == signal_table or included(table))
+        self._reader = StreamReader(start, self._names)
+        self._buffer = Buffer(start, self._names)
+        self._changed = threading.Condition()
+        self._closed = False
+        self._stalled = False
+        self._replaying = False
+        self._failure: IncsnapError | None = None
+        self._stream: BinlogStream | None = None
+        self._thread = threading.Thread(target=self._run, name="incsnap-binlog-tail", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Tail:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def advance(
+        self,
+        start: StreamPosition,
+        max_bytes: int,
+        max_events: int,
+        until: tuple[str, int] | None = None,
+        wait_seconds: float = 0.0,
+    ) -> Advance:
+        """Where the batch that begins at ``start`` can end: whole transactions within the limits, or the part of a
+        larger one that is within them.
+
+        Without ``until``: as soon as there are rows events or schema changes. With it: as soon as the end is at or past
+        that file and position, or the limits are reached. In any case after ``wait_seconds``; then ``end`` still holds
+        what was read of other tables, and the newest position, so that windows close on an idle server.
+        """
+        deadline = time.monotonic() + wait_seconds
+        buffer = self._buffer
+        with self._changed:
+            while True:
+                place = buffer.place_of(start)
+                if place is not None:
+                    cut = buffer.cut(place, max_bytes, max_events, inside=self._stalled)
+                    end = buffer.position_of(start, cut)
+                    moved = cut.end != cut.start
+                    late = time.monotonic() >= deadline
+                    if self._failure is not None and not moved:
+                        raise self._failure
+                    if until is None:
+                        found = buffer.contents(cut.start, cut.end)
+                        enough = bool(found.events or found.changes)
+                    else:
+                        enough = end.reached(*until)
+                    if enough or late or (moved and (cut.full or self._stalled or self._failure is not None)):
+                        return self._handed_out(end, cut)
+                elif self._failure is not None:
+                    raise self._failure
+                elif time.monotonic() >= deadline:
+                    raise BinlogError(f"the tail has not come to {start.file}:{start.pos} yet")
+                self._wait(deadline, until, max_bytes)
+
+    def slices(self, start: StreamPosition, end: StreamPosition, parts: int) -> list[Slice]:
+        """The kept events between two positions in at most ``parts`` slices; none where there are no events.
+
+        The same positions always give the same slices. After a restart the tail must have been started at ``start``;
+        the call then waits until ``end`` was read again, and fails after 60 seconds without any progress.
+        """
+        with self._changed:
+            first, last = self._replayed(start), self._replayed(end)
+            extents = self._buffer.extents(first, last)
+        return cut_slices(extents, self._names, parts)
+
+    def forget(self, end: StreamPosition) -> None:
+        """Free everything before ``end``: it will not be asked for again."""
+        with self._changed:
+            self._buffer.forget(end)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """End the thread and its connection; may be called twice."""
+        with self._changed:
+            self._closed = True
+            if self._stream is not None:
+                self._stream.abort()
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _handed_out(self, end: StreamPosition, cut: Cut) -> Advance:
+        buffer = self._buffer
+        found = buffer.contents(cut.start, cut.end)
+        signals: list[Slice] = []
+        if self._signal_table is not None and self._signal_table in found.tables:
+            only = self._names.number_of(self._signal_table)
+            signals = cut_slices(buffer.extents(cut.start, cut.end), self._names, 1, only)
+        buffer.remember(end, cut.end)
+        buffer.hand_out(cut.end)
+        self._changed.notify_all()
+        return Advance(end, found.tables, found.changes, tuple(signals), found.bytes, found.events, found.last_ts_us)
+
+    def _wait(self, deadline: float, until: tuple[str, int] | None, max_bytes: int) -> None:
+        """Until it is worth cutting again. A cut looks at every segment, so not after each of thousands."""
+        buffer = self._buffer
+        work, cost = buffer.work, buffer.cost
+        while (remaining := deadline - time.monotonic()) > 0:
+            self._changed.wait(remaining)
+            if self._failure is not None or self._stalled or self._closed:
+                return
+            if until is None and buffer.work != work:
+                return
+            if until is not None and (
+                not buffer.newest < BinlogPosition(*until) or buffer.cost - cost >= max_bytes // 4
+            ):
+                return
+
+    def _replayed(self, position: StreamPosition) -> Place:
+        last_progress = time.monotonic()
+        newest = self._buffer.newest
+        try:
+            while (place := self._buffer.place_of(position)) is None:
+                if self._failure is not None:
+                    raise self._failure
+                self._replaying = True
+                self._changed.notify_all()
+                self._changed.wait(1.0)
+                now = time.monotonic()
+                if self._buffer.newest != newest:
+                    newest, last_progress = self._buffer.newest, now
+                elif now - last_progress > _REPLAY_PATIENCE_SECONDS:
+                    raise BinlogError(
+                        f"the binlog did not come to {position.file}:{position.pos} again",
+                        "The server may have lost its last transactions; see its error log.",
+                    )
+        finally:
+            self._replaying = False
+        return place
+
+    # -- the thread --------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._stay_connected()
+        except IncsnapError as failed:
+            self._fail(failed)
+        except Exception as defect:  # noqa: BLE001 - whatever it was, advance() must raise it instead of waiting for ever
+            _log.exception("the binlog tail failed")
+            self._fail(BinlogError(f"reading the binlog failed at {self._reader.position}: {defect!r}"))
+
+    def _fail(self, failed: IncsnapError) -> None:
+        with self._changed:
+            self._failure = failed
+            self._changed.notify_all()
+
+    def _stay_connected(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        last_progress = time.monotonic()
+        while not self._closed:
+            before = self._reader.position
+            try:
+                self._read_stream()
+            except (ConnectionLost, ServerUnreachable) as lost:
+                if self._is_closed():
+                    return
+                now = time.monotonic()
+                if self._reader.position != before:
+                    last_progress, pause = now, _FIRST_PAUSE_SECONDS
+                if now - last_progress > self._reconnect_seconds:
+                    waited = f"{self._reconnect_seconds:.0f} s"
+                    raise ServerUnreachable(f"the binlog cannot be read since {waited}: {lost}") from lost
+                _log.warning("binlog connection lost at %s: %s; connecting again", self._reader.position, lost)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closed, pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    def _is_closed(self) -> bool:
+        return self._closed
+
+    def _read_stream(self) -> None:
+        with self._changed:
+            reached = self._buffer.reached()
+        stream, checksum = open_stream(self._connect, self._server_id, reached, self._heartbeat_seconds)
+        try:
+            with self._changed:
+                if self._closed:
+                    return
+                self._stream = stream
+            self._reader.stream_begins(checksum=checksum)
+            framer = Framer()
+            while True:
+                for block in framer.feed(stream.read()):
+                    for segment in self._reader.add(block):
+                        with self._changed:
+                            self._buffer.append(segment)
+                        self._make_room()
+                    with self._changed:
+                        self._buffer.newest = self._reader.position
+                        self._changed.notify_all()
+        finally:
+            with self._changed:
+                self._stream = None
+            stream.close()
+
+    def _make_room(self) -> None:
+        """Back-pressure: wait while the buffer is full and something to hand out lies ahead."""
+        enough = max(_ALWAYS_AHEAD, self._queue_bytes // 4)
+        buffer = self._buffer
+        with self._changed:
+            while buffer.cost >= self._queue_bytes and buffer.ahead >= enough and not (self._closed or self._replaying):
+                self._stalled = True
+                self._changed.notify_all()
+                self._changed.wait()
+            self._stalled = False
+            if self._closed:
+                raise ConnectionLost("closed")

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import itertools
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pymysql
+import pytest
+
+from incsnap.binlog.tail import Tail
+from incsnap.errors import ConfigError, GtidsPurged, ServerUnreachable
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.servers import servers
+from incsnap.tables import TableId
+from tests.support.stream_in_memory import rows_of
+
+pytestmark = pytest.mark.servers
+
+MB = 1 << 20
+_SERVER_IDS = itertools.count(secrets.randbelow(1 << 30) + 100_000)
+
+
+class Source:
+    """A database on a server, and tails of it that are closed with the test."""
+
+    def __init__(self, address: MySqlAddress, database: str) -> None:
+        self.address = address
+        self.database = database
+        self.server_id = next(_SERVER_IDS)
+        self._connection = self.connect()
+
+    def connect(self) -> Any:
+        address = self.address
+        return pymysql.connect(
+            host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(f"USE `{self.database}`")
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def here(self) -> StreamPosition:
+        [(file, pos, *_)] = self.run("SHOW BINARY LOG STATUS")
+        [(executed,)] = self.run("SELECT @@GLOBAL.gtid_executed")
+        return StreamPosition(GtidSet.parse(executed), file, pos)
+
+    def included(self, table: TableId) -> bool:
+        return table.database == self.database and not table.table.startswith("x")
+
+    @contextmanager
+    def tail(
+        self, start: StreamPosition, *, queue_bytes: int = 64 * MB, signal: str | None = None, **more: Any
+    ) -> Iterator[Tail]:
+        signal_table = TableId(self.database, signal) if signal else None
+        connect: Callable[[], Any] = more.pop("connect", self.connect)
+        with closing(
+            Tail(
+                connect, more.pop("server_id", self.server_id), start, self.included, signal_table, queue_bytes, **more
+            )
+        ) as tail:
+            yield tail
+
+
+@pytest.fixture
+def source(mysql_address: MySqlAddress, database: str) -> Iterator[Source]:
+    with closing(Source(mysql_address, database)) as source:
+        source.run("CREATE TABLE t (id int PRIMARY KEY AUTO_INCREMENT, v varchar(200))", "CREATE TABLE x1 LIKE t")
+        yield source
+
+
+def drained(tail: Tail, start: StreamPosition, to: StreamPosition, **limits: int) -> list[StreamPosition]:
+    """The ends of all batches up to ``to``, the start first."""
+    ends = [start]
+    deadline = time.monotonic() + 60
+    while not (ends[-1].reached(to.file, to.pos) and to.delivered <= ends[-1].delivered):
+        assert time.monotonic() < deadline
+        found = tail.advance(
+            ends[-1], limits.get("max_bytes", MB), limits.get("max_events", 1 << 30), (to.file, to.pos), 1.0
+        )
+        ends.append(found.end)
+        if limits.get("forget"):
+            tail.forget(ends[-1])
+    return ends
+
+
+def test_changes_arrive_within_moments(source: Source) -> None:
+    start = source.here()
+    with source.tail(start) as tail:
+        tail.advance(start, MB, 1000, None, 0.2)
+        times = []
+        position = start
+        for nth in range(10):
+            begun = time.monotonic()
+            source.run(f"INSERT INTO t (v) VALUES ('{nth}')")
+            found = tail.advance(position, MB, 1000, None, 5)
+            times.append(time.monotonic() - begun)
+            assert found.tables == {TableId(source.database, "t")}
+            assert found.events == 1
+            [one] = tail.slices(position, found.end, 2)
+            [transaction] = one.transactions
+            assert abs(transaction.ts_us / 1e6 - time.time()) < 60
+            assert transaction.thread == source.run("SELECT CONNECTION_ID()")[0][0]
+            position = found.end
+        assert sorted(times)[5] < 0.5
+
+
+def test_every_kind_of_transaction_is_followed(source: Source) -> None:
+    start = source.here()
+    source.run(
+        "INSERT INTO t (v) VALUES ('plain')",
+        "SET gtid_next = 'AUTOMATIC:mytag'", "INSERT INTO t (v) VALUES ('tagged')", "SET gtid_next = 'AUTOMATIC'",
+        "SET binlog_transaction_compression = ON", "BEGIN", "INSERT INTO t (v) VALUES (REPEAT('c', 200))",
+        "UPDATE t SET v = REPEAT('d', 200)", "COMMIT", "SET binlog_transaction_compression = OFF",
+        "INSERT INTO x1 (v) VALUES ('excluded')",
+        "ALTER TABLE t ADD COLUMN w int", "TRUNCATE TABLE x1", "CREATE TABLE u AS SELECT * FROM t",
+        "XA START 'a'", "INSERT INTO t (v) VALUES ('xa')", "XA END 'a'", "XA PREPARE 'a'", "XA COMMIT 'a'",
+        "BEGIN", "INSERT INTO t (v) VALUES ('1')", "SAVEPOINT s", "INSERT INTO t (v) VALUES ('2')",
+        "ROLLBACK TO SAVEPOINT s", "COMMIT", "BEGIN", "INSERT INTO t (v) VALUES ('gone')", "ROLLBACK",
+    )  # fmt: skip
+    end = source.here()
+    with source.tail(start) as tail:
+        found = tail.advance(start, 64 * MB, 1 << 30, (end.file, end.pos), 10)
+        assert found.end.reached(end.file, end.pos)
+        assert end.delivered <= found.end.delivered
+        own = {TableId(source.database, name) for name in ("t", "u")}
+        assert found.tables == own
+        ours = [change for change in found.changes if change.database == source.database]
+        tables = [sorted(table.table for table in change.tables or ()) for change in ours]
+        assert tables == [["t"], ["x1"], ["u"]]
+        assert [change.truncates for change in ours] == [False, True, False]
+        rows = rows_of(tail.slices(start, found.end, 1))
+        assert len(rows) == found.events == 7
+        tagged = [name for name, *_ in rows if ":mytag:" in name]
+        assert len(tagged) == 1
+        assert b"tagged" in rows[1][3]
+        assert b"gone" not in b"".join(body for *_, body in rows)
+        # The rows inside the compressed transaction have the position of the event around them.
+        assert rows[2][1] == rows[3][1]
+
+
+def test_an_idle_server_moves_the_position_by_heartbeats(source: Source) -> None:
+    start = source.here()
+    with source.tail(start) as tail:
+        tail.advance(start, MB, 1000, None, 0.3)
+        source.run("INSERT INTO x1 (v) VALUES ('excluded')", "FLUSH BINARY LOGS")
+        end = source.here()
+        assert end.file != start.file
+        begun = time.monotonic()
+        found = tail.advance(start, MB, 1000, (end.file, end.pos), 10)
+        assert time.monotonic() - begun < 2
+        assert found.end.reached(end.file, end.pos)
+        assert end.delivered <= found.end.delivered
+        assert not tail.slices(start, found.end, 2)
+        later = tail.advance(found.end, MB, 1000, (end.file, end.pos + (1 << 40)), 0.2)
+        assert not later.end.at < found.end.at
+
+
+def test_a_huge_transaction_flows_through_a_small_queue_and_is_the_same_after_a_restart(source: Source) -> None:
+    source.run("INSERT INTO t (v) VALUES (REPEAT('a', 200))")
+    for _ in range(12):
+        source.run("INSERT INTO t (v) SELECT v FROM t")
+    start = source.here()
+    source.run(
+        "BEGIN", "INSERT INTO x1 (v) SELECT v FROM t", "UPDATE t SET v = REPEAT('b', 200)", "DELETE FROM t", "COMMIT"
+    )
+    source.run("INSERT INTO t (v) VALUES ('after')")
+    end = source.here()
+    with source.tail(start, queue_bytes=200_000) as tail:
+        ends = drained(tail, start, end, max_bytes=150_000, forget=1)
+        most = tail._buffer.cost
+    assert most < 200_000 + 2 * MB
+    inside = [at for at in ends if at.open_gtid]
+    assert len(inside) > 10
+    assert [at.events_done for at in inside] == sorted(at.events_done for at in inside)
+    assert all(at.delivered == inside[0].delivered for at in inside)
+    with source.tail(start) as whole:
+        whole.advance(start, 1 << 40, 1 << 40, (end.file, end.pos), 30)
+        reference = [whole.slices(a, b, 2) for a, b in itertools.pairwise(ends)]
+        assert rows_of(itertools.chain(*reference)) == rows_of(whole.slices(start, ends[-1], 1))
+    for nth in (0, 3, len(ends) // 2, len(ends) - 3):
+        begin = StreamPosition.from_json(ends[nth].to_json())
+        with source.tail(begin, queue_bytes=100_000) as again:
+            assert again.slices(begin, StreamPosition.from_json(ends[nth + 1].to_json()), 2) == reference[nth]
+            assert drained(again, ends[nth + 1], end)[-1].delivered >= end.delivered
+
+
+def test_a_killed_connection_loses_and_repeats_nothing(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    source.run("INSERT INTO t (v) VALUES (REPEAT('a', 200))")
+    for _ in range(11):
+        source.run("INSERT INTO t (v) SELECT v FROM t")
+    start = source.here()
+    stop = threading.Event()
+
+    def killer() -> None:
+        with closing(source.connect()) as connection, connection.cursor() as cursor:
+            while not stop.wait(0.15):
+                for number in own_dumps(cursor, source):
+                    try:
+                        cursor.execute(f"KILL {number}")
+                    except pymysql.err.OperationalError as gone:
+                        assert gone.args[0] == 1094  # noqa: PT017
+
+    def narrow() -> Any:
+        connection = source.connect()
+        connection._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
+        return connection
+
+    # A slow consumer, a small queue and a small socket keep the stream inside transactions when it is killed.
+    with source.tail(start, queue_bytes=100_000, connect=narrow) as tail:
+        thread = threading.Thread(target=killer)
+        thread.start()
+        try:
+            position, found, inside = start, [], 0
+            for nth in range(10):
+                source.run(f"UPDATE t SET v = CONCAT('{nth}', REPEAT('b', 150))", f"INSERT INTO t (v) VALUES ('{nth}')")
+            end = source.here()
+            deadline = time.monotonic() + 60
+            while not end.delivered <= position.delivered:
+                assert time.monotonic() < deadline
+                step = tail.advance(position, 100_000, 1 << 30, (end.file, end.pos), 1.0)
+                found += tail.slices(position, step.end, 2)
+                tail.forget(step.end)
+                position = step.end
+                inside += bool(position.open_gtid)
+                time.sleep(0.015)
+        finally:
+            stop.set()
+            thread.join()
+    assert len([record for record in caplog.records if "connecting again" in record.message]) >= 2
+    assert inside > 10
+    with source.tail(start) as whole:
+        reference = whole.advance(start, 1 << 40, 1 << 40, (end.file, end.pos), 30)
+        assert rows_of(found) == rows_of(whole.slices(start, reference.end, 1))
+
+
+def own_dumps(cursor: Any, source: Source) -> list[int]:
+    """Numbers of the dump connections of this source's server id."""
+    cursor.execute("SHOW REPLICAS")
+    if not any(row[0] == source.server_id for row in cursor.fetchall()):
+        return []
+    cursor.execute(
+        "SELECT PROCESSLIST_ID FROM performance_schema.threads JOIN performance_schema.user_variables_by_thread"
+        " USING (THREAD_ID) WHERE VARIABLE_NAME = 'incsnap_server_id' AND VARIABLE_VALUE = %s",
+        (str(source.server_id),),
+    )
+    return [number for (number,) in cursor.fetchall()]
+
+
+def test_signals_come_with_the_advance_and_stay_in_the_slices(source: Source) -> None:
+    source.run("CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))")
+    start = source.here()
+    source.run(
+        "INSERT INTO t (v) VALUES ('a')",
+        "INSERT INTO signals VALUES ('s1', 'execute-snapshot', '{}')",
+        "BEGIN", "INSERT INTO t (v) VALUES ('b')", "INSERT INTO signals VALUES ('s2', 'log', '{}')", "COMMIT",
+    )  # fmt: skip
+    end = source.here()
+    with source.tail(start, signal="signals") as tail:
+        found = tail.advance(start, MB, 1000, (end.file, end.pos), 10)
+        [signals] = found.signals
+        bodies = [body for *_, body in rows_of([signals])]
+        assert [b"s1" in bodies[0], b"s2" in bodies[1], len(bodies)] == [True, True, 2]
+        assert len(rows_of(tail.slices(start, found.end, 1))) == 4
+        assert not tail.advance(found.end, MB, 1000, None, 0.0).signals
+
+
+def test_limits_end_batches_at_transactions(source: Source) -> None:
+    start = source.here()
+    for nth in range(9):
+        source.run(f"INSERT INTO t (v) VALUES ('{nth}')")
+    end = source.here()
+    with source.tail(start) as tail:
+        tail.advance(start, MB, 1000, (end.file, end.pos), 10)
+        found = tail.advance(start, MB, 4, None, 1)
+        assert (found.events, found.end.open_gtid) == (4, "")
+        rest = tail.advance(found.end, MB, 4, (end.file, end.pos), 1)
+        assert rest.events == 4
+        assert tail.advance(rest.end, MB, 4, (end.file, end.pos), 1).events == 1
+
+
+def test_two_jobs_with_one_server_id_find_out(source: Source) -> None:
+    start = source.here()
+    with source.tail(start) as first:
+        first.advance(start, MB, 1000, None, 0.3)
+        with source.tail(start) as second:
+            with pytest.raises(ConfigError, match="replica") as caught:
+                drained(first, start, StreamPosition(start.delivered, "binlog.999999", 4))
+            assert "database.server.id" in caught.value.hint
+            source.run("INSERT INTO t (v) VALUES ('a')")
+            assert second.advance(start, MB, 1000, None, 5).events == 1
+
+
+def test_a_server_that_stays_away_is_an_error(source: Source) -> None:
+    start = source.here()
+
+    def nowhere() -> Any:
+        return pymysql.connect(host="127.0.0.1", port=1, user="root", connect_timeout=1)
+
+    with source.tail(start, connect=nowhere, reconnect_seconds=0.3) as tail, pytest.raises(ServerUnreachable):
+        tail.advance(start, MB, 1000, ("binlog.999999", 4), 10)
+
+
+def test_close_is_prompt_whatever_the_thread_does(source: Source) -> None:
+    start = source.here()
+    tail = Tail(source.connect, source.server_id, start, source.included, None, MB)
+    begun = time.monotonic()
+    tail.close()
+    tail.close()
+    assert time.monotonic() - begun < 3
+
+
+def test_purged_transactions_and_missing_checksums_on_a_server_of_its_own() -> None:
+    with (
+        servers(kafka=False, mysql_options=["--binlog-checksum=NONE", "--max-binlog-size=4096"]) as own,
+        closing(Source(own.mysql, "mysql")) as admin,
+    ):
+        admin.run("CREATE DATABASE tail")
+        with closing(Source(own.mysql, "tail")) as source:
+            source.run("CREATE TABLE t (id int PRIMARY KEY AUTO_INCREMENT, v varchar(200))")
+            start = source.here()
+            for _ in range(40):  # many files
+                source.run("INSERT INTO t (v) VALUES (REPEAT('a', 200))")
+            end = source.here()
+            assert end.file != start.file
+            with source.tail(start) as tail:
+                found = tail.advance(start, MB, 1000, (end.file, end.pos), 20)
+                assert (found.events, found.end.at) == (40, end.at)
+            source.run(f"PURGE BINARY LOGS TO '{end.file}'")
+            with source.tail(start) as tail, pytest.raises(GtidsPurged) as caught:
+                tail.advance(start, MB, 1000, (end.file, end.pos), 20)
+            assert "execute-snapshot" in caught.value.hint

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import logging
+import struct
+from itertools import pairwise
+
+import pytest
+
+from incsnap.binlog import control_events as kinds
+from incsnap.errors import BinlogError, OffsetError
+from incsnap.events import BinlogPosition, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.tables import TableId
+from tests.support import binlog_bytes as made
+from tests.support.binlog_bytes import BEGIN, UPDATE, WRITE, XID, Binlog
+from tests.support.stream_in_memory import START, Stream, rows_of
+
+SID = str(made.SID)
+T = (kinds.TABLE_MAP, made.map_body(80, "t"))
+EXCLUDED = (kinds.TABLE_MAP, made.map_body(81, "x1"))
+
+
+def rows(content: bytes, table_id: int = 80, kind: int = WRITE) -> tuple[int, bytes]:
+    return kind, made.rows_body(table_id, content)
+
+
+def contents(stream: Stream, end: StreamPosition, start: StreamPosition = START) -> list[bytes]:
+    return [body[13:] for _, _, _, body in rows_of(stream.slices(start, end))]
+
+
+def test_only_included_tables_are_kept_and_every_transaction_counts() -> None:
+    log = Binlog()
+    log.add([BEGIN, EXCLUDED, rows(b"no", 81), T, rows(b"yes"), rows(b"change", kind=UPDATE), XID])
+    log.add([BEGIN, EXCLUDED, rows(b"no", 81), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    end, cut = stream.cut(START)
+    assert str(end.delivered) == f"{SID}:1-2"
+    assert end.at == BinlogPosition("binlog.000001", log.pos)
+    found = stream.buffer.contents(cut.start, cut.end)
+    assert (set(found.tables), found.events) == ({TableId("shop", "t")}, 2)
+    assert found.last_ts_us == made.TS * 1_000_000 + 2
+    [one] = stream.slices(START, end)
+    assert one.kinds.tolist() == [kinds.TABLE_MAP, WRITE, UPDATE]
+    [transaction] = one.transactions
+    assert transaction.gtid == f"{SID}:1"
+    assert (transaction.server_id, transaction.thread, transaction.pos) == (7, 12, 4)
+    assert contents(stream, end) == [b"yes", b"change"]
+
+
+def test_tagged_compressed_and_checksum_free_transactions_are_read() -> None:
+    log = Binlog(checksum=False)
+    log.add([BEGIN, T, rows(b"tagged"), XID], tag="app")
+    log.add([made.compressed([BEGIN, T, rows(b"inside"), rows(b"inside too"), XID])])
+    log.add([made.compressed([BEGIN, T, rows(b"stored"), XID], zstd=False)])
+    stream = Stream(checksum=False).feed(log.dump(GtidSet()))
+    end, _ = stream.cut(START)
+    assert contents(stream, end) == [b"tagged", b"inside", b"inside too", b"stored"]
+    assert str(end.delivered) == f"{SID}:1-2:app:1"
+    names = [transaction.gtid for transaction in stream.slices(START, end)[0].transactions]
+    assert names == [f"{SID}:app:1", f"{SID}:1", f"{SID}:2"]
+    payload_at = {pos for name, pos, _, _ in rows_of(stream.slices(START, end)) if name == f"{SID}:1"}
+    assert len(payload_at) == 1
+
+
+def test_positions_are_64_bits_wide() -> None:
+    log = Binlog(first_pos=(1 << 32) - 400)
+    for nth in range(6):
+        log.add([BEGIN, T, rows(bytes([nth]) * 50), XID])
+    assert log.pos > 1 << 32
+    start = StreamPosition(GtidSet(), "binlog.000001", (1 << 32) - 400)
+    stream = Stream(start)
+    stream.feed([log.made_up(kinds.ROTATE, made.rotate_body("binlog.000001", (1 << 32) - 400))])
+    stream.feed([packets for entry in log.entries if isinstance(entry, made.Logged) for packets in entry.packets])
+    end, _ = stream.cut(start)
+    assert end.pos == log.pos
+    positions = [transaction.pos for transaction in stream.slices(start, end)[0].transactions]
+    assert positions == [entry.begin for entry in log.entries if isinstance(entry, made.Logged)]
+    assert positions[-1] > 1 << 32
+
+
+def test_heartbeats_move_the_position_forward_only() -> None:
+    log = Binlog()
+    log.add([BEGIN, T, rows(b"a"), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    first, _ = stream.cut(START)
+    for file, pos in (("binlog.000001", 9_000), ("binlog.000001", 5_000), ("binlog.000000", 10_000)):
+        stream.feed([log.made_up(kinds.HEARTBEAT_V2, made.heartbeat_body(file, pos))])
+    end, _ = stream.cut(first)
+    assert end.at == BinlogPosition("binlog.000001", 9_000)
+    assert end.delivered == first.delivered
+    stream.feed([made.packet(b"\0" + made.event(kinds.HEARTBEAT, b"binlog.000001", 9_500))])
+    assert stream.cut(end)[0].pos == 9_500
+    stream.feed([log.made_up(kinds.HEARTBEAT_V2, made.heartbeat_body("binlog.000002", 300))])
+    assert stream.cut(end)[0].at == BinlogPosition("binlog.000002", 300)
+
+
+def test_ddl_is_a_transaction_of_its_own_and_is_noted() -> None:
+    log = Binlog()
+    log.add([(kinds.QUERY, made.query_body("ALTER TABLE t ADD x int"))])
+    log.add([(kinds.QUERY, made.query_body("GRANT SELECT ON *.* TO u"))])
+    log.add([(kinds.QUERY, made.query_body("TRUNCATE u"))])
+    create = made.query_body("CREATE TABLE `v` (id int) START TRANSACTION")
+    log.add([BEGIN, (kinds.QUERY, create), T, rows(b"a"), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    end, cut = stream.cut(START)
+    assert str(end.delivered) == f"{SID}:1-4"
+    assert end.pos == log.pos
+    changes = stream.buffer.contents(cut.start, cut.end).changes
+    assert [(sorted(map(str, change.tables or ())), change.truncates) for change in changes] == [
+        (["shop.t"], False), (["shop.u"], True), (["shop.v"], False),
+    ]  # fmt: skip
+
+
+def test_a_rollback_a_savepoint_and_xa_keep_transactions_whole(caplog: pytest.LogCaptureFixture) -> None:
+    log = Binlog()
+    log.add([BEGIN, (kinds.QUERY, made.query_body("SAVEPOINT `a`")), T, rows(b"a"),
+             (kinds.QUERY, made.query_body("ROLLBACK TO `a`")), T, rows(b"b"), XID])  # fmt: skip
+    log.add([BEGIN, T, rows(b"c"), (kinds.QUERY, made.query_body("COMMIT"))])
+    log.add([BEGIN, (kinds.QUERY, made.query_body("ROLLBACK"))])
+    log.add([(kinds.QUERY, made.query_body("XA START X'61',X'',1")), T, rows(b"d"),
+             (kinds.QUERY, made.query_body("XA END X'61',X'',1")), (kinds.XA_PREPARE, b"\0" * 14)])  # fmt: skip
+    log.add([(kinds.QUERY, made.query_body("XA COMMIT X'61',X'',1"))])
+    with caplog.at_level(logging.WARNING):
+        stream = Stream().feed(log.dump(GtidSet()))
+    end, cut = stream.cut(START)
+    assert str(end.delivered) == f"{SID}:1-5"
+    assert contents(stream, end) == [b"a", b"b", b"c", b"d"]
+    assert not stream.buffer.contents(cut.start, cut.end).changes
+    assert len([record for record in caplog.records if "XA PREPARE" in record.message]) == 1
+
+
+def test_a_change_logged_as_a_statement_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    log = Binlog()
+    for _ in range(2):
+        log.add([BEGIN, (kinds.QUERY, made.query_body("insert into t values (1)")), XID])
+    with caplog.at_level(logging.WARNING):
+        Stream().feed(log.dump(GtidSet()))
+    assert [record.message for record in caplog.records if "binlog_format=ROW" in record.message] == [
+        caplog.records[0].message
+    ]
+
+
+def test_a_table_id_with_a_new_meaning_is_noticed() -> None:
+    log = Binlog()
+    log.add([BEGIN, T, rows(b"a"), XID])
+    log.add([BEGIN, (kinds.TABLE_MAP, made.map_body(80, "x9")), rows(b"excluded"), XID])
+    log.add([BEGIN, (kinds.TABLE_MAP, made.map_body(80, "u")), rows(b"b"), XID])
+    stream = Stream().feed([b"".join(log.dump(GtidSet()))])
+    end, cut = stream.cut(START)
+    assert contents(stream, end) == [b"a", b"b"]
+    assert {str(table) for table in stream.buffer.contents(cut.start, cut.end).tables} == {"shop.t", "shop.u"}
+
+
+def test_a_format_description_can_turn_checksums_off_in_the_middle() -> None:
+    before, after = Binlog(), Binlog(checksum=False, first_pos=500)
+    before.add([BEGIN, T, rows(b"a"), XID])
+    after.add([BEGIN, T, rows(b"b"), XID], number=2)
+    description = made.packet(b"\0" + made.event(kinds.FORMAT_DESCRIPTION, made.description_body(checksum=False), 0))
+    tail = b"".join(packets for entry in after.entries if isinstance(entry, made.Logged) for packets in entry.packets)
+    stream = Stream().feed([b"".join(before.dump(GtidSet())) + description + tail])
+    assert contents(stream, stream.cut(START)[0]) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "flags", "message"),
+    [
+        (kinds.ANONYMOUS_GTID, made.gtid_body(1, 1), 0, "without GTID"),
+        (kinds.INCIDENT, b"\x01\0\0", 0, "events are missing"),
+        (0x63, b"", 0, "unknown type 99"),
+        (kinds.QUERY, made.query_body("ALTER TABLE t ADD x int"), 0, "has no GTID"),
+        (kinds.XID, bytes(8), 0, "whole transactions"),
+        (WRITE, made.rows_body(99, b""), 0, "without a table map"),
+        (0x63, b"", 0x80, None),
+        (kinds.ROWS_QUERY, b"\x05insert", 0x80, None),
+        (kinds.PREVIOUS_GTIDS, bytes(8), 0, None),
+        (WRITE, made.rows_body(0xFFFFFF, b""), 0, "whole transactions"),
+    ],
+)
+def test_nothing_is_guessed_about_odd_events(kind: int, body: bytes, flags: int, message: str | None) -> None:
+    packets = [made.packet(b"\0" + made.event(kind, body, 300, flags=flags))]
+    if message is None:
+        Stream().feed(packets)
+        return
+    with pytest.raises(BinlogError, match=message) as caught:
+        Stream().feed(packets)
+    assert "binlog.000001" in str(caught.value)
+
+
+def test_a_compressed_transaction_that_is_cut_off_is_refused() -> None:
+    inner = made.event(kinds.QUERY, made.query_body("BEGIN"), 0, checksum=False)[:-3]
+    log = Binlog()
+    log.add([(kinds.TRANSACTION_PAYLOAD, made.payload_body(inner, compressed=True))])
+    with pytest.raises(BinlogError, match="cut off"):
+        Stream().feed(log.dump(GtidSet()))
+
+
+def test_a_large_transaction_is_cut_inside_with_its_maps_repeated() -> None:
+    log = Binlog()
+    log.add([BEGIN, T, EXCLUDED, rows(b"1" * 100), rows(b"no", 81), rows(b"2" * 100), rows(b"3" * 100), XID])
+    log.add([BEGIN, T, rows(b"4"), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    ends = [START]
+    for _ in range(4):
+        ends.append(stream.cut(ends[-1], max_bytes=150)[0])
+    assert [(end.open_gtid, end.events_done) for end in ends[1:]] == [
+        (f"{SID}:1", 1), (f"{SID}:1", 2), ("", 0), ("", 0),
+    ]  # fmt: skip
+    assert not ends[2].delivered
+    found = [contents(stream, end, start) for start, end in pairwise(ends)]
+    assert found == [[b"1" * 100], [b"2" * 100], [b"3" * 100], [b"4"]]
+    for one in stream.slices(ends[1], ends[2]):
+        assert one.kinds.tolist() == [kinds.TABLE_MAP, WRITE]
+        assert [transaction.offset for transaction in one.transactions] == [0]
+    assert [end.pos for end in ends] == sorted(end.pos for end in ends)
+
+
+def test_an_open_transaction_is_left_alone_until_there_is_no_room() -> None:
+    log = Binlog()
+    whole = log.add([BEGIN, T, rows(b"1"), rows(b"2"), XID])
+    stream = Stream().feed([*list(Binlog().dump(GtidSet()))[:2], *whole.packets[:-2]])
+    end, cut = stream.cut(START)
+    assert cut.end == cut.start
+    assert end == START
+    end, _ = stream.cut(START, inside=True)
+    assert (end.open_gtid, end.events_done) == (f"{SID}:1", 1)
+
+
+def test_another_transaction_than_the_open_one_is_refused() -> None:
+    log = Binlog()
+    log.add([BEGIN, T, rows(b"1"), XID], number=5)
+    start = StreamPosition(GtidSet(), "binlog.000001", 300, f"{SID}:4", 1)
+    with pytest.raises(OffsetError, match=f"{SID}:5 where the rest of {SID}:4"):
+        Stream(start).feed(log.dump(GtidSet()))
+
+
+def test_a_transaction_of_an_excluded_table_costs_no_memory_however_large() -> None:
+    log = Binlog()
+    whole = log.add([BEGIN, EXCLUDED, *[rows(b"no" * 100, 81) for _ in range(500)], XID])
+    stream = Stream().feed(list(log.dump(GtidSet()))[:2])
+    for packets in whole.packets[:-1]:
+        stream.feed([packets])
+    assert stream.buffer.cost < 10_000
+    stream.feed([whole.packets[-1]])
+    assert str(stream.cut(START)[0].delivered) == f"{SID}:1"
+
+
+def test_slices_are_cut_between_transactions() -> None:
+    log = Binlog()
+    for nth in range(20):
+        log.add([BEGIN, T, rows(bytes([nth]) * 50), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    end, _ = stream.cut(START)
+    slices = stream.slices(START, end, 4)
+    assert [len(one.transactions) for one in slices] == [5, 5, 5, 5]
+    assert rows_of(slices) == rows_of(stream.slices(START, end, 1))
+    assert stream.slices(START, START, 4) == []
+    assert rows_of(stream.slices(START, end, 1000)) == rows_of(slices)
+
+
+def test_a_transaction_that_dominates_is_cut_inside() -> None:
+    log = Binlog()
+    log.add([BEGIN, T, *[rows(bytes([nth]) * 500) for nth in range(40)], XID])
+    log.add([BEGIN, T, rows(b"small"), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    end, _ = stream.cut(START)
+    slices = stream.slices(START, end, 4)
+    sizes = [len(one.payload) for one in slices]
+    assert len(slices) == 4
+    assert max(sizes) < 2 * min(sizes)
+    assert rows_of(slices) == rows_of(stream.slices(START, end, 1))
+
+
+def test_memory_is_freed_and_older_positions_are_refused() -> None:
+    log = Binlog()
+    for nth in range(3):
+        log.add([BEGIN, T, rows(bytes([nth]) * 50), XID])
+    stream = Stream()
+    for packets in log.dump(GtidSet()):
+        stream.feed([packets])
+    first, cut = stream.cut(START, max_events=1)
+    stream.buffer.hand_out(cut.end)
+    second, _ = stream.cut(first, max_events=1)
+    before = stream.buffer.cost
+    stream.buffer.forget(first)
+    stream.buffer.forget(first)
+    assert stream.buffer.cost < before
+    assert contents(stream, second, first) == [b"\x01" * 50]
+    with pytest.raises(OffsetError, match="before"):
+        stream.slices(START, second)
+    stream.buffer.forget(stream.cut(second)[0])
+    assert stream.buffer.cost == stream.buffer.ahead == 0
+
+
+def test_stop_and_statement_details_do_no_harm() -> None:
+    log = Binlog()
+    log.add([BEGIN, (0x05, struct.pack("<BQ", 2, 9)), T, (kinds.ROWS_QUERY, b"\x01i"), rows(b"a"), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    assert contents(stream, stream.cut(START)[0]) == [b"a"]
