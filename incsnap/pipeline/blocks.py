@@ -1,0 +1,98 @@
+"""The rows of the one shuffle: a Spark row is a block of many records, or an order to the sink of one bucket.
+
+kind      block                                                    made with
+events    Arrow IPC stream of ``envelope.records.RECORDS``         ``events``
+notes     the same, for a notification topic: not de-duplicated    ``notes``
+release   which window to emit now                                 ``release``
+hold      tables whose event keys of this batch must be kept       ``hold``
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+#: What Spark is told.
+SCHEMA = "batch long, bucket int, ord long, kind string, topic string, tbl string, block binary"
+#: The same for Arrow. ``ord`` orders the blocks of a bucket; ``tbl`` is ``str(TableId)``, "" where there is none.
+ARROW = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("bucket", pa.int32()),
+        ("ord", pa.int64()),
+        ("kind", pa.string()),
+        ("topic", pa.string()),
+        ("tbl", pa.string()),
+        ("block", pa.binary()),
+    ]
+)
+EVENTS, NOTES, RELEASE, HOLD = "events", "notes", "release", "hold"
+
+#: One row of ``SCHEMA``.
+Row = tuple[int, int, int, str, str, str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Emit the bucket's rows of a window, less the keys that an event has overtaken."""
+
+    #: The window's file, as its manifest names it.
+    file: str
+    table: str
+    topic: str
+    #: Batches between the window's and this one: the keys they have overtaken were written down then (``hold``).
+    batches: tuple[int, ...] = ()
+
+
+def events(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> Row:
+    """Change records of one table, in binlog order."""
+    return batch, bucket, order, EVENTS, topic, table, encode(records)
+
+
+def notes(batch: int, bucket: int, order: int, topic: str, records: pa.RecordBatch) -> Row:
+    return batch, bucket, order, NOTES, topic, "", encode(records)
+
+
+def release(batch: int, bucket: int, order: int, what: Release) -> Row:
+    """To be given to every bucket that the window may have rows in; a bucket without rows does nothing."""
+    said = {"file": what.file, "table": what.table, "topic": what.topic, "batches": list(what.batches)}
+    return batch, bucket, order, RELEASE, what.topic, what.table, json.dumps(said).encode()
+
+
+def hold(batch: int, bucket: int, order: int, tables: Sequence[str]) -> Row:
+    """To be given to **every** bucket while windows of ``tables`` stay unreleased: a release asks each for its keys."""
+    return batch, bucket, order, HOLD, "", "", json.dumps({"tables": list(tables)}).encode()
+
+
+def to_arrow(rows: Iterable[Row]) -> pa.RecordBatch:
+    """What a source task may yield."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(ARROW)
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, ARROW, strict=True)], schema=ARROW)
+
+
+def encode(records: pa.RecordBatch) -> bytes:
+    """An Arrow IPC stream, not compressed: Spark compresses what it shuffles (lz4)."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, records.schema) as writer:
+        writer.write_batch(records)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def decode(block: Any) -> list[pa.RecordBatch]:
+    """Of a buffer: the record batches lie in it, nothing is copied."""
+    with pa.ipc.open_stream(block) as reader:
+        return [batch for batch in reader if batch.num_rows]
+
+
+def decode_release(block: bytes) -> Release:
+    said = json.loads(block)
+    return Release(said["file"], said["table"], said["topic"], tuple(said.get("batches", ())))
+
+
+def decode_hold(block: bytes) -> tuple[str, ...]:
+    return tuple(json.loads(block)["tables"])

@@ -1,0 +1,168 @@
+"""Windows beside the checkpoint: rows read by a source task wait here until the sink tasks of a later batch emit them.
+
+    windows/<window>/<token>.arrow    one record batch a bucket
+    windows/<window>/manifest.json    written last: names the rows' file, or says why there are none
+    discards/<batch>/<bucket>.arrow   keys that the events of a batch have overtaken, a record batch a table
+
+Each attempt to read a chunk writes a file of its own: the manifest names one, the offset repeats that name when it
+releases the window, so a task that was given up but still runs cannot exchange the rows that were judged.
+
+A window's rows are not forced to the disk (tens of megabytes would take longer to force than to read): after a power
+cut a torn one is noticed and the checkpoint is called damaged. Discards are small, and a lost one would bring back a
+stale row, so they are forced.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+import pyarrow as pa
+
+from incsnap.errors import SinkError
+from incsnap.pipeline.files import Files, packed, unpack
+from incsnap.snapshot.window import Reading
+
+_log = logging.getLogger(__name__)
+_KEYS = pa.schema([("key", pa.binary())])
+
+
+class CheckpointDamaged(SinkError):
+    """A file that was written before its batch ended is gone or torn."""
+
+    hint = (
+        "The checkpoint directory is damaged: files beneath checkpoint.location/incsnap were deleted or lost."
+        " Start with a new checkpoint.location and signal execute-snapshot for the tables."
+    )
+    resumable = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the planner must know of a chunk that was read; ``error`` says why it could not be."""
+
+    window_id: str
+    rows: int = 0
+    bytes: int = 0
+    #: Key values as text, in the order of the primary key.
+    first_key: list[str] = field(default_factory=list)
+    last_key: list[str] = field(default_factory=list)
+    high_file: str = ""
+    high_pos: int = 0
+    server_uuid: str = ""
+    seconds: float = 0.0
+    #: "" or ``kind: message`` (``snapshot.failures``).
+    error: str = ""
+    #: The file of the rows, below ``windows``.
+    file: str = ""
+    #: When the SELECT and what followed began and ended, in seconds since the epoch, and by which process.
+    began: float = 0.0
+    ended: float = 0.0
+    process: int = 0
+
+    def reading(self) -> Reading:
+        """What the engine judges the window by."""
+        return Reading(
+            rows=self.rows,
+            bytes=self.bytes,
+            seconds=self.seconds,
+            high_file=self.high_file,
+            high_pos=self.high_pos,
+            server_uuid=self.server_uuid,
+            error=self.error,
+            file=self.file,
+        )
+
+
+class WindowBuffers:
+    """All windows of one checkpoint. Pickles. Every method may be called by several tasks at once."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._files = Files(root)
+
+    def __reduce__(self) -> tuple[type[WindowBuffers], tuple[str]]:
+        return type(self), (self.root,)
+
+    # -- windows -----------------------------------------------------------------------------------------------------
+
+    def write_window(self, window_id: str, by_bucket: Mapping[int, pa.RecordBatch]) -> str:
+        """Writes the rows (``RECORDS``) by bucket; buckets without rows may be left out. Returns the file's name."""
+        file = f"{_window(window_id)}/{uuid4().hex}.arrow"
+        self._files.write(f"windows/{file}", packed({str(bucket): records for bucket, records in by_bucket.items()}))
+        return file
+
+    def read_window(self, file: str, bucket: int) -> pa.RecordBatch | None:
+        """The bucket's rows; ``None`` when it has none."""
+        content = self._files.read(f"windows/{file}")
+        if content is None:
+            raise CheckpointDamaged(f"The rows of a window are gone: {self._files.path('windows')}/{file}")
+        try:
+            return unpack(content, str(bucket))
+        except pa.ArrowInvalid as problem:
+            raise CheckpointDamaged(f"The rows of window {file} are torn: {problem}") from problem
+
+    def write_manifest(self, window_id: str, manifest: Manifest) -> None:
+        self._files.write(f"windows/{_window(window_id)}/manifest.json", json.dumps(asdict(manifest)).encode())
+
+    def read_manifest(self, window_id: str) -> Manifest | None:
+        """``None`` when there is none yet, or a torn one: either way the chunk counts as not read."""
+        content = self._files.read(f"windows/{_window(window_id)}/manifest.json")
+        if content is None:
+            return None
+        try:
+            return Manifest(**json.loads(content.to_pybytes()))
+        except (ValueError, TypeError):
+            _log.warning("The manifest of window %s cannot be read; its chunk is read again", window_id)
+            return None
+
+    def delete(self, window_id: str) -> None:
+        self._files.delete_folder(f"windows/{_window(window_id)}")
+
+    def delete_orphans(self, keep: Collection[str]) -> list[str]:
+        """At start, before any task runs: windows that the offset does not know."""
+        kept = {_window(window) for window in keep}
+        orphans = [name for name in self._files.names("windows") if name not in kept]
+        for name in orphans:
+            self._files.delete_folder(f"windows/{name}")
+        return sorted(unquote(name) for name in orphans)
+
+    # -- discards ----------------------------------------------------------------------------------------------------
+
+    def write_discards(self, batch: int, bucket: int, keys: Mapping[str, pa.Array]) -> None:
+        """Keys by table, for good: to be called before the batch's transaction commits."""
+        batches = {table: pa.record_batch([found], schema=_KEYS) for table, found in keys.items()}
+        self._files.write(_discards(batch, bucket), packed(batches), durable=True)
+
+    def read_discards(self, batches: Iterable[int], bucket: int, table: str) -> pa.Array:
+        """All keys of the table that those batches wrote down for the bucket."""
+        found = []
+        for batch in batches:
+            content = self._files.read(_discards(batch, bucket))
+            if content is None:
+                raise CheckpointDamaged(f"The keys overtaken in batch {batch}, bucket {bucket}, are gone")
+            try:
+                keys = unpack(content, table)
+            except pa.ArrowInvalid as problem:
+                raise CheckpointDamaged(f"The keys overtaken in batch {batch}, bucket {bucket}, are torn") from problem
+            if keys is not None:
+                found.append(keys.column("key"))
+        return pa.concat_arrays(found) if found else pa.array([], pa.binary())
+
+    def forget_before(self, batch: int) -> None:
+        """Drops discards of batches below ``batch``: no window that is left asks for them."""
+        for name in self._files.names("discards"):
+            if name.isdigit() and int(name) < batch:
+                self._files.delete_folder(f"discards/{name}")
+
+
+def _window(window_id: str) -> str:
+    return quote(window_id, safe="")
+
+
+def _discards(batch: int, bucket: int) -> str:
+    return f"discards/{batch}/{bucket}.arrow"

@@ -1,0 +1,170 @@
+"""A source task that reads chunks: wait (low fence), SELECT, end of the binlog (high watermark), window file, manifest.
+
+Whatever goes wrong with the chunk is written into its manifest and the batch goes on: the stream never waits for a
+table.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from incsnap.config.settings import MySqlSettings, Settings
+from incsnap.envelope.records import snapshot_records
+from incsnap.envelope.source_block import SourceConstants
+from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, shorten
+from incsnap.mysql.catalog import shape_of
+from incsnap.mysql.chunk_reader import read_chunk
+from incsnap.mysql.connection import QueryRefusedError, connect, is_gone, query
+from incsnap.mysql.fences import high_watermark, low_fence
+from incsnap.pipeline.buffer import Manifest, WindowBuffers
+from incsnap.pipeline.naming import envelope_settings, topic_of
+from incsnap.pipeline.parts import ChunkPart
+from incsnap.snapshot import failures
+from incsnap.snapshot.chunk import ordering_columns
+from incsnap.snapshot.chunk_query import chunk_tail
+from incsnap.snapshot.offset import PlannedRead
+
+log = logging.getLogger(__name__)
+
+#: Bytes of a chunk on the wire. Its records are about four times as many, and must stay below Arrow's 2 GiB a column.
+MAX_CHUNK_BYTES = 192 << 20
+#: Seconds of one SELECT: past them the chunk is halved. Ten times what the adaptive size aims at.
+CHUNK_SECONDS = 20.0
+
+#: Seconds after which a task begins no further chunk: the batch, and with it the stream, waits for all of its chunks.
+TASK_SECONDS = 5.0
+
+_sessions: dict[str, Connection[Any]] = {}
+
+
+def read_windows(part: ChunkPart, settings: Settings, buffers: WindowBuffers) -> None:
+    """Reads the chunks of one task, one after the other.
+
+    What keeps one from being read at all (a stalled commit, a server that is away) would keep the others too, and a
+    wait for each in turn would hold up the stream: they are left for a later batch at once.
+    """
+    began = time.monotonic()
+    left = ""
+    for planned in part.reads:
+        if not left and time.monotonic() - began > TASK_SECONDS:
+            left = f"{failures.STALLED}: the chunks before it took more than {TASK_SECONDS:g} s"
+        if left:
+            buffers.write_manifest(planned.window.id, Manifest(window_id=planned.window.id, error=left))
+            continue
+        error = read_window(part, planned, settings, buffers).error
+        if error.startswith((f"{failures.STALLED}:", f"{failures.UNREACHABLE}:")):
+            left = error
+
+
+def read_window(part: ChunkPart, planned: PlannedRead, settings: Settings, buffers: WindowBuffers) -> Manifest:
+    """Reads the chunk, writes its window and manifest; returns the manifest, which names an error if there was one."""
+    window = planned.window
+    began = time.time()
+    try:
+        connection = _session(settings.mysql)
+        low_fence(connection, planned.fence, settings.executed_wait_seconds)
+    except ServerUnreachable as error:
+        manifest = _failed(window.id, failures.UNREACHABLE, error)
+    except ChunkFailed as error:
+        manifest = _failed(window.id, failures.STALLED, error)
+    else:
+        try:
+            manifest = _read(connection, part, planned, settings, buffers, began)
+        except UnsupportedType as error:
+            manifest = _failed(window.id, failures.UNSUPPORTED, error)
+        except ChunkFailed as error:
+            manifest = _failed(window.id, _kind(error), error)
+        except ServerUnreachable as error:
+            manifest = _failed(window.id, failures.UNREACHABLE, error)
+        except (KeyError, QueryRefusedError) as error:
+            manifest = _failed(window.id, failures.SHAPE, error)
+    if manifest.error:
+        log.warning("Chunk %s of %s was not read: %s", window.id, window.table, manifest.error)
+    buffers.write_manifest(window.id, manifest)
+    return manifest
+
+
+def _read(
+    connection: Connection[Any],
+    part: ChunkPart,
+    planned: PlannedRead,
+    settings: Settings,
+    buffers: WindowBuffers,
+    began: float,
+) -> Manifest:
+    chunk, window = planned.chunk, planned.window
+    # Behind the low fence, so that a DDL which this shape does not know lies inside the window and drops it.
+    shape = shape_of(connection, chunk.table)
+    if shape is None:
+        raise KeyError(f"table {chunk.table} does not exist")
+    tail = chunk_tail(chunk, ordering_columns(shape, chunk.columns))
+    select_began = time.monotonic()
+    columns = read_chunk(connection, shape, tail, max_bytes=MAX_CHUNK_BYTES, timeout_seconds=CHUNK_SECONDS)
+    seconds = time.monotonic() - select_began
+    high_file, high_pos = high_watermark(connection)
+    server_id, server_uuid = query(connection, "SELECT @@server_id, @@server_uuid")[0]
+    topic = topic_of(settings, chunk.table)
+    now_us = time.time_ns() // 1000
+    records = snapshot_records(
+        shape,
+        columns,
+        SourceConstants(part.end.file, part.end.pos, now_us, int(server_id)),
+        envelope_settings(settings),
+        part.layout.partitions[topic],
+        part.layout.buckets,
+        topic,
+        now_us=now_us,
+    )
+    file = buffers.write_window(window.id, records)
+    return Manifest(
+        window_id=window.id,
+        rows=len(columns[0]) if columns else 0,
+        bytes=sum(int(column.nbytes) for column in columns),
+        high_file=high_file,
+        high_pos=high_pos,
+        server_uuid=str(server_uuid),
+        seconds=seconds,
+        error="",
+        file=file,
+        began=began,
+        ended=time.time(),
+        process=os.getpid(),
+    )
+
+
+def _session(settings: MySqlSettings) -> Connection[Any]:
+    """The worker's connection, kept between batches: opening one costs 3-10 ms, a chunk of an idle table less."""
+    key = settings.model_dump_json(context={"reveal": True})
+    connection = _sessions.get(key)
+    if connection is not None and connection.open:
+        try:
+            connection.ping(reconnect=False)
+            return connection
+        except (pymysql.err.MySQLError, OSError):
+            pass
+    connection = _sessions[key] = connect(settings)
+    return connection
+
+
+def _kind(error: ChunkFailed) -> str:
+    cause = error.__cause__
+    if isinstance(cause, pymysql.err.MySQLError):
+        if cause.args and cause.args[0] == 3024:
+            return failures.TIMEOUT
+        return failures.UNREACHABLE if is_gone(cause) else failures.SHAPE if _unknown_column(cause) else "sql"
+    return failures.TOO_LARGE if "bytes" in error.message else "value"
+
+
+def _unknown_column(error: pymysql.err.MySQLError) -> bool:
+    return bool(error.args) and error.args[0] in (1054, 1146, 1176)
+
+
+def _failed(window_id: str, kind: str, error: Exception) -> Manifest:
+    text = error.message if isinstance(error, IncsnapError) else shorten(error)
+    return Manifest(window_id=window_id, error=f"{kind}: {text}")

@@ -1,0 +1,161 @@
+"""The composition root: settings in, a running StreamingQuery out.
+
+binlog source ──► repartitionById(bucket) ──► Kafka sink
+(planner, slices, chunk reads)                (one transaction a bucket and batch)
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from types import FrameType
+
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.streaming.query import StreamingQuery
+
+from incsnap.config.settings import Settings
+from incsnap.errors import IncsnapError
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline.files import Files
+from incsnap.pipeline.planner import Planner
+from incsnap.pipeline.session import session
+from incsnap.pipeline.sink import OPTION as SINK_OPTION
+from incsnap.pipeline.sink import KafkaSink, SinkOptions
+from incsnap.pipeline.source import OPTION as SOURCE_OPTION
+from incsnap.pipeline.source import STOP, BinlogSource, SourceOptions, first_offset
+from incsnap.pipeline.telling import told
+
+log = logging.getLogger(__name__)
+
+#: A clean stop waits this long for the batch under way, then interrupts it; it is repeated at the next start.
+_STOP_SECONDS = 60.0
+
+
+def buffer_root(settings: Settings) -> str:
+    """Where the job keeps what Spark's checkpoint does not: window buffers, discards, progress."""
+    return settings.checkpoint_location.rstrip("/") + "/incsnap"
+
+
+def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
+    """Starts the job on ``spark`` and returns its query; ``query.stop()`` ends it, ``awaitTermination`` follows it.
+
+    The same ``checkpoint.location`` continues where the last run stopped. Raises ``ServerUnreachable`` or ``SinkError``
+    when a new job cannot find its beginning. Run ``incsnap check`` (``preflight``) first: nothing is checked here.
+    """
+    root = buffer_root(settings)
+    Files(root).delete(STOP)
+    cores = spark.sparkContext.defaultParallelism
+    buffers = WindowBuffers(root)
+
+    def begin() -> object:
+        planner = Planner(settings, buffers, cores, cores)
+        try:
+            return planner.first()
+        finally:
+            planner.close()
+
+    first = first_offset(root, begin)
+    # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
+    buckets = first.layout.buckets
+    level = logging.getLogger("incsnap").getEffectiveLevel()
+    source = SourceOptions(settings.to_json(), root, buckets, settings.snapshot.threads or cores, level)
+    sink = SinkOptions(
+        settings.kafka.bootstrap_servers, settings.topic_prefix, first.job_id, root, settings.kafka.producer
+    )
+    spark.dataSource.register(BinlogSource)
+    spark.dataSource.register(KafkaSink)
+    return (
+        spark.readStream.format(BinlogSource.name())
+        .option(SOURCE_OPTION, source.to_json())
+        .load()
+        .repartitionById(buckets, col("bucket"))
+        .writeStream.format(KafkaSink.name())
+        .option(SINK_OPTION, sink.to_json())
+        .option("checkpointLocation", settings.checkpoint_location.rstrip("/") + "/spark")
+        .queryName(f"incsnap {settings.topic_prefix}")
+        .start()
+    )
+
+
+def stop(query: StreamingQuery, settings: Settings) -> None:
+    """Stops at a batch boundary: no new batch is planned, the one under way is waited for."""
+    files = Files(buffer_root(settings))
+    files.write(STOP, b"")
+    deadline = time.monotonic() + _STOP_SECONDS
+    quiet = 0
+    while query.isActive and quiet < 2 and time.monotonic() < deadline:
+        # Twice, because a batch may be about to begin between the planner's answer and the first look.
+        quiet = 0 if query.status["isDataAvailable"] or "Processing" in query.status["message"] else quiet + 1
+        time.sleep(0.2)
+    query.stop()
+    files.delete(STOP)
+
+
+def run_forever(settings: Settings) -> None:
+    """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary.
+
+    A failure that may pass (a server that is away) starts it again from the same offset, after a growing pause
+    (``errors.retry.delay.*``); any other is raised.
+    """
+    stopping = threading.Event()
+
+    def ask_to_stop(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            log.warning("Asked to stop twice: stopping at once")
+            os._exit(130)
+        log.info("Stopping after the batch under way (%s)", signal.Signals(number).name)
+        stopping.set()
+
+    before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        spark = session(settings)
+        try:
+            _supervise(spark, settings, stopping)
+        finally:
+            spark.stop()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _supervise(spark: SparkSession, settings: Settings, stopping: threading.Event) -> None:
+    retries = settings.retries
+    failures, delay = 0, retries.initial_delay_ms / 1000
+    while not stopping.is_set():
+        began = time.monotonic()
+        try:
+            query = start(spark, settings)
+            log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
+            while query.isActive and not stopping.wait(0.2):
+                pass
+            if query.isActive:
+                stop(query, settings)
+                log.info("Stopped")
+                return
+            error = _failure(query)
+            if error is None:
+                return
+        except IncsnapError as failure:
+            error = failure
+        if time.monotonic() - began > 60:
+            failures, delay = 0, retries.initial_delay_ms / 1000
+        failures += 1
+        if not error.resumable or (0 <= retries.max_retries < failures):
+            raise error
+        log.warning("%s; started again in %.1f s (failure %d)", error.message, delay, failures)
+        stopping.wait(delay)
+        delay = min(delay * 2, retries.max_delay_ms / 1000)
+
+
+def _failure(query: StreamingQuery) -> IncsnapError | None:
+    """Why the query ended by itself; Spark gives nothing but a text."""
+    failure = query.exception()
+    if failure is None:
+        return None
+    return told(str(failure)) or IncsnapError(
+        f"The query failed: {str(failure).strip()[-2000:]}", "Look at the log above; the offset is kept."
+    )

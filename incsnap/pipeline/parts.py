@@ -1,0 +1,53 @@
+"""What one source task is given: a slice of the binlog, a chunk to read, or rows that are ready.
+
+Spark pickles each part to a task. Everything in a part follows from the two offsets of its batch alone, so a batch that
+is run again is given the same parts.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import InputPartition
+
+from incsnap.binlog.slices import Slice
+from incsnap.events import StreamPosition
+from incsnap.pipeline.blocks import Row
+from incsnap.pipeline.changes import Charsets
+from incsnap.snapshot.offset import Layout, PlannedRead
+
+
+class BatchPart(InputPartition):
+    """Of batch ``batch``; ``layout`` says where its records go."""
+
+    def __init__(self, batch: int, layout: Layout) -> None:
+        self.batch = batch
+        self.layout = layout
+
+
+class SlicePart(BatchPart):
+    """Decode a slice of binlog packets. ``order`` is its place among the slices of the batch."""
+
+    def __init__(self, batch: int, layout: Layout, order: int, piece: Slice, charsets: Charsets) -> None:
+        super().__init__(batch, layout)
+        self.order = order
+        self.piece = piece
+        self.charsets = charsets
+
+
+class ChunkPart(BatchPart):
+    """Read chunks, each between its two fences, and write their windows beside the checkpoint.
+
+    ``end`` is where the batch ends: what a read event says of its source.
+    """
+
+    def __init__(self, batch: int, layout: Layout, reads: tuple[PlannedRead, ...], end: StreamPosition) -> None:
+        super().__init__(batch, layout)
+        self.reads = reads
+        self.end = end
+
+
+class ReadyPart(BatchPart):
+    """Rows of ``blocks.SCHEMA`` that need no work: releases, holds and notifications."""
+
+    def __init__(self, batch: int, layout: Layout, rows: tuple[Row, ...]) -> None:
+        super().__init__(batch, layout)
+        self.rows = rows

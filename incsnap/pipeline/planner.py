@@ -1,0 +1,246 @@
+"""The planner: decides where each batch ends and what it does. One long-lived object per query, in Spark's source
+process.
+
+    plan(start)          the offset at the end of the next batch; ``start`` itself when there is nothing to do
+    parts(start, end)    what the tasks of that batch do: a function of the two offsets alone
+    committed(end)       the batch is done: its memory and files can go
+
+It reaches (MySQL, Kafka, the channels); what follows from what it finds is decided by the pure engine in ``snapshot``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from pymysql.connections import Connection
+from pymysql.err import MySQLError
+
+from incsnap.binlog.tail import Tail
+from incsnap.config.settings import Settings
+from incsnap.events import StreamPosition
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
+from incsnap.mysql import fences
+from incsnap.mysql.catalog import charsets, tables
+from incsnap.mysql.connection import connect, dial
+from incsnap.pipeline.answers import Answers
+from incsnap.pipeline.batch_parts import batch_parts
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline.changes import Charsets
+from incsnap.pipeline.naming import topic_of
+from incsnap.pipeline.parts import BatchPart
+from incsnap.pipeline.signal_inbox import SignalInbox
+from incsnap.snapshot.engine import BatchFacts, awaited, drive, next_context
+from incsnap.snapshot.offset import Layout, Offset
+from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.window import Reading
+from incsnap.tables import TableId
+
+log = logging.getLogger(__name__)
+
+#: Bytes of binlog in one batch. Large enough that the fixed cost of a batch (about 140 ms) is a tenth of it, small
+#: enough that #: a part pickles in tens of milliseconds (about 100 MB/s from planner to tasks).
+_BATCH_BYTES = 24 << 20
+#: Seconds to wait for changes when nothing else is to be done. Spark asks again at once; a stop waits at most this
+#: long.
+_IDLE_SECONDS = 0.2
+#: Seconds to wait for the tail to pass a high watermark. It is milliseconds behind unless there is a backlog, and then
+#: the batch must not wait.
+_WATERMARK_SECONDS = 0.25
+#: Seconds after which transactions without captured changes are put into an offset, so that a restart does not ask
+#: for binlog #: files that are long purged.
+_MOVE_SECONDS = 10.0
+#: Rows that the chunks of one batch should have together: with a small incremental.snapshot.chunk.size a batch
+#: reads many.
+_BATCH_ROWS = 50_000
+_MOST_CHUNKS = 64
+
+
+class Planner:
+    """``buckets`` and ``parallelism``: sink tasks of a batch, tasks that may read at the same time."""
+
+    def __init__(self, settings: Settings, buffers: WindowBuffers, buckets: int, parallelism: int) -> None:
+        self._settings = settings
+        self._buffers = buffers
+        self._buckets = buckets
+        self._parallelism = parallelism
+        self._connection: Connection[Any] | None = None
+        self._tail: Tail | None = None
+        self._inbox = SignalInbox(settings)
+        self._admin = admin_client(ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer))
+        self._charsets: Charsets = ()
+        self._server_uuid = ""
+        self._layout_checked = False
+        self._moved_at = time.monotonic()
+        size = settings.snapshot.chunk_size
+        chunks = max(parallelism, min(_MOST_CHUNKS, _BATCH_ROWS // size)) if size else parallelism
+        self._limits = Limits.configured(size, chunks)
+
+    # -- the three questions of Spark
+
+    def first(self) -> Offset:
+        """Where a new job begins: at what the server has executed now; rows before it come by snapshot."""
+        connection = self._query_connection()
+        executed = fences.executed(connection)
+        ensure_control_topic(
+            self._admin, self._settings.topic_prefix, self._buckets, self._settings.topic_creation.replication_factor
+        )
+        layout = Layout(self._buckets, self._topics(tables(connection, self._settings.tables)))
+        # No position: the end of the binlog may lie past transactions that are not executed yet and still come to
+        # us, and # a position must never claim what was not delivered. The tail knows its own after the first event.
+        return Offset(uuid4().hex, 0, StreamPosition(executed, "", 0), layout)
+
+    def plan(self, start: Offset) -> Offset:
+        tail = self._tail_from(start.stream)
+        connection = self._query_connection()
+        readings = self._readings(start)
+        until = awaited(start.snapshot, readings, self._server_uuid)
+        busy = start.snapshot.active and not start.snapshot.paused
+        advance = tail.advance(
+            start.stream,
+            _BATCH_BYTES,
+            self._settings.max_batch_events,
+            (until.file, until.pos) if until else None,
+            _WATERMARK_SECONDS if until else 0.0 if busy else _IDLE_SECONDS,
+        )
+        commands, positions = self._inbox.poll(
+            advance.signals,
+            self._charsets,
+            start.signal_positions,
+            partial(self._captured, connection),
+            str(advance.end),
+        )
+        layout, layout_changed = self._layout(start, advance.tables)
+        facts = BatchFacts(
+            batch=start.batch + 1,
+            end=advance.end,
+            server_uuid=self._server_uuid,
+            now_ms=time.time_ns() // 1_000_000,
+            readings=readings,
+            commands=commands,
+            changes=advance.changes,
+            limits=self._limits,
+            layout_changed=layout_changed,
+        )
+        plan = drive(next_context(start.snapshot, facts), Answers(connection))
+        for warning in plan.warnings:
+            log.warning("%s", warning)
+        end = replace(
+            start,
+            batch=facts.batch,
+            stream=advance.end,
+            layout=self._with_topics(layout, [window.table for window in plan.context.planned]),
+            snapshot=plan.context,
+            signal_positions=positions,
+        )
+        if plan.idle and not self._worth_a_batch(start, end, advance.events):
+            return start
+        self._moved_at = time.monotonic()
+        return end
+
+    def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
+        tail = self._tail_from(start.stream)
+        self._query_connection()
+        return batch_parts(self._settings, self._parallelism, self._charsets, tail, start, end)
+
+    def committed(self, end: Offset) -> None:
+        if self._tail is not None:
+            self._tail.forget(end.stream)
+        for window in end.snapshot.released:
+            self._buffers.delete(window.id)
+        for window_id in end.snapshot.dropped:
+            self._buffers.delete(window_id)
+        if end.snapshot.released:
+            self._buffers.forget_before(end.oldest_discards())
+
+    def close(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+        self._inbox.close()
+        if self._connection is not None and self._connection.open:
+            self._connection.close()
+
+    # -- what it reaches for
+
+    def _captured(self, connection: Connection[Any]) -> list[TableId]:
+        """Tables that a signal may ask for. The signal table itself is not data, though ``.*`` matches it."""
+        own = self._settings.signals.data_collection
+        return [table for table in tables(connection, self._settings.tables) if table != own]
+
+    def _query_connection(self) -> Connection[Any]:
+        connection = self._connection
+        if connection is not None and connection.open:
+            try:
+                connection.ping(reconnect=False)
+                return connection
+            except (MySQLError, OSError):
+                pass
+        self._connection = connection = connect(self._settings.mysql)
+        self._charsets = tuple(sorted(charsets(connection).items()))
+        self._server_uuid = fences.server_uuid(connection)
+        return connection
+
+    def _tail_from(self, start: StreamPosition) -> Tail:
+        if self._tail is None:
+            settings = self._settings
+            self._tail = Tail(
+                partial(dial, settings.mysql, read_timeout=None),
+                settings.mysql.server_id,
+                start,
+                settings.tables.included,
+                settings.signals.data_collection if "source" in settings.signals.channels else None,
+                settings.max_queue_bytes,
+            )
+        return self._tail
+
+    def _readings(self, start: Offset) -> dict[str, Reading]:
+        found: dict[str, Reading] = {}
+        for window in start.snapshot.planned:
+            manifest = self._buffers.read_manifest(window.id)
+            if manifest is not None:
+                found[window.id] = manifest.reading()
+        return found
+
+    def _layout(self, start: Offset, seen: frozenset[TableId]) -> tuple[Layout, bool]:
+        """The layout with the topics of ``seen``. Topics that were given more partitions since are noticed at
+        start-up.
+        """
+        layout, changed = start.layout, False
+        if not self._layout_checked:
+            ensure_control_topic(
+                self._admin,
+                self._settings.topic_prefix,
+                layout.buckets,
+                self._settings.topic_creation.replication_factor,
+            )
+            now = self._ensured(layout.partitions)
+            changed = any(now[topic] != count for topic, count in layout.partitions.items())
+            layout = replace(layout, partitions=now)
+            self._layout_checked = True
+        return self._with_topics(layout, sorted(seen)), changed
+
+    def _with_topics(self, layout: Layout, seen: Sequence[TableId]) -> Layout:
+        missing = [table for table in seen if topic_of(self._settings, table) not in layout.partitions]
+        return replace(layout, partitions={**layout.partitions, **self._topics(missing)}) if missing else layout
+
+    def _topics(self, wanted: Sequence[TableId]) -> dict[str, int]:
+        names = {topic_of(self._settings, table) for table in wanted}
+        if self._settings.notifications.sink_topic and "sink" in self._settings.notifications.channels:
+            names.add(self._settings.notifications.sink_topic)
+        return self._ensured(names)
+
+    def _ensured(self, names: Any) -> dict[str, int]:
+        creation = self._settings.topic_creation
+        return ensure_topics(self._admin, names, creation.partitions, creation.replication_factor, creation.config)
+
+    def _worth_a_batch(self, start: Offset, end: Offset, events: int) -> bool:
+        if events or end.signal_positions != start.signal_positions or end.layout != start.layout:
+            return True
+        moved = end.stream.delivered != start.stream.delivered
+        return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS

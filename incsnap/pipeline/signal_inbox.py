@@ -1,0 +1,156 @@
+"""What the signal channels brought, as commands for the engine. A bad signal is reported and changes nothing.
+
+All channels are asked on the planner's one thread, between batches, and how far each was read is part of the offset:
+a signal is obeyed in exactly one batch, whatever crashes.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from incsnap.binlog.row_images import WRITE, decode_rows
+from incsnap.binlog.slices import Slice
+from incsnap.config.settings import Settings
+from incsnap.pipeline.changes import EVENT_HEADER_BYTES, Charsets, group_events
+from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, Stop
+from incsnap.tables import TableId
+from signals.channels.file import SignalFile
+from signals.channels.kafka_topic import SignalTopic
+from signals.channels.source_table import records_of
+from signals.parse import parse
+from signals.records import (
+    ExecuteSnapshot,
+    InvalidSignal,
+    LogMessage,
+    PauseSnapshot,
+    ResumeSnapshot,
+    Signal,
+    SignalRecord,
+    StopSnapshot,
+)
+from signals.regex import python_patterns
+from signals.resolve import condition_for, resolve
+
+log = logging.getLogger(__name__)
+
+Captured = Callable[[], Sequence[TableId]]
+
+
+class SignalInbox:
+    """The enabled channels of one job."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._polled_at = -float("inf")
+        signals = settings.signals
+        self._file = SignalFile(signals.file) if "file" in signals.channels else None
+        self._topic: SignalTopic | None = None
+        if "kafka" in signals.channels:
+            self._topic = SignalTopic(
+                signals.kafka_bootstrap_servers,
+                signals.kafka_topic,
+                settings.topic_prefix,
+                signals.kafka_group_id,
+                signals.consumer,
+            )
+
+    def poll(
+        self,
+        slices: Sequence[Slice],
+        charsets: Charsets,
+        positions: Mapping[str, Any],
+        captured: Captured,
+        where: str,
+    ) -> tuple[tuple[Command, ...], dict[str, Any]]:
+        """Commands in order of arrival by channel, and how far each channel has been read.
+
+        ``slices`` hold rows events of the signal table; ``captured`` is asked only when a name must be resolved;
+        ``where`` is what a log signal shows as the offset.
+        """
+        reached = dict(positions)
+        records: list[SignalRecord] = []
+        if "source" in self._settings.signals.channels:
+            for piece in slices:
+                records.extend(_inserted(piece, charsets))
+        now = time.monotonic()
+        if now - self._polled_at >= self._settings.signals.poll_interval_ms / 1000:
+            self._polled_at = now
+            channels = (("kafka", self._topic), ("file", self._file))
+            for name, channel in ((name, channel) for name, channel in channels if channel is not None):
+                polled = channel.poll(reached.get(name))
+                records.extend(polled.records)
+                reached[name] = polled.position
+        commands = (_command(parse(record), record.channel, captured, where) for record in records)
+        return tuple(command for command in commands if command is not None), {
+            channel: position for channel, position in reached.items() if position is not None
+        }
+
+    def close(self) -> None:
+        if self._topic is not None:
+            self._topic.close()
+
+
+def _inserted(piece: Slice, charsets: Charsets) -> list[SignalRecord]:
+    """Rows inserted into the signal table; updates and deletions of it are nobody's signal."""
+    found: list[SignalRecord] = []
+    gtids = piece.transactions.gtids()
+    for group in group_events(piece, charsets):
+        events = group.events[np.isin(piece.kinds[group.events], WRITE)]
+        if not len(events):
+            continue
+        images = decode_rows(
+            piece.payload,
+            piece.offsets[events] + EVENT_HEADER_BYTES,
+            piece.offsets[events + 1],
+            piece.kinds[events],
+            group.table_map,
+        )
+        rows = list(zip(*(column.to_pylist() for column in images.columns), strict=True))
+        owners = piece.transaction_of(events)[images.event]
+        found.extend(records_of(rows, [f"{gtids[owner]}#{number}" for number, owner in enumerate(owners.tolist())]))
+    return found
+
+
+def _command(signal: Signal, channel: str, captured: Captured, where: str) -> Command | None:
+    match signal:
+        case ExecuteSnapshot():
+            return _execute(signal, channel, captured)
+        case StopSnapshot():
+            return Stop(signal.id, python_patterns(signal.data_collections))
+        case PauseSnapshot():
+            return Pause(signal.id)
+        case ResumeSnapshot():
+            return Resume(signal.id)
+        case LogMessage():
+            log.info("%s", signal.message.replace("{}", where))
+        case InvalidSignal():
+            level = logging.DEBUG if signal.quiet else logging.WARNING
+            log.log(level, "Signal %s by channel %s is ignored: %s. %s", signal.id, channel, signal.reason, signal.hint)
+    return None
+
+
+def _execute(signal: ExecuteSnapshot, channel: str, captured: Captured) -> Execute:
+    names = {str(table): table for table in captured()}
+    resolved = resolve(signal.data_collections, list(names))
+    for unknown in resolved.unknown:
+        log.warning(
+            "Signal %s by channel %s: no captured table is called or matches %s. Tables are named db.table; those that"
+            " table.include.list leaves out cannot be snapshotted.",
+            signal.id,
+            channel,
+            unknown,
+        )
+    collections = tuple(
+        DataCollection(
+            names[table],
+            condition_for(signal.additional_conditions, table) or "",
+            signal.surrogate_key or "",
+        )
+        for table in resolved.tables
+    )
+    return Execute(signal.id, collections, resolved.unknown)

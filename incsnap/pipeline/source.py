@@ -1,0 +1,141 @@
+"""Spark's source: the planner in its long-lived process, and the readers in the tasks. Thin; the work is elsewhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from incsnap.config.settings import Settings
+from incsnap.errors import OffsetError
+from incsnap.pipeline import blocks, process_log
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline.changes import change_blocks
+from incsnap.pipeline.chunk_task import read_windows
+from incsnap.pipeline.files import Files
+from incsnap.pipeline.parts import ChunkPart, ReadyPart, SlicePart
+from incsnap.pipeline.planner import Planner
+from incsnap.pipeline.telling import telling
+from incsnap.snapshot.offset import Offset
+
+FORMAT = "incsnap-mysql"
+#: The one option. Its name has "secret" in it: Spark then hides the value wherever it shows a plan.
+OPTION = "incsnap.secret.settings"
+_FIRST = "first-offset.json"
+#: While this file is there no new batch is planned: how a clean stop waits for the batch under way.
+STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """All the source must know; travels as JSON in ``OPTION``."""
+
+    settings: str
+    buffer_root: str
+    buckets: int
+    parallelism: int
+    log_level: int = logging.INFO
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> SourceOptions:
+        return cls(**json.loads(text))
+
+
+class BinlogReader(DataSourceStreamReader):
+    """The planner's face towards Spark; in a task only ``read`` is called, on an object that never had a planner."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        process_log.set_up(options.log_level)
+        self._options = options
+        self._settings = Settings.from_json(options.settings)
+        self._buffers = WindowBuffers(options.buffer_root)
+        self._planner: Planner | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
+        """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
+        return first_offset(self._options.buffer_root, lambda: self._planning().first()).dump()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        if Files(self._options.buffer_root).exists(STOP):
+            time.sleep(0.05)
+            return start
+        begin = Offset.load(start)
+        with telling():
+            end = self._planning().plan(begin)
+        return start if end is begin else end.dump()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        with telling():
+            return self._planning().parts(Offset.load(start), Offset.load(end))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        with telling():
+            self._planning().committed(Offset.load(end))
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with telling():
+            if isinstance(partition, SlicePart):
+                yield from self._changes(partition)
+            elif isinstance(partition, ChunkPart):
+                read_windows(partition, self._settings, self._buffers)
+            elif isinstance(partition, ReadyPart):
+                yield blocks.to_arrow(partition.rows)
+
+    def _changes(self, part: SlicePart) -> Iterator[pa.RecordBatch]:
+        now_us = time.time_ns() // 1000
+        found = change_blocks(part.piece, part.charsets, part.layout, self._settings, now_us)
+        for number, (bucket, topic, table, records) in enumerate(found):
+            # Behind the releases and holds of the batch; slices in order, blocks of a slice in order.
+            order = (part.order + 1) << 32 | number
+            yield blocks.to_arrow([blocks.events(part.batch, bucket, order, topic, str(table), records)])
+
+    def _planning(self) -> Planner:
+        if self._planner is None:
+            options = self._options
+            with telling():
+                self._planner = Planner(self._settings, self._buffers, options.buckets, options.parallelism)
+        return self._planner
+
+
+class BinlogSource(DataSource):
+    """``spark.readStream.format("incsnap-mysql").option(OPTION, SourceOptions(...).to_json())``: ``blocks.SCHEMA``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return blocks.SCHEMA
+
+    def streamReader(self, schema: StructType) -> BinlogReader:  # noqa: N802 (Spark's names)
+        return BinlogReader(SourceOptions.from_json(self.options[OPTION]))
+
+
+def first_offset(root: str, make: Any) -> Offset:
+    """The offset before the first batch, as kept in ``root``; made and kept when there is none."""
+    files = Files(root)
+    content = files.read(_FIRST)
+    if content is not None:
+        try:
+            return Offset.load(json.loads(content.to_pybytes()))
+        except ValueError as error:
+            raise OffsetError(f"{files.path(_FIRST)} is damaged: {error}") from None
+    made: Offset = make()
+    files.write(_FIRST, json.dumps(made.dump()).encode(), durable=True)
+    return made

@@ -1,0 +1,121 @@
+"""The sink in a real streaming query: repartitioned blocks, one transaction a bucket, progress on the driver."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.functions import col
+
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
+from incsnap.pipeline import blocks
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline.progress import read_progress
+from incsnap.pipeline.sink import FORMAT, OPTION, KafkaSink, SinkOptions
+from tests.support.kafka import keyed, read_all, unique
+
+pytestmark = pytest.mark.servers
+BUCKETS, BATCHES = 3, 3
+
+
+@pytest.fixture
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.adaptive.enabled", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def test_a_query_delivers_every_block_once_and_a_restart_repeats_nothing(
+    spark: SparkSession, kafka_address: str, tmp_path: Path
+) -> None:
+    prefix, root = unique("spark"), str(tmp_path / "incsnap")
+    topic = f"{prefix}.d.t"
+    admin = admin_client(ClientSettings(kafka_address))
+    ensure_control_topic(admin, prefix, BUCKETS)
+    ensure_topics(admin, [topic], BUCKETS)
+    file = WindowBuffers(root).write_window(
+        "w", {b: keyed(*[(f"k{b}-{i}", "r") for i in range(5)], partition=b) for b in range(BUCKETS)}
+    )
+    spark.dataSource.register(_source(topic, file))
+    spark.dataSource.register(KafkaSink)
+    options = SinkOptions(kafka_address, prefix, "job", root)
+
+    def run(checkpoint: str) -> None:
+        query = (
+            spark.readStream.format("blocks")
+            .load()
+            .repartitionById(BUCKETS, col("bucket"))
+            .writeStream.format(FORMAT)
+            .option(OPTION, options.to_json())
+            .option("checkpointLocation", str(tmp_path / checkpoint))
+            .start()
+        )
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    run("one")
+    # A checkpoint of Spark's that knows nothing: every batch is run again, and every bucket knows its number.
+    run("two")
+    for bucket in range(BUCKETS):
+        found = [(r.key, r.value) for r in read_all(kafka_address, topic, [bucket])]
+        rows = [(f"k{bucket}-{i}".encode(), b"r") for i in range(5) if i != 0]
+        events = [(f"k{bucket}-0".encode(), f"{batch}-{n}".encode()) for batch in range(1, BATCHES + 1) for n in (0, 1)]
+        assert found == events[:2] + rows + events[2:]
+    progress = read_progress(root)
+    assert (progress.batches, progress.events) == (BATCHES, BATCHES * BUCKETS * 2)
+    assert (progress.reads, progress.discarded, progress.skipped) == (BUCKETS * 4, BUCKETS, 0)
+
+
+def _source(topic: str, file: str) -> type[DataSource]:
+    """Batches of two events a bucket; the second releases the window. Local, so that it is pickled by value."""
+
+    class Reader(DataSourceStreamReader):
+        def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+            return {"batch": 0}
+
+        def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
+            return {"batch": min(start["batch"] + 1, BATCHES)}
+
+        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+            return [InputPartition((batch, n)) for batch in range(start["batch"] + 1, end["batch"] + 1) for n in (1, 0)]
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+            batch, n = partition.value
+            rows = [
+                blocks.events(batch, bucket, n, topic, "d.t", keyed((f"k{bucket}-0", f"{batch}-{n}"), partition=bucket))
+                for bucket in range(BUCKETS)
+            ]
+            if batch == 2 and n == 0:
+                what = blocks.Release(file, "d.t", topic)
+                rows += [blocks.release(batch, bucket, 9, what) for bucket in range(BUCKETS)]
+            yield blocks.to_arrow(rows)
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "blocks"
+
+        def schema(self) -> str:
+            return blocks.SCHEMA
+
+        def streamReader(self, schema: object) -> Reader:  # noqa: N802
+            return Reader()
+
+    return Source

@@ -1,0 +1,131 @@
+"""Windows, manifests and discards beside the checkpoint."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from incsnap.pipeline.buffer import CheckpointDamaged, Manifest, WindowBuffers
+from incsnap.pipeline.files import Files
+from tests.support.kafka import keyed
+
+
+@pytest.fixture(params=["path", "uri"])
+def buffers(request: pytest.FixtureRequest, tmp_path: Path) -> WindowBuffers:
+    folder = tmp_path / "a b%20c"
+    return WindowBuffers(str(folder) if request.param == "path" else folder.as_uri())
+
+
+def keys(*values: str) -> pa.Array:
+    return pa.array([value.encode() for value in values], pa.binary())
+
+
+def test_a_window_gives_each_bucket_its_rows(buffers: WindowBuffers) -> None:
+    rows = {0: keyed(("a", "1"), ("b", "2")), 7: keyed(("c", "3"))}
+    file = buffers.write_window("w/1:2", rows)
+    again = pickle.loads(pickle.dumps(buffers))
+    for bucket, expected in rows.items():
+        found = again.read_window(file, bucket)
+        assert found is not None
+        assert found.equals(expected)
+    assert again.read_window(file, 3) is None
+
+
+def test_a_window_without_rows_is_a_window(buffers: WindowBuffers) -> None:
+    assert buffers.read_window(buffers.write_window("w", {}), 0) is None
+
+
+def test_a_second_attempt_leaves_the_rows_of_the_first_alone(buffers: WindowBuffers) -> None:
+    first = buffers.write_window("w", {0: keyed(("a", "1"))})
+    second = buffers.write_window("w", {0: keyed(("a", "2"))})
+    assert first != second
+    found = buffers.read_window(first, 0)
+    assert found is not None
+    assert found.column("value").to_pylist() == [b"1"]
+
+
+def test_a_lost_or_torn_window_is_damage_and_says_what_to_do(buffers: WindowBuffers) -> None:
+    with pytest.raises(CheckpointDamaged, match="gone") as caught:
+        buffers.read_window("w/lost.arrow", 0)
+    assert "new checkpoint.location" in caught.value.hint
+    assert not caught.value.resumable
+    file = buffers.write_window("w", {0: keyed(*[(str(i), "x" * 50) for i in range(500)])})
+    path = Path(Files(buffers.root).path(f"windows/{file}"))
+    whole = path.read_bytes()
+    for length in (0, 5, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(CheckpointDamaged, match="torn"):
+            buffers.read_window(file, 0)
+
+
+def test_a_manifest_comes_back_and_a_torn_one_counts_as_absent(buffers: WindowBuffers) -> None:
+    manifest = Manifest(
+        "w", rows=3, first_key=["1", "ä"], last_key=["9", "z"], high_file="binlog.000002", high_pos=2**33
+    )
+    assert buffers.read_manifest("w") is None
+    buffers.write_manifest("w", manifest)
+    assert buffers.read_manifest("w") == manifest
+    (path,) = Path(Files(buffers.root).path("windows")).glob("w/*.json")
+    for torn in (b"", path.read_bytes()[:-3], b"[]"):
+        path.write_bytes(torn)
+        assert buffers.read_manifest("w") is None
+
+
+def test_discards_are_read_by_batch_bucket_and_table(buffers: WindowBuffers) -> None:
+    buffers.write_discards(4, 0, {"d.t": keys("a"), "d.u": keys("x")})
+    buffers.write_discards(4, 1, {"d.t": keys("other bucket")})
+    buffers.write_discards(5, 0, {"d.t": keys()})
+    buffers.write_discards(6, 0, {})
+    buffers.write_discards(7, 0, {"d.t": keys("b", "c")})
+    assert buffers.read_discards([4, 5, 6, 7], 0, "d.t").to_pylist() == [b"a", b"b", b"c"]
+    assert buffers.read_discards(range(4, 5), 0, "d.u").to_pylist() == [b"x"]
+    assert buffers.read_discards([], 0, "d.t").to_pylist() == []
+
+
+def test_discards_that_were_lost_are_never_taken_for_none(buffers: WindowBuffers) -> None:
+    buffers.write_discards(4, 0, {"d.t": keys("a")})
+    with pytest.raises(CheckpointDamaged, match="batch 5, bucket 0, are gone"):
+        buffers.read_discards([4, 5], 0, "d.t")
+
+
+def test_a_replay_writes_discards_over_the_first_ones(buffers: WindowBuffers) -> None:
+    for _ in range(2):
+        buffers.write_discards(4, 0, {"d.t": keys("a")})
+    assert buffers.read_discards([4], 0, "d.t").to_pylist() == [b"a"]
+
+
+def test_old_discards_and_unknown_windows_go(buffers: WindowBuffers) -> None:
+    for batch in (3, 4, 11):
+        buffers.write_discards(batch, 0, {"d.t": keys(str(batch))})
+    buffers.forget_before(4)
+    assert buffers.read_discards([4, 11], 0, "d.t").to_pylist() == [b"4", b"11"]
+    with pytest.raises(CheckpointDamaged):
+        buffers.read_discards([3], 0, "d.t")
+    kept = buffers.write_window("kept", {0: keyed(("a", "1"))})
+    gone = buffers.write_window("gone/1", {0: keyed(("a", "1"))})
+    assert buffers.delete_orphans({"kept"}) == ["gone/1"]
+    assert buffers.read_window(kept, 0) is not None
+    with pytest.raises(CheckpointDamaged):
+        buffers.read_window(gone, 0)
+    buffers.delete("kept")
+    buffers.delete("never was")
+    with pytest.raises(CheckpointDamaged):
+        buffers.read_window(kept, 0)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    files = Files(str(tmp_path))
+    files.write("f", b"old")
+
+    def fail(stream: object) -> None:
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        files.write("f", fail)
+    content = files.read("f")
+    assert content is not None
+    assert content.to_pybytes() == b"old"
+    assert files.names("") == ["f"]
