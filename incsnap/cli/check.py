@@ -1,0 +1,89 @@
+"""``incsnap check FILE``: are the settings right and the servers ready?  Nothing is written anywhere."""
+
+from __future__ import annotations
+
+import click
+from rich.text import Text
+
+from incsnap.cli import output
+from incsnap.config.load import read
+from incsnap.config.settings import Settings
+from incsnap.errors import OffsetError, PreflightFailed, ServerUnreachable, shorten
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.preflight import cluster_check
+from incsnap.mysql import catalog, preflight
+from incsnap.mysql.connection import QueryRefusedError, connect
+from incsnap.mysql.preflight import Finding
+from incsnap.pipeline.naming import topic_of
+
+
+def all_findings(settings: Settings) -> list[Finding]:
+    """MySQL's and Kafka's, errors first. Both are asked even if one of them does not answer."""
+    # It imports Spark, which takes a second; the other commands should not wait for it.
+    from incsnap.pipeline.status import newest_offset
+
+    found: list[Finding] = []
+    saved = None
+    try:
+        saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits")
+    except OffsetError as error:
+        found.append(Finding("checkpoint", error.message, error.hint))
+    except (OSError, ValueError) as error:
+        problem = f"{shorten(settings.checkpoint_location)} cannot be read: {shorten(error)}"
+        repair = "Set checkpoint.location to a folder, or an URI that pyarrow knows (file:, s3a:, hdfs:)"
+        found.append(Finding("checkpoint.location", problem, repair))
+    found += preflight.findings(settings, saved.stream.delivered if saved is not None else None)
+    asked = cluster_check(
+        ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer),
+        settings.topic_prefix,
+        _topics(settings),
+        settings.topic_creation.partitions,
+        settings.topic_creation.replication_factor,
+    )
+    found += [Finding("kafka", problem, repair) for problem, repair in asked]
+    return sorted(found, key=lambda finding: finding.severity != "error")
+
+
+def _topics(settings: Settings) -> list[str]:
+    """Of the tables there are now; none when MySQL cannot be asked, which is a finding of its own."""
+    try:
+        connection = connect(settings.mysql, read_timeout=30.0)
+    except ServerUnreachable:
+        topics = []
+    else:
+        try:
+            topics = [topic_of(settings, table) for table in catalog.tables(connection, settings.tables)]
+        except (ServerUnreachable, QueryRefusedError):
+            topics = []
+        finally:
+            connection.close()
+    if settings.notifications.sink_topic and "sink" in settings.notifications.channels:
+        topics.append(settings.notifications.sink_topic)
+    return topics
+
+
+def show(found: list[Finding]) -> None:
+    shown = output.error_console()
+    for finding in found:
+        colour = "red" if finding.severity == "error" else "yellow"
+        shown.print(
+            Text.assemble((f"{finding.severity}: ", f"bold {colour}"), (finding.name, "bold"), f": {finding.problem}")
+        )
+        shown.print(Text.assemble(("  → ", "bold"), finding.repair))
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+def check(file: str) -> None:
+    """Look whether the settings are right and MySQL and Kafka are ready; write nothing."""
+    loaded = read(file)
+    for warning in loaded.warnings:
+        output.warning(warning)
+    found = all_findings(loaded.settings)
+    show(found)
+    errors = sum(finding.severity == "error" for finding in found)
+    if errors:
+        raise PreflightFailed(
+            f"{errors} of the findings above must be repaired", "`incsnap check` asks all of it again."
+        )
+    output.console().print("Everything is ready." if not found else "Ready; see the warnings.")

@@ -1,0 +1,38 @@
+"""What a person sees: problems and notes on stderr, results on stdout, colours only on a terminal."""
+
+from __future__ import annotations
+
+import logging
+
+from rich.console import Console
+from rich.text import Text
+
+
+def console() -> Console:
+    """Made anew for each use, so that it writes to the stdout of the moment (a test's, a redirected one)."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def error_console() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def problem(message: str, hint: str) -> None:
+    shown = error_console()
+    shown.print(Text.assemble(("error: ", "bold red"), message))
+    shown.print(Text.assemble(("  → ", "bold"), hint))
+
+
+def warning(message: str) -> None:
+    error_console().print(Text.assemble(("warning: ", "bold yellow"), message))
+
+
+def note(message: str) -> None:
+    error_console().print(Text(message))
+
+
+def set_up_log(level: str) -> None:
+    """One line an event on stderr; libraries only from warnings on."""
+    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", level=logging.WARNING, force=True)
+    for name in ("incsnap", "signals"):
+        logging.getLogger(name).setLevel(level.upper())

@@ -1,0 +1,75 @@
+"""Following a topic while the job runs: its notifications, and the marker rows that tell how far the stream is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+
+class Follower:
+    """A ``read_committed`` consumer of all partitions of one topic, which need not exist yet. Close it."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.topic = topic
+        self._assigned = False
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "incsnap-follower",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 10,
+                "allow.auto.create.topics": False,
+            }
+        )
+
+    def __enter__(self) -> Follower:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._consumer.close()
+
+    def poll(self, seconds: float = 0.0) -> list[Message]:
+        """New records, waiting up to ``seconds`` for the first."""
+        if not self._assigned:
+            found = self._consumer.list_topics(self.topic, timeout=10).topics[self.topic]
+            if found.error is not None or not found.partitions:
+                return []
+            self._consumer.assign([TopicPartition(self.topic, each, OFFSET_BEGINNING) for each in found.partitions])
+            self._assigned = True
+        good = []
+        for message in self._consumer.consume(500, timeout=max(seconds, 0.01)):
+            error = message.error()
+            if error is None:
+                good.append(message)
+            elif not error.retriable() and error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+        return good
+
+
+@dataclass(slots=True)
+class Notices:
+    """The notifications of a job, in order, as Debezium writes them."""
+
+    follower: Follower
+    all: list[dict[str, Any]] = field(default_factory=list)
+
+    def poll(self, seconds: float = 0.0) -> list[dict[str, Any]]:
+        """What is new."""
+        new = [json.loads(message.value() or b"null") for message in self.follower.poll(seconds)]
+        self.all += new
+        return new
+
+    def of(self, kind: str, signal: str | None = None) -> list[dict[str, Any]]:
+        """Those of one type (``COMPLETED``), for one signal."""
+        return [each for each in self.all if each["type"] == kind and signal in (None, each["id"])]
+
+    def completed(self, signal: str) -> bool:
+        """Polls, and tells whether the snapshot of that signal is complete."""
+        with contextlib.suppress(KafkaException):
+            self.poll()
+        return bool(self.of("COMPLETED", signal))
