@@ -167,7 +167,7 @@ def _latency(connection: Connection[Any], found: Servers, settings: Settings) ->
                 message = consumer.poll(5.0)
                 if message is None or message.error():
                     raise SystemExit("an update did not arrive in Kafka within 5 s")
-                if json.loads(message.value())["after"]["qty"] == 1_000_000 + number:
+                if json.loads(message.value() or b"{}")["after"]["qty"] == 1_000_000 + number:
                     break
             times.append(time.monotonic() - committed)
             time.sleep(max(0.0, 0.05 - times[-1]))

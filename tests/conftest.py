@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pymysql
@@ -56,6 +57,17 @@ def database(mysql_address: MySqlAddress) -> Iterator[str]:
 def topic_prefix() -> str:
     """A ``topic.prefix`` nobody else uses."""
     return f"test-{secrets.token_hex(5)}"
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """A measured value, shown whether the test passes or not."""
+
+    def write(text: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n  {text}\n")
+
+    return write
 
 
 def pytest_configure(config: pytest.Config) -> None:

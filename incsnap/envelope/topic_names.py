@@ -12,5 +12,7 @@ _LONGEST = 249
 
 
 def topic_name(prefix: str, delimiter: str, table: TableId) -> str:
-    """Characters that Kafka refuses become ``_``; at most 249 are kept. Two tables may so share a topic, as in Debezium."""
+    """Characters that Kafka refuses become ``_``; at most 249 are kept. Two tables may so share a topic, as in
+    Debezium.
+    """
     return _INVALID.sub("_", delimiter.join((prefix, table.database, table.table)))[:_LONGEST]

@@ -81,7 +81,7 @@ def table_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int,
     for event in events:
         if event.kind == _TABLE_MAP:
             found = parse_table_map(event.body, charsets)
-            maps[found.table_id] = found
+            maps[int.from_bytes(event.body[:6], "little")] = found
         elif event.kind in _ROWS:
             found = maps[int.from_bytes(event.body[:6], "little")]
             if found.shape.id == table:

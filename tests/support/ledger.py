@@ -72,7 +72,9 @@ class Ledger:
         """Every row that lived when a signal was given came as ``r`` or as a later event until it was complete."""
         found = []
         for entry in self.asked:
-            keys = entry.tables.get(verdict.table, ())
+            keys = entry.tables.get(verdict.table)
+            if keys is None:
+                continue
             histories = [verdict.replay.state.get(key, KeyHistory(0)) for key in keys]
             silent = silent_between(histories, entry.since_ms, entry.until_ms)
             if not keys:

@@ -44,7 +44,7 @@ def test_text_reads_back_as_it_was(values: list[str | None], slice_by: int) -> N
 
 
 def test_only_what_json_demands_is_escaped_and_as_jackson_does_it() -> None:
-    text = "\x00\x01\x07\b\t\n\x0b\f\r\x1f \"\\/\x7fé\u2028\U0001f600"
+    text = '\x00\x01\x07\b\t\n\x0b\f\r\x1f "\\/\x7fé\u2028\U0001f600'
     expected = '\\u0000\\u0001\\u0007\\b\\t\\n\\u000B\\f\\r\\u001F \\"\\\\/\x7fé\u2028\U0001f600'
     assert escape(pa.array(["plain", text, None, "", text])).to_pylist() == ["plain", expected, None, "", expected]
 
@@ -172,8 +172,20 @@ def test_a_json_document_is_a_string_that_holds_it() -> None:
 
 
 CHARSETS = {"varchar": "utf8mb4", "blob": "binary"}
-TYPES = ["int", "decimal", "float", "double", "varchar", "blob", "json", "date", "time", "datetime", "timestamp",
-"year"]
+TYPES = [
+    "int",
+    "decimal",
+    "float",
+    "double",
+    "varchar",
+    "blob",
+    "json",
+    "date",
+    "time",
+    "datetime",
+    "timestamp",
+    "year",
+]
 
 
 @pytest.mark.parametrize(

@@ -185,9 +185,7 @@ rows = st.lists(st.tuples(st.integers(0, 50), st.none() | st.text(max_size=3), s
 
 
 @given(st.lists(st.tuples(st.sampled_from([23, 24, 25, WRITE, UPDATE, DELETE]), rows)), st.booleans())
-def test_any_changes_give_the_records_of_a_plain_loop(
-    events: list[tuple[int, list[Row]]], tombstones: bool
-) -> None:
+def test_any_changes_give_the_records_of_a_plain_loop(events: list[tuple[int, list[Row]]], tombstones: bool) -> None:
     events = [(kind, images + images if kind in (24, UPDATE) else images) for kind, images in events]
     expected: list[tuple[Any, ...]] = []
     none = (None, None)
@@ -213,9 +211,7 @@ def test_any_changes_give_the_records_of_a_plain_loop(
 
 
 @given(rows, st.integers(1, 6), st.integers(1, 4))
-def test_buckets_share_a_chunk_and_keep_its_order(
-    chunk: list[Row], partitions: int, buckets: int
-) -> None:
+def test_buckets_share_a_chunk_and_keep_its_order(chunk: list[Row], partitions: int, buckets: int) -> None:
     source = SourceConstants("f", 4, 0)
     found = snapshot_records(SHAPE, columns(chunk), source, ENVELOPE, partitions, buckets, "t", now_us=NOW)
     expected: dict[int, list[Any]] = {}

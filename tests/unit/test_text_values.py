@@ -140,8 +140,20 @@ def test_json_loses_the_blanks_outside_strings_only(values: list[Any]) -> None:
 
 
 CHARSETS = {"varchar": "utf8mb4", "blob": "binary"}
-TYPES = ["int", "decimal", "float", "double", "varchar", "blob", "json", "date", "time", "datetime", "timestamp",
-"year"]
+TYPES = [
+    "int",
+    "decimal",
+    "float",
+    "double",
+    "varchar",
+    "blob",
+    "json",
+    "date",
+    "time",
+    "datetime",
+    "timestamp",
+    "year",
+]
 
 
 @pytest.mark.parametrize(
