@@ -23,6 +23,7 @@ from incsnap.types.modes import Modes
 
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 
+
 @dataclass(frozen=True, slots=True)
 class _Family:
     """What SELECT and JSON need to know of one type; ``None`` for ``select`` is the column as it is."""
@@ -130,9 +131,7 @@ def _json(column: Column) -> _Family:
 
 
 def _date(column: Column) -> _Family:
-    return _Family(
-        pa.int32(), text_temporal.dates, lambda array, modes: json_temporal.dates(array, column.nullable)
-    )
+    return _Family(pa.int32(), text_temporal.dates, lambda array, modes: json_temporal.dates(array, column.nullable))
 
 
 def _time(column: Column) -> _Family:

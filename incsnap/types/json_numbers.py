@@ -115,5 +115,3 @@ def _three(lengths: Ints, most: int) -> int:
 def _encode(rows: Bytes, lengths: Ints, mask: Any) -> Any:
     offsets, text = base64_of_left_aligned(rows, lengths)
     return variable(offsets, text, pa.string(), mask)
-
-
