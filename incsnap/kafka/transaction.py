@@ -21,7 +21,7 @@ from incsnap.errors import SinkError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import committed_batch, control_record, control_topic, group_of, transactional_id
 from incsnap.kafka.producer import TransactionalProducer
-from incsnap.kafka.refusals import FENCED, ClientError, sink_error
+from incsnap.kafka.refusals import FENCED, ClientError, SinkRefused, sink_error
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
@@ -49,7 +49,14 @@ class BucketWriter:
             transaction = Transaction(self, producer, bucket, batch)
             transaction.step("fencing older writers", producer.init_transactions)
             done = transaction.step("reading the committed batch", self._committed(bucket))
-            if done is not None and done >= batch:
+            if done is not None and done > batch:
+                # A replay is of the last batch only: batches are begun when the one before is done.
+                raise SinkRefused(
+                    f"Bucket {bucket} has sent batch {done} to Kafka, but the checkpoint is only at batch {batch}",
+                    "This is an older copy of the checkpoint, or a second job on it; what it sends would be skipped."
+                    " Start with a new checkpoint.location and signal execute-snapshot.",
+                )
+            if done == batch:
                 _log.info("Bucket %d has committed batch %d already (asked for %d): skipped", bucket, done, batch)
                 producer.close()
                 return None

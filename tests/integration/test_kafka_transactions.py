@@ -56,7 +56,7 @@ def test_a_batch_that_is_replayed_is_skipped(writer: BucketWriter) -> None:
     assert send(writer, 1, keyed(("a", "1")))
     assert not send(writer, 1, keyed(("a", "1")))
     assert send(writer, 2, keyed(("a", "2")))
-    assert not send(writer, 1, keyed(("a", "1")))
+    assert not send(writer, 2, keyed(("a", "2")))
     assert values(writer) == [b"1", b"2"]
 
 
@@ -201,3 +201,10 @@ def test_the_committed_number_is_an_ordinary_group_offset(writer: BucketWriter, 
     assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) is None
     (record,) = read_all(writer.client.bootstrap_servers, control_topic(writer.prefix), (1,))
     assert record.value == b'{"job": "job1", "bucket": 1, "batch": 7}'
+
+
+def test_an_older_copy_of_a_checkpoint_is_refused_and_not_skipped(writer: BucketWriter) -> None:
+    assert send(writer, 5, keyed(("a", "1")))
+
+    with pytest.raises(SinkRefused, match="has sent batch 5"):
+        writer.open(0, 4)
