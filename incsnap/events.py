@@ -27,10 +27,14 @@ def file_number(file: str) -> int:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class BinlogPosition:
-    """A byte of one server's binlog, ordered as the server writes. ``pos`` is 64 bits wide."""
+    """A byte of one server's binlog, ordered as the server writes. ``pos`` is 64 bits wide.
+
+    No file ("") lies before every byte. Positions of different servers have no order; ``server_uuid`` says whose it is.
+    """
 
     file: str
     pos: int
+    server_uuid: str = ""
 
     def __lt__(self, other: BinlogPosition) -> bool:
         return (file_number(self.file), self.pos) < (file_number(other.file), other.pos)
@@ -44,6 +48,8 @@ class StreamPosition:
     ``open_gtid`` names it and ``events_done`` counts its rows events of *included* tables before the cut; both are
     counted again from the transaction's beginning after a restart, so a change of ``table.include.list`` must not meet
     a cut inside a transaction that touches the tables added or taken away.
+
+    ``file`` and ``pos`` are of the binlog of ``server_uuid`` ("": not known); of another server they say nothing.
     """
 
     delivered: GtidSet
@@ -51,18 +57,21 @@ class StreamPosition:
     pos: int
     open_gtid: str = ""
     events_done: int = 0
+    server_uuid: str = ""
 
     @property
     def at(self) -> BinlogPosition:
-        return BinlogPosition(self.file, self.pos)
+        return BinlogPosition(self.file, self.pos, self.server_uuid)
 
     def reached(self, file: str, pos: int) -> bool:
-        """Does this cut lie at or past that byte of the binlog?"""
+        """Does this cut lie at or past that byte of the binlog of the same server?"""
         return not self.at < BinlogPosition(file, pos)
 
     def moved_to(self, at: BinlogPosition) -> StreamPosition:
-        """The same cut seen from a later position; never moves back."""
-        return replace(self, file=at.file, pos=at.pos) if self.at < at else self
+        """The same cut seen from a later position; never moves back on one server, and begins anew on another."""
+        if at.server_uuid == self.server_uuid and not self.at < at:
+            return self
+        return replace(self, file=at.file, pos=at.pos, server_uuid=at.server_uuid)
 
     def to_json(self) -> dict[str, Any]:
         """A dict of JSON primitives; ``from_json`` gives the same position again."""
@@ -72,6 +81,7 @@ class StreamPosition:
             "pos": self.pos,
             "open_gtid": self.open_gtid,
             "events_done": self.events_done,
+            "server_uuid": self.server_uuid,
         }
 
     @classmethod
@@ -83,6 +93,7 @@ class StreamPosition:
             pos=int(found["pos"]),
             open_gtid=str(found.get("open_gtid", "")),
             events_done=int(found.get("events_done", 0)),
+            server_uuid=str(found.get("server_uuid", "")),
         )
 
 

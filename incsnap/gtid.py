@@ -55,9 +55,7 @@ class GtidSet:
 
     def __init__(self, intervals: Mapping[Source, Iterable[Interval]] | None = None) -> None:
         merged = ((source, _merge(some)) for source, some in (intervals or {}).items())
-        self._intervals: dict[Source, tuple[Interval, ...]] = {
-            source: some for source, some in sorted(merged) if some
-        }
+        self._intervals: dict[Source, tuple[Interval, ...]] = {source: some for source, some in sorted(merged) if some}
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:

@@ -9,51 +9,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
+from incsnap.binlog.places import Contents, Cut, Place
 from incsnap.binlog.segments import IS_ROWS, Names, Segment
 from incsnap.binlog.slices import Extent
 from incsnap.errors import OffsetError
-from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
+from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.tables import TableId
 
 _REMEMBERED = 32
-
-
-class Place(NamedTuple):
-    """Pieces before ``piece`` and kept events before ``event`` of a segment are behind the cut.
-
-    Between transactions ``event`` is the piece's first event; inside one it is behind a rows event of the piece.
-    The end of a segment that leaves nothing open is written as the beginning of the next.
-    """
-
-    segment: int
-    piece: int
-    event: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Where a batch that begins at ``start`` can end. ``full``: what is buffered behind exceeds the limits."""
-
-    start: Place
-    end: Place
-    full: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What lies between two places: included tables with rows events, DDL, kept bytes, rows events."""
-
-    tables: frozenset[TableId]
-    changes: tuple[SchemaChange, ...]
-    bytes: int
-    events: int
-    last_ts_us: int
 
 
 class Buffer:
@@ -81,6 +48,42 @@ class Buffer:
         self.cost += segment.cost
         self.ahead += segment.cost
         self.work += bool(segment.rows_before[-1]) or bool(segment.changes)
+
+    def drop_open(self) -> None:
+        """Drop the half of a transaction at the end: another server may divide it into other events, so they cannot be
+        counted off there. ``OffsetError``, and nothing is dropped, where some of that half was handed out.
+        """
+        following = self._first + len(self._segments)
+        begun = Place(following, 0, 0)
+        for number in range(following - 1, self._first - 1, -1):
+            segment = self._segments[number - self._first]
+            if not segment.open:
+                break
+            begun = Place(number, segment.pieces - 1, int(segment.first[-2]))
+            if segment.pieces > 1 or not segment.continues:
+                break
+        inside = self._base.open_gtid and begun <= (self._first, 0, 0)
+        if inside or max((self._base_place, *self._places.values())) > begun:
+            raise OffsetError(
+                "the server was exchanged while a large transaction was half delivered; its rest cannot be told apart",
+                "Go back to the server before, or start with a new checkpoint.location and read the tables again.",
+            )
+        while following > begun.segment:
+            following -= 1
+            segment = self._segments.pop()
+            whole = segment.without_open() if following == begun.segment and begun.piece else None
+            change = (whole.cost if whole else 0) - segment.cost
+            self.cost += change
+            self.ahead += change if following >= self._handed_out else 0
+            if whole:
+                self._segments.append(whole)
+                following += 1
+                break
+        # What ended where the transaction began is the end of a segment that leaves nothing open now.
+        end = Place(following, 0, 0)
+        self._handed_out = min(self._handed_out, following)
+        self._places = {position: place if place < begun else end for position, place in self._places.items()}
+        self._base_place = self._base_place if self._base_place < begun else end
 
     def reached(self) -> GtidSet:
         """Every whole transaction up to the buffer's end."""
@@ -265,7 +268,7 @@ class Buffer:
         return end
 
     def position_of(self, start: StreamPosition, cut: Cut) -> StreamPosition:
-        """The end of a cut as a position that survives the process; never before ``start`` in the binlog."""
+        """The end of a cut as a position that survives the process; in one server's binlog never before ``start``."""
         place = cut.end
         if place == cut.start and start.open_gtid:
             return start
@@ -278,10 +281,10 @@ class Buffer:
         if holder is None:
             return ended.moved_to(self.newest)
         if place.event > holder.first[place.piece]:
-            at = BinlogPosition(holder.file, int(holder.positions[place.event - 1]))
+            at = holder.at(int(holder.positions[place.event - 1]))
             return replace(
                 ended,
                 open_gtid=self._names.gtid(holder, place.piece),
                 events_done=holder.rows_of_piece_before(place.piece, place.event),
             ).moved_to(at)
-        return ended.moved_to(BinlogPosition(holder.file, int(holder.pos[place.piece])))
+        return ended.moved_to(holder.at(int(holder.pos[place.piece])))

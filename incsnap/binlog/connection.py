@@ -13,12 +13,14 @@ import contextlib
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pymysql
 
-from incsnap.errors import BinlogError, ConfigError, GtidsPurged, IncsnapError, OffsetError, PreflightFailed
+from incsnap.errors import BinlogError, ConfigError, GtidsPurged, IncsnapError, OffsetError, PreflightFailed, shorten
 from incsnap.gtid import GtidSet
 
 BLOCK = 1 << 20
@@ -36,6 +38,10 @@ _PATIENCE_SECONDS = 30 * 24 * 3600
 #: The server says something every heartbeat, but not while it searches its files for the first transaction to send.
 _SILENCE_SECONDS = 120.0
 
+#: A replica that takes over applies what it had received; one that needs longer was too far behind to be promoted.
+_CATCH_UP_SECONDS = 5.0
+_CATCH_UP_PAUSE_SECONDS = 0.1
+
 _NO_SUCH_PRIVILEGE = (1044, 1045, 1142, 1227, 1698)
 _FATAL_READING_BINLOG = 1236
 _PURGED = 1789
@@ -45,6 +51,14 @@ _LOST = (1053, 1080, 1152, 1153, 1159, 1160, 1161, 1184, 1317, 1927, 2006, 2013,
 
 class ConnectionLost(Exception):
     """The stream broke off; nothing is wrong with what was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Whose binlog a stream is, and whether its events carry a checksum."""
+
+    server_uuid: str
+    checksum: bool
 
 
 class BinlogStream:
@@ -96,9 +110,14 @@ class BinlogStream:
 
 
 def open_stream(
-    connect: Callable[[], Any], server_id: int, delivered: GtidSet, heartbeat_seconds: float
-) -> tuple[BinlogStream, bool]:
-    """Ask for every transaction not in ``delivered``. Gives the stream and whether its events carry a checksum.
+    connect: Callable[[], Any],
+    server_id: int,
+    delivered: GtidSet,
+    heartbeat_seconds: float,
+    server_uuid: str,
+    closed: Callable[[], bool],
+) -> tuple[BinlogStream, Source]:
+    """Ask for every transaction not in ``delivered``, which came from the server ``server_uuid`` ("": not known).
 
     No replica uuid is set, so that the server ends an older connection of the same server id: a job that was killed and
     started again throws its own ghost out, and two jobs with one id find out about each other.
@@ -111,9 +130,11 @@ def open_stream(
     except OSError as failed:
         raise ConnectionLost(str(failed)) from failed
     try:
-        checksum = _introduce(connection, server_id, heartbeat_seconds)
+        source = _introduce(connection, server_id, heartbeat_seconds)
+        if source.server_uuid != server_uuid:
+            _await_delivered(connection, delivered, source.server_uuid, closed)
         _request(connection, server_id, delivered)
-        return BinlogStream(connection), checksum
+        return BinlogStream(connection), source
     except (pymysql.err.MySQLError, OSError) as failed:
         connection._force_close()
         raise _translated(failed) from failed
@@ -122,11 +143,11 @@ def open_stream(
         raise
 
 
-def _introduce(connection: Any, server_id: int, heartbeat_seconds: float) -> bool:
+def _introduce(connection: Any, server_id: int, heartbeat_seconds: float) -> Source:
     period = max(1_000_000, round(heartbeat_seconds * 1e9))  # ns; below a millisecond the server warns
     with connection.cursor() as cursor:
-        cursor.execute("SELECT @@GLOBAL.binlog_checksum")
-        checksum = str(cursor.fetchone()[0]).upper()
+        cursor.execute("SELECT @@GLOBAL.binlog_checksum, @@GLOBAL.server_uuid")
+        checksum, server_uuid = map(str, cursor.fetchone())
         # Both names: servers before 8.0.26 read the second one.
         for name in ("source", "master"):
             cursor.execute(f"SET @{name}_heartbeat_period = {period}")
@@ -144,7 +165,30 @@ def _introduce(connection: Any, server_id: int, heartbeat_seconds: float) -> boo
         + struct.pack("<HII", 0, 0, 0),  # port, rank, source id
     )  # fmt: skip
     connection._read_ok_packet()
-    return checksum not in ("NONE", "OFF", "0")
+    return Source(server_uuid, checksum.upper() not in ("NONE", "OFF", "0"))
+
+
+def _await_delivered(connection: Any, delivered: GtidSet, server_uuid: str, closed: Callable[[], bool]) -> None:
+    """Waits until another server than before has executed all that was delivered.
+
+    It would send the stream without that, too, and use the missing transactions' rows as if they had never been. Not
+    asked of the same server: what it sends need not be executed yet, and it looks at its own transactions itself.
+    """
+    deadline = time.monotonic() + _CATCH_UP_SECONDS
+    while not closed():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT @@GLOBAL.gtid_executed")
+            missing = delivered - GtidSet.parse(str(cursor.fetchone()[0]))
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            raise OffsetError(
+                f"server {server_uuid} lacks transactions that were delivered already: {shorten(missing)}",
+                "It is not a copy of the server before, or far behind it. Go back to that one or let this one catch up;"
+                " else start with a new checkpoint.location and read the tables again.",
+            )
+        time.sleep(_CATCH_UP_PAUSE_SECONDS)
+    raise ConnectionLost("closed")
 
 
 def _request(connection: Any, server_id: int, delivered: GtidSet) -> None:

@@ -8,7 +8,7 @@ segment; only a segment's first piece may continue a transaction, only its last 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from incsnap.binlog.control_events import ROWS, gtid_text
 from incsnap.binlog.frames import Longs
 from incsnap.errors import BinlogError
-from incsnap.events import SchemaChange
+from incsnap.events import BinlogPosition, SchemaChange
 from incsnap.gtid import GtidSet, Interval, Source
 from incsnap.tables import TableId
 
@@ -70,6 +70,8 @@ class Segment:
     maps: tuple[Map, ...]
     #: Statements that changed tables, each with its piece.
     changes: tuple[tuple[int, SchemaChange], ...]
+    #: The server whose binlog this is, "" where it is not known.
+    server_uuid: str = ""
 
     @property
     def pieces(self) -> int:
@@ -98,6 +100,32 @@ class Segment:
         for found in (first + np.flatnonzero(~IS_ROWS[self.kinds[first:event]])).tolist():
             note_maps(maps, [self.map_at(found)])
         return maps
+
+    def at(self, pos: int) -> BinlogPosition:
+        return BinlogPosition(self.file, pos, self.server_uuid)
+
+    def without_open(self) -> Segment:
+        """Without the last piece: only transactions that end."""
+        last = self.pieces - 1
+        events = int(self.first[last])
+        return replace(
+            self,
+            payload=self.payload[: self.offsets[events]],
+            offsets=self.offsets[: events + 1],
+            positions=self.positions[:events],
+            kinds=self.kinds[:events],
+            tables=self.tables[:events],
+            rows_before=self.rows_before[: events + 1],
+            first=self.first[: last + 1],
+            source=self.source[:last],
+            number=self.number[:last],
+            server=self.server[:last],
+            thread=self.thread[:last],
+            ts_us=self.ts_us[:last],
+            pos=self.pos[:last],
+            open=False,
+            changes=tuple((piece, change) for piece, change in self.changes if piece < last),
+        )
 
     def map_at(self, event: int) -> Map:
         return Map(self.payload[self.offsets[event] : self.offsets[event + 1]], int(self.positions[event]))

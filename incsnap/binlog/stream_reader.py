@@ -23,7 +23,8 @@ _SIZE = struct.Struct("<I")
 
 
 class StreamReader:
-    """Blocks of a dump in, segments out. ``position`` is how far the stream was read; it never goes back."""
+    """Blocks of a dump in, segments out. ``position`` is how far the stream was read; in one server's
+    binlog it never goes back."""
 
     def __init__(self, start: StreamPosition, names: Names) -> None:
         self._state = Transactions(start, names)
@@ -33,9 +34,16 @@ class StreamReader:
     def position(self) -> BinlogPosition:
         return self._state.position
 
-    def stream_begins(self, *, checksum: bool) -> None:
-        """A new connection; what follows goes on where the segments so far end."""
-        self._state.stream_begins(checksum=checksum)
+    @property
+    def server_uuid(self) -> str:
+        """The server whose binlog is read, "" before the first connection of a start without one."""
+        return self._state.server_uuid
+
+    def stream_begins(self, *, checksum: bool, server_uuid: str = "") -> None:
+        """A new connection; what follows goes on where the segments so far end, on another server where the last whole
+        transaction ends (``Buffer.drop_open``).
+        """
+        self._state.stream_begins(checksum=checksum, server_uuid=server_uuid)
 
     def add(self, block: Block) -> Iterator[Segment]:
         """The segments of a block. ``position`` covers those already yielded, and at the end the whole block."""

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from incsnap.binlog.buffer import Buffer, Cut, Place
+from incsnap.binlog.buffer import Buffer
 from incsnap.binlog.connection import BinlogStream, ConnectionLost, open_stream
 from incsnap.binlog.frames import Framer
+from incsnap.binlog.places import Cut, Place
 from incsnap.binlog.segments import Names
 from incsnap.binlog.slices import Slice, cut_slices
 from incsnap.binlog.stream_reader import StreamReader
@@ -56,7 +57,8 @@ class Tail:
 
     ``connect`` opens a PyMySQL connection with REPLICATION SLAVE. ``included`` is asked once per version of a table;
     the signal table counts as included. ``queue_bytes`` bounds what is kept besides the batches handed out and not
-    forgotten. ``reconnect_seconds``: how long the server may be away before ``ServerUnreachable``.
+    forgotten. ``reconnect_seconds``: how long the server may be away before ``ServerUnreachable``. After a failover the
+    stream goes on from the other server: ``end.server_uuid`` tells, positions begin anew.
     """
 
     def __init__(
@@ -254,13 +256,19 @@ class Tail:
     def _read_stream(self) -> None:
         with self._changed:
             reached = self._buffer.reached()
-        stream, checksum = open_stream(self._connect, self._server_id, reached, self._heartbeat_seconds)
+        before, server_id, period = self._reader.server_uuid, self._server_id, self._heartbeat_seconds
+        stream, source = open_stream(self._connect, server_id, reached, period, before, self._is_closed)
         try:
             with self._changed:
                 if self._closed:
                     return
                 self._stream = stream
-            self._reader.stream_begins(checksum=checksum)
+                if before and source.server_uuid != before:
+                    _log.warning("the binlog is read from server %s now, not %s", source.server_uuid, before)
+                    self._buffer.drop_open()
+                self._reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
+                self._buffer.newest = self._reader.position
+                self._changed.notify_all()
             framer = Framer()
             while True:
                 for block in framer.feed(stream.read()):

@@ -47,7 +47,7 @@ class Open:
 
 
 class Transactions:
-    """The state between blocks. ``add`` gives segments; ``position`` is how far the stream was read, only forward."""
+    """The state between blocks. ``add`` gives segments; ``position`` is how far one server's log was read."""
 
     def __init__(self, start: StreamPosition, names: Names) -> None:
         self.names = names
@@ -55,14 +55,25 @@ class Transactions:
         #: Where the reading is: jumps back to a file's beginning when a dump begins.
         self.file = start.file
         self.pos = start.pos
+        self.server_uuid = start.server_uuid
         self.checksum = 0
         self.open: Open | None = None
         self._table_of_id: dict[int, int] = {_DUMMY_TABLE_ID: -1}
         #: The transaction that must come first in a dump, and how many of its rows events are known already.
         self._resume: tuple[str, int] | None = (start.open_gtid, start.events_done) if start.open_gtid else None
 
-    def stream_begins(self, *, checksum: bool) -> None:
-        """A new connection: the server sends the open transaction again, from its beginning."""
+    def stream_begins(self, *, checksum: bool, server_uuid: str) -> None:
+        """A new connection: the server sends the open transaction again, from its beginning.
+
+        Of another server nothing is known until its first rotate event names the file it begins with. Transactions in
+        the files before that one are delivered: the server chose it by the delivered set.
+        """
+        if server_uuid != self.server_uuid:
+            if self.server_uuid:  # divided into other events there
+                self.open = self._resume = None
+            self.server_uuid = server_uuid
+            self.file, self.pos = "", 0
+            self.position = BinlogPosition("", 0, server_uuid)
         self.checksum = CHECKSUM if checksum else 0
         self.forget_table_ids()
         if self.open is not None:
@@ -74,7 +85,7 @@ class Transactions:
         self._table_of_id = {_DUMMY_TABLE_ID: -1}
 
     def advance(self) -> None:
-        here = BinlogPosition(self.file, self.pos)
+        here = BinlogPosition(self.file, self.pos, self.server_uuid)
         if self.position < here:
             self.position = here
 
@@ -176,6 +187,7 @@ class Transactions:
             open=len(finishes) < pieces,
             maps=tuple(opened.maps.values()) if opened is not None else (),
             changes=(),
+            server_uuid=self.server_uuid,
         )
         begun = bool(len(statements)) and bool(statements[-1] >= starts[-1])
         self._remember(segment, opened, begun)
@@ -272,6 +284,7 @@ class Transactions:
             open=not ends,
             maps=tuple(opened.maps.values()),
             changes=() if change is None else ((0, change),),
+            server_uuid=self.server_uuid,
         )
 
 

@@ -107,6 +107,7 @@ def report(
     table.add_row("", *(f"[bold]{verdict.table.table}" for verdict in verdicts))
     for title, value in _LINES.items():
         table.add_row(title, *(value(verdict) for verdict in verdicts))
+    shown.print(table)
     reads = sum(verdict.replay.counts["r"] for verdict in verdicts)
     rate = (reads + discarded) / times["snapshots"]
     shown.print(

@@ -59,6 +59,7 @@ def from_properties(
     kafka = sections.kafka(reading)
     signals = sections.signals(reading, kafka.bootstrap_servers)
     sections.converters(reading)
+    sections.skipped_operations(reading)
     # Reading the parts first and building the whole from them lets every part report its problems.
     settings = Settings(
         mysql=sections.mysql(reading),
@@ -76,7 +77,7 @@ def from_properties(
         max_queue_bytes=reading.integer("max.queue.size.in.bytes", 0, 0) or 64 << 20,
         retries=sections.retries(reading),
         notifications=sections.notifications(reading),
-        checkpoint_location=reading.required("checkpoint.location", "the folder in which the job keeps its state"),
+        checkpoint_location=sections.checkpoint_location(reading),
         spark={f"spark.{name}": value for name, value in reading.prefixed("spark.").items()},
     )
     problems = [*reading.problems, *_misspelt(found.unknown, properties)]

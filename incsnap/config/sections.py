@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
+from urllib.parse import urlparse
 
 from pydantic import SecretStr
 
@@ -259,3 +261,9 @@ def converters(reading: Reading) -> None:
             reading.problem(schemas, "possible yet: records are written without schemas; set it to false")
         elif given and not reading.given(schemas):
             reading.warnings.append(f"{schemas} is not given: false is taken (Kafka Connect would take true)")
+
+
+def checkpoint_location(reading: Reading) -> str:
+    """A path is made absolute: Spark's workers have working directories of their own."""
+    found = reading.required("checkpoint.location", "the folder in which the job keeps its state")
+    return os.path.abspath(found) if found and len(urlparse(found).scheme) < 2 else found

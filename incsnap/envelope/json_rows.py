@@ -19,9 +19,7 @@ from incsnap.types.modes import Modes
 from incsnap.types.variable import too_large
 
 
-def row_json(
-    shape: TableShape, columns: Sequence[Any], modes: Modes, *, head: str = "", tail: str = ""
-) -> Any:
+def row_json(shape: TableShape, columns: Sequence[Any], modes: Modes, *, head: str = "", tail: str = "") -> Any:
     """``head{"id":1,"name":null}tail`` of each row as ``pa.binary()``; ``columns`` are canonical, in the order of
     ``shape``.
 

@@ -27,6 +27,10 @@ Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 #: Seconds for one step, retries included. Half the default transaction timeout: then the brokers end it for us.
 _STEP_SECONDS = 30.0
+#: A broker that restarts is silent for seconds; then the operator should know.
+_WARN_SECONDS = 3.0
+#: Errors that come back at once must not keep a core busy.
+_PAUSE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +118,19 @@ class Transaction:
 
     def step(self, doing: str, call: Callable[[float], Result]) -> Result:
         """``call(seconds left)``, again while Kafka says that trying again may help; then ``SinkError``."""
-        deadline = time.monotonic() + _STEP_SECONDS
+        began = time.monotonic()
+        warned = False
         while True:
-            left = deadline - time.monotonic()
+            passed = time.monotonic() - began
+            left = _STEP_SECONDS - passed
             try:
                 return call(max(left, 1.0))
             except ClientError as error:
                 if error.retriable and not error.requires_abort and left > 0:
-                    _log.debug("%s: %s, again", doing, error)
+                    if passed > _WARN_SECONDS and not warned:
+                        warned = True
+                        _log.warning("Kafka does not answer well (%s: %s); trying again", doing, error)
+                    time.sleep(_PAUSE_SECONDS)
                     continue
                 raise self._failure(doing, error) from error
 

@@ -23,8 +23,12 @@ from incsnap.types.column_type import describe
 
 #: Milliseconds for one boundary: an index walk of 100,000 keys takes 26 ms on a warm server.
 _QUESTION_MS = 5_000
-#: MySQL's "query execution was interrupted, maximum statement execution time exceeded".
-_TIMED_OUT = 3024
+#: Seconds to wait for a table that is locked; the session's own bound is for chunks, for which no batch need wait.
+_LOCK_SECONDS = 1
+#: Errors that pass: lock wait, deadlock, KILL QUERY, table changed, out of time.
+_PASSING = frozenset({1205, 1213, 1317, 1412, 3024})
+#: No such column, table, index: a DDL is on its way through the log, and then the table is described anew.
+_CHANGED = frozenset({1054, 1146, 1176})
 #: The stream waits with us, so not for long; the question is asked again with a later batch.
 _FENCE_SECONDS = 0.2
 
@@ -61,13 +65,13 @@ class Answers:
         except ServerUnreachable:
             raise
         except QueryRefusedError as error:
-            return Failed(error.message, permanent=error.code not in (_TIMED_OUT, 1205, 1213, 1054, 1146, 1176))
-        except (ChunkFailed, KeyError) as error:
+            return Failed(error.message, permanent=error.code not in _PASSING | _CHANGED)
+        except (ChunkFailed, KeyError, ValueError) as error:  # ValueError: the key's type has changed since
             return Failed(str(error))
         except IncsnapError as error:
             return Failed(error.message, permanent=True)
 
-    def _describe(self, question: Describe) -> Described | Refused:
+    def _describe(self, question: Describe) -> Described | Refused | Failed:
         table = question.table
         shape = shape_of(self._connection, table)
         if shape is None:
@@ -79,9 +83,13 @@ class Answers:
             return Refused(notes.SKIPPED, f"{error.message}. {error.hint}")
         if question.condition:
             try:
-                query(self._connection, condition_probe(table, question.condition))
+                query(self._connection, _bounded(condition_probe(table, question.condition)))
             except QueryRefusedError as error:
+                if error.code in _PASSING:
+                    return Failed(error.message)
                 return Refused(notes.SQL_EXCEPTION, f"its additional condition is refused: {error.message}")
+            except UnicodeError as error:
+                return Refused(notes.SQL_EXCEPTION, f"its additional condition is no text: {error}")
         if not shape.key:
             # Also with a surrogate key: de-duplication needs the identity of a row.
             return Refused(notes.NO_PRIMARY_KEY, "it has no primary key, so its rows cannot be told apart")
@@ -138,6 +146,10 @@ class Answers:
         return columns
 
     def _key(self, sql: str) -> Key | None:
-        bounded = sql.replace("SELECT ", f"SELECT /*+ MAX_EXECUTION_TIME({_QUESTION_MS}) */ ", 1)
-        rows = query(self._connection, bounded)
+        rows = query(self._connection, _bounded(sql))
         return tuple(None if value is None else str(value) for value in rows[0]) if rows else None
+
+
+def _bounded(sql: str) -> str:
+    hints = f"MAX_EXECUTION_TIME({_QUESTION_MS}) SET_VAR(lock_wait_timeout={_LOCK_SECONDS})"
+    return sql.replace("SELECT ", f"SELECT /*+ {hints} */ ", 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,15 @@ from incsnap.tables import TableId
 
 #: Of every binlog event; the body follows it.
 EVENT_HEADER_BYTES = 19
+
+#: JSON in one block, about. Encoding takes several times its size here, and Spark holds it whole in its heap: rows of
+#: two integers are 9 bytes in the binlog and 500 in Kafka, so a batch of 24 MB in two blocks (1.4 GB) was too much for
+#: 2 GB of heap.
+_BLOCK_BYTES = 8 << 20
+#: What a record has besides its row: the envelope and its source block.
+_RECORD_BYTES = 450
+#: JSON of a row for each of its bytes in the binlog, about: names of columns, digits, escapes.
+_GROWTH = 4
 
 Longs = npt.NDArray[np.int64]
 Charsets = tuple[tuple[int, str], ...]
@@ -109,21 +119,40 @@ def change_blocks(
         images = decode_rows(
             packets, piece.offsets[events] + EVENT_HEADER_BYTES, piece.offsets[events + 1], kinds, group.table_map
         )
-        owner = piece.transaction_of(events)
-        source = SourceColumns(
-            gtid=gtids.take(pa.array(owner)),
-            ts_us=transactions.ts_us[owner],
-            server_id=transactions.server_id[owner],
-            thread=threads.take(pa.array(owner)),
-            file=files.take(pa.array(owner)),
-            pos=piece.positions[events],
-        )
         topic = topic_of(settings, shape.id)
-        records = change_records(
-            shape, images.columns, images.event, kinds, source, envelope, layout.partitions[topic], now_us=now_us
-        )
-        for bucket, part in _by_bucket(records, topic, layout.buckets):
-            yield bucket, topic, shape.id, part
+        for part, rows in _parts(images.event, piece.offsets[events + 1] - piece.offsets[events]):
+            these = events[part]
+            owner = piece.transaction_of(these)
+            source = SourceColumns(
+                gtid=gtids.take(pa.array(owner)),
+                ts_us=transactions.ts_us[owner],
+                server_id=transactions.server_id[owner],
+                thread=threads.take(pa.array(owner)),
+                file=files.take(pa.array(owner)),
+                pos=piece.positions[these],
+            )
+            records = change_records(
+                shape,
+                [column[rows] for column in images.columns],
+                images.event[rows] - np.int32(part.start),
+                kinds[part],
+                source,
+                envelope,
+                layout.partitions[topic],
+                now_us=now_us,
+            )
+            for bucket, block in _by_bucket(records, topic, layout.buckets):
+                yield bucket, topic, shape.id, block
+
+
+def _parts(event: npt.NDArray[np.int32], sizes: Longs) -> Iterator[tuple[slice, slice]]:
+    """Events, and their images, that make a block of about ``_BLOCK_BYTES``; ``sizes``: of the events, in bytes."""
+    first_image = np.searchsorted(event, np.arange(len(sizes) + 1))
+    cost = sizes * _GROWTH + np.diff(first_image) * _RECORD_BYTES
+    number = (np.cumsum(cost) - cost) // _BLOCK_BYTES
+    begins = [*np.flatnonzero(np.diff(number, prepend=-1)).tolist(), len(sizes)]
+    for begin, end in pairwise(begins):
+        yield slice(begin, end), slice(int(first_image[begin]), int(first_image[end]))
 
 
 def _by_bucket(records: Any, topic: str, buckets: int) -> Iterator[tuple[int, Any]]:

@@ -11,6 +11,7 @@ import os
 import time
 from typing import Any
 
+import pyarrow as pa
 import pymysql
 from pymysql.connections import Connection
 
@@ -63,7 +64,10 @@ def read_windows(part: ChunkPart, settings: Settings, buffers: WindowBuffers) ->
 
 
 def read_window(part: ChunkPart, planned: PlannedRead, settings: Settings, buffers: WindowBuffers) -> Manifest:
-    """Reads the chunk, writes its window and manifest; returns the manifest, which names an error if there was one."""
+    """Reads the chunk, writes its window and manifest; returns the manifest, which names an error if there was one.
+
+    Only what keeps the manifest itself from being written is raised.
+    """
     window = planned.window
     began = time.time()
     try:
@@ -76,14 +80,8 @@ def read_window(part: ChunkPart, planned: PlannedRead, settings: Settings, buffe
     else:
         try:
             manifest = _read(connection, part, planned, settings, buffers, began)
-        except UnsupportedType as error:
-            manifest = _failed(window.id, failures.UNSUPPORTED, error)
-        except ChunkFailed as error:
+        except Exception as error:  # noqa: BLE001 - the chunk is in the offset: raised, it would fail every replay
             manifest = _failed(window.id, _kind(error), error)
-        except ServerUnreachable as error:
-            manifest = _failed(window.id, failures.UNREACHABLE, error)
-        except (KeyError, QueryRefusedError) as error:
-            manifest = _failed(window.id, failures.SHAPE, error)
     if manifest.error:
         log.warning("Chunk %s of %s was not read: %s", window.id, window.table, manifest.error)
     buffers.write_manifest(window.id, manifest)
@@ -102,13 +100,18 @@ def _read(
     # Behind the low fence, so that a DDL which this shape does not know lies inside the window and drops it.
     shape = shape_of(connection, chunk.table)
     if shape is None:
-        raise KeyError(f"table {chunk.table} does not exist")
-    tail = chunk_tail(chunk, ordering_columns(shape, chunk.columns))
+        raise _ShapeChangedError(f"table {chunk.table} does not exist")
+    try:
+        tail = chunk_tail(chunk, ordering_columns(shape, chunk.columns))
+    except (KeyError, ValueError) as error:
+        raise _ShapeChangedError(f"the key of {chunk.table} is no longer the one it was cut by: {error}") from error
     select_began = time.monotonic()
     columns = read_chunk(connection, shape, tail, max_bytes=MAX_CHUNK_BYTES, timeout_seconds=CHUNK_SECONDS)
     seconds = time.monotonic() - select_began
     high_file, high_pos = high_watermark(connection)
     server_id, server_uuid = query(connection, "SELECT @@server_id, @@server_uuid")[0]
+    if part.end.server_uuid not in ("", str(server_uuid)):
+        connection.close()  # this one or the tail's is from before a failover; the chunk is read again on a new one
     topic = topic_of(settings, chunk.table)
     now_us = time.time_ns() // 1000
     records = snapshot_records(
@@ -152,17 +155,48 @@ def _session(settings: MySqlSettings) -> Connection[Any]:
     return connection
 
 
-def _kind(error: ChunkFailed) -> str:
-    cause = error.__cause__
-    if isinstance(cause, pymysql.err.MySQLError):
-        if cause.args and cause.args[0] == 3024:
+class _ShapeChangedError(Exception):
+    """The table is not the one that the chunk was planned for; the DDL is on its way through the log."""
+
+
+def _kind(error: Exception) -> str:
+    """Whose fault it was: what decides whether the chunk is read again, halved or given up (``snapshot.failures``)."""
+    if isinstance(error, ChunkFailed):
+        cause = error.__cause__
+        if isinstance(cause, pymysql.err.MySQLError):
+            return _kind_of_refusal(cause)
+        return "value" if cause is not None else failures.TOO_LARGE
+    for kinds, kind in _KINDS:
+        if isinstance(error, kinds):
+            return kind
+    # The plain IncsnapError is that of 2 GiB in one column.
+    if type(error) is IncsnapError:
+        return failures.TOO_LARGE
+    log.error("A chunk failed in an unforeseen way", exc_info=error)
+    return "defect"
+
+
+_KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
+    ((UnsupportedType,), failures.UNSUPPORTED),
+    # OSError: the connection's own are ServerUnreachable, so it is where the window is written that is away or full.
+    ((ServerUnreachable, OSError), failures.UNREACHABLE),
+    ((_ShapeChangedError, QueryRefusedError), failures.SHAPE),
+    ((MemoryError, pa.ArrowCapacityError), failures.TOO_LARGE),
+)
+
+
+def _kind_of_refusal(error: pymysql.err.MySQLError) -> str:
+    if is_gone(error):
+        return failures.UNREACHABLE
+    match error.args[0]:
+        case 3024:
             return failures.TIMEOUT
-        return failures.UNREACHABLE if is_gone(cause) else failures.SHAPE if _unknown_column(cause) else "sql"
-    return failures.TOO_LARGE if "bytes" in error.message else "value"
-
-
-def _unknown_column(error: pymysql.err.MySQLError) -> bool:
-    return bool(error.args) and error.args[0] in (1054, 1146, 1176)
+        case 1205 | 1213 | 1317:  # a locked table, a deadlock, KILL QUERY: not the chunk's fault
+            return failures.STALLED
+        case 1054 | 1146 | 1176 | 1412:
+            return failures.SHAPE
+        case _:
+            return "sql"
 
 
 def _failed(window_id: str, kind: str, error: Exception) -> Manifest:

@@ -105,12 +105,6 @@ class Files:
         with contextlib.suppress(FileNotFoundError):
             self._fs.delete_dir(self.path(name))
 
-    def delete_temporary(self, folder: str) -> None:
-        """What writers left that were killed. Only while no writer runs."""
-        for name in self._listed(folder):
-            if name.endswith(_TEMPORARY):
-                self.delete(f"{folder}/{name}")
-
 
 def _fill(stream: Any, content: bytes | Callable[[Any], None]) -> None:
     if callable(content):

@@ -18,15 +18,18 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.config.settings import Settings
-from incsnap.errors import IncsnapError
+from incsnap.errors import IncsnapError, OffsetError
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.files import Files
+from incsnap.pipeline.only_one import only_one
 from incsnap.pipeline.planner import Planner
-from incsnap.pipeline.session import session
+from incsnap.pipeline.progress import read_progress
+from incsnap.pipeline.session import is_local, session
 from incsnap.pipeline.sink import OPTION as SINK_OPTION
 from incsnap.pipeline.sink import KafkaSink, SinkOptions
 from incsnap.pipeline.source import OPTION as SOURCE_OPTION
 from incsnap.pipeline.source import STOP, BinlogSource, SourceOptions, first_offset
+from incsnap.pipeline.status import newest_offset
 from incsnap.pipeline.telling import told
 
 log = logging.getLogger(__name__)
@@ -44,9 +47,16 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
     """Starts the job on ``spark`` and returns its query; ``query.stop()`` ends it, ``awaitTermination`` follows it.
 
     The same ``checkpoint.location`` continues where the last run stopped. Raises ``ServerUnreachable`` or ``SinkError``
-    when a new job cannot find its beginning. Run ``incsnap check`` (``preflight``) first: nothing is checked here.
+    when a new job cannot find its beginning, ``OffsetError`` when the checkpoint is not whole. Run ``incsnap check``
+    (``preflight``) first: nothing is checked here.
     """
     root = buffer_root(settings)
+    if is_local(settings.checkpoint_location) and not str(spark.sparkContext.master).startswith("local"):
+        log.warning(
+            "checkpoint.location is a path, %s, and Spark runs on %s: all its machines must see the same folder there",
+            settings.checkpoint_location,
+            spark.sparkContext.master,
+        )
     Files(root).delete(STOP)
     cores = spark.sparkContext.defaultParallelism
     buffers = WindowBuffers(root)
@@ -58,7 +68,15 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
         finally:
             planner.close()
 
-    first = first_offset(root, begin)
+    # What Spark has saved goes before the file: it is of the same job, or the file is of another one.
+    saved = newest_offset(settings.checkpoint_location.rstrip("/"))
+    if saved is None and read_progress(root).batches:
+        raise OffsetError(
+            f"{settings.checkpoint_location}: Spark's part of the checkpoint is gone, but the job has sent batches",
+            "Start with a new checkpoint.location and signal execute-snapshot for the tables: begun again under its old"
+            " name, the job would skip batches that it believes to be sent.",
+        )
+    first = saved or first_offset(root, begin)
     # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
     buckets = first.layout.buckets
     level = logging.getLogger("incsnap").getEffectiveLevel()
@@ -99,7 +117,7 @@ def run_forever(settings: Settings) -> None:
     """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary.
 
     A failure that may pass (a server that is away) starts it again from the same offset, after a growing pause
-    (``errors.retry.delay.*``); any other is raised.
+    (``errors.retry.delay.*``); any other is raised, and ``ConfigError`` when another job has the checkpoint.
     """
     stopping = threading.Event()
 
@@ -112,11 +130,14 @@ def run_forever(settings: Settings) -> None:
 
     before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        spark = session(settings)
-        try:
-            _supervise(spark, settings, stopping)
-        finally:
-            spark.stop()
+        with only_one(settings.checkpoint_location, buffer_root(settings)):
+            spark = session(settings)
+            # PySpark has taken it: its handler cancels the jobs and raises KeyboardInterrupt in the middle of anything.
+            signal.signal(signal.SIGINT, ask_to_stop)
+            try:
+                _supervise(spark, settings, stopping)
+            finally:
+                spark.stop()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -134,10 +155,9 @@ def _supervise(spark: SparkSession, settings: Settings, stopping: threading.Even
                 pass
             if query.isActive:
                 stop(query, settings)
-                log.info("Stopped")
-                return
             error = _failure(query)
             if error is None:
+                log.info("Stopped")
                 return
         except IncsnapError as failure:
             error = failure

@@ -10,6 +10,7 @@ It reaches (MySQL, Kafka, the channels); what follows from what it finds is deci
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -33,8 +34,10 @@ from incsnap.pipeline.answers import Answers
 from incsnap.pipeline.batch_parts import batch_parts
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.changes import Charsets
+from incsnap.pipeline.files import Files
 from incsnap.pipeline.naming import topic_of
 from incsnap.pipeline.parts import BatchPart
+from incsnap.pipeline.planned import recall, remember
 from incsnap.pipeline.signal_inbox import SignalInbox
 from incsnap.snapshot.engine import BatchFacts, awaited, drive, next_context
 from incsnap.snapshot.offset import Layout, Offset
@@ -45,17 +48,21 @@ from incsnap.tables import TableId
 log = logging.getLogger(__name__)
 
 #: Bytes of binlog in one batch. Large enough that the fixed cost of a batch (about 140 ms) is a tenth of it, small
-#: enough that #: a part pickles in tens of milliseconds (about 100 MB/s from planner to tasks).
-_BATCH_BYTES = 24 << 20
+#: enough that a part pickles in tens of milliseconds (about 100 MB/s from planner to tasks).
+_BATCH_BYTES = 16 << 20
 #: Seconds to wait for changes when nothing else is to be done. Spark asks again at once; a stop waits at most this
 #: long.
 _IDLE_SECONDS = 0.2
+#: The same while a table is being read but nothing is in flight (its chunks are backing off): no spinning.
+_BUSY_SECONDS = 0.02
 #: Seconds to wait for the tail to pass a high watermark. It is milliseconds behind unless there is a backlog, and then
 #: the batch must not wait.
 _WATERMARK_SECONDS = 0.25
 #: Seconds after which transactions without captured changes are put into an offset, so that a restart does not ask
-#: for binlog #: files that are long purged.
+#: for binlog files that are long purged.
 _MOVE_SECONDS = 10.0
+#: Seconds between two attempts to reach the server that the binlog comes from.
+_REDIAL_SECONDS = 5.0
 #: Rows that the chunks of one batch should have together: with a small incremental.snapshot.chunk.size a batch
 #: reads many.
 _BATCH_ROWS = 50_000
@@ -68,6 +75,7 @@ class Planner:
     def __init__(self, settings: Settings, buffers: WindowBuffers, buckets: int, parallelism: int) -> None:
         self._settings = settings
         self._buffers = buffers
+        self._files = Files(buffers.root)
         self._buckets = buckets
         self._parallelism = parallelism
         self._connection: Connection[Any] | None = None
@@ -77,7 +85,9 @@ class Planner:
         self._charsets: Charsets = ()
         self._server_uuid = ""
         self._layout_checked = False
+        self._cleaned = False
         self._moved_at = time.monotonic()
+        self._redial_at = 0.0
         size = settings.snapshot.chunk_size
         chunks = max(parallelism, min(_MOST_CHUNKS, _BATCH_ROWS // size)) if size else parallelism
         self._limits = Limits.configured(size, chunks)
@@ -93,21 +103,27 @@ class Planner:
         )
         layout = Layout(self._buckets, self._topics(tables(connection, self._settings.tables)))
         # No position: the end of the binlog may lie past transactions that are not executed yet and still come to
-        # us, and # a position must never claim what was not delivered. The tail knows its own after the first event.
+        # us, and a position must never claim what was not delivered. The tail knows its own after the first event.
         return Offset(uuid4().hex, 0, StreamPosition(executed, "", 0), layout)
 
     def plan(self, start: Offset) -> Offset:
+        if not self._cleaned:
+            self._cleaned = True
+            if (planned := recall(self._files, start)) is not None:
+                return planned
+            # Of lives that were cut short. Only now: the batch that Spark repeats first has read what it releases.
+            self._buffers.delete_orphans([window.id for window in start.snapshot.in_flight])
         tail = self._tail_from(start.stream)
         connection = self._query_connection()
         readings = self._readings(start)
-        until = awaited(start.snapshot, readings, self._server_uuid)
+        until = awaited(start.snapshot, readings, start.stream.server_uuid)
         busy = start.snapshot.active and not start.snapshot.paused
         advance = tail.advance(
             start.stream,
             _BATCH_BYTES,
             self._settings.max_batch_events,
             (until.file, until.pos) if until else None,
-            _WATERMARK_SECONDS if until else 0.0 if busy else _IDLE_SECONDS,
+            _WATERMARK_SECONDS if until else _BUSY_SECONDS if busy else _IDLE_SECONDS,
         )
         commands, positions = self._inbox.poll(
             advance.signals,
@@ -120,7 +136,7 @@ class Planner:
         facts = BatchFacts(
             batch=start.batch + 1,
             end=advance.end,
-            server_uuid=self._server_uuid,
+            server_uuid=advance.end.server_uuid,
             now_ms=time.time_ns() // 1_000_000,
             readings=readings,
             commands=commands,
@@ -131,6 +147,10 @@ class Planner:
         plan = drive(next_context(start.snapshot, facts), Answers(connection))
         for warning in plan.warnings:
             log.warning("%s", warning)
+        if "log" in self._settings.notifications.channels:
+            for notification in plan.context.notifications:
+                log.info("%s", json.dumps(notification.value(self._settings.topic_prefix)))
+        self._follow(advance.end.server_uuid)
         end = replace(
             start,
             batch=facts.batch,
@@ -142,6 +162,7 @@ class Planner:
         if plan.idle and not self._worth_a_batch(start, end, advance.events):
             return start
         self._moved_at = time.monotonic()
+        remember(self._files, end)
         return end
 
     def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
@@ -156,7 +177,7 @@ class Planner:
             self._buffers.delete(window.id)
         for window_id in end.snapshot.dropped:
             self._buffers.delete(window_id)
-        if end.snapshot.released:
+        if end.snapshot.released or end.snapshot.dropped:
             self._buffers.forget_before(end.oldest_discards())
 
     def close(self) -> None:
@@ -185,6 +206,20 @@ class Planner:
         self._charsets = tuple(sorted(charsets(connection).items()))
         self._server_uuid = fences.server_uuid(connection)
         return connection
+
+    def _follow(self, server_uuid: str) -> None:
+        """Questions go to the server that the stream comes from: a connection from before a failover is replaced.
+
+        The tail is left where it is: events must flow, chunks can wait (those read elsewhere are read again).
+        """
+        if server_uuid in ("", self._server_uuid) or time.monotonic() < self._redial_at:
+            return
+        self._redial_at = time.monotonic() + _REDIAL_SECONDS
+        log.warning(
+            "The binlog comes from server %s, queries go to %s: connecting again", server_uuid, self._server_uuid
+        )
+        if self._connection is not None and self._connection.open:
+            self._connection.close()
 
     def _tail_from(self, start: StreamPosition) -> Tail:
         if self._tail is None:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from confluent_kafka import KafkaException
 
 from incsnap.binlog.row_images import WRITE, decode_rows
 from incsnap.binlog.slices import Slice
 from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
 from incsnap.pipeline.changes import EVENT_HEADER_BYTES, Charsets, group_events
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, Stop
 from incsnap.tables import TableId
@@ -51,13 +53,19 @@ class SignalInbox:
         self._file = SignalFile(signals.file) if "file" in signals.channels else None
         self._topic: SignalTopic | None = None
         if "kafka" in signals.channels:
-            self._topic = SignalTopic(
-                signals.kafka_bootstrap_servers,
-                signals.kafka_topic,
-                settings.topic_prefix,
-                signals.kafka_group_id,
-                signals.consumer,
-            )
+            try:
+                self._topic = SignalTopic(
+                    signals.kafka_bootstrap_servers,
+                    signals.kafka_topic,
+                    settings.topic_prefix,
+                    signals.kafka_group_id,
+                    signals.consumer,
+                )
+            except KafkaException as problem:
+                raise ConfigError(
+                    f"The consumer of the signal topic cannot be made: {problem.args[0].str()}",
+                    "Correct signal.consumer.* in the properties file and start again.",
+                ) from problem
 
     def poll(
         self,

@@ -64,7 +64,8 @@ class BinlogReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
-        return first_offset(self._options.buffer_root, lambda: self._planning().first()).dump()
+        with telling():
+            return first_offset(self._options.buffer_root, lambda: self._planning().first()).dump()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         if Files(self._options.buffer_root).exists(STOP):

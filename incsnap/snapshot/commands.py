@@ -59,5 +59,5 @@ def _fits(pattern: str | re.Pattern[str], name: str) -> bool:
         return True
     try:
         return re.fullmatch(pattern, name) is not None
-    except re.error:
+    except (re.error, RecursionError, OverflowError):
         return False

@@ -110,8 +110,11 @@ def released_by(window: Window, end: StreamPosition, server_uuid: str) -> bool:
 
 
 def read_elsewhere(window: Window, server_uuid: str) -> bool:
-    """True if the chunk was read on another server than the tail is connected to now: it is read again."""
-    return window.reading is not None and window.reading.server_uuid != server_uuid
+    """True if the chunk was read on another server than the tail is connected to now: it is read again.
+
+    While the tail has no connection yet ("") nobody knows; the window is kept, and not released either.
+    """
+    return bool(server_uuid) and window.reading is not None and window.reading.server_uuid != server_uuid
 
 
 def spoiled_by(window: Window, change: SchemaChange) -> bool:

@@ -54,8 +54,8 @@ class Source:
 
     def here(self) -> StreamPosition:
         [(file, pos, *_)] = self.run("SHOW BINARY LOG STATUS")
-        [(executed,)] = self.run("SELECT @@GLOBAL.gtid_executed")
-        return StreamPosition(GtidSet.parse(executed), file, pos)
+        [(executed, server_uuid)] = self.run("SELECT @@GLOBAL.gtid_executed, @@server_uuid")
+        return StreamPosition(GtidSet.parse(executed), file, pos, server_uuid=server_uuid)
 
     def included(self, table: TableId) -> bool:
         return table.database == self.database and not table.table.startswith("x")

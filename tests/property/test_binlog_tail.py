@@ -6,6 +6,7 @@ put into the delivered set before its end.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -13,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from incsnap.binlog import control_events as kinds
+from incsnap.binlog.places import Cut
 from incsnap.binlog.slices import Slice
-from incsnap.events import StreamPosition
+from incsnap.events import BinlogPosition, StreamPosition
 from incsnap.gtid import GtidSet
 from tests.support.binlog_bytes import (
     BEGIN,
@@ -23,6 +25,7 @@ from tests.support.binlog_bytes import (
     WRITE,
     XID,
     Binlog,
+    Logged,
     compressed,
     map_body,
     query_body,
@@ -165,3 +168,58 @@ def test_a_connection_may_break_at_any_byte(seed: int) -> None:
     whole, _ = undisturbed.cut(START)
     assert rows_of(found) == rows_of(undisturbed.slices(START, whole))
     assert position.delivered == whole.delivered
+
+
+def copied(random: Random, log: Binlog) -> Binlog:
+    """The same transactions in the binlog of another server: other files, other positions."""
+    copy = Binlog(checksum=log.checksum, first_pos=random.randint(4, 5_000))
+    for entry in log.entries:
+        if isinstance(entry, Logged):
+            copy.add(entry.events[1:], entry.source[1], entry.number)
+            if random.random() < 0.2:
+                copy.rotate()
+    return copy
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS)
+def test_after_a_failover_no_position_claims_what_was_not_delivered(seed: int) -> None:
+    random = Random(seed)
+    log, expected = a_log(random)
+    logs = {"a": log, "b": copied(random, log)}
+    server = "a"
+    position = replace(START, server_uuid=server)
+    stream = Stream(position, checksum=log.checksum)
+    found: list[Slice] = []
+    for last in (False,) * random.randint(1, 5) + (True,):
+        dump = b"".join(logs[server].dump(stream.buffer.reached()))
+        stream.feed(pieces(random, dump if last else dump[: random.randint(0, len(dump))]))
+        if last or random.random() < 0.7:
+            end, _ = stream.cut(position)  # whole transactions alone: what is half handed out needs its own server
+            assert claimed(logs[end.server_uuid], end) <= end.delivered
+            found += stream.slices(position, end, random.randint(1, 3))
+            position = end
+            if random.random() < 0.7:
+                stream.buffer.forget(position)
+            if random.random() < 0.5:
+                stream.buffer._places.clear()
+        if not last:
+            server = random.choice(["a", "b"])
+            stream.connect(checksum=log.checksum, server_uuid=server)
+            place = stream.buffer.place_of(position)
+            assert place is not None
+            seen = stream.buffer.position_of(position, Cut(place, place, full=False))
+            assert seen.delivered == position.delivered
+            assert claimed(logs[seen.server_uuid], seen) <= position.delivered
+    assert bodies(found) == expected
+    assert position.at == BinlogPosition(logs[server].file, logs[server].pos, server)
+
+
+def claimed(log: Binlog, end: StreamPosition) -> GtidSet:
+    """Every transaction of the log that ends at or before the position."""
+    return GtidSet().with_transactions(
+        (entry.source, entry.number)
+        for entry in log.entries
+        if isinstance(entry, Logged)
+        and end.reached(entry.file, entry.begin + sum(len(one) - 5 for one in entry.packets))
+    )

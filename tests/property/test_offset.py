@@ -74,6 +74,7 @@ streams = st.builds(
     count,
     st.sampled_from(["", "3e11fa47-71ca-11e1-9e33-c80aa9429562:6"]),
     count,
+    text,
 )
 offsets = st.builds(
     Offset,

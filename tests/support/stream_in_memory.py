@@ -30,11 +30,14 @@ class Stream:
         self.names = Names(included)
         self.reader = StreamReader(start, self.names)
         self.buffer = Buffer(start, self.names)
-        self.connect(checksum=checksum)
+        self.connect(checksum=checksum, server_uuid=start.server_uuid)
 
-    def connect(self, *, checksum: bool = True) -> None:
+    def connect(self, *, checksum: bool = True, server_uuid: str = "") -> None:
         self.framer = Framer()
-        self.reader.stream_begins(checksum=checksum)
+        if self.reader.server_uuid not in ("", server_uuid):
+            self.buffer.drop_open()
+        self.reader.stream_begins(checksum=checksum, server_uuid=server_uuid)
+        self.buffer.newest = self.reader.position
 
     def feed(self, chunks: Iterable[bytes]) -> Stream:
         for chunk in chunks:

@@ -1,0 +1,33 @@
+"""The end of the newest batch, on the disk before Spark has it.
+
+Spark does not force its offset log to the disk: after a power cut the offset of a batch can be gone although Kafka
+holds the batch. Planned anew it would end elsewhere, its buckets would be skipped as sent, and what lies between
+the two ends would be lost. So the end is forced to the disk first (about 5 ms), and a batch that is planned again
+ends where it did.
+"""
+
+from __future__ import annotations
+
+import json
+
+from incsnap.errors import OffsetError
+from incsnap.pipeline.files import Files
+from incsnap.snapshot.offset import Offset
+
+_NAME = "planned-offset.json"
+
+
+def remember(files: Files, end: Offset) -> None:
+    files.write(_NAME, json.dumps(end.dump()).encode(), durable=True)
+
+
+def recall(files: Files, start: Offset) -> Offset | None:
+    """The end of the batch behind ``start`` if it was planned before; ``None`` if not, or if the file is torn."""
+    content = files.read(_NAME)
+    if content is None:
+        return None
+    try:
+        planned = Offset.load(json.loads(content.to_pybytes()))
+    except (ValueError, OffsetError):
+        return None
+    return planned if planned.job_id == start.job_id and planned.batch == start.batch + 1 else None

@@ -1,0 +1,53 @@
+"""What lies beside Spark's checkpoint so that no batch is planned twice with two ends, and no job runs twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from incsnap.errors import ConfigError
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.pipeline.files import Files
+from incsnap.pipeline.only_one import only_one
+from incsnap.pipeline.planned import recall, remember
+from incsnap.snapshot.offset import Layout, Offset
+
+START = Offset("job", 7, StreamPosition(GtidSet(), "binlog.000001", 4), Layout(2))
+
+
+def test_a_batch_whose_offset_spark_lost_ends_where_it_did(tmp_path: Path) -> None:
+    files = Files(str(tmp_path))
+    end = replace(START, batch=8, stream=StreamPosition(GtidSet(), "binlog.000001", 900))
+    remember(files, end)
+
+    assert end == recall(files, START)
+
+
+def test_the_plan_of_another_batch_or_job_is_not_taken(tmp_path: Path) -> None:
+    files = Files(str(tmp_path))
+    assert recall(files, START) is None
+    remember(files, replace(START, batch=8))
+
+    assert recall(files, replace(START, batch=8)) is None
+    assert recall(files, replace(START, job_id="other")) is None
+
+
+def test_a_torn_plan_is_no_plan(tmp_path: Path) -> None:
+    (tmp_path / "planned-offset.json").write_text('{"format": "incs')
+
+    assert recall(Files(str(tmp_path)), START) is None
+
+
+def test_a_second_job_on_a_checkpoint_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    root = str(tmp_path / "incsnap")
+    with (
+        only_one(str(tmp_path), root),
+        pytest.raises(ConfigError, match="Another incsnap"),
+        only_one(str(tmp_path), root),
+    ):
+        pass
+    with only_one(str(tmp_path), root):
+        pass
