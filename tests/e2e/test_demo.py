@@ -1,0 +1,84 @@
+"""`incsnap demo` tells the truth and leaves nothing behind, interrupted too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pymysql
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from incsnap.sandbox.addresses import MySqlAddress
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+
+@contextmanager
+def running_demo(mysql: MySqlAddress, kafka: str, rows: int, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    environment = {
+        **os.environ,
+        "INCSNAP_MYSQL": str(mysql),
+        "INCSNAP_MYSQL_USER": mysql.user,
+        "INCSNAP_MYSQL_PASSWORD": mysql.password,
+        "INCSNAP_KAFKA": kafka,
+        "TMPDIR": str(folder),
+    }
+    command = [sys.executable, "-c", "from incsnap.cli.main import main; main()", "demo", "--rows", str(rows)]
+    with (folder / "demo.log").open("w") as log:
+        demo = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, text=True)
+        try:
+            yield demo
+        finally:
+            demo.kill()
+            demo.wait()
+
+
+def left_behind(mysql: MySqlAddress, kafka: str) -> list[str]:
+    """Databases and topics of demos."""
+    with (
+        pymysql.connect(host=mysql.host, port=mysql.port, user=mysql.user, password=mysql.password) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SHOW DATABASES LIKE 'incsnap\\_demo\\_%'")
+        databases = [str(name) for (name,) in cursor.fetchall()]
+    topics = AdminClient({"bootstrap.servers": kafka}).list_topics(timeout=20).topics
+    return databases + [topic for topic in topics if "incsnap-demo-" in topic]
+
+
+def test_the_demo_ends_well_and_takes_everything_away(
+    mysql_address: MySqlAddress, kafka_address: str, tmp_path: Path
+) -> None:
+    before = set(left_behind(mysql_address, kafka_address))
+    with running_demo(mysql_address, kafka_address, 3_000, tmp_path) as demo:
+        code = demo.wait(240)
+
+    told = (tmp_path / "demo.log").read_text()
+    assert code == 0, told
+    assert "Every row is equal." in told
+    assert "keys that went back in time" in told
+    wait_until(lambda: set(left_behind(mysql_address, kafka_address)) <= before, 20)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_takes_everything_away(
+    mysql_address: MySqlAddress, kafka_address: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    before = set(left_behind(mysql_address, kafka_address))
+    log = tmp_path / "demo.log"
+    with running_demo(mysql_address, kafka_address, 3_000, tmp_path) as demo:
+        wait_until(lambda: log.exists() and "Starting the job" in log.read_text(), 60)
+        demo.send_signal(number)
+        code = demo.wait(60)
+
+    assert code == 130, log.read_text()
+    assert "Traceback" not in log.read_text()
+    wait_until(lambda: set(left_behind(mysql_address, kafka_address)) <= before, 20)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []

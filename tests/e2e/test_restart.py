@@ -1,0 +1,54 @@
+"""SIGTERM in the middle of a table: a clean end, and the next start goes on from there."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.pipeline.status import read_status
+from incsnap.sandbox.designs import ORDERS
+from incsnap.sandbox.replay import TopicReplay, replay
+from incsnap.sandbox.scene import Scene
+from incsnap.sandbox.workload import Writer
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+ROWS = 60_000
+#: One chunk a batch, so that the table takes many batches.
+SETTINGS = {"incremental.snapshot.chunk.size": "1500", "snapshot.max.threads": "1", "spark.master": "local[1,4]"}
+
+
+def test_a_stop_in_the_middle_of_a_table_is_clean_and_the_next_start_goes_on(play: Scene) -> None:
+    orders = play.create(ORDERS, ROWS)
+    with play.notices() as notices:
+        with Writer(play.connect, play.tables, seed=5, rate=100):
+            with play.job(SETTINGS) as job:
+                job.wait_until_streaming()
+                play.execute_by_row("one-table", [orders])
+                job.wait_until("rows were sent", lambda: rows_sent(play) > 0, every=0.01)
+                job.stop()
+                wait_until(lambda: not job.remains(), 5)
+            status = read_status(str(play.checkpoint))
+            assert status is not None
+            assert status.reading == (orders,), "the table was complete before the stop"
+            before = TopicReplay()
+            replay(play.kafka, {play.topic(orders): before})
+            assert 0 < before.counts["r"] < ROWS
+
+            with play.job(SETTINGS) as job:
+                job.wait_until("the snapshot was complete", lambda: notices.completed("one-table"))
+                job.wait_until_streaming()
+        with play.job(SETTINGS) as job:
+            play.drain(job)
+            job.stop()
+
+    (verdict,) = play.verdicts()
+    assert verdict.faults(snapshots=1) == []
+    assert verdict.replay.counts["r"] > before.counts["r"]
+    assert len(notices.of("STARTED")) == 1
+    assert len(notices.of("COMPLETED")) == 1
+
+
+def rows_sent(play: Scene) -> int:
+    status = read_status(str(play.checkpoint))
+    return status.sent.reads if status is not None else 0
