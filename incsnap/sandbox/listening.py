@@ -7,14 +7,15 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 
 class Follower:
     """A ``read_committed`` consumer of all partitions of one topic, which need not exist yet. Close it."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, *, from_now_on: bool = False) -> None:
         self.topic = topic
+        self._first = OFFSET_END if from_now_on else OFFSET_BEGINNING
         self._assigned = False
         self._consumer = Consumer(
             {
@@ -39,7 +40,7 @@ class Follower:
             found = self._consumer.list_topics(self.topic, timeout=10).topics[self.topic]
             if found.error is not None or not found.partitions:
                 return []
-            self._consumer.assign([TopicPartition(self.topic, each, OFFSET_BEGINNING) for each in found.partitions])
+            self._consumer.assign([TopicPartition(self.topic, each, self._first) for each in found.partitions])
             self._assigned = True
         good = []
         for message in self._consumer.consume(500, timeout=max(seconds, 0.01)):
