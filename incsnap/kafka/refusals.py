@@ -49,6 +49,10 @@ _REFUSALS = {
     KafkaError.POLICY_VIOLATION: "A policy of the brokers forbids it; ask those who run them.",
     KafkaError.INVALID_RECORD: "The topic takes no such record: a compacted topic needs a key in each.",
     KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "Set producer.compression.type to one that the brokers know (lz4).",
+    KafkaError.TOPIC_EXCEPTION: "The topic's name is not one that Kafka takes; change topic.prefix or topic.delimiter.",
+    KafkaError.INVALID_REPLICATION_FACTOR: (
+        "Lower topic.creation.default.replication.factor: there are fewer brokers than that."
+    ),
     KafkaError.MSG_SIZE_TOO_LARGE: (
         "Raise max.message.bytes of the topic and producer.max.request.size of the job above the record's size."
     ),

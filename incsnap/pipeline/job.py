@@ -13,12 +13,13 @@ import threading
 import time
 from types import FrameType
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.config.settings import Settings
-from incsnap.errors import IncsnapError, OffsetError
+from incsnap.errors import IncsnapError, OffsetError, shorten
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.files import Files
 from incsnap.pipeline.only_one import only_one
@@ -36,6 +37,11 @@ log = logging.getLogger(__name__)
 
 #: A clean stop waits this long for the batch under way, then interrupts it; it is repeated at the next start.
 _STOP_SECONDS = 60.0
+
+
+class SparkDied(IncsnapError):
+    hint = "See the log above; was it out of memory (spark.driver.memory)? Start again: the offset is kept."
+    resumable = False
 
 
 def buffer_root(settings: Settings) -> str:
@@ -161,6 +167,8 @@ def _supervise(spark: SparkSession, settings: Settings, stopping: threading.Even
                 return
         except IncsnapError as failure:
             error = failure
+        except (Py4JError, ConnectionError) as failure:
+            raise SparkDied(f"Spark's JVM does not answer any more: {shorten(failure)}") from None
         if time.monotonic() - began > 60:
             failures, delay = 0, retries.initial_delay_ms / 1000
         failures += 1
