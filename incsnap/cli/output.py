@@ -33,6 +33,6 @@ def note(message: str) -> None:
 
 def set_up_log(level: str) -> None:
     """One line an event on stderr; libraries only from warnings on."""
-    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", level=logging.WARNING, force=True)
+    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", level=logging.WARNING)
     for name in ("incsnap", "signals"):
         logging.getLogger(name).setLevel(level.upper())

@@ -23,7 +23,7 @@ from incsnap.sandbox.scene import Scene, scene
 from incsnap.sandbox.servers import servers
 
 #: Several times what a batch waits for a chunk (executed wait: 2 s), on a busy machine too.
-STALL_SECONDS = 15.0
+STALL_SECONDS = 20.0
 #: Some six batches of about 50,000 rows: the stall begins in the first ones, its rows are in the last.
 ROWS = 300_000
 SETTINGS = {"incremental.snapshot.chunk.size": "5000"}

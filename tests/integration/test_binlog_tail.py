@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import logging
 import socket
 import threading
 import time
@@ -202,6 +203,7 @@ def test_a_killed_connection_loses_and_repeats_nothing(source: Source, caplog: p
     for _ in range(11):
         source.run("INSERT INTO t (v) SELECT v FROM t")
     start = source.here()
+    caplog.set_level(logging.WARNING, logger="incsnap")
     stop = threading.Event()
 
     def killer() -> None:
