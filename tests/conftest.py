@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import sys
@@ -120,3 +121,11 @@ def _execute(address: MySqlAddress, sql: str) -> tuple[tuple[object, ...], ...]:
     with closing(connection), connection.cursor() as cursor:
         cursor.execute(sql)
         return tuple(cursor.fetchall())
+
+
+@pytest.fixture(autouse=True)
+def _log_levels_of_their_own() -> Iterator[None]:
+    """A command that was run sets the level of our loggers; the next test must not inherit it."""
+    yield
+    for name in ("incsnap", "signals"):
+        logging.getLogger(name).setLevel(logging.NOTSET)

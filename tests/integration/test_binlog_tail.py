@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import itertools
-import secrets
 import logging
+import secrets
 import socket
 import threading
 import time
