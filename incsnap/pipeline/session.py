@@ -28,6 +28,7 @@ _ALWAYS = {
     "spark.python.worker.reuse": "true",
     # Blocks are megabytes each: the default of 10,000 rows a batch would collect gigabytes on the way.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    "spark.shuffle.compress": "false",  # blocks are compressed already
     "spark.rpc.message.maxSize": "512",  # MiB: input partitions carry slices of the binlog
     "spark.redaction.regex": "(?i)secret|password|passphrase|token|access[.]?key",
     "spark.scheduler.mode": "FIFO",
