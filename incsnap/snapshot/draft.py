@@ -117,6 +117,10 @@ class Draft:
                 smaller = min(scan.chunk_rows, window.rows // 2)
                 self.scans[scan.number] = replace(scan, chunk_rows=smaller)
                 missed = replace(missed, not_before_ms=self.now_ms)
+            if not blamed:
+                # The next chunk would meet the same stall, and the stream's batch would wait for it: the table
+                # backs off.
+                self._back_off(scan.number, missed.not_before_ms)
             self._again(window, replace(missed, split=split and len(scan.again) < MAX_RANGES))
 
     def count_failure(self, number: int, error: str) -> None:
@@ -126,6 +130,10 @@ class Draft:
             self.end(scan, notes.SQL_EXCEPTION, error)
         else:
             self.scans[number] = replace(scan, failures=scan.failures + 1)
+
+    def _back_off(self, number: int, until_ms: int) -> None:
+        scan = self.scans[number]
+        self.scans[number] = replace(scan, not_before_ms=max(scan.not_before_ms, until_ms))
 
     def _again(self, window: Window, missed: Range) -> None:
         # In front: the narrowest ranges come first, so halving goes down to the bad row before it spreads.
