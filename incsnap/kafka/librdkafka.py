@@ -123,7 +123,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
 
 
 @cache
-def library() -> ctypes.CDLL:
+def loaded_library() -> ctypes.CDLL:
     """librdkafka as confluent-kafka has loaded it: a name is looked up in a module's dependencies too.
 
     Raises ``ConfigError`` where confluent-kafka was linked with a librdkafka of hidden names.

@@ -33,7 +33,7 @@ class TransactionalProducer:
     """
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        self._lib: Any = c.library()
+        self._lib: Any = c.loaded_library()
         self._topics: dict[str, int] = {}
         self.refused: str | None = None
         self.refused_code = 0
