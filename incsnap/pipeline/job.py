@@ -19,7 +19,7 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.config.settings import Settings
-from incsnap.errors import IncsnapError, OffsetError, shorten
+from incsnap.errors import ConfigError, IncsnapError, OffsetError, shorten
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.files import Files
 from incsnap.pipeline.only_one import only_one
@@ -83,6 +83,13 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
             " name, the job would skip batches that it believes to be sent.",
         )
     first = saved or first_offset(root, begin)
+    topics = sorted(set(first.layout.partitions) - {settings.notifications.sink_topic})
+    if topics and not any(name.startswith(settings.topic_prefix) for name in topics):
+        raise ConfigError(
+            f"{settings.checkpoint_location} is the checkpoint of a job with another topic.prefix than"
+            f" {settings.topic_prefix}: it writes to {', '.join(topics[:3])}",
+            "Set topic.prefix as it was, or give the job a checkpoint.location of its own.",
+        )
     # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
     buckets = first.layout.buckets
     level = logging.getLogger("incsnap").getEffectiveLevel()
