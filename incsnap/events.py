@@ -7,7 +7,7 @@ job needs both: the set to ask the server for the rest, the position to know tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import total_ordering
 from typing import Any
 
@@ -98,17 +98,33 @@ class StreamPosition:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a statement stands: its transaction, and the first byte of its event in the binlog. ``ts_us``: original
+    commit, µs since 1970; ``thread``: None where the log does not say."""
+
+    gtid: str
+    file: str
+    pos: int
+    ts_us: int
+    server_id: int
+    thread: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaChange:
     """A statement that changed (or may have changed) tables: DDL, and TRUNCATE.
 
     ``tables`` is None where it is not known which tables: then all tables of ``database``, and all tables of all
     databases where ``database`` is empty. ``truncates`` is set for TRUNCATE TABLE, which removes rows without events.
+    ``session_database`` is where names without a database belong to; ``origin`` is set by the tail.
     """
 
     tables: frozenset[TableId] | None
     database: str
     sql: str
     truncates: bool = False
+    session_database: str = field(default="", compare=False)
+    origin: Origin | None = field(default=None, compare=False)
 
     def touches(self, table: TableId) -> bool:
         """In any letter case: the statement is as its author wrote it, whatever lower_case_table_names made of it."""

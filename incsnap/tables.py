@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,24 +40,29 @@ class Column:
 
     ``type`` is MySQL's DATA_TYPE in lower case: tinyint smallint mediumint int bigint decimal float double
     char varchar tinytext text mediumtext longtext binary varbinary tinyblob blob mediumblob longblob enum set
-    date time datetime timestamp year json bit geometry vector ...
+    date time datetime timestamp year json bit vector geometry point linestring polygon multipoint multilinestring
+    multipolygon geomcollection ...
     """
 
     name: str
     type: str
     nullable: bool = True
     unsigned: bool = False
-    #: binary(n) and char(n): bytes at most; 0 where it means nothing.
+    #: char(n), varchar(n), binary(n) and varbinary(n): bytes at most; bit(n): bits; 0 where it means nothing.
     length: int = 0
     #: decimal(precision, scale)
     precision: int = 0
     scale: int = 0
     #: digits after the second of time, datetime and timestamp: 0 to 6.
     fraction: int = 0
-    #: character set of a text column (``utf8mb4``), ``binary`` for byte columns, "" elsewhere.
+    #: character set of a text, ENUM or SET column (``utf8mb4``), ``binary`` for byte columns, "" elsewhere.
     charset: str = ""
     #: the literals of an ENUM or SET, in order.
     values: tuple[str, ...] = ()
+
+
+#: (column, its type, its DEFAULT as information_schema prints it) of a table.
+Defaults = tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,15 @@ class TableShape:
     id: TableId
     columns: tuple[Column, ...]
     key: tuple[int, ...] = ()
+    #: (index of a column, its DEFAULT as information_schema prints it), where somebody has asked for them: table maps
+    #: do not tell, and only schemas show them.
+    defaults: tuple[tuple[int, str], ...] = ()
+
+    def with_defaults(self, found: Defaults) -> TableShape:
+        """Those of ``found`` whose column is still the one they were read for."""
+        places = {(column.name, column.type): index for index, column in enumerate(self.columns)}
+        known = [(places[name, type_], text) for name, type_, text in found if (name, type_) in places]
+        return replace(self, defaults=tuple(known))
 
     @property
     def key_columns(self) -> tuple[Column, ...]:

@@ -9,15 +9,21 @@ https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Pat
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
+
+import regex
+
+#: Matching a name takes microseconds. A pattern such as ``(a|a)*b`` can take for ever, and a signal brings any.
+SECONDS = 0.2
 
 _DIFFERENCES = re.compile(
     r"\\Q(?P<literal>.*?)(?:\\E|\Z)|\(\?<(?P<group>[A-Za-z][A-Za-z0-9]*)>|\\k<(?P<back>\w+)>|\\z|\\.", re.S
 )
 
 
-def java_pattern(text: str, *, ignore_case: bool = False) -> re.Pattern[str]:
-    """``text`` compiled; to be used with ``fullmatch`` as Java's ``matches()``. Raises ``re.error``."""
+def java_pattern(text: str, *, ignore_case: bool = False) -> regex.Pattern[str]:
+    """``text`` compiled; to be used as Java's ``matches()`` by ``full_match``. Raises ``re.error``."""
 
     def translate(found: re.Match[str]) -> str:
         if found["literal"] is not None:
@@ -28,15 +34,24 @@ def java_pattern(text: str, *, ignore_case: bool = False) -> re.Pattern[str]:
             return f"(?P={found['back']})"
         return r"\Z" if found[0] == r"\z" else found[0]
 
-    flags = re.ASCII | (re.IGNORECASE if ignore_case else 0)
     try:
-        return re.compile(_DIFFERENCES.sub(translate, text), flags)
-    except (OverflowError, RecursionError) as error:  # a{99999999999}, ten thousand brackets
+        translated = _DIFFERENCES.sub(translate, text)
+        # What re refuses, regex may read in a way that is not Java's; a warning is of a set such as [a-z&&[^b]].
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            re.compile(translated, re.ASCII)
+        return regex.compile(translated, regex.V0 | regex.ASCII | (regex.IGNORECASE if ignore_case else 0))
+    except (regex.error, OverflowError, RecursionError, Warning) as error:  # a{99999999999}, ten thousand brackets
         raise re.error(str(error) or type(error).__name__) from None
 
 
+def full_match(pattern: regex.Pattern[str], text: str) -> bool:
+    """Raises ``TimeoutError`` after ``SECONDS``."""
+    return pattern.fullmatch(text, timeout=SECONDS) is not None
+
+
 def python_patterns(texts: Iterable[str]) -> tuple[str, ...]:
-    """The same patterns for ``re``; one that is no expression stays as it is, a plain name."""
+    """The same patterns for ``regex``; one that is no expression stays as it is, a plain name."""
     found: list[str] = []
     for text in texts:
         try:

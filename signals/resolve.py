@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from signals.records import AdditionalCondition
-from signals.regex import java_pattern
+from signals.regex import full_match, java_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ def resolve(patterns: Iterable[str], captured: Sequence[str]) -> Resolved:
     """Full match, letter case counts; order by pattern, then as in ``captured``; each table once.
 
     As in Debezium. There ``.*`` means the signal table too; leave it out of ``captured`` when that is not wanted.
+    Raises ``TimeoutError`` for a pattern that takes too long.
     """
     tables: dict[str, None] = {}
     unknown: dict[str, None] = {}
@@ -52,6 +53,6 @@ def condition_for(conditions: Iterable[AdditionalCondition], table: str) -> str 
 
 def _matches(pattern: str, table: str, ignore_case: bool = False) -> bool:
     try:
-        return java_pattern(pattern, ignore_case=ignore_case).fullmatch(table) is not None
+        return full_match(java_pattern(pattern, ignore_case=ignore_case), table)
     except re.error:
         return False

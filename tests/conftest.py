@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 
 import pymysql
 import pytest
@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from incsnap.errors import ConfigError
 from incsnap.sandbox.addresses import MySqlAddress, kafka_of, mysql_of
+from incsnap.sandbox.fetched_registry import registry as start_registry
 from incsnap.sandbox.servers import Servers
 from incsnap.sandbox.servers import servers as start_servers
 
@@ -43,6 +44,15 @@ def kafka_address(request: pytest.FixtureRequest) -> Iterator[str]:
 def servers(mysql_address: MySqlAddress, kafka_address: str) -> Servers:
     """Both of them."""
     return Servers(mysql_address, kafka_address)
+
+
+@pytest.fixture(scope="session")
+def registry_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The session's schema registry, as Confluent's protocol knows it; started only when a test asks."""
+    with ExitStack() as stack:
+        with _shown(request.config):
+            url = stack.enter_context(start_registry())
+        yield url
 
 
 @pytest.fixture
@@ -95,12 +105,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _start(config: pytest.Config, stack: ExitStack, *, mysql: bool) -> Servers:
-    # The first fetch takes a minute: its progress lines go to the terminal instead of a failing test's report.
-    capture = config.pluginmanager.getplugin("capturemanager")
-    with ExitStack() as shown:
-        if capture is not None:
-            shown.enter_context(capture.global_and_fixture_disabled())
+    with _shown(config):
         return stack.enter_context(start_servers(mysql=mysql, kafka=not mysql))
+
+
+def _shown(config: pytest.Config) -> AbstractContextManager[object]:
+    """The first fetch takes a minute: its progress lines go to the terminal instead of a failing test's report."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 
 
 def _describe_mysql(address: MySqlAddress) -> str:

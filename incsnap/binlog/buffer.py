@@ -13,9 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from incsnap.binlog.cuts import Stretch, cut
 from incsnap.binlog.places import Contents, Cut, Place
 from incsnap.binlog.segments import IS_ROWS, Names, Segment
 from incsnap.binlog.slices import Extent
+from incsnap.binlog.wanted import CHANGES, Wanted
 from incsnap.errors import OffsetError
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
@@ -24,7 +26,8 @@ _REMEMBERED = 32
 
 
 class Buffer:
-    def __init__(self, start: StreamPosition, names: Names) -> None:
+    def __init__(self, start: StreamPosition, names: Names, wanted: Wanted = CHANGES) -> None:
+        self._ends_batch = wanted.ends_batch
         #: How far the stream was read, by heartbeats too.
         self.newest = start.at
         #: Bytes of memory, of all segments and of those not handed out yet.
@@ -190,16 +193,22 @@ class Buffer:
         index = number - self._first
         return self._segments[index] if 0 <= index < len(self._segments) else None
 
-    def _walk(self, start: Place, end: Place | None = None) -> Iterator[tuple[int, Segment, int, int, int]]:
-        """(number, segment, first piece, first event, end event) of each segment between the places."""
+    def _walk(self, start: Place, end: Place | None = None) -> Iterator[Stretch]:
+        """What lies between the places, segment by segment."""
         number, piece, event = self._resolved(start)
         while (segment := self._at(number)) is not None and (end is None or number <= end.segment):
             last = end.event if end is not None and number == end.segment else len(segment.kinds)
-            yield number, segment, piece, event, last
+            yield Stretch(number, segment, piece, event, last)
             number, piece, event = number + 1, 0, 0
 
     def extents(self, start: Place, end: Place) -> list[Extent]:
         return [Extent(segment, piece, event, last) for _, segment, piece, event, last in self._walk(start, end)]
+
+    def changes_behind(self, place: Place) -> tuple[SchemaChange, ...]:
+        """Every statement that was read and lies behind it."""
+        return tuple(
+            change for _, segment, piece, _, _ in self._walk(place) for at, change in segment.changes if at >= piece
+        )
 
     def contents(self, start: Place, end: Place) -> Contents:
         tables: set[int] = set()
@@ -222,50 +231,9 @@ class Buffer:
     # -- cuts --------------------------------------------------------------------------------------------------------
 
     def cut(self, start: Place, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
-        """The last end of a transaction within the limits. Where not even one transaction ends within them, or where
-        (``inside``) more cannot be read for lack of memory: the last rows event within them, at least one."""
-        start = end = self._resolved(start)
-        held = rows = 0
-        full = False
-        for number, segment, piece, event, _ in self._walk(start):
-            borders = segment.first[piece + 1 :]
-            sizes = segment.offsets[borders] - segment.offsets[event] + held
-            counts = segment.rows_before[borders] - segment.rows_before[event] + rows
-            fitting = int(np.count_nonzero((sizes <= max_bytes) & (counts <= max_events)))
-            whole = piece + min(fitting, segment.complete - piece)
-            if whole > piece:
-                end = Place(number, whole, int(segment.first[whole]))
-                if whole == segment.pieces:
-                    end = Place(number + 1, 0, 0)
-            full = fitting < len(borders)
-            if full:
-                break
-            held, rows = int(sizes[-1]), int(counts[-1])
-        if end == start and (full or inside):
-            end = self._cut_inside(start, max_bytes, max_events)
-        return Cut(start, end, full and end != start)
-
-    def _cut_inside(self, start: Place, max_bytes: int, max_events: int) -> Place:
-        end = start
-        held = done = 0
-        for number, segment, piece, event, _ in self._walk(start):
-            last = int(segment.first[piece + 1])
-            rows = event + np.flatnonzero(IS_ROWS[segment.kinds[event:last]])
-            sizes = segment.offsets[rows + 1] - segment.offsets[event] + held
-            counts = np.arange(1, len(rows) + 1) + done
-            fitting = int(np.count_nonzero((sizes <= max_bytes) & (counts <= max_events)))
-            if end == start and len(rows):
-                fitting = max(fitting, 1)
-            if fitting:
-                end = Place(number, piece, int(rows[fitting - 1]) + 1)
-            if piece < segment.complete and (end == start or end.event == last):
-                # All of the transaction's rest is one event larger than the limits, or table maps alone.
-                return Place(number, piece + 1, last) if piece + 1 < segment.pieces else Place(number + 1, 0, 0)
-            if fitting < len(rows) or piece < segment.complete:
-                break
-            held += int(segment.offsets[last] - segment.offsets[event])
-            done += len(rows)
-        return end
+        """Where a batch that begins at ``start`` can end (see ``cuts``)."""
+        begin = self._resolved(start)
+        return cut(lambda: self._walk(begin), begin, max_bytes, max_events, inside=inside, ends_batch=self._ends_batch)
 
     def position_of(self, start: StreamPosition, cut: Cut) -> StreamPosition:
         """The end of a cut as a position that survives the process; in one server's binlog never before ``start``."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import uuid
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -168,9 +169,24 @@ def read_rotate(body: bytes) -> tuple[str, int]:
     return body[8:].rstrip(b"\0").decode("utf-8", "replace"), int.from_bytes(body[:8], "little")
 
 
-def has_checksum(body: bytes) -> bool:
-    """0x0F, with its own last four bytes still on it: the byte before them is the algorithm; 1 is CRC32."""
-    return body[-5] == 1
+def read_rows_query(body: bytes) -> bytes:
+    """0x1D. The statement behind the rows that follow, in its session's character set, which is not told. The byte
+    before it is its length, but of one byte only: no use."""
+    return body[1:]
+
+
+def has_checksum(event: bytes) -> bool:
+    """0x0F, whole: its last four bytes are its own CRC32, the byte before them is the algorithm of the events behind it
+    (0 none, 1 CRC32). BinlogError where it is damaged.
+
+    The server brings the CRC32 up to date only where the algorithm is 1. That it would be right for that algorithm
+    betrays a 1 that was turned into a 0.
+    """
+    algorithm = event[-5]
+    as_1 = zlib.crc32(event[:-5] + b"\x01") == int.from_bytes(event[-4:], "little")
+    if algorithm > 1 or as_1 != (algorithm == 1):
+        raise BinlogError("the event that describes the binlog's format is damaged")
+    return algorithm == 1
 
 
 def read_heartbeat(body: bytes) -> tuple[str, int]:

@@ -66,6 +66,7 @@ _TOKEN = re.compile(
     | `(?P<name> (?:[^`]|``)* )`
     | "(?P<quoted> (?:[^"\\]|""|\\.)* )"
     | (?P<string> '(?:[^'\\]|''|\\.)*' )
+    | (?P<broken> [`"'] .* )
     | (?P<word> (?:[0-9A-Za-z_$]|[^\x00-\x7f])+ )
     | (?P<other> . )
     """,
@@ -78,7 +79,7 @@ Token = tuple[str, str]
 
 def tokens(sql: str) -> Iterator[Token]:
     """The statement without blanks and comments; the text of ``/*!40101 ... */`` is part of the statement."""
-    for match in _TOKEN.finditer(sql):
+    for match in _TOKEN.finditer(sql):  # lazily: a statement may have a gigabyte of values behind its first words
         kind = match.lastgroup
         if kind == "name":
             yield "name", match["name"].replace("``", "`")
@@ -97,26 +98,29 @@ def first_word(sql: str) -> str:
 
 def schema_change(sql: str, database: str, *, exact: bool = True) -> SchemaChange | None:
     """What this statement changed; None for nothing. ``exact`` False: names in ``sql`` may be garbled."""
-    change = _Statement(list(tokens(sql)), database, sql).change()
+    change = _Statement(tokens(sql), database, sql).change()
     if change is not None and not exact:
         return SchemaChange(None, "", sql, change.truncates)
     return change
 
 
 class _Statement:
-    def __init__(self, found: list[Token], database: str, sql: str) -> None:
+    """Reads on only as far as it must. ``_Unclear`` where the statement is of a form not known here."""
+
+    def __init__(self, found: Iterator[Token], database: str, sql: str) -> None:
         self._tokens = found
         self._database = database
         self._sql = sql
-        self._at = 0
+        self._next = next(found, None)
 
     def change(self) -> SchemaChange | None:
-        if not self._tokens:
+        if self._next is None:
             return None
-        verb = self._word()
+        verb = self._peek()
         if verb in _HARMLESS:
             return None
         try:
+            self._take()
             if verb == "TRUNCATE":
                 self._skip("TABLE")
                 return self._tables([self._table()], truncates=True)
@@ -167,7 +171,7 @@ class _Statement:
 
     def _also_altered(self) -> Iterator[TableId]:
         """The new name after RENAME [TO | AS], and the other table of EXCHANGE PARTITION ... WITH TABLE."""
-        while self._at < len(self._tokens):
+        while self._next is not None:
             word = self._word()
             if word == "RENAME" and not any(self._peek() == other for other in ("COLUMN", "INDEX", "KEY")):
                 if not (self._skip("TO") or self._skip("AS")):
@@ -181,21 +185,26 @@ class _Statement:
 
     def _peek(self) -> str:
         """The next word in capitals, or the next character; "" for a quoted name and at the end."""
-        if self._at >= len(self._tokens):
+        if self._next is None or self._next[0] in ("name", "string", "broken"):
             return ""
-        kind, text = self._tokens[self._at]
-        return "" if kind in ("name", "string") else text.upper()
+        return self._next[1].upper()
+
+    def _take(self) -> Token:
+        found = self._next
+        if found is None or found[0] == "broken":
+            raise _Unclear
+        self._next = next(self._tokens, None)
+        return found
 
     def _word(self) -> str:
-        if self._at >= len(self._tokens):
-            raise _Unclear
         word = self._peek()
-        self._at += 1
+        self._take()
         return word
 
     def _skip(self, word: str) -> bool:
         found = self._peek() == word
-        self._at += found
+        if found:
+            self._take()
         return found
 
     def _skip_condition(self) -> None:
@@ -209,12 +218,9 @@ class _Statement:
         return self._table()
 
     def _name(self) -> str:
-        if self._at >= len(self._tokens):
-            raise _Unclear
-        kind, text = self._tokens[self._at]
+        kind, text = self._take()
         if kind not in ("name", "word"):
             raise _Unclear
-        self._at += 1
         return text
 
     def _table(self) -> TableId:

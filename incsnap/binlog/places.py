@@ -1,11 +1,12 @@
-"""How the buffer names cuts through what it holds."""
+"""How the buffer names cuts through what it holds, and what it tells of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from incsnap.events import SchemaChange
+from incsnap.binlog.slices import Slice
+from incsnap.events import SchemaChange, StreamPosition
 from incsnap.tables import TableId
 
 
@@ -36,6 +37,24 @@ class Contents:
 
     tables: frozenset[TableId]
     changes: tuple[SchemaChange, ...]
+    bytes: int
+    events: int
+    last_ts_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """The next batch of the stream: everything between the position asked from and ``end``.
+
+    ``tables``: included tables with rows events; ``changes``: DDL and TRUNCATE in order; ``signals``: the signal
+    table's events, as no slice or one; ``bytes`` and ``events``: kept bytes and rows events; ``last_ts_us``: original
+    commit time of the last transaction, 0 where there is none.
+    """
+
+    end: StreamPosition
+    tables: frozenset[TableId]
+    changes: tuple[SchemaChange, ...]
+    signals: tuple[Slice, ...]
     bytes: int
     events: int
     last_ts_us: int

@@ -6,6 +6,7 @@ Only NumPy and no state; ``transactions.py`` puts the columns together.
 from __future__ import annotations
 
 import uuid
+import zlib
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from incsnap.binlog import control_events as kinds
 from incsnap.binlog.frames import Block, Longs, gather
-from incsnap.binlog.segments import Names
+from incsnap.binlog.segments import NO_TABLE, Names
 
 #: Classes of events. OTHER ends a run and is looked at by itself.
 OTHER: Final = 0
@@ -55,6 +56,7 @@ _HEADER = _record(
 _QUERY = _record(32, thread=(19, "<u4"), database=(27, "u1"), status=(30, "<u2"))
 _GTID = _record(76, high=(20, ">u8"), low=(28, ">u8"), number=(36, "<i8"), immediate=(61, "<u8"), original=(68, "<u8"))
 _TAIL = _record(8, text=(0, "<u8"))
+_CHECKSUM = _record(4, crc=(0, "<u4"))
 _BEGIN_TEXT: Final = int.from_bytes(b"BEGIN", "little")
 _COMMIT_TEXT: Final = int.from_bytes(b"COMMIT", "little")
 
@@ -113,6 +115,38 @@ def classify(block: Block, checksum: int) -> Events:
         classes[statements[(length == 5) & (tail5 == _BEGIN_TEXT)]] = BEGIN
         classes[statements[(length == 6) & (tail6 == _COMMIT_TEXT)]] = FINISH
     return Events(block.data, block.starts, ends, head, classes, threads)
+
+
+def damaged(block: Block, events: Events, begin: int) -> Longs:
+    """The events from ``begin`` on whose length or checksum (CRC32 behind them, where the server writes any) is wrong.
+
+    A checksum costs 0.2 µs an event and 0.4 ns a byte. Without it one flipped bit of a disk would be a wrong row that
+    nothing could tell from a right one. They are looked at up to an event that describes the format, since behind that
+    there may be no checksums; whether it has one it tells itself.
+    """
+    formats = begin + np.flatnonzero(events.head["kind"][begin:] == kinds.FORMAT_DESCRIPTION)
+    end = int(formats[0]) if len(formats) else len(events)
+    starts, ends, whole = events.starts[begin:end], events.ends[begin:end], block.ends[begin:end]
+    bad = whole - starts != events.head["size"][begin:end]
+    if len(whole) and whole[0] != ends[0]:
+        view, crc32 = memoryview(block.data), zlib.crc32
+        found = [crc32(view[first:last]) for first, last in zip(starts.tolist(), ends.tolist(), strict=True)]
+        bad |= np.array(found, np.uint32) != gather(block.data, _CHECKSUM, ends)["crc"]
+    return begin + np.flatnonzero(bad)
+
+
+def with_texts(run: Events, table: npt.NDArray[np.int32]) -> Longs:
+    """The events to be kept: those of our tables, and the texts of statements that a table of ours follows before the
+    next one. Of one at the end of a run nobody knows yet: kept. ``table`` is told which texts."""
+    texts = np.flatnonzero(run.head["kind"] == kinds.ROWS_QUERY)
+    kept = np.flatnonzero(table >= 0)
+    if not len(texts):
+        return kept
+    ours = np.append(kept, len(run))
+    followed = ours[np.searchsorted(ours, texts)] < np.append(texts[1:], len(run))
+    followed[-1] |= not (run.classes[texts[-1] :] == MAP).any()
+    table[texts[followed]] = NO_TABLE
+    return np.sort(np.concatenate((kept, texts[followed])))
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.binlog.control_events import ROWS, gtid_text
+from incsnap.binlog.control_events import ROWS, ROWS_QUERY, gtid_text
 from incsnap.binlog.frames import Longs
 from incsnap.errors import BinlogError
 from incsnap.events import BinlogPosition, SchemaChange
@@ -24,6 +24,11 @@ from incsnap.tables import TableId
 IS_ROWS = np.zeros(256, bool)
 IS_ROWS[list(ROWS)] = True
 
+#: The table number of a kept statement text (ROWS_QUERY), which belongs to no table.
+NO_TABLE = -3
+#: The key of the statement text among the maps in force: it holds until the next one of its transaction.
+_QUERY_IN_FORCE = -1
+
 #: What a segment and a transaction cost in memory besides their bytes, so that a queue of nothing but excluded tables'
 #: transactions is bounded too.
 _SEGMENT_COST = 2_000
@@ -32,10 +37,15 @@ _EVENT_COST = 21
 
 
 class Map(NamedTuple):
-    """A TABLE_MAP event as it stands in the payload, and its 64-bit position."""
+    """A TABLE_MAP event (or a statement's text, where those are kept) as it stands in the payload, and its 64-bit
+    position."""
 
     event: bytes
     pos: int
+
+    @property
+    def is_query(self) -> bool:
+        return self.event[4] == ROWS_QUERY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,9 +142,9 @@ class Segment:
 
 
 def note_maps(maps: dict[int, Map], seen: Iterable[Map]) -> None:
-    """Keep the newest map of each table id (the six bytes after the 19-byte header)."""
+    """Keep the newest map of each table id (the six bytes after the 19-byte header), and the newest statement text."""
     for found in seen:
-        maps[int.from_bytes(found.event[19:25], "little")] = found
+        maps[_QUERY_IN_FORCE if found.is_query else int.from_bytes(found.event[19:25], "little")] = found
 
 
 class Names:

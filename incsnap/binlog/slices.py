@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.binlog.control_events import gtid_text
+from incsnap.binlog.control_events import HEADER, ROWS_QUERY, gtid_text, read_rows_query
 from incsnap.binlog.frames import PAD, Longs, gather
 from incsnap.binlog.segments import IS_ROWS, Map, Names, Segment, note_maps
 from incsnap.gtid import Source
@@ -97,14 +97,39 @@ class Slice:
 
     @property
     def is_rows(self) -> npt.NDArray[np.bool_]:
-        """True for rows events, False for table maps."""
+        """True for rows events, False for table maps and texts of statements."""
         found: npt.NDArray[np.bool_] = IS_ROWS[self.kinds]
         return found
 
     def table_ids(self) -> Longs:
-        """Each event's table id: a rows event belongs to the last map before it of the same id."""
-        ids = gather(self.payload + PAD, _TABLE_ID, self.offsets[:-1] + 19)
-        return (ids & np.uint64((1 << 48) - 1)).astype(np.int64)
+        """Each event's table id: a rows event belongs to the last map before it of the same id. -1 for a text."""
+        ids = gather(self.payload + PAD, _TABLE_ID, self.offsets[:-1] + HEADER)
+        return np.where(self.kinds == ROWS_QUERY, -1, (ids & np.uint64((1 << 48) - 1)).astype(np.int64))
+
+    def texts(self) -> list[bytes]:
+        """The statements in here, where they are kept."""
+        at = np.flatnonzero(self.kinds == ROWS_QUERY)
+        places = zip((self.offsets[at] + HEADER).tolist(), self.offsets[at + 1].tolist(), strict=True)
+        return [read_rows_query(self.payload[begin:end]) for begin, end in places]
+
+    def text_of(self, events: Longs) -> Longs:
+        """The index into ``texts`` of each of those events; -1: none is known."""
+        at = np.flatnonzero(self.kinds == ROWS_QUERY)
+        if not len(at):
+            return np.full(len(events), -1)
+        nth = np.searchsorted(at, events) - 1
+        own = self.transaction_of(at)[np.maximum(nth, 0)] == self.transaction_of(events)
+        return np.where(own, nth, -1)
+
+    def last_transaction(self) -> Slice:
+        """What is in here of the last transaction."""
+        return _part(self, int(self.transactions.event[-1]), len(self), {})
+
+    def place(self, event: int) -> str:
+        """Binlog file and position of an event, for messages."""
+        owner = int(np.searchsorted(self.transactions.event, event, "right")) - 1
+        file = self.transactions.files[self.transactions.file[max(owner, 0)]]
+        return f"{file}:{int(self.positions[event])}"
 
     def transaction_of(self, events: Longs) -> Longs:
         """The index into ``transactions`` of each of those events."""
@@ -120,20 +145,23 @@ class Extent(NamedTuple):
     end: int
 
 
-def cut_slices(extents: Sequence[Extent], names: Names, parts: int, only: int | None = None) -> list[Slice]:
+def cut_slices(
+    extents: Sequence[Extent], names: Names, parts: int, only: int | None = None, *, whole: bool = False
+) -> list[Slice]:
     """At most ``parts`` slices of about equal bytes; ``only``: the events of one table.
 
-    They are cut between transactions; inside one only where it is larger than a slice is meant to be. What comes out
-    depends on the range alone, never on how the stream was cut into segments.
+    They are cut between transactions; inside one only where it is larger than a slice is meant to be, and not even
+    there if they are to be ``whole``. What comes out depends on the range alone, never on how the stream was cut into
+    segments.
     """
     chosen = [_Chosen(extent, only) for extent in extents]
     chosen = [each for each in chosen if len(each.events)]
     if not chosen:
         return []
-    whole = _joined(chosen, names)
-    borders = _borders(whole, parts)
+    joined = _joined(chosen, names)
+    borders = _borders(joined, parts, inside=not whole)
     maps = _maps_in_force(extents[0], chosen[0], names, only)
-    return [_part(whole, begin, end, maps) for begin, end in pairwise(borders)]
+    return [_part(joined, begin, end, maps) for begin, end in pairwise(borders)]
 
 
 def _maps_in_force(extent: Extent, first: _Chosen, names: Names, only: int | None) -> dict[int, Map]:
@@ -142,7 +170,9 @@ def _maps_in_force(extent: Extent, first: _Chosen, names: Names, only: int | Non
     began, same = (segment, piece), (first.segment, int(first.pieces[0]))
     inside = segment.rows_of_piece_before(piece, begin) > 0 and names.gtid(*began) == names.gtid(*same)
     maps = segment.maps_of_piece(piece, begin) if inside else {}
-    return {key: found for key, found in maps.items() if only is None or names.table(found.event[25:]) == only}
+    if only is None:
+        return maps
+    return {key: found for key, found in maps.items() if not found.is_query and names.table(found.event[25:]) == only}
 
 
 class _Chosen:
@@ -202,7 +232,7 @@ def _joined(chosen: list[_Chosen], names: Names) -> Slice:
     )
 
 
-def _borders(whole: Slice, parts: int) -> list[int]:
+def _borders(whole: Slice, parts: int, *, inside: bool) -> list[int]:
     """The events at which parts begin, and the end. For each ideal border the nearest end of a transaction, or, inside
     a transaction larger than a part, the first end of a rows event behind it."""
     total = int(whole.offsets[-1])
@@ -215,7 +245,7 @@ def _borders(whole: Slice, parts: int) -> list[int]:
         ideal = total * nth // parts
         following = int(np.searchsorted(begin_bytes, ideal))
         before, after = int(begin_bytes[following - 1]), int(begin_bytes[following])
-        if after - before > target and before < ideal < after:
+        if inside and after - before > target and before < ideal < after:
             row = int(np.searchsorted(whole.offsets[rows + 1], ideal))
             borders.add(int(rows[row]) + 1 if row < len(rows) else len(whole))
         else:

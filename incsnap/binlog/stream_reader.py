@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,20 +15,30 @@ from incsnap.binlog.ddl import ROW_STATEMENTS, first_word, schema_change
 from incsnap.binlog.frames import PAD, Block
 from incsnap.binlog.runs import Events, classify
 from incsnap.binlog.segments import Names, Segment
+from incsnap.binlog.table_statements import table_statements
 from incsnap.binlog.transactions import Transactions
+from incsnap.binlog.wanted import CHANGES, Wanted
 from incsnap.errors import BinlogError, shorten
-from incsnap.events import BinlogPosition, StreamPosition, file_number
+from incsnap.events import BinlogPosition, Origin, SchemaChange, StreamPosition, file_number
 
 _log = logging.getLogger(__name__)
 _SIZE = struct.Struct("<I")
+#: What reading an event by hand raises where its fields lead out of it.
+_UNREADABLE = (IndexError, KeyError, ValueError, OverflowError, struct.error)
 
 
 class StreamReader:
     """Blocks of a dump in, segments out. ``position`` is how far the stream was read; in one server's
     binlog it never goes back."""
 
-    def __init__(self, start: StreamPosition, names: Names) -> None:
-        self._state = Transactions(start, names)
+    def __init__(self, start: StreamPosition, names: Names, damaged: str = "fail", wanted: Wanted = CHANGES) -> None:
+        """``damaged``: what is done about rows events whose checksum is wrong (fail, warn, skip).
+
+        Of other events none is ever left out: transactions, tables and positions would be guesses then.
+        """
+        self._state = Transactions(start, names, queries=wanted.queries)
+        self._damaged = damaged
+        self._concerns = wanted.concerns
         self._warned: set[str] = set()
 
     @property
@@ -46,14 +57,23 @@ class StreamReader:
         self._state.stream_begins(checksum=checksum, server_uuid=server_uuid)
 
     def add(self, block: Block) -> Iterator[Segment]:
-        """The segments of a block. ``position`` covers those already yielded, and at the end the whole block."""
-        yield from self._events(block, None)
+        """The segments of a block. ``position`` covers those already yielded, and at the end the whole block.
+
+        BinlogError, naming file and position, where it holds what cannot be read.
+        """
+        try:
+            yield from self._events(block, None)
+        except _UNREADABLE as error:
+            where = f"{self._state.file}:{self._state.pos}"
+            raise BinlogError(f"{where}: an event at or behind that place is damaged: {error!r}") from error
         self._state.advance()
 
     def _events(self, block: Block, fixed: tuple[int, int] | None) -> Iterator[Segment]:
         state = self._state
         checksum = 0 if fixed else state.checksum
         events = classify(block, checksum)
+        if not fixed:
+            self._leave_out_damaged(block, events, 0)
         begin = 0
         for odd in np.flatnonzero(events.classes == runs.OTHER).tolist():
             yield from state.add_run(events.between(begin, odd), fixed)
@@ -62,7 +82,27 @@ class StreamReader:
             if not fixed and checksum != state.checksum:  # a format description turned checksums on or off
                 yield from self._events(Block(block.data, block.starts[begin:], block.ends[begin:]), None)
                 return
+            if not fixed and events.head["kind"][odd] == kinds.FORMAT_DESCRIPTION:
+                self._leave_out_damaged(block, events, begin)
         yield from state.add_run(events.between(begin, len(events)), fixed)
+
+    def _leave_out_damaged(self, block: Block, events: Events, begin: int) -> None:
+        for event in runs.damaged(block, events, begin).tolist():
+            before = events.between(begin, event)
+            pos = int(before.end_positions(self._state.pos)[-1]) if event > begin else self._state.pos
+            what = f"{self._state.file}:{pos}: the event there is damaged: its length or checksum is wrong"
+            whole = int(events.head["size"][event]) == int(block.ends[event] - block.starts[event])
+            if self._damaged == "fail" or not whole or events.classes[event] != runs.ROWS:
+                raise BinlogError(
+                    what,
+                    "The binlog file or the connection is damaged. Start again; if that does not help, start with a new"
+                    " checkpoint.location and signal execute-snapshot for the tables.",
+                )
+            if self._damaged == "warn":
+                _log.warning("%s; its rows are left out", what)
+            events.classes[event] = runs.SILENT
+            # Its end may be what is wrong; positions behind it are counted from there.
+            events.head["end"][event] = (pos + int(events.head["size"][event])) & 0xFFFFFFFF
 
     def _odd(self, events: Events, odd: int, fixed: tuple[int, int] | None) -> Iterator[Segment]:
         state = self._state
@@ -125,7 +165,7 @@ class StreamReader:
         if verb == "XA" and len(words) > 1 and words[1].upper() in ("START", "BEGIN"):
             opened.begun = True
             return
-        change = schema_change(query.sql, query.database, exact=query.exact)
+        change = self._change(query, events, odd, at)
         if not opened.begun:
             yield state.piece_without_events(ends=True, change=change)
         elif verb == "ROLLBACK" and len(words) == 1:
@@ -139,6 +179,21 @@ class StreamReader:
         elif change is not None:
             yield state.piece_without_events(ends=False, change=change)
 
+    def _change(self, query: kinds.Query, events: Events, odd: int, at: int) -> SchemaChange | None:
+        """What the statement changed, and where it stands. A new database is a change of no table."""
+        state, opened = self._state, self._state.open
+        assert opened is not None
+        change = schema_change(query.sql, query.database, exact=query.exact)
+        if change is None and any(each.type == "DATABASE" for each in table_statements(query.sql, "")):
+            change = SchemaChange(frozenset(), "", query.sql)
+        if change is None or not self._concerns(change):
+            return None
+        # Debezium tells no thread of a statement that is a transaction of its own.
+        thread = query.thread if opened.begun else None
+        server = int(events.head["server"][odd])
+        origin = Origin(state.name_of(opened), state.file, at, opened.ts_us, server, thread)
+        return replace(change, session_database=query.database, origin=origin)
+
     def _finish(self, at: int) -> Iterator[Segment]:
         if self._state.open is None:
             raise BinlogError(f"{self._state.file}:{at}: a transaction ends that never began")
@@ -146,11 +201,17 @@ class StreamReader:
 
     def _payload(self, body: bytes, place: tuple[int, int]) -> Iterator[Segment]:
         """The events of a compressed transaction, inflated and read a block at a time."""
-        rest = b""
+        pending: list[bytes] = []
+        have, need = 0, kinds.HEADER
         for inflated in kinds.read_payload(body):
-            rest += inflated
+            pending.append(inflated)
+            have += len(inflated)
+            if have < need:  # do not join again and again while a large event comes in
+                continue
+            rest = b"".join(pending)
             starts = []
             at, end = 0, len(rest)
+            following = end
             while at + kinds.HEADER <= end:
                 following = at + _SIZE.unpack_from(rest, at + 9)[0]
                 if following > end:
@@ -162,8 +223,9 @@ class StreamReader:
             if starts:
                 places = np.array([*starts, at])
                 yield from self._events(Block(rest[:at] + PAD, places[:-1], places[1:]), place)
-                rest = rest[at:]
-        if rest:
+            pending, have = [rest[at:]], end - at
+            need = max(following - at, kinds.HEADER)
+        if have:
             raise BinlogError(f"{self._state.file}:{place[0]}: a compressed transaction is cut off")
 
     def _refuse(self, kind: int, flags: int) -> None:

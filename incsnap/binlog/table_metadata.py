@@ -1,17 +1,18 @@
 """The optional metadata of a table map event: fields of (kind, packed length, value), any of them may be missing.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html.
-Kinds that say nothing about decoding (visibility, geometry and vector details) and kinds of later servers are skipped.
+Kinds that say nothing about decoding (visibility, dimensions of vectors) and kinds of later servers are skipped.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from incsnap.binlog.byte_reader import ByteReader
-from incsnap.binlog.wire_types import CHARACTER, ENUM, NUMERIC, SET, Described, WireColumn
+from incsnap.binlog.wire_types import ENUM, GEOMETRY, NUMERIC, SET, WITH_COLLATION, Described, WireColumn
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES = 1, 2, 3, 4, 5, 6
+_GEOMETRY = 7
 _SIMPLE_KEY, _PREFIXED_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 8, 9, 10, 11
 
 
@@ -25,6 +26,7 @@ class Metadata:
     collations: dict[int, int]
     literals: dict[int, tuple[bytes, ...]]
     key: tuple[int, ...] = ()
+    geometries: dict[int, int] = field(default_factory=dict)
 
     def describe(self, index: int) -> Described:
         return Described(
@@ -33,13 +35,14 @@ class Metadata:
             index in self.unsigned,
             self.collations.get(index, -1),
             self.literals.get(index, ()),
+            self.geometries.get(index, 0),
         )
 
 
 def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> Metadata:
     """Read all fields up to the end of the event. BinlogError where one is cut off."""
     found = Metadata(wire, [], set(), {}, {})
-    characters = _indexes(wire, CHARACTER)
+    characters = _indexes(wire, WITH_COLLATION)
     choices = _indexes(wire, frozenset({ENUM, SET}))
     while reader.left:
         kind = reader.integer(1)
@@ -61,6 +64,8 @@ def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> Metadata:
             found.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({ENUM}))}
         elif kind == _SET_VALUES:
             found.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({SET}))}
+        elif kind == _GEOMETRY:
+            found.geometries |= {index: value.packed() for index in _indexes(wire, frozenset({GEOMETRY}))}
         elif kind in (_SIMPLE_KEY, _PREFIXED_KEY):
             found.key = _key(value, prefixed=kind == _PREFIXED_KEY)
     return found

@@ -11,17 +11,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from incsnap.binlog.buffer import Buffer
 from incsnap.binlog.connection import BinlogStream, ConnectionLost, open_stream
 from incsnap.binlog.frames import Framer
-from incsnap.binlog.places import Cut, Place
+from incsnap.binlog.places import Advance, Contents, Cut, Place
+from incsnap.binlog.reconnecting import stay_connected
 from incsnap.binlog.segments import Names
 from incsnap.binlog.slices import Slice, cut_slices
 from incsnap.binlog.stream_reader import StreamReader
-from incsnap.errors import BinlogError, IncsnapError, ServerUnreachable
+from incsnap.binlog.wanted import CHANGES, Wanted
+from incsnap.errors import BinlogError, IncsnapError
 from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
 from incsnap.tables import TableId
 
@@ -29,27 +30,7 @@ _log = logging.getLogger(__name__)
 
 #: Read on regardless of memory while less than this lies ahead: room for a table map and its first rows event.
 _ALWAYS_AHEAD = 64 * 1024
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 10.0
 _REPLAY_PATIENCE_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """The next batch of the stream: everything between the position asked from and ``end``.
-
-    ``tables``: included tables with rows events; ``changes``: DDL and TRUNCATE in order; ``signals``: the signal
-    table's events, as no slice or one; ``bytes`` and ``events``: kept bytes and rows events; ``last_ts_us``: original
-    commit time of the last transaction, 0 where there is none.
-    """
-
-    end: StreamPosition
-    tables: frozenset[TableId]
-    changes: tuple[SchemaChange, ...]
-    signals: tuple[Slice, ...]
-    bytes: int
-    events: int
-    last_ts_us: int
 
 
 class Tail:
@@ -58,7 +39,8 @@ class Tail:
     ``connect`` opens a PyMySQL connection with REPLICATION SLAVE. ``included`` is asked once per version of a table;
     the signal table counts as included. ``queue_bytes`` bounds what is kept besides the batches handed out and not
     forgotten. ``reconnect_seconds``: how long the server may be away before ``ServerUnreachable``. After a failover the
-    stream goes on from the other server: ``end.server_uuid`` tells, positions begin anew.
+    stream goes on from the other server: ``end.server_uuid`` tells, positions begin anew. ``damaged`` is for the
+    StreamReader.
     """
 
     def __init__(
@@ -71,6 +53,8 @@ class Tail:
         queue_bytes: int,
         heartbeat_seconds: float = 0.05,
         reconnect_seconds: float = 300.0,
+        damaged: str = "fail",
+        wanted: Wanted = CHANGES,
     ) -> None:
         self._connect = connect
         self._server_id = server_id
@@ -79,8 +63,8 @@ class Tail:
         self._heartbeat_seconds = heartbeat_seconds
         self._reconnect_seconds = reconnect_seconds
         self._names = Names(lambda table: table == signal_table or included(table))
-        self._reader = StreamReader(start, self._names)
-        self._buffer = Buffer(start, self._names)
+        self._reader = StreamReader(start, self._names, damaged, wanted)
+        self._buffer = Buffer(start, self._names, wanted)
         self._changed = threading.Condition()
         self._closed = False
         self._stalled = False
@@ -138,8 +122,26 @@ class Tail:
                     raise BinlogError(f"the tail has not come to {start.file}:{start.pos} yet")
                 self._wait(deadline, until, max_bytes)
 
-    def slices(self, start: StreamPosition, end: StreamPosition, parts: int) -> list[Slice]:
-        """The kept events between two positions in at most ``parts`` slices; none where there are no events.
+    def changes_behind(
+        self, position: StreamPosition, until: tuple[str, int], wait_seconds: float
+    ) -> tuple[SchemaChange, ...] | None:
+        """Statements that changed tables from ``position`` on, which was handed out, at least up to ``until``; None
+        while the tail has not read that far, waiting at most that long. A tail that waits for memory reads no further.
+        """
+        deadline = time.monotonic() + wait_seconds
+        buffer, wanted = self._buffer, BinlogPosition(*until)
+        with self._changed:
+            while buffer.newest < wanted:
+                left = deadline - time.monotonic()
+                if left <= 0 or self._stalled or self._failure is not None or self._closed:
+                    return None
+                self._changed.wait(left)
+            place = buffer.place_of(position)
+            return None if place is None else buffer.changes_behind(place)
+
+    def slices(self, start: StreamPosition, end: StreamPosition, parts: int, *, whole: bool = False) -> list[Slice]:
+        """The kept events between two positions in at most ``parts`` slices; none where there are no events. ``whole``:
+        no transaction is divided between slices.
 
         The same positions always give the same slices. After a restart the tail must have been started at ``start``;
         the call then waits until ``end`` was read again, and fails after 60 seconds without any progress.
@@ -147,7 +149,13 @@ class Tail:
         with self._changed:
             first, last = self._replayed(start), self._replayed(end)
             extents = self._buffer.extents(first, last)
-        return cut_slices(extents, self._names, parts)
+        return cut_slices(extents, self._names, parts, whole=whole)
+
+    def contents(self, start: StreamPosition, end: StreamPosition) -> Contents:
+        """What lies between two positions that ``slices`` can be asked for."""
+        with self._changed:
+            first, last = self._replayed(start), self._replayed(end)
+            return self._buffer.contents(first, last)
 
     def forget(self, end: StreamPosition) -> None:
         """Free everything before ``end``: it will not be asked for again."""
@@ -217,7 +225,9 @@ class Tail:
 
     def _run(self) -> None:
         try:
-            self._stay_connected()
+            stay_connected(
+                self._read_stream, lambda: self._reader.position, self._is_closed, self._pause, self._reconnect_seconds
+            )
         except IncsnapError as failed:
             self._fail(failed)
         except Exception as defect:  # noqa: BLE001 - whatever it was, advance() must raise it instead of waiting for ever
@@ -229,26 +239,9 @@ class Tail:
             self._failure = failed
             self._changed.notify_all()
 
-    def _stay_connected(self) -> None:
-        pause = _FIRST_PAUSE_SECONDS
-        last_progress = time.monotonic()
-        while not self._closed:
-            before = self._reader.position
-            try:
-                self._read_stream()
-            except (ConnectionLost, ServerUnreachable) as lost:
-                if self._is_closed():
-                    return
-                now = time.monotonic()
-                if self._reader.position != before:
-                    last_progress, pause = now, _FIRST_PAUSE_SECONDS
-                if now - last_progress > self._reconnect_seconds:
-                    waited = f"{self._reconnect_seconds:.0f} s"
-                    raise ServerUnreachable(f"the binlog cannot be read since {waited}: {lost}") from lost
-                _log.warning("binlog connection lost at %s: %s; connecting again", self._reader.position, lost)
-                with self._changed:
-                    self._changed.wait_for(lambda: self._closed, pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+    def _pause(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed, seconds)
 
     def _is_closed(self) -> bool:
         return self._closed

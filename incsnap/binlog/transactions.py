@@ -49,8 +49,10 @@ class Open:
 class Transactions:
     """The state between blocks. ``add`` gives segments; ``position`` is how far one server's log was read."""
 
-    def __init__(self, start: StreamPosition, names: Names) -> None:
+    def __init__(self, start: StreamPosition, names: Names, *, queries: bool = False) -> None:
         self.names = names
+        #: Keep the texts of statements (ROWS_QUERY events) that change included tables?
+        self._queries = queries
         self.position = start.at
         #: Where the reading is: jumps back to a file's beginning when a dump begins.
         self.file = start.file
@@ -77,7 +79,7 @@ class Transactions:
         self.checksum = CHECKSUM if checksum else 0
         self.forget_table_ids()
         if self.open is not None:
-            self._resume = (self._name(self.open), self.open.rows_done)
+            self._resume = (self.name_of(self.open), self.open.rows_done)
             self.open = None
 
     def forget_table_ids(self) -> None:
@@ -89,7 +91,7 @@ class Transactions:
         if self.position < here:
             self.position = here
 
-    def _name(self, opened: Open) -> str:
+    def name_of(self, opened: Open) -> str:
         return gtid_text(self.names.sources[opened.source], opened.number)
 
     # -- runs of ordinary events -------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ class Transactions:
             thread[0] = opened.thread
         statements = np.flatnonzero(run.classes == runs.BEGIN)
         thread[np.searchsorted(starts, statements, "right") - 1] = run.threads[statements]
-        kept = np.flatnonzero(table >= 0)
+        kept = runs.with_texts(run, table) if self._queries else np.flatnonzero(table >= 0)
         if opened is None and self._resume is not None:
             opened = self._resumed(columns, int(pos[0]))
         if opened is not None and opened.skip:
@@ -218,9 +220,9 @@ class Transactions:
             int(columns.source[0]), int(columns.number[0]), int(columns.server[0]), int(columns.ts_us[0]), pos,
             rows_done=done, skip=done,
         )  # fmt: skip
-        if self._name(opened) != gtid:
+        if self.name_of(opened) != gtid:
             raise OffsetError(
-                f"the server sends {self._name(opened)} where the rest of {gtid} was expected",
+                f"the server sends {self.name_of(opened)} where the rest of {gtid} was expected",
                 "The binlog of this server has another order, or lacks that transaction: was it another server before?"
                 " Go back to that one, or start with a new checkpoint.location and read the tables again.",
             )

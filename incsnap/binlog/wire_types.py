@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from incsnap.binlog.byte_reader import ByteReader
 from incsnap.errors import BinlogError
 from incsnap.tables import Column
-from incsnap.types.binlog_text import CHARSETS, decode_text
+from incsnap.types.charsets import CHARSETS, NO_TEXT, decode_text
+from incsnap.types.shapes import GEOMETRIES
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, OLD_TIMESTAMP, LONGLONG, INT24, DATE = 1, 2, 3, 4, 5, 7, 8, 9, 10
 OLD_TIME, OLD_DATETIME, YEAR, NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = 11, 12, 13, 14, 15, 16, 17, 18, 19
@@ -24,17 +25,19 @@ TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, VAR_STRING, STRING, GEOMETRY = 249, 250
 #: would read the bit of their neighbour.
 NUMERIC = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
 CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB})
+#: Types with a collation among the columns' collations. A VECTOR has one (binary), though it means nothing.
+WITH_COLLATION = CHARACTER | {VECTOR}
 
 _ONE_BYTE_META = frozenset({FLOAT, DOUBLE, TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, JSON, GEOMETRY, VECTOR,
                             TIME2, DATETIME2, TIMESTAMP2})  # fmt: skip
-_TWO_BYTE_META = frozenset({VARCHAR, VAR_STRING, BIT})
+_TWO_BYTE_META = frozenset({VARCHAR, VAR_STRING})
 _NO_META = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, DATE, NEWDATE, YEAR, OLD_TIME, OLD_DATETIME, OLD_TIMESTAMP})
 
 _NAMES = {
     TINY: "tinyint", SHORT: "smallint", INT24: "mediumint", LONG: "int", LONGLONG: "bigint",
     NEWDECIMAL: "decimal", FLOAT: "float", DOUBLE: "double", YEAR: "year", DATE: "date", NEWDATE: "date",
     TIME2: "time", DATETIME2: "datetime", TIMESTAMP2: "timestamp", JSON: "json", ENUM: "enum", SET: "set",
-    BIT: "bit", GEOMETRY: "geometry", VECTOR: "vector", TYPED_ARRAY: "array of a multi-valued index",
+    BIT: "bit", VECTOR: "vector", TYPED_ARRAY: "array of a multi-valued index",
     OLD_TIME: "time (format before MySQL 5.6)", OLD_DATETIME: "datetime (format before MySQL 5.6)",
     OLD_TIMESTAMP: "timestamp (format before MySQL 5.6)",
 }  # fmt: skip
@@ -46,8 +49,9 @@ _BINARY = "binary"
 class WireColumn:
     """``type_code``: the real type (ENUM, SET and STRING told apart). ``meta`` by type:
 
-    strings: greatest length in bytes; blobs, JSON: bytes of the length; ENUM, SET: bytes of the index; decimal:
-    precision * 256 + scale; times: digits of the fraction; else 0 or what stands there.
+    strings: greatest length in bytes; blobs, JSON, geometries, vectors: bytes of the length; ENUM, SET: bytes of the
+    value; decimal: precision * 256 + scale; BIT: number of bits; times: digits of the fraction; else 0 or what stands
+    there.
     """
 
     type_code: int
@@ -63,6 +67,8 @@ class Described:
     unsigned: bool = False
     collation: int = -1
     literals: tuple[bytes, ...] = field(default=())
+    #: Of a geometry: its place in ``shapes.GEOMETRIES``.
+    geometry: int = 0
 
 
 def read_meta(code: int, meta: ByteReader) -> WireColumn:
@@ -75,6 +81,9 @@ def read_meta(code: int, meta: ByteReader) -> WireColumn:
         NEWDECIMAL: 1 <= precision <= 65 and scale <= min(precision, 30),
         BLOB: found.meta in _BLOB_SIZES,
         JSON: found.meta in _BLOB_SIZES,
+        GEOMETRY: found.meta in _BLOB_SIZES,
+        VECTOR: found.meta in _BLOB_SIZES,
+        BIT: 1 <= found.meta <= 64,
         ENUM: found.meta in (1, 2),
         SET: 1 <= found.meta <= 8,
     }.get(found.type_code, found.meta <= 6 or found.type_code not in (TIME2, DATETIME2, TIMESTAMP2))
@@ -88,6 +97,9 @@ def _read_meta(code: int, meta: ByteReader) -> WireColumn:
         return WireColumn(code, 0)
     if code in _ONE_BYTE_META:
         return WireColumn(code, meta.integer(1))
+    if code == BIT:
+        rest, whole = meta.integer(1), meta.integer(1)
+        return WireColumn(code, whole * 8 + rest if rest < 8 else 0)
     if code in _TWO_BYTE_META:
         return WireColumn(code, meta.integer(2))
     if code == NEWDECIMAL:
@@ -110,21 +122,25 @@ def column_of(described: Described, *, nullable: bool, charsets: Mapping[int, st
     """The canonical description."""
     code, meta = described.wire.type_code, described.wire.meta
     charset = ""
-    if described.collation >= 0:
+    if described.collation >= 0 and code != VECTOR:
         charset = charsets.get(described.collation, f"of collation {described.collation}")
     length = precision = scale = fraction = 0
     values: tuple[str, ...] = ()
     if code in CHARACTER:
         type_ = _string_type(code, meta, binary=charset == _BINARY)
-        length = meta if type_ == _BINARY else 0
+        length = meta if code != BLOB else 0
+    elif code == GEOMETRY:
+        type_ = GEOMETRIES[described.geometry] if described.geometry < len(GEOMETRIES) else "geometry of unknown kind"
     else:
         type_ = _NAMES[code]
     if code == NEWDECIMAL:
         precision, scale = meta >> 8, meta & 0xFF
     elif code in (TIME2, DATETIME2, TIMESTAMP2):
         fraction = meta
+    elif code == BIT:
+        length = meta
     elif code in (ENUM, SET):
-        values = tuple(_literal(raw, charset) for raw in described.literals)
+        values, charset = _literals(described.literals, charset)
     return Column(
         name=described.name, type=type_, nullable=nullable, unsigned=described.unsigned and code != YEAR, length=length,
         precision=precision, scale=scale, fraction=fraction, charset=charset, values=values,
@@ -148,11 +164,13 @@ def _string_meta(first: int, second: int) -> WireColumn:
     return WireColumn(first, second)
 
 
-def _literal(raw: bytes, charset: str) -> str:
-    """Of an unsupported character set the bytes are shown as they are: decoding the table's rows refuses the column."""
-    if charset not in CHARSETS | {_BINARY}:
-        return raw.decode("latin-1")
-    try:
-        return decode_text(raw, charset)
-    except UnicodeDecodeError:
-        raise BinlogError(f"a literal of an ENUM is not in its character set {charset}") from None
+def _literals(raw: tuple[bytes, ...], charset: str) -> tuple[tuple[str, ...], str]:
+    """The literals, and the character set. Where they are no text of one that is known they are shown as they are:
+    decoding the table's rows refuses the column by the name of its character set.
+    """
+    if charset in CHARSETS | {_BINARY}:
+        try:
+            return tuple(decode_text(literal, charset) for literal in raw), charset
+        except ValueError:
+            charset += NO_TEXT
+    return tuple(literal.decode("latin-1") for literal in raw), charset

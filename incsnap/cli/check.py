@@ -8,17 +8,18 @@ from rich.text import Text
 from incsnap.cli import output
 from incsnap.config.load import read
 from incsnap.config.settings import Settings
-from incsnap.errors import OffsetError, PreflightFailed, ServerUnreachable, shorten
+from incsnap.errors import IncsnapError, OffsetError, PreflightFailed, ServerUnreachable, shorten
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.preflight import cluster_check
 from incsnap.mysql import catalog, preflight
 from incsnap.mysql.connection import QueryRefusedError, connect
 from incsnap.mysql.preflight import Finding
+from incsnap.pipeline.formats import reach_registries
 from incsnap.pipeline.naming import topic_of
 
 
 def all_findings(settings: Settings) -> list[Finding]:
-    """MySQL's and Kafka's, errors first. Both are asked even if one of them does not answer."""
+    """MySQL's, Kafka's and the registry's, errors first. All are asked even if one of them does not answer."""
     # It imports Spark, which takes a second; the other commands should not wait for it.
     from incsnap.pipeline.status import newest_offset
 
@@ -41,6 +42,10 @@ def all_findings(settings: Settings) -> list[Finding]:
         settings.topic_creation.replication_factor,
     )
     found += [Finding("kafka", problem, repair) for problem, repair in asked]
+    try:
+        reach_registries(settings)
+    except IncsnapError as error:
+        found.append(Finding("schema registry", error.message, error.hint))
     return sorted(found, key=lambda finding: finding.severity != "error")
 
 

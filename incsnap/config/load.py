@@ -9,7 +9,7 @@ from pathlib import Path
 
 import javaproperties
 
-from incsnap.config import sections
+from incsnap.config import columns, record_settings, sections
 from incsnap.config.names import sort_names
 from incsnap.config.reading import Reading
 from incsnap.config.settings import Settings
@@ -53,13 +53,11 @@ def from_properties(
     """Settings of names and values. Raises ``ConfigError`` with one line for each problem."""
     reading = Reading(properties, environment)
     found = sort_names(reading.names())
-    for name, reason in found.refused:
-        reading.problems.append(f"{name}: {reason}; take the line out")
     prefix = sections.topic_prefix(reading)
     kafka = sections.kafka(reading)
+    failures = record_settings.failures(reading)
     signals = sections.signals(reading, kafka.bootstrap_servers)
-    sections.converters(reading)
-    sections.skipped_operations(reading)
+    record_settings.topic_naming(reading)
     # Reading the parts first and building the whole from them lets every part report its problems.
     settings = Settings(
         mysql=sections.mysql(reading),
@@ -71,8 +69,16 @@ def from_properties(
         snapshot=sections.snapshot(reading),
         kafka=kafka,
         topic_creation=sections.topic_creation(reading),
-        modes=sections.modes(reading),
+        modes=record_settings.modes(reading, failures.converting),
+        columns=columns.column_rules(reading),
+        formats=record_settings.formats(reading),
+        failures=failures,
         tombstones_on_delete=reading.flag("tombstones.on.delete", True),
+        skipped_operations=record_settings.skipped_operations(reading),
+        transaction_metadata=reading.flag("provide.transaction.metadata", False),
+        transaction_topic=reading.text("topic.transaction", "transaction"),
+        include_query=reading.flag("include.query", False),
+        include_schema_changes=reading.flag("include.schema.changes", True),
         max_batch_events=reading.integer("max.batch.size", 200_000, 1),
         max_queue_bytes=reading.integer("max.queue.size.in.bytes", 0, 0) or 64 << 20,
         retries=sections.retries(reading),

@@ -1,8 +1,6 @@
 """Which settings there are: those incsnap obeys, and those of Debezium and Kafka Connect that mean nothing here.
 
-A connector's file must work as it is, so the second kind is listed in one warning and never refused. A third kind would
-change what is written (masked columns, other keys); leaving it out quietly could show what must stay hidden, so
-it is refused by name until it is obeyed.
+A connector's file must work as it is, so the second kind is listed in one warning and never refused.
 """
 
 from __future__ import annotations
@@ -28,20 +26,23 @@ OBEYED = words(
     time.precision.mode binary.handling.mode tombstones.on.delete notification.enabled.channels
     notification.sink.topic.name topic.creation.default.partitions
     topic.creation.default.replication.factor bootstrap.servers key.converter value.converter
-    key.converter.schemas.enable value.converter.schemas.enable skipped.operations errors.max.retries
+    skipped.operations provide.transaction.metadata topic.transaction include.query include.schema.changes
+    schema.name.adjustment.mode field.name.adjustment.mode sanitize.field.names topic.naming.strategy
+    event.processing.failure.handling.mode event.converting.failure.handling.mode inconsistent.schema.handling.mode
+    enable.time.adjuster column.include.list column.exclude.list message.key.columns errors.max.retries
     errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location
     """
 )
-OBEYED_PREFIXES = ("producer.", "signal.consumer.", "spark.", "topic.creation.default.")
-
-#: They change the content of the records. ``column.mask.hash.v2.SHA-256.with.salt.x`` is why some are prefixes.
-NOT_YET = {
-    "column.include.list": "columns cannot be chosen yet",
-    "column.exclude.list": "columns cannot be left out yet",
-    "column.mask.": "columns cannot be masked yet",
-    "column.truncate.": "columns cannot be cut yet",
-    "message.key.columns": "the key of a record is the primary key of its table; other keys cannot be chosen yet",
-}
+OBEYED_PREFIXES = (
+    "producer.",
+    "signal.consumer.",
+    "spark.",
+    "topic.creation.default.",
+    "key.converter.",
+    "value.converter.",
+    "column.mask.",
+    "column.truncate.",
+)
 
 ELSEWHERE = words(
     """
@@ -53,9 +54,8 @@ ELSEWHERE = words(
     database.serverTimezone database.history database.ssl.truststore.password database.server.name
     connect.keep.alive connect.keep.alive.interval.ms connect.keep.alive.read.timeout.ms use.nongraceful.disconnect
     table.ignore.builtin gtid.source.includes gtid.source.excludes gtid.source.filter.dml.events
-    min.row.count.to.stream.results binlog.buffer.size enable.time.adjuster event.deserialization.failure.handling.mode
-    event.processing.failure.handling.mode event.converting.failure.handling.mode inconsistent.schema.handling.mode
-    include.schema.changes include.schema.comments include.query provide.transaction.metadata
+    min.row.count.to.stream.results binlog.buffer.size event.deserialization.failure.handling.mode
+    include.schema.comments
     skip.messages.without.change max.queue.size poll.interval.ms query.fetch.size
     snapshot.locking.mode snapshot.locking.mode.custom.name snapshot.query.mode snapshot.query.mode.custom.name
     snapshot.mode.custom.name snapshot.new.tables snapshot.delay.ms snapshot.fetch.size snapshot.lock.timeout.ms
@@ -64,9 +64,8 @@ ELSEWHERE = words(
     incremental.snapshot.allow.schema.changes incremental.snapshot.watermarking.strategy
     signal.kafka.poll.timeout.ms signal.emit.failure.max.retries signal.emit.failure.backoff.ms
     heartbeat.interval.ms
-    heartbeat.action.query heartbeat.topics.prefix topic.heartbeat.prefix topic.heartbeat.name topic.transaction
-    topic.naming.strategy topic.cache.size schema.name.adjustment.mode field.name.adjustment.mode
-    sanitize.field.names source.struct.version internal.key.converter internal.value.converter
+    heartbeat.action.query heartbeat.topics.prefix topic.heartbeat.prefix topic.heartbeat.name
+    topic.cache.size source.struct.version internal.key.converter internal.value.converter
     unavailable.value.placeholder extended.headers.enabled retriable.restart.connector.wait.ms
     executor.shutdown.timeout.ms guardrail.collections.max guardrail.collections.limit.action
     post.processors transaction.metadata.factory async.engine.enable notification.log.level
@@ -88,11 +87,8 @@ ELSEWHERE_PREFIXES = (
     "datatype.propagate.source.type",
     "openlineage.",
     "converters.",
-    "key.converter.",
-    "value.converter.",
     "header.converter.",
     "topic.creation.",
-    "topic.naming.",
     "post.processors.",
     "debezium.",
     "config.providers",
@@ -105,29 +101,20 @@ class Sorted:
     """The names of a file by what becomes of them. ``unknown`` holds (name, the name it may have been meant to be)."""
 
     elsewhere: tuple[str, ...]
-    refused: tuple[tuple[str, str], ...]
     unknown: tuple[tuple[str, str | None], ...]
 
 
 def sort_names(names: Iterable[str]) -> Sorted:
     elsewhere: list[str] = []
-    refused: list[tuple[str, str]] = []
     unknown: list[tuple[str, str | None]] = []
     for name in sorted(names):
-        reason = next((why for start, why in NOT_YET.items() if name == start or _begins(name, start)), None)
-        if reason is not None:
-            refused.append((name, reason))
-        elif name in OBEYED or name.startswith(OBEYED_PREFIXES):
+        if name in OBEYED or name.startswith(OBEYED_PREFIXES):
             continue
-        elif name in ELSEWHERE or name.startswith(ELSEWHERE_PREFIXES):
+        if name in ELSEWHERE or name.startswith(ELSEWHERE_PREFIXES):
             elsewhere.append(name)
         else:
             unknown.append((name, meant(name)))
-    return Sorted(tuple(elsewhere), tuple(refused), tuple(unknown))
-
-
-def _begins(name: str, start: str) -> bool:
-    return start.endswith(".") and name.startswith(start)
+    return Sorted(tuple(elsewhere), tuple(unknown))
 
 
 def meant(name: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+import regex
 from pydantic import BaseModel, ConfigDict
 
 from incsnap.tables import TableId
@@ -31,7 +32,7 @@ def pattern_problem(text: str) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(text: str) -> re.Pattern[str]:
+def _compiled(text: str) -> regex.Pattern[str]:
     return java_pattern(text, ignore_case=True)
 
 

@@ -22,7 +22,6 @@ from incsnap.config.settings import (
     TopicCreation,
 )
 from incsnap.tables import TableId
-from incsnap.types.modes import Modes
 
 SSL_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
@@ -179,25 +178,6 @@ def topic_creation(reading: Reading) -> TopicCreation:
     return TopicCreation(partitions=partitions, replication_factor=replication, config=config)
 
 
-def modes(reading: Reading) -> Modes:
-    default = Modes()
-    reading.choice(
-        "time.precision.mode",
-        "adaptive_time_microseconds",
-        ("adaptive_time_microseconds",),
-        ("connect", "isostring", "microseconds", "nanoseconds", "structured"),
-    )
-    return Modes(
-        decimal_handling=reading.choice(
-            "decimal.handling.mode", default.decimal_handling, ("precise", "string", "double")
-        ),
-        binary_handling=reading.choice(
-            "binary.handling.mode", default.binary_handling, ("bytes", "base64", "base64-url-safe", "hex")
-        ),
-        bigint_unsigned=reading.choice("bigint.unsigned.handling.mode", default.bigint_unsigned, ("long", "precise")),
-    )
-
-
 def snapshot(reading: Reading) -> SnapshotSettings:
     signal = "; to read the rows that exist, signal execute-snapshot (`incsnap signal FILE execute-snapshot`)"
     mode = reading.choice(
@@ -241,26 +221,6 @@ def retries(reading: Reading) -> RetrySettings:
         initial_delay_ms=reading.integer("errors.retry.delay.initial.ms", 300, 1),
         max_delay_ms=reading.integer("errors.retry.delay.max.ms", 10_000, 1),
     )
-
-
-def skipped_operations(reading: Reading) -> None:
-    """TRUNCATE gives no record, as with Debezium's default; other choices are not made yet."""
-    if split_list(reading.text("skipped.operations", "t").lower()) != ("t",):
-        reading.problem("skipped.operations", "t, the default: other choices are not possible yet")
-
-
-def converters(reading: Reading) -> None:
-    """JSON without schemas is what we write; another wish is refused rather than silently not granted."""
-    for side in ("key", "value"):
-        name = f"{side}.converter"
-        given = reading.text(name)
-        if given and given.rpartition(".")[2] != "JsonConverter":
-            reading.problem(name, "possible yet; allowed now: org.apache.kafka.connect.json.JsonConverter")
-        schemas = f"{name}.schemas.enable"
-        if reading.flag(schemas, False):
-            reading.problem(schemas, "possible yet: records are written without schemas; set it to false")
-        elif given and not reading.given(schemas):
-            reading.warnings.append(f"{schemas} is not given: false is taken (Kafka Connect would take true)")
 
 
 def checkpoint_location(reading: Reading) -> str:

@@ -6,9 +6,21 @@ need them.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, SerializationInfo, field_serializer
+from typing import Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+)
 
 from incsnap.config.patterns import TableFilter
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.tables import TableId
 from incsnap.types.modes import Modes
 
@@ -94,6 +106,42 @@ class KafkaSettings(_Frozen):
         return _client(value, info)
 
 
+class RegistrySettings(_Frozen):
+    """The schema registry of Avro keys and values; its client's own names (``basic.auth.user.info``)."""
+
+    url: str = ""
+    client: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    @field_serializer("client")
+    def _client(self, value: dict[str, str], info: SerializationInfo) -> dict[str, str]:
+        return _client(value, info)
+
+
+class Formats(_Frozen):
+    key: FormatChoice = FormatChoice()
+    value: FormatChoice = FormatChoice()
+    key_registry: RegistrySettings = RegistrySettings()
+    value_registry: RegistrySettings = RegistrySettings()
+    #: schema.name.adjustment.mode: none | avro | avro_unicode
+    schema_names: str = "none"
+
+    @property
+    def show_schemas(self) -> bool:
+        """Do the records bring a schema, or name one?"""
+        return any(choice.schemas or choice.kind == "avro" for choice in (self.key, self.value))
+
+
+class FailureHandling(_Frozen):
+    """What cannot be read: ``fail`` stops the job, ``warn`` and ``skip`` go on without it, the former says so."""
+
+    #: event.processing.failure.handling.mode: a rows event that cannot be decoded
+    processing: str = "fail"
+    #: event.converting.failure.handling.mode: a value that cannot be converted; warn and skip write null
+    converting: str = "warn"
+    #: inconsistent.schema.handling.mode: a rows event that does not fit its table map
+    inconsistent_schema: str = "fail"
+
+
 class TopicCreation(_Frozen):
     #: -1: the broker's default
     partitions: int = -1
@@ -126,7 +174,17 @@ class Settings(_Frozen):
     kafka: KafkaSettings
     topic_creation: TopicCreation = TopicCreation()
     modes: Modes = Modes()
+    columns: ColumnRules = ColumnRules()
+    formats: Formats = Formats()
+    failures: FailureHandling = FailureHandling()
     tombstones_on_delete: bool = True
+    #: of c, u, d, t
+    skipped_operations: frozenset[str] = frozenset("t")
+    #: provide.transaction.metadata, and the last part of its topic's name (topic.transaction)
+    transaction_metadata: bool = False
+    transaction_topic: str = "transaction"
+    include_query: bool = False
+    include_schema_changes: bool = True
     #: row events of one batch. A bound for memory and replay, so far above Debezium's 2048 (records of one poll).
     max_batch_events: int = 200_000
     #: bytes of binlog the planner holds
@@ -139,6 +197,13 @@ class Settings(_Frozen):
     #: a path or an URI that pyarrow.fs and Spark both know
     checkpoint_location: str
     spark: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    @field_serializer("columns", mode="wrap")
+    def _columns(
+        self, value: ColumnRules, serialize: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        shown: dict[str, Any] = serialize(value if _revealing(info) else value.without_salts())
+        return shown
 
     @field_serializer("spark")
     def _spark(self, value: dict[str, str], info: SerializationInfo) -> dict[str, str]:

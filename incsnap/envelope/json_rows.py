@@ -12,38 +12,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from incsnap.tables import TableShape
-from incsnap.types.column_type import describe
+from incsnap.envelope.table_view import Columns, ViewField
 from incsnap.types.json_text import literal
 from incsnap.types.modes import Modes
 from incsnap.types.variable import too_large
 
 
-def row_json(shape: TableShape, columns: Sequence[Any], modes: Modes, *, head: str = "", tail: str = "") -> Any:
-    """``head{"id":1,"name":null}tail`` of each row as ``pa.binary()``; ``columns`` are canonical, in the order of
-    ``shape``.
+def json_objects(fields: Sequence[ViewField], columns: Columns, modes: Modes, *, head: str = "", tail: str = "") -> Any:
+    """``head{"id":1,"name":null}tail`` of each row as ``pa.binary()``; without fields an empty object for each.
 
     Raises ``IncsnapError`` when the text would take 2 GiB, and ``UnsupportedType``.
     """
-    return _objects(shape, range(len(shape.columns)), columns, modes, head, tail)
-
-
-def key_json(shape: TableShape, columns: Sequence[Any], modes: Modes) -> Any:
-    """``{"id":1}`` of each row, the key's columns in the key's order; all null for a table without a key."""
-    if not shape.key:
-        return pa.nulls(len(columns[0]), pa.binary())
-    return _objects(shape, shape.key, columns, modes, "", "")
-
-
-def _objects(
-    shape: TableShape, wanted: Sequence[int], columns: Sequence[Any], modes: Modes, head: str, tail: str
-) -> Any:
+    if not fields:
+        return pa.repeat(pa.scalar(f"{head}{{}}{tail}".encode(), pa.binary()), rows_of(columns))
     pieces: list[Any] = []
     text = head + "{"
-    for place, index in enumerate(wanted):
-        column = shape.columns[index]
-        encoded = describe(column, shape.id).encode(columns[index], modes)
-        text += ("," if place else "") + literal(column.name) + ":"
+    for place, field in enumerate(fields):
+        encoded = field.encode(columns, modes)
+        text += ("," if place else "") + literal(field.name) + ":"
         if encoded.quoted and not encoded.text.null_count:
             pieces += [text + '"', encoded.text]
             text = '"'
@@ -51,6 +37,11 @@ def _objects(
             pieces += [text, encoded.complete()]
             text = ""
     return join([*pieces, text + "}" + tail])
+
+
+def rows_of(columns: Columns) -> int:
+    """How many rows the columns have; at least one column is there."""
+    return next(len(column) for column in columns if column is not None)
 
 
 def join(pieces: Sequence[Any]) -> Any:

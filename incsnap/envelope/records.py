@@ -1,13 +1,12 @@
 """Kafka records of row changes and of snapshot rows, as one Arrow batch: the end of the columnar path.
 
-Changes: an image's JSON and key are made once per image; which image is ``before`` and ``after`` of which record is
+Changes: an image's row and key are encoded once per image; which image is ``before`` and ``after`` of which record is
 then a matter of index vectors, also where one change gives several records (a deletion and its tombstone; an update
 that moves a row to another key, which Debezium writes as deletion, tombstone and creation).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,22 +15,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from incsnap.envelope.json_rows import join, key_json, row_json
+from incsnap.envelope.format import Changes, TransactionOrder
+from incsnap.envelope.header_text import key_headers
+from incsnap.envelope.json_format import take
+from incsnap.envelope.json_rows import json_objects, rows_of
 from incsnap.envelope.partitioner import bucket_of, partition
-from incsnap.envelope.source_block import (
-    EnvelopeSettings,
-    SourceColumns,
-    SourceConstants,
-    event_sources,
-    moments,
-    snapshot_source,
-)
+from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.table_format import TableFormat
+from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.errors import BinlogError
 from incsnap.tables import TableShape
-from incsnap.types.variable import Bools, Ints, too_large, variable
+from incsnap.types.modes import Modes
+from incsnap.types.variable import Bools, Ints, variable
 
 #: ``value`` null: a tombstone. ``old_key`` and ``new_key``: of the headers __debezium.oldkey and __debezium.newkey,
-#: or null.
+#: or null. ``identity``: what de-duplication of window rows goes by, null where that is the key; ``old_identity``:
+#: of the row before an update that changed it.
 RECORDS = pa.schema(
     [
         ("partition", pa.int32()),
@@ -39,6 +38,8 @@ RECORDS = pa.schema(
         ("value", pa.binary()),
         ("old_key", pa.binary()),
         ("new_key", pa.binary()),
+        ("identity", pa.binary()),
+        ("old_identity", pa.binary()),
     ]
 )
 
@@ -48,17 +49,25 @@ _DOES = np.full(256, _UNKNOWN, np.uint8)
 _DOES[[23, 30]], _DOES[[24, 31]], _DOES[[25, 32]] = _INSERT, _UPDATE, _DELETE
 
 _TOMBSTONE = 3
-_OPS = pa.array(["c", "u", "d", ""])
+_LETTER = {"c": _INSERT, "u": _UPDATE, "d": _DELETE}
+
+
+#: The year 1 must not look like 2001 in an identity.
+_EXACT = Modes(time_adjuster="false")
+
+
+def overtaken_by(records: Any) -> Any:
+    """Identities (``pa.binary()``) of the rows that the records of RECORDS are about."""
+    now = pc.coalesce(records.column("identity"), records.column("key"))
+    return pa.concat_arrays([now, records.column("old_identity").drop_null()])
 
 
 def snapshot_records(
-    shape: TableShape,
-    columns: Sequence[Any],
+    format_: TableFormat,
+    columns: Columns,
     source: SourceConstants,
-    envelope: EnvelopeSettings,
     partitions: int,
     buckets: int,
-    topic: str,
     *,
     now_us: int,
 ) -> dict[int, Any]:
@@ -67,21 +76,24 @@ def snapshot_records(
 
     The raw columns are split, not the encoded values: those are five times as many bytes.
     """
-    n = len(columns[0])
+    n = rows_of(columns)
     if n == 0:
         return {}
-    keys = key_json(shape, columns, envelope.modes)
+    keys = _keys(format_, columns, n)
     places = partition(keys, partitions)
-    owners = bucket_of(topic, places, buckets)
+    owners = bucket_of(format_.topic, places, buckets)
     first, counts = 0, np.bincount(owners)
     if len(counts) - 1 != int(owners[0]) or int(counts[-1]) != n:
         order = pa.array(np.argsort(owners, kind="stable"))
         keys, places = keys.take(order), places[order.to_numpy()]
-        columns = [column.take(order) for column in columns]
-    tail = f',{snapshot_source(shape.id, source, envelope)},"transaction":null,"op":"r",{moments(now_us)}}}'
-    values = row_json(shape, columns, envelope.modes, head='{"before":null,"after":', tail=tail)
+        columns = [None if column is None else column.take(order) for column in columns]
+    values = format_.value.reads(columns, source, now_us)
     none = pa.nulls(n, pa.binary())
-    batch = pa.RecordBatch.from_arrays([pa.array(places, pa.int32()), keys, values, none, none], schema=RECORDS)
+    identity = _identities(format_.view, columns)
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(places, pa.int32()), keys, values, none, none, none if identity is None else identity, none],
+        schema=RECORDS,
+    )
     found = {}
     for bucket in np.flatnonzero(counts).tolist():
         found[bucket] = batch.slice(first, int(counts[bucket]))
@@ -89,58 +101,110 @@ def snapshot_records(
     return found
 
 
-def change_records(
-    shape: TableShape,
-    images: Sequence[Any],
+@dataclass(frozen=True, slots=True, eq=False)
+class RowChanges:
+    """What row images of one table become, before any value is encoded: ``lay_out`` makes it."""
+
+    format: TableFormat
+    images: Columns
+    keys: Any
+    image_event: npt.NDArray[np.int32]
+    changes: _Changes
+    out: _Out
+
+    @property
+    def events(self) -> Ints:
+        """The event of each record that has a value, in binlog order: what a transaction counts."""
+        return self._event_of(self.out.op != _TOMBSTONE)
+
+    def _event_of(self, which: Bools) -> Ints:
+        return self.image_event[self.changes.image[self.out.change[which]]].astype(np.int64)
+
+
+def lay_out(
+    format_: TableFormat,
+    images: Columns,
     event: npt.NDArray[np.int32],
     kinds: npt.NDArray[np.uint8],
-    source: SourceColumns,
-    envelope: EnvelopeSettings,
-    partitions: int,
-    *,
-    now_us: int,
-) -> Any:
-    """Records (RECORDS) of row images in binlog order, as ``decode_rows`` gives them: ``event[i]`` is the event of
-    image ``i``.
+) -> RowChanges:
+    """``images`` in binlog order, as ``decode_rows`` gives them: ``event[i]`` is the event of image ``i``; ``kinds``
+    has one element per event. Skipped operations leave no records, and do not overtake the rows of a window: what
+    nobody is told of must not keep a row from being read.
 
-    ``kinds`` and ``source`` have one element per event. Raises ``BinlogError`` for an event type that changes no rows.
+    Raises ``BinlogError`` for an event type that changes no rows.
     """
-    keys = key_json(shape, images, envelope.modes)
-    changes = _changes(shape, event, kinds)
-    moved = _moved(changes, keys)
-    out = _expand(changes, moved, envelope.tombstones)
-    rows = row_json(shape, images, envelope.modes).cast(pa.string())
+    keys = _keys(format_, images, len(event))
+    changes = _changes(format_.view.shape, event, kinds)
+    skipped = [_LETTER[letter] for letter in format_.envelope.skipped if letter in _LETTER]
+    if skipped:
+        changes = changes.only(~np.isin(changes.does, skipped))
+    out = _expand(changes, _moved(changes, keys), format_.envelope.tombstones)
+    return RowChanges(format_, images, keys, event, changes, out)
+
+
+def change_records(
+    laid: RowChanges, source: SourceColumns, order: TransactionOrder | None, partitions: int, *, now_us: int
+) -> Any:
+    """Records (RECORDS) in binlog order. ``source`` has one element per event, ``order`` one per record that has a
+    value.
+    """
+    out, keys = laid.out, laid.keys
     real = out.op != _TOMBSTONE
-    which = event[changes.image[out.change[real]]]
-    begin, thread = event_sources(shape.id, source, envelope)
-    values = join(
-        [
-            '{"before":',
-            _take(rows, out.before[real]),
-            ',"after":',
-            _take(rows, out.after[real]),
-            ",",
-            _take(begin, which),
-            pa.array(changes.row[out.change[real]]).cast(pa.string()),
-            ',"thread":',
-            _take(thread, which),
-            ',"query":null},"transaction":null,"op":"',
-            _OPS.take(pa.array(out.op[real])),
-            f'",{moments(now_us)}}}',
-        ]
+    rows = laid.format.value.rows(laid.images)
+    change = out.change[real]
+    values = laid.format.value.changes(
+        rows,
+        Changes(
+            before=out.before[real],
+            after=out.after[real],
+            event=laid._event_of(real),
+            row=laid.changes.row[change],
+            op=out.op[real],
+            source=source,
+            order=order,
+            now_us=now_us,
+        ),
     )
-    key_of = np.where(out.op >= 2, out.before_key, out.after_key)
-    taken = _take(keys, key_of)
+    taken = take(keys, np.where(out.op >= 2, out.before_key, out.after_key))
+    identity, old_identity = _identities_of(laid)
     return pa.RecordBatch.from_arrays(
         [
             pa.array(partition(taken, partitions), pa.int32()),
             taken,
             _with_tombstones(values, real),
-            _header(keys, out.before_key, out.moved & (out.op == _INSERT)),
-            _header(keys, out.after_key, out.moved & (out.op != _INSERT)),
+            _headers(laid, out.before_key, out.moved & (out.op == _INSERT)),
+            _headers(laid, out.after_key, out.moved & (out.op != _INSERT)),
+            identity,
+            old_identity,
         ],
         schema=RECORDS,
     )
+
+
+def _keys(format_: TableFormat, columns: Columns, n: int) -> Any:
+    return pa.nulls(n, pa.binary()) if format_.key is None else format_.key.keys(columns)
+
+
+def _identities(view: TableView, columns: Columns) -> Any:
+    """The primary key of each row as JSON; None where the record's key serves."""
+    if view.key_is_identity or not view.identity:
+        return None
+    shape = view.shape
+    fields = [ViewField(i, shape.columns[i].name, shape.columns[i], shape.id) for i in view.identity]
+    return json_objects(fields, columns, _EXACT)
+
+
+def _identities_of(laid: RowChanges) -> tuple[Any, Any]:
+    """``identity`` and ``old_identity`` of each record."""
+    out = laid.out
+    none = pa.nulls(len(out.op), pa.binary())
+    of_image = _identities(laid.format.view, laid.images)
+    if of_image is None:
+        return none, none
+    identity = take(of_image, np.where(out.op >= 2, out.before_key, out.after_key))
+    before = take(of_image, np.where(out.op == _UPDATE, out.before_key, -1))
+    changed = pc.fill_null(pc.not_equal(before, identity), False)
+    return identity, pc.if_else(changed, before, pa.scalar(None, pa.binary()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +214,9 @@ class _Changes:
     image: Ints
     does: npt.NDArray[np.uint8]
     row: Ints
+
+    def only(self, which: Bools) -> _Changes:
+        return _Changes(self.image[which], self.does[which], self.row[which])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,22 +282,8 @@ def _expand(changes: _Changes, moved: Bools, tombstones: bool) -> _Out:
     return _Out(change, op, before, after, before_key, after_key, again)
 
 
-def _take(texts: Any, index: npt.NDArray[Any]) -> Any:
-    """``texts[index]``, null where the index is -1; without a copy where nothing moves."""
-    n = len(index)
-    if n == len(texts) and bool((index == np.arange(n)).all()):
-        return texts
-    missing = index < 0
-    if missing.all():
-        return pa.nulls(n, texts.type)
-    try:
-        return texts.take(pa.array(index, mask=missing) if missing.any() else pa.array(index))
-    except pa.ArrowInvalid as error:
-        raise too_large("The JSON of these changes") from error
-
-
-def _header(keys: Any, index: Ints, wanted: Bools) -> Any:
-    return _take(keys, np.where(wanted, index, -1))
+def _headers(laid: RowChanges, index: Ints, wanted: Bools) -> Any:
+    return key_headers(laid.format.view, laid.images, index, wanted, laid.format.envelope.modes)
 
 
 def _with_tombstones(values: Any, real: Bools) -> Any:

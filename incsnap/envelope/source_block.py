@@ -5,27 +5,17 @@ Per event, not per row, its text is made; rows of one event then share it by ``t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.json_rows import join
 from incsnap.tables import TableId
 from incsnap.types.json_text import literal, strings
-from incsnap.types.modes import Modes
-
-
-@dataclass(frozen=True, slots=True)
-class EnvelopeSettings:
-    """``name`` is topic.prefix, ``version`` incsnap's; ``tombstones`` is tombstones.on.delete."""
-
-    name: str
-    version: str
-    modes: Modes = field(default_factory=Modes)
-    tombstones: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,33 +33,40 @@ class SourceColumns:
     thread: Any
     file: Any
     pos: npt.NDArray[np.int64]
+    #: pa.string(), the statement (include.query); None when nobody asked for it.
+    query: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceConstants:
-    """The source of a chunk's rows, the same for all: the position is that of the high watermark."""
+    """The source of records that share one: of a chunk's rows, of a TRUNCATE. ``snapshot``: incremental or false."""
 
     file: str
     pos: int
     ts_us: int
     server_id: int = 0
     gtid: str | None = None
+    thread: int | None = None
+    query: str | None = None
+    snapshot: str = "incremental"
 
 
-def snapshot_source(table: TableId, source: SourceConstants, envelope: EnvelopeSettings) -> str:
-    """The whole ``"source":{...}`` of a chunk's rows."""
-    gtid = "null" if source.gtid is None else literal(source.gtid)
+def one_source(table: TableId, source: SourceConstants, envelope: EnvelopeSettings) -> str:
+    """The whole ``"source":{...}`` of records that share it."""
+    thread = "null" if source.thread is None else str(source.thread)
     return (
         _begin(envelope)
-        + f'{source.ts_us // 1000},"snapshot":"incremental",{_middle(table)}'
+        + f'{source.ts_us // 1000},"snapshot":"{source.snapshot}",{_middle(table)}'
         + f'"ts_us":{source.ts_us},"ts_ns":{source.ts_us * 1000},'
-        + f'"table":{literal(table.table)},"server_id":{source.server_id},"gtid":{gtid},"file":{literal(source.file)},'
-        + f'"pos":{source.pos},"row":0,"thread":null,"query":null}}'
+        + f'"table":{literal(table.table)},"server_id":{source.server_id},"gtid":{_or_null(source.gtid)},'
+        + f'"file":{literal(source.file)},"pos":{source.pos},"row":0,"thread":{thread},'
+        + f'"query":{_or_null(source.query)}}}'
     )
 
 
 def event_sources(table: TableId, source: SourceColumns, envelope: EnvelopeSettings) -> tuple[Any, Any]:
-    """``("source":{... up to the number of the row, number of the thread)``, texts, one element per event."""
+    """``("source":{... up to the number of the row, what follows that number up to the block's end)``: texts, one
+    element per event."""
     gtid = _quoted(source.gtid)
     begin = join(
         [
@@ -90,7 +87,9 @@ def event_sources(table: TableId, source: SourceColumns, envelope: EnvelopeSetti
             ',"row":',
         ]
     )
-    return begin.cast(pa.string()), source.thread.cast(pa.string())
+    query = pa.scalar("null") if source.query is None else _quoted(source.query)
+    end = join([',"thread":', source.thread.cast(pa.string()), ',"query":', query, "}"])
+    return begin.cast(pa.string()), end.cast(pa.string())
 
 
 def moments(now_us: int) -> str:
@@ -106,6 +105,10 @@ def _begin(envelope: EnvelopeSettings) -> str:
 
 def _middle(table: TableId) -> str:
     return f'"db":{literal(table.database)},"sequence":null,'
+
+
+def _or_null(text: str | None) -> str:
+    return "null" if text is None else literal(text)
 
 
 def _digits(values: npt.NDArray[np.int64]) -> Any:

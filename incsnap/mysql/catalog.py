@@ -16,8 +16,10 @@ from pymysql.connections import Connection
 from incsnap.config.patterns import BUILTIN, TableFilter
 from incsnap.mysql.connection import QueryRefusedError, named, query
 from incsnap.tables import Column, TableId, TableShape
+from incsnap.types.charsets import NO_TEXT
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
+_SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _FRACTIONS = frozenset({"time", "datetime", "timestamp"})
 _LISTS = frozenset({"enum", "set"})
@@ -114,16 +116,17 @@ def _column(
     kind = data_type.lower()
     declared = column_type.decode() if isinstance(column_type, bytes) else column_type
     decimal = kind == "decimal"
+    without_charset = "binary" if kind in _BYTES or kind in _LISTS else ""
     return Column(
         name=name,
         type=kind,
         nullable=nullable == "YES",
         unsigned=kind in _NUMBERS and " unsigned" in declared.lower(),
-        length=int(octets or 0) if kind == "binary" else 0,
+        length=int((precision if kind == "bit" else octets if kind in _SIZED else 0) or 0),
         precision=int(precision or 0) if decimal else 0,
         scale=int(scale or 0) if decimal else 0,
         fraction=int(fraction or 0) if kind in _FRACTIONS else 0,
-        charset="binary" if kind in _BYTES else (charset or ""),
+        charset=charset or without_charset + (NO_TEXT if kind in _LISTS and _hexadecimal(declared) else ""),
         values=literals(declared) if kind in _LISTS else (),
     )
 
@@ -131,6 +134,11 @@ def _column(
 def literals(declared: str) -> tuple[str, ...]:
     """The values of ``enum('a','it''s')``."""
     return tuple(_unescape(found) for found in _LITERAL.findall(declared))
+
+
+def _hexadecimal(declared: str) -> bool:
+    """Is a literal shown as ``x'FF'``? Only binary ones can be, where they are not UTF-8."""
+    return "x''" in _LITERAL.sub("''", declared)
 
 
 def _unescape(text: str) -> str:

@@ -5,6 +5,7 @@ Both bounds turn into ``ChunkFailed``, never into a slow stream: the chunk is pl
 
 from __future__ import annotations
 
+from collections.abc import Set
 from contextlib import closing
 from typing import Any
 
@@ -25,15 +26,24 @@ _GRACE_SECONDS = 5.0
 
 
 def read_chunk(
-    connection: Any, shape: TableShape, from_where_sql: str, *, max_bytes: int, timeout_seconds: float
+    connection: Any,
+    shape: TableShape,
+    from_where_sql: str,
+    *,
+    max_bytes: int,
+    timeout_seconds: float,
+    needed: Set[int] | None = None,
 ) -> list[Any]:
     """The canonical columns, in the order of ``shape``, of ``SELECT <columns> <from_where_sql>``.
+
+    ``needed``: indexes of the columns to read (None: all); None stands for each of the others.
 
     Raises ``ChunkFailed`` when the server fails, when it takes longer than ``timeout_seconds``, or when the rows take
     more than ``max_bytes`` on the wire; in the last case, and when the connection broke, ``connection.open`` is False.
     Raises ``UnsupportedType`` for a column that cannot be read.
     """
-    types = [describe(column, shape.id) for column in shape.columns]
+    wanted = sorted(needed) if needed is not None else range(len(shape.columns))
+    types = [describe(shape.columns[index], shape.id) for index in wanted]
     max_bytes = min(max_bytes, MAX_BYTES)
     sql = chunk_select(shape, types, from_where_sql, timeout_seconds)
     blocks: list[list[Any]] = []
@@ -49,7 +59,11 @@ def read_chunk(
                         "It is read again in smaller chunks; set incremental.snapshot.chunk.size lower to begin so.",
                     )
                 blocks.append(_canonical(shape, types, columns_of(rows, len(types))))
-        return [pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)] if blocks else _empty(types)
+        read = [pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)] if blocks else _empty(types)
+        columns: list[Any] = [None] * len(shape.columns)
+        for index, column in zip(wanted, read, strict=True):
+            columns[index] = column
+        return columns
     except MySQLError as error:
         raise _failed(shape, error, timeout_seconds) from error
     finally:

@@ -12,11 +12,13 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.envelope.table_view import view_of
 from incsnap.errors import PreflightFailed, ServerUnreachable, UnsupportedType
 from incsnap.gtid import GtidSet
 from incsnap.mysql import catalog, fences
 from incsnap.mysql.connection import QueryRefusedError, connect, named, query, version
-from incsnap.mysql.server_rules import Finding, replica_findings, variable_findings
+from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
 from incsnap.tables import TableId, TableShape
 from incsnap.types.column_type import describe
 
@@ -58,6 +60,8 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
     user = _user(connection)
     variables = {str(name): str(value) for name, value in query(connection, "SHOW GLOBAL VARIABLES")}
     yield from variable_findings(variables)
+    if settings.include_query:
+        yield from query_findings(variables)
     logging = variables.get("log_bin") == "ON"
     yield from _binlog_rights(connection, settings, server, user, variables)
     if logging:
@@ -163,7 +167,7 @@ def _tables(connection: Connection[Any], settings: Settings, user: str) -> Itera
             # Columns that may not be read are not in information_schema either, so the rest would be guesses.
             yield refused
         else:
-            yield from _shape(table, shape, is_signal=table == settings.tables.signal_table)
+            yield from _shape(shape, settings.columns, is_signal=table == settings.tables.signal_table)
 
 
 def _may_select(connection: Connection[Any], table: TableId, user: str) -> Finding | None:
@@ -178,10 +182,11 @@ def _may_select(connection: Connection[Any], table: TableId, user: str) -> Findi
     return None
 
 
-def _shape(table: TableId, shape: TableShape, *, is_signal: bool) -> Iterable[Finding]:
-    for column in shape.columns:
+def _shape(shape: TableShape, rules: ColumnRules, *, is_signal: bool) -> Iterable[Finding]:
+    table = shape.id
+    for index in sorted(view_of(shape, rules).needed):
         try:
-            describe(column, table)
+            describe(shape.columns[index], table)
         except UnsupportedType as error:
             yield Finding("types", error.message, error.hint)
     if not shape.key and not is_signal:

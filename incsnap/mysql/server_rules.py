@@ -53,12 +53,6 @@ _RULES = (
     _Rule("gtid_mode", "ON", "the watermarks are GTIDs", _GTIDS),
     _Rule("enforce_gtid_consistency", "ON", "the watermarks are GTIDs", _GTIDS),
     _Rule(
-        "binlog_row_value_options",
-        "",
-        "partial JSON updates do not hold the whole value",
-        _persist("binlog_row_value_options", "''"),
-    ),
-    _Rule(
         "binlog_order_commits",
         "ON",
         "transactions could become visible in another order than they are sent",
@@ -76,6 +70,15 @@ def variable_findings(variables: Mapping[str, str]) -> list[Finding]:
             problem = f"it is {value or 'empty'!r} and must be {rule.wanted or 'empty'!r}: {rule.why}"
             found.append(Finding(rule.variable, problem, rule.repair))
     return found
+
+
+def query_findings(variables: Mapping[str, str]) -> list[Finding]:
+    """For include.query. A session may still log its statements, so it is no error."""
+    name = "binlog_rows_query_log_events"
+    if variables.get(name, "ON") == "ON":
+        return []
+    problem = "include.query is true, but it is OFF: source.query stays null for sessions that do not set it"
+    return [Finding(name, problem, _persist(name, "ON"), "warning")]
 
 
 def replica_findings(variables: Mapping[str, str]) -> list[Finding]:

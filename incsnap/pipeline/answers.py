@@ -10,6 +10,8 @@ from typing import Any
 
 from pymysql.connections import Connection
 
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.envelope.table_view import view_of
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.connection import QueryRefusedError, query
@@ -36,8 +38,9 @@ _FENCE_SECONDS = 0.2
 class Answers:
     """``connection`` is the planner's; a lost one raises ``ServerUnreachable`` through the engine's caller."""
 
-    def __init__(self, connection: Connection[Any]) -> None:
+    def __init__(self, connection: Connection[Any], rules: ColumnRules) -> None:
         self._connection = connection
+        self._rules = rules
         # Within one planning no DDL is looked for twice; the next planning asks anew.
         self._columns: dict[tuple[TableId, tuple[str, ...]], tuple[Column, ...]] = {}
 
@@ -77,8 +80,8 @@ class Answers:
         if shape is None:
             return Refused(notes.UNKNOWN_SCHEMA, "the table does not exist, or the user may not see it")
         try:
-            for column in shape.columns:
-                describe(column, table)
+            for needed in sorted(view_of(shape, self._rules).needed):
+                describe(shape.columns[needed], table)
         except UnsupportedType as error:
             return Refused(notes.SKIPPED, f"{error.message}. {error.hint}")
         if question.condition:

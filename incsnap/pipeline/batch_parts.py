@@ -1,24 +1,29 @@
 """What the tasks of one batch do, as a function of the two offsets: slices, chunk reads, releases, holds,
-notifications.
+notifications, and the records that planning has written down.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from incsnap.binlog.slices import Slice
 from incsnap.binlog.tail import Tail
 from incsnap.config.settings import Settings
-from incsnap.envelope.partitioner import bucket_of, partition
-from incsnap.envelope.records import RECORDS
+from incsnap.envelope.notification_records import NOTIFICATION_KEY, NOTIFICATION_VALUE
+from incsnap.envelope.partitioner import bucket_of
 from incsnap.pipeline import blocks
 from incsnap.pipeline.changes import Charsets
+from incsnap.pipeline.control_file import ControlFiles
+from incsnap.pipeline.control_topics import in_partition_0, transaction_topic
+from incsnap.pipeline.formats import struct_formats
+from incsnap.pipeline.known_defaults import TableDefaults
 from incsnap.pipeline.naming import topic_of
 from incsnap.pipeline.parts import BatchPart, ChunkPart, ReadyPart, SlicePart
+from incsnap.pipeline.transaction_records import WHOLE, Border, ending
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import Layout, Offset
 
@@ -26,8 +31,19 @@ from incsnap.snapshot.offset import Layout, Offset
 _SLICE_BYTES = 1 << 20
 
 
+#: Behind every slice: what planning has written down comes last.
+_LAST = 1 << 62
+
+
 def batch_parts(
-    settings: Settings, parallelism: int, charsets: Charsets, tail: Tail, start: Offset, end: Offset
+    settings: Settings,
+    parallelism: int,
+    charsets: Charsets,
+    tail: Tail,
+    control: ControlFiles,
+    defaults: TableDefaults,
+    start: Offset,
+    end: Offset,
 ) -> list[BatchPart]:
     """One part a task. Chunks come first: they wait for the server while slices use the processor."""
     if end.batch == start.batch:
@@ -37,13 +53,50 @@ def batch_parts(
     parts: list[BatchPart] = [
         ChunkPart(batch, layout, reads[first::parallelism], end.stream) for first in range(min(parallelism, len(reads)))
     ]
-    slices = tail.slices(start.stream, end.stream, parallelism)
+    whole = settings.transaction_metadata
+    slices = tail.slices(start.stream, end.stream, parallelism, whole=whole)
     if sum(len(piece.payload) for piece in slices) < _SLICE_BYTES:
-        slices = tail.slices(start.stream, end.stream, 1)
-    parts.extend(SlicePart(batch, layout, order, piece, charsets) for order, piece in enumerate(slices))
-    if rows := _ready(settings, end):
+        slices = tail.slices(start.stream, end.stream, 1, whole=whole)
+    borders = _borders(slices, start, end) if whole else [WHOLE] * len(slices)
+    parts.extend(
+        SlicePart(batch, layout, order, piece, charsets, border, defaults)
+        for order, (piece, border) in enumerate(zip(slices, borders, strict=True))
+    )
+    rows = _ready(settings, end)
+    if whole:
+        rows += _ended(settings, slices, start, end, len(rows))
+    for number, topic in enumerate(end.control):
+        records = control.read(batch, topic)
+        bucket = int(bucket_of(topic, np.zeros(1, np.int32), layout.buckets)[0])
+        rows.append(blocks.notes(batch, bucket, _LAST + number, topic, records))
+    if rows:
         parts.append(ReadyPart(batch, layout, tuple(rows)))
     return parts
+
+
+def _borders(slices: Sequence[Slice], start: Offset, end: Offset) -> list[Border]:
+    """Only the first slice may continue a transaction, only the last may leave one open."""
+    begun = start.counted if _continues(slices, start) else None
+    last = len(slices) - 1
+    opened = end.stream.open_gtid
+    return [
+        Border(None if nth else begun, nth == last and opened != "" and piece.transactions.gtids()[-1] == opened)
+        for nth, piece in enumerate(slices)
+    ]
+
+
+def _continues(slices: Sequence[Slice], start: Offset) -> bool:
+    opened = start.stream.open_gtid
+    return opened != "" and bool(slices) and slices[0].transactions.gtids()[0] == opened
+
+
+def _ended(settings: Settings, slices: Sequence[Slice], start: Offset, end: Offset, number: int) -> list[blocks.Row]:
+    """The end of a transaction of which all events came in earlier batches."""
+    opened, counted = start.stream.open_gtid, start.counted
+    if counted is None or not counted.total or end.stream.open_gtid == opened or _continues(slices, start):
+        return []
+    bucket, records = ending(settings, opened, counted, end.layout.buckets)
+    return [blocks.notes(end.batch, bucket, number, transaction_topic(settings), records)]
 
 
 def _ready(settings: Settings, end: Offset) -> list[blocks.Row]:
@@ -61,23 +114,19 @@ def _ready(settings: Settings, end: Offset) -> list[blocks.Row]:
         rows.extend(blocks.hold(batch, bucket, next(number), held) for bucket in buckets)
     topic = settings.notifications.sink_topic
     if topic and "sink" in settings.notifications.channels and end.snapshot.notifications:
-        bucket, records = _notes(settings.topic_prefix, topic, end.layout, end.snapshot.notifications)
+        bucket, records = _notes(settings, topic, end.layout, end.snapshot.notifications)
         rows.append(blocks.notes(batch, bucket, next(number), topic, records))
     return rows
 
 
 def _notes(
-    prefix: str, topic: str, layout: Layout, notifications: Sequence[Notification]
+    settings: Settings, topic: str, layout: Layout, notifications: Sequence[Notification]
 ) -> tuple[int, pa.RecordBatch]:
-    """All in one partition, so that a reader sees them in order. Debezium's key is the notification's id."""
-    keys = _json({"id": note.id} for note in notifications)
-    values = _json(note.value(prefix) for note in notifications)
-    partitions = partition(keys, layout.partitions[topic])
-    partitions[:] = 0
-    none = pa.nulls(len(keys), pa.binary())
-    records = pa.RecordBatch.from_arrays([pa.array(partitions, pa.int32()), keys, values, none, none], schema=RECORDS)
-    return int(bucket_of(topic, partitions[:1], layout.buckets)[0]), records
-
-
-def _json(values: Iterable[dict[str, Any]]) -> pa.Array:
-    return pa.array([json.dumps(value, separators=(",", ":")).encode() for value in values], pa.binary())
+    """Debezium's key is the notification's id."""
+    key_format, value_format = struct_formats(settings)
+    keys = [key_format.struct(f"{topic}-key", NOTIFICATION_KEY, {"id": note.id}) for note in notifications]
+    values = [
+        value_format.struct(f"{topic}-value", NOTIFICATION_VALUE, note.value(settings.topic_prefix))
+        for note in notifications
+    ]
+    return in_partition_0(topic, keys, values, layout.buckets)

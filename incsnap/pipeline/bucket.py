@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.envelope.records import overtaken_by
 from incsnap.errors import SinkError
 from incsnap.pipeline import blocks
 from incsnap.pipeline.progress import BucketCounts
@@ -39,8 +40,8 @@ class BucketBatch:
     has_hold: bool = False
 
     def keys_of(self, table: str) -> pa.Array:
-        """Keys of all events of the table in this batch and bucket: inserts, both keys of updates, deletes."""
-        found = [records.column("key") for _, owner, records in self.records if owner == table and table]
+        """Identities of all events of the table in this batch and bucket: inserts, both of updates, deletes."""
+        found = [overtaken_by(records) for _, owner, records in self.records if owner == table and table]
         return pa.concat_arrays(found) if found else pa.array([], pa.binary())
 
     def overtaken(self) -> dict[str, pa.Array]:
@@ -104,7 +105,7 @@ def deliver(mine: BucketBatch, buffers: Buffers) -> Delivery:
         earlier = buffers.read_discards(release.batches, mine.bucket, release.table)
         gone = pa.concat_arrays([fresh[release.table], earlier])
         if len(gone):
-            kept = window.filter(pc.invert(pc.is_in(window.column("key"), value_set=gone)))
+            kept = window.filter(pc.invert(pc.is_in(overtaken_by(window), value_set=gone)))
             discarded += window.num_rows - kept.num_rows
             window = kept
         reads += window.num_rows

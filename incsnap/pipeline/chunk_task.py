@@ -21,10 +21,11 @@ from incsnap.envelope.source_block import SourceConstants
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, shorten
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
+from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.connection import QueryRefusedError, connect, is_gone, query
 from incsnap.mysql.fences import high_watermark, low_fence
 from incsnap.pipeline.buffer import Manifest, WindowBuffers
-from incsnap.pipeline.naming import envelope_settings, topic_of
+from incsnap.pipeline.formats import format_of
 from incsnap.pipeline.parts import ChunkPart
 from incsnap.snapshot import failures
 from incsnap.snapshot.chunk import ordering_columns
@@ -101,34 +102,36 @@ def _read(
     shape = shape_of(connection, chunk.table)
     if shape is None:
         raise _ShapeChangedError(f"table {chunk.table} does not exist")
+    if settings.formats.show_schemas:
+        shape = shape.with_defaults(defaults_of(connection, [shape.id])[shape.id])
     try:
         tail = chunk_tail(chunk, ordering_columns(shape, chunk.columns))
     except (KeyError, ValueError) as error:
         raise _ShapeChangedError(f"the key of {chunk.table} is no longer the one it was cut by: {error}") from error
+    format_ = format_of(settings, shape)
     select_began = time.monotonic()
-    columns = read_chunk(connection, shape, tail, max_bytes=MAX_CHUNK_BYTES, timeout_seconds=CHUNK_SECONDS)
+    columns = read_chunk(
+        connection, shape, tail, max_bytes=MAX_CHUNK_BYTES, timeout_seconds=CHUNK_SECONDS, needed=format_.view.needed
+    )
     seconds = time.monotonic() - select_began
     high_file, high_pos = high_watermark(connection)
     server_id, server_uuid = query(connection, "SELECT @@server_id, @@server_uuid")[0]
     if part.end.server_uuid not in ("", str(server_uuid)):
         connection.close()  # this one or the tail's is from before a failover; the chunk is read again on a new one
-    topic = topic_of(settings, chunk.table)
     now_us = time.time_ns() // 1000
     records = snapshot_records(
-        shape,
+        format_,
         columns,
         SourceConstants(part.end.file, part.end.pos, now_us, int(server_id)),
-        envelope_settings(settings),
-        part.layout.partitions[topic],
+        part.layout.partitions[format_.topic],
         part.layout.buckets,
-        topic,
         now_us=now_us,
     )
     file = buffers.write_window(window.id, records)
     return Manifest(
         window_id=window.id,
-        rows=len(columns[0]) if columns else 0,
-        bytes=sum(int(column.nbytes) for column in columns),
+        rows=next((len(column) for column in columns if column is not None), 0),
+        bytes=sum(int(column.nbytes) for column in columns if column is not None),
         high_file=high_file,
         high_pos=high_pos,
         server_uuid=str(server_uuid),

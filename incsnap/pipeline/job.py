@@ -192,5 +192,12 @@ def _failure(query: StreamingQuery) -> IncsnapError | None:
     if failure is None:
         return None
     return told(str(failure)) or IncsnapError(
-        f"The query failed: {str(failure).strip()[-2000:]}", "Look at the log above; the offset is kept."
+        f"The query failed: {_cause(str(failure))}", "Look at the log above; the offset is kept."
     )
+
+
+def _cause(text: str) -> str:
+    """The Python error in Spark's text. Behind it Spark prints the query with its offsets, which may be long."""
+    said = text.partition("=== Streaming Query ===")[0]
+    begin = said.rfind("Traceback (most recent call last)")
+    return said[max(begin, 0) :].strip()[-2000:]

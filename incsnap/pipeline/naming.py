@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from incsnap import __version__
 from incsnap.config.settings import Settings
-from incsnap.envelope.source_block import EnvelopeSettings
+from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.topic_names import topic_name
 from incsnap.tables import TableId
 
@@ -19,4 +19,10 @@ def envelope_settings(settings: Settings) -> EnvelopeSettings:
         version=__version__,
         modes=settings.modes,
         tombstones=settings.tombstones_on_delete,
+        rules=settings.columns,
+        skipped=settings.skipped_operations,
+        key=settings.formats.key,
+        value=settings.formats.value,
+        transactions=settings.transaction_metadata,
+        schema_names=settings.formats.schema_names,
     )

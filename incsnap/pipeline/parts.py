@@ -12,6 +12,8 @@ from incsnap.binlog.slices import Slice
 from incsnap.events import StreamPosition
 from incsnap.pipeline.blocks import Row
 from incsnap.pipeline.changes import Charsets
+from incsnap.pipeline.known_defaults import TableDefaults
+from incsnap.pipeline.transaction_records import Border
 from incsnap.snapshot.offset import Layout, PlannedRead
 
 
@@ -24,10 +26,22 @@ class BatchPart(InputPartition):
 
 
 class SlicePart(BatchPart):
-    """Decode a slice of binlog packets. ``order`` is its place among the slices of the batch."""
+    """Decode a slice of binlog packets. ``order`` is its place among the slices of the batch; ``border``: how it lies
+    in its transactions, where these are counted; ``defaults``: of columns, where schemas are written."""
 
-    def __init__(self, batch: int, layout: Layout, order: int, piece: Slice, charsets: Charsets) -> None:
+    def __init__(
+        self,
+        batch: int,
+        layout: Layout,
+        order: int,
+        piece: Slice,
+        charsets: Charsets,
+        border: Border,
+        defaults: TableDefaults = (),
+    ) -> None:
         super().__init__(batch, layout)
+        self.defaults = defaults
+        self.border = border
         self.order = order
         self.piece = piece
         self.charsets = charsets
@@ -46,7 +60,8 @@ class ChunkPart(BatchPart):
 
 
 class ReadyPart(BatchPart):
-    """Rows of ``blocks.SCHEMA`` that need no work: releases, holds and notifications."""
+    """Rows of ``blocks.SCHEMA`` that need no work: releases, holds, notifications and what planning has
+    written down."""
 
     def __init__(self, batch: int, layout: Layout, rows: tuple[Row, ...]) -> None:
         super().__init__(batch, layout)

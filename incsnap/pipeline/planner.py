@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,25 +21,27 @@ from uuid import uuid4
 from pymysql.connections import Connection
 from pymysql.err import MySQLError
 
+from incsnap.binlog.places import Advance
 from incsnap.binlog.tail import Tail
 from incsnap.config.settings import Settings
 from incsnap.events import StreamPosition
-from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
 from incsnap.mysql import fences
 from incsnap.mysql.catalog import charsets, tables
 from incsnap.mysql.connection import connect, dial
 from incsnap.pipeline.answers import Answers
 from incsnap.pipeline.batch_parts import batch_parts
 from incsnap.pipeline.buffer import WindowBuffers
-from incsnap.pipeline.changes import Charsets
+from incsnap.pipeline.changes import Charsets, open_counts
+from incsnap.pipeline.control_file import ControlFiles
+from incsnap.pipeline.definition_records import DefinitionRecords, wanted
 from incsnap.pipeline.files import Files
-from incsnap.pipeline.naming import topic_of
+from incsnap.pipeline.known_defaults import KnownDefaults, TableDefaults
+from incsnap.pipeline.layouts import Layouts
 from incsnap.pipeline.parts import BatchPart
 from incsnap.pipeline.planned import recall, remember
 from incsnap.pipeline.signal_inbox import SignalInbox
 from incsnap.snapshot.engine import BatchFacts, awaited, drive, next_context
-from incsnap.snapshot.offset import Layout, Offset
+from incsnap.snapshot.offset import Offset, OpenCounts
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Reading
 from incsnap.tables import TableId
@@ -76,15 +77,16 @@ class Planner:
         self._settings = settings
         self._buffers = buffers
         self._files = Files(buffers.root)
+        self._control_files = ControlFiles(self._files)
         self._buckets = buckets
         self._parallelism = parallelism
         self._connection: Connection[Any] | None = None
         self._tail: Tail | None = None
         self._inbox = SignalInbox(settings)
-        self._admin = admin_client(ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer))
+        self._layouts = Layouts(settings)
         self._charsets: Charsets = ()
         self._server_uuid = ""
-        self._layout_checked = False
+        self._defaults = KnownDefaults()
         self._cleaned = False
         self._moved_at = time.monotonic()
         self._redial_at = 0.0
@@ -98,10 +100,7 @@ class Planner:
         """Where a new job begins: at what the server has executed now; rows before it come by snapshot."""
         connection = self._query_connection()
         executed = fences.executed(connection)
-        ensure_control_topic(
-            self._admin, self._settings.topic_prefix, self._buckets, self._settings.topic_creation.replication_factor
-        )
-        layout = Layout(self._buckets, self._topics(tables(connection, self._settings.tables)))
+        layout = self._layouts.first(self._buckets, tables(connection, self._settings.tables))
         # No position: the end of the binlog may lie past transactions that are not executed yet and still come to
         # us, and a position must never claim what was not delivered. The tail knows its own after the first event.
         return Offset(uuid4().hex, 0, StreamPosition(executed, "", 0), layout)
@@ -132,7 +131,8 @@ class Planner:
             partial(self._captured, connection),
             str(advance.end),
         )
-        layout, layout_changed = self._layout(start, advance.tables)
+        layout, layout_changed = self._layouts.checked(start.layout)
+        control = self._control(start, advance, connection)
         facts = BatchFacts(
             batch=start.batch + 1,
             end=advance.end,
@@ -144,7 +144,7 @@ class Planner:
             limits=self._limits,
             layout_changed=layout_changed,
         )
-        plan = drive(next_context(start.snapshot, facts), Answers(connection))
+        plan = drive(next_context(start.snapshot, facts), Answers(connection, self._settings.columns))
         for warning in plan.warnings:
             log.warning("%s", warning)
         if "log" in self._settings.notifications.channels:
@@ -155,9 +155,13 @@ class Planner:
             start,
             batch=facts.batch,
             stream=advance.end,
-            layout=self._with_topics(layout, [window.table for window in plan.context.planned]),
+            layout=self._layouts.extended(
+                layout, sorted({*advance.tables, *(window.table for window in plan.context.planned)}), control
+            ),
             snapshot=plan.context,
             signal_positions=positions,
+            counted=self._counted(start, advance.end),
+            control=control,
         )
         if plan.idle and not self._worth_a_batch(start, end, advance.events):
             return start
@@ -167,12 +171,19 @@ class Planner:
 
     def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
         tail = self._tail_from(start.stream)
-        self._query_connection()
-        return batch_parts(self._settings, self._parallelism, self._charsets, tail, start, end)
+        connection = self._query_connection()
+        defaults: TableDefaults = ()
+        if self._settings.formats.show_schemas and end.batch != start.batch:
+            found = tail.contents(start.stream, end.stream)
+            defaults = self._defaults.of(connection, found.tables, found.changes)
+        return batch_parts(
+            self._settings, self._parallelism, self._charsets, tail, self._control_files, defaults, start, end
+        )
 
     def committed(self, end: Offset) -> None:
         if self._tail is not None:
             self._tail.forget(end.stream)
+        self._control_files.forget(end.batch)
         for window in end.snapshot.released:
             self._buffers.delete(window.id)
         for window_id in end.snapshot.dropped:
@@ -231,6 +242,8 @@ class Planner:
                 settings.tables.included,
                 settings.signals.data_collection if "source" in settings.signals.channels else None,
                 settings.max_queue_bytes,
+                damaged=settings.failures.processing,
+                wanted=wanted(settings),
             )
         return self._tail
 
@@ -242,40 +255,29 @@ class Planner:
                 found[window.id] = manifest.reading()
         return found
 
-    def _layout(self, start: Offset, seen: frozenset[TableId]) -> tuple[Layout, bool]:
-        """The layout with the topics of ``seen``. Topics that were given more partitions since are noticed at
-        start-up.
-        """
-        layout, changed = start.layout, False
-        if not self._layout_checked:
-            ensure_control_topic(
-                self._admin,
-                self._settings.topic_prefix,
-                layout.buckets,
-                self._settings.topic_creation.replication_factor,
-            )
-            now = self._ensured(layout.partitions)
-            changed = any(now[topic] != count for topic, count in layout.partitions.items())
-            layout = replace(layout, partitions=now)
-            self._layout_checked = True
-        return self._with_topics(layout, sorted(seen)), changed
+    def _counted(self, start: Offset, end: StreamPosition) -> OpenCounts | None:
+        """Of the transaction in which the batch ends."""
+        if not self._settings.transaction_metadata or not end.open_gtid:
+            return None
+        begun = start.counted if start.stream.open_gtid == end.open_gtid else None
+        pieces = self._tail_from(start.stream).slices(start.stream, end, 1, whole=True)
+        if not pieces or pieces[0].transactions.gtids()[-1] != end.open_gtid:
+            return begun
+        return open_counts(pieces[0], self._charsets, self._settings, begun)
 
-    def _with_topics(self, layout: Layout, seen: Sequence[TableId]) -> Layout:
-        missing = [table for table in seen if topic_of(self._settings, table) not in layout.partitions]
-        return replace(layout, partitions={**layout.partitions, **self._topics(missing)}) if missing else layout
-
-    def _topics(self, wanted: Sequence[TableId]) -> dict[str, int]:
-        names = {topic_of(self._settings, table) for table in wanted}
-        if self._settings.notifications.sink_topic and "sink" in self._settings.notifications.channels:
-            names.add(self._settings.notifications.sink_topic)
-        return self._ensured(names)
-
-    def _ensured(self, names: Any) -> dict[str, int]:
-        creation = self._settings.topic_creation
-        return ensure_topics(self._admin, names, creation.partitions, creation.replication_factor, creation.config)
+    def _control(self, start: Offset, advance: Advance, connection: Connection[Any]) -> tuple[str, ...]:
+        """Writes down the batch's records of schema changes and truncations; their topics."""
+        first = start.batch == 0
+        if not advance.changes and not first:
+            return ()
+        same_server = advance.end.server_uuid == self._server_uuid
+        asked = DefinitionRecords(
+            self._settings, connection, self._tail_from(start.stream), advance, same_server, time.time_ns() // 1000
+        )
+        return self._control_files.write(start.batch + 1, asked.all(first=first), start.layout.buckets)
 
     def _worth_a_batch(self, start: Offset, end: Offset, events: int) -> bool:
-        if events or end.signal_positions != start.signal_positions or end.layout != start.layout:
+        if events or end.control or end.signal_positions != start.signal_positions or end.layout != start.layout:
             return True
         moved = end.stream.delivered != start.stream.delivered
         return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS

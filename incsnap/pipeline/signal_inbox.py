@@ -93,7 +93,7 @@ class SignalInbox:
                 polled = channel.poll(reached.get(name))
                 records.extend(polled.records)
                 reached[name] = polled.position
-        commands = (_command(parse(record), record.channel, captured, where) for record in records)
+        commands = (_understood(record, captured, where) for record in records)
         return tuple(command for command in commands if command is not None), {
             channel: position for channel, position in reached.items() if position is not None
         }
@@ -122,6 +122,19 @@ def _inserted(piece: Slice, charsets: Charsets) -> list[SignalRecord]:
         owners = piece.transaction_of(events)[images.event]
         found.extend(records_of(rows, [f"{gtids[owner]}#{number}" for number, owner in enumerate(owners.tolist())]))
     return found
+
+
+def _understood(record: SignalRecord, captured: Captured, where: str) -> Command | None:
+    try:
+        return _command(parse(record), record.channel, captured, where)
+    except TimeoutError:
+        log.warning(
+            "Signal %s by channel %s is ignored: matching its data-collections takes too long. Name the tables, or"
+            " write the expression without repetitions inside repetitions.",
+            record.id,
+            record.channel,
+        )
+        return None
 
 
 def _command(signal: Signal, channel: str, captured: Captured, where: str) -> Command | None:

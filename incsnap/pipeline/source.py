@@ -100,11 +100,16 @@ class BinlogReader(DataSourceStreamReader):
 
     def _changes(self, part: SlicePart) -> Iterator[pa.RecordBatch]:
         now_us = time.time_ns() // 1000
-        found = change_blocks(part.piece, part.charsets, part.layout, self._settings, now_us)
+        found = change_blocks(
+            part.piece, part.charsets, part.layout, self._settings, now_us, part.border, part.defaults
+        )
         for number, (bucket, topic, table, records) in enumerate(found):
             # Behind the releases and holds of the batch; slices in order, blocks of a slice in order.
             order = (part.order + 1) << 32 | number
-            yield blocks.to_arrow([blocks.events(part.batch, bucket, order, topic, str(table), records)])
+            if table is None:
+                yield blocks.to_arrow([blocks.notes(part.batch, bucket, order, topic, records)])
+            else:
+                yield blocks.to_arrow([blocks.events(part.batch, bucket, order, topic, str(table), records)])
 
     def _planning(self) -> Planner:
         if self._planner is None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import os
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -19,13 +16,13 @@ from incsnap.sandbox import cache
 from incsnap.sandbox.children import Child, child, run
 from incsnap.sandbox.free_port import ATTEMPTS, PortTaken, free_ports, listens
 from incsnap.sandbox.java import java
+from incsnap.sandbox.maven import dependency, retrieve
 from incsnap.sandbox.progress import tell
 from incsnap.sandbox.run_folder import run_folder
 
 VERSION = "4.3.1"
 _LOG4J = "2.25.4"  # What this Kafka comes with; its binding for SLF4J is not among Kafka's dependencies.
 _READY_SECONDS = 60
-_FETCH_ATTEMPTS = 3
 _CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka Uuid.
 
 
@@ -110,55 +107,13 @@ def _build(folder: Path, downloads: Path) -> None:
     tell(f"fetching Kafka {VERSION} into {cache.root()} (once; about 45 MB)")
     log = downloads / "log"
     log.unlink(missing_ok=True)
-    for attempt in range(_FETCH_ATTEMPTS):
-        try:
-            _download(folder / "libs", downloads, log)
-            break
-        except ServerUnreachable:
-            # Ivy keeps what it has; a second try goes on from there.
-            if attempt == _FETCH_ATTEMPTS - 1:
-                raise
-            tell("fetching Kafka failed, trying again")
+    wanted = dependency("org.apache.kafka", "kafka_2.13", VERSION)
+    wanted += dependency("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J)
+    retrieve("Kafka", wanted, f"{folder}/libs/[artifact]-[revision].[ext]", downloads, log)
     (folder / "log4j2.properties").write_text(_LOGGING)
     settings = _settings(downloads / "server.properties", folder / "template", 9092, 9093)
     tool = [*_kafka(folder), "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)]
     run("Kafka's StorageTool", tool, log)
-
-
-def _download(libs: Path, downloads: Path, log: Path) -> None:
-    settings, module = downloads / "ivysettings.xml", downloads / "ivy.xml"
-    # pyspark's own word for "use this repository instead of Maven Central".
-    repository = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
-    root = f" root={quoteattr(repository)}" if repository else ""
-    settings.write_text(
-        '<ivysettings><settings defaultResolver="maven"/><resolvers>'
-        f'<ibiblio name="maven" m2compatible="true"{root}/></resolvers></ivysettings>'
-    )
-    module.write_text(
-        '<ivy-module version="2.0"><info organisation="incsnap" module="sandbox"/><dependencies>'
-        f'<dependency org="org.apache.kafka" name="kafka_2.13" rev="{VERSION}" conf="default"/>'
-        f'<dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="{_LOG4J}" conf="default"/>'
-        "</dependencies></ivy-module>"
-    )
-    command = [java(), "-jar", str(_ivy()), "-settings", str(settings), "-ivy", str(module)]
-    command += ["-cache", str(downloads / "ivy"), "-retrieve", f"{libs}/[artifact]-[revision].[ext]"]
-
-    def report() -> None:
-        tell(f"fetching Kafka: {cache.bytes_below(downloads / 'ivy') / 1e6:.0f} MB so far")
-
-    run("Ivy", command, log, meanwhile=report)
-
-
-def _ivy() -> Path:
-    pyspark = importlib.util.find_spec("pyspark")
-    places = (pyspark and pyspark.submodule_search_locations) or []
-    jars = [jar for place in places for jar in Path(place).glob("jars/ivy-*.jar")]
-    if not jars:
-        raise ServerUnreachable(
-            "Kafka is fetched by the Ivy inside pyspark, which is not there",
-            "Set INCSNAP_KAFKA=host:port, install Docker, or install pyspark as a package.",
-        )
-    return jars[0]
 
 
 _LOGGING = """\

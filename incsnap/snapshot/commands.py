@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+import regex
+
 from incsnap.tables import TableId
+
+#: Seconds for one name; an expression that takes longer stops nothing.
+_MATCH_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +35,10 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """stop-snapshot. ``patterns``: compiled expressions (Java's, translated by the channel) or text; () stops all."""
+    """stop-snapshot. ``patterns``: names or expressions (Java's, translated by the channel); () stops all."""
 
     id: str
-    patterns: tuple[str | re.Pattern[str], ...] = ()
+    patterns: tuple[str, ...] = ()
 
     def stops(self, table: TableId) -> bool:
         """Full match and case-sensitive, as Debezium does; an expression that does not compile is a plain name."""
@@ -54,10 +58,10 @@ class Resume:
 Command = Execute | Stop | Pause | Resume
 
 
-def _fits(pattern: str | re.Pattern[str], name: str) -> bool:
+def _fits(pattern: str, name: str) -> bool:
     if pattern == name:
         return True
     try:
-        return re.fullmatch(pattern, name) is not None
-    except (re.error, RecursionError, OverflowError):
+        return regex.fullmatch(pattern, name, timeout=_MATCH_SECONDS) is not None
+    except (regex.error, RecursionError, OverflowError, TimeoutError):
         return False

@@ -32,6 +32,11 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "yea
 _FLOATS = frozenset({"float", "double"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+#: Keys that are numbers to the server, which orders their column by them.
+_NUMBERED = frozenset({"enum", "set", "bit"})
+#: Character sets that the connection's utf8mb4 shows without loss. Of others a code may be none of their characters and
+#: be shown as "?", so their keys are the column's own bytes.
+_WHOLE = frozenset({"", "utf8mb4", "utf8mb3", "ascii", "latin1"})
 _TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
 
 _INTEGER_TEXT = re.compile(r"-?[0-9]+\Z")
@@ -48,12 +53,12 @@ def key_select(column: Column) -> str:
     """
     name = quote(column.name)
     if column.type in _TEXTS:
-        return name
+        return name if column.charset in _WHOLE else f"HEX({name})"
     if column.type in _BYTES:
         return f"HEX({name})"
     if column.type in _FLOATS:
         return f"CAST({name} + 0e0 AS CHAR)"
-    if column.type == "enum":
+    if column.type in _NUMBERED:
         return f"CAST({name} + 0 AS CHAR)"
     if column.type in _INTEGERS or column.type == "decimal" or column.type in _TEMPORAL:
         return f"CAST({name} AS CHAR)"
@@ -66,13 +71,15 @@ def key_literal(column: Column, value: KeyValue) -> str:
         raise ValueError(f"NULL cannot bound a chunk (column {column.name})")
     kind = column.type
     if kind in _TEXTS:
-        return f"_utf8mb4 x'{value.encode().hex()}'"
+        if column.charset in _WHOLE:
+            return f"_utf8mb4 x'{value.encode().hex()}'"
+        return f"_{column.charset} x'{_checked(_HEX_TEXT, column, value)}'"
     if kind in _BYTES:
         return f"x'{_checked(_HEX_TEXT, column, value)}'"
     if kind in _FLOATS:
         text = _checked(_FLOAT_TEXT, column, value)
         return text if "e" in text.lower() else text + "e0"
-    if kind == "enum" or kind in _INTEGERS:
+    if kind in _NUMBERED or kind in _INTEGERS:
         return _checked(_INTEGER_TEXT, column, value)
     if kind == "decimal":
         return _checked(_DECIMAL_TEXT, column, value)

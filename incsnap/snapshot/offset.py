@@ -19,8 +19,9 @@ from incsnap.snapshot.json_form import from_json, to_json
 from incsnap.snapshot.window import RULES, Rules, Window
 from incsnap.tables import TableId
 
-#: Written into every offset. A release that changes the form raises it and keeps a loader for the older one.
-VERSION = 1
+#: Written into every offset. A release that changes the form raises it and keeps a loader for the older one. 2: with
+#: ``counted`` and ``control``, which an offset of version 1 has at their defaults.
+VERSION = 2
 _FORMAT = "incsnap"
 
 
@@ -50,10 +51,25 @@ class PlannedRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenCounts:
+    """What was counted of the transaction in which a batch ends, in all batches so far: (table, records that have a
+    value) pairs, by name. ``ts_us``: its commit."""
+
+    ts_us: int
+    tables: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(count for _, count in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
 class Offset:
     """The end of batch ``batch``: what was sent up to here (``stream``) and what the snapshot is about.
 
     ``signal_positions``: how far each signal channel was read, in the channel's own form (JSON primitives).
+    ``counted``: of the transaction that is open at the end, where transactions are counted. ``control``: topics that
+    the batch sends records of schema changes and truncations to; these are in a file beside the checkpoint.
     """
 
     job_id: str
@@ -62,6 +78,8 @@ class Offset:
     layout: Layout
     snapshot: SnapshotContext = field(default_factory=SnapshotContext)
     signal_positions: dict[str, Any] = field(default_factory=dict)
+    counted: OpenCounts | None = None
+    control: tuple[str, ...] = ()
 
     def reads(self, rules: Rules = RULES) -> tuple[PlannedRead, ...]:
         """The chunks that this batch reads, each with its low fence."""
@@ -94,6 +112,8 @@ class Offset:
             "layout": {"buckets": self.layout.buckets, "partitions": dict(self.layout.partitions)},
             "snapshot": to_json(self.snapshot),
             "signal_positions": dict(self.signal_positions),
+            **({"counted": to_json(self.counted)} if self.counted else {}),
+            **({"control": list(self.control)} if self.control else {}),
         }
 
     @classmethod
@@ -118,6 +138,8 @@ class Offset:
                 ),
                 snapshot=from_json(SnapshotContext, found["snapshot"]),
                 signal_positions=from_json(dict[str, Any], found["signal_positions"]),
+                counted=from_json(OpenCounts, found["counted"]) if "counted" in found else None,
+                control=from_json(tuple[str, ...], found.get("control", [])),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error

@@ -16,6 +16,7 @@ import base64
 import struct
 from decimal import Decimal
 from json.encoder import encode_basestring as quoted
+from typing import Any
 
 from incsnap.columns.packed_decimal import groups
 
@@ -41,9 +42,37 @@ def json_text(document: bytes) -> str:
     if not document:
         return "null"
     try:
-        return _Document(document).value(document[0], 1, 0)
+        text: str = _Document(document).value(document[0], 1, 0)
     except (IndexError, struct.error, UnicodeDecodeError, OverflowError) as error:
         raise ValueError(f"damaged JSON: {error}") from None
+    return text
+
+
+Node = str | list["Node"] | dict[str, "Node"]
+"""A document taken apart: containers as such, everything else as its text."""
+
+
+def json_tree(document: bytes) -> Node:
+    """The document, to be changed; ``tree_text`` then gives its text. ``ValueError`` where it is damaged."""
+    if not document:
+        return "null"
+    try:
+        node: Node = _Tree(document).value(document[0], 1, 0)
+    except (IndexError, struct.error, UnicodeDecodeError, OverflowError) as error:
+        raise ValueError(f"damaged JSON: {error}") from None
+    return node
+
+
+def tree_text(node: Node, depth: int = 0) -> str:
+    """Compact JSON text, keys as the server sorts them: shorter ones first, then by bytes."""
+    if isinstance(node, str):
+        return node
+    if depth == _MAX_DEPTH:
+        raise ValueError(f"damaged JSON: deeper than {_MAX_DEPTH - 1}")
+    if isinstance(node, list):
+        return f"[{','.join(tree_text(value, depth + 1) for value in node)}]"
+    coded = sorted((len(key.encode("utf-8")), key.encode("utf-8"), key) for key in node)
+    return f"{{{','.join(f'{quoted(key)}:{tree_text(node[key], depth + 1)}' for *_, key in coded)}}}"
 
 
 def double_text(number: float) -> str:
@@ -95,7 +124,7 @@ class _Document:
         self.data = data
         self.budget = len(data)
 
-    def value(self, type_: int, at: int, depth: int) -> str:
+    def value(self, type_: int, at: int, depth: int) -> Any:
         """The value of this type whose bytes begin at ``at``."""
         if type_ <= _LARGE_ARRAY:
             return self._container(type_, at, depth + 1)
@@ -111,7 +140,7 @@ class _Document:
             return _opaque(self.data[at], self._sized(at + 1))
         raise ValueError(f"damaged JSON: type {type_}")
 
-    def _container(self, type_: int, begin: int, depth: int) -> str:
+    def _container(self, type_: int, begin: int, depth: int) -> Any:
         if depth > _MAX_DEPTH:
             raise ValueError(f"damaged JSON: deeper than {_MAX_DEPTH - 1}")
         large = type_ in (_LARGE_OBJECT, _LARGE_ARRAY)
@@ -122,18 +151,21 @@ class _Document:
         self._pay(count * (value_size + (key_size if keyed else 0)))
         keys_at = begin + 2 * width
         values_at = keys_at + (count * key_size if keyed else 0)
-        parts = []
+        keys, values = [], []
         for index in range(count):
-            value = self._entry(begin, values_at + index * value_size, width, depth)
+            values.append(self._entry(begin, values_at + index * value_size, width, depth))
             if keyed:
                 entry = keys_at + index * key_size
                 start = begin + self._number(entry, width)
-                key = self._bytes(start, self._number(entry + width, 2))
-                value = f"{quoted(key.decode('utf-8'))}:{value}"
-            parts.append(value)
-        return f"{{{','.join(parts)}}}" if keyed else f"[{','.join(parts)}]"
+                keys.append(self._bytes(start, self._number(entry + width, 2)).decode("utf-8"))
+        return self._joined(keys if keyed else None, values)
 
-    def _entry(self, begin: int, entry: int, width: int, depth: int) -> str:
+    def _joined(self, keys: list[str] | None, values: list[Any]) -> Any:
+        if keys is None:
+            return f"[{','.join(values)}]"
+        return f"{{{','.join(f'{quoted(key)}:{value}' for key, value in zip(keys, values, strict=True))}}}"
+
+    def _entry(self, begin: int, entry: int, width: int, depth: int) -> Any:
         """A value of a container's table: it stands there itself when it fits into the offset's place."""
         type_ = self.data[entry]
         if type_ == _LITERAL:
@@ -173,6 +205,15 @@ class _Document:
         self.budget -= size
         if self.budget < 0:
             raise ValueError("damaged JSON: bytes used twice")
+
+
+class _Tree(_Document):
+    """The same walk, containers left as they are."""
+
+    __slots__ = ()
+
+    def _joined(self, keys: list[str] | None, values: list[Any]) -> Any:
+        return values if keys is None else dict(zip(keys, values, strict=True))
 
 
 def _opaque(type_: int, raw: bytes) -> str:

@@ -1,4 +1,7 @@
-"""Numbers and ENUM in the binlog. https://dev.mysql.com/doc/dev/mysql-server/latest/ (Rows_event, Field::pack)."""
+"""Numbers, BIT, ENUM and SET in the binlog.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/ (Rows_event, Field::pack).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from incsnap.columns.gather import floats, integers, primitive
 from incsnap.columns.packed_decimal import decimal_type, packed_decimals, packed_size
@@ -57,13 +61,49 @@ def year(column: Column) -> tuple[pa.DataType, int, Decode]:
     return pa.int64(), 1, decode
 
 
-def enumeration(column: Column) -> tuple[pa.DataType, Decode]:
+def bits(column: Column) -> tuple[int, Decode]:
+    """BIT(n): n bits in as few bytes as hold them, big-endian. Bytes on the wire, decoder."""
+    width = (column.length + 7) // 8
+
+    def decode(spans: Spans) -> pa.Array:
+        return primitive(integers(spans, width, signed=False, big=True), spans.valid, pa.uint64())
+
+    return width, decode
+
+
+def enumeration(column: Column) -> Decode:
     """The index of the literal, from 1, in one byte, or in two when there are over 255; 0 is the error value ""."""
     literals = pa.array(["", *column.values], pa.string())
 
     def decode(spans: Spans) -> pa.Array:
-        width = spans.length if isinstance(spans.length, int) else 1
-        index = primitive(integers(spans, width, signed=False).view(np.int64), spans.valid, pa.int64())
-        return literals.take(index)
+        return literals.take(primitive(_number(spans).view(np.int64), spans.valid, pa.int64()))
 
-    return pa.string(), decode
+    return decode
+
+
+def choices(column: Column) -> Decode:
+    """SET: a bit for each literal, the first one's the lowest, in 1 to 8 bytes. The texts, joined with commas."""
+    literals, most = column.values, len(column.values)
+
+    def text(chosen: int | None) -> str | None:
+        if chosen is None:
+            return None
+        if chosen >> most:
+            raise ValueError(f"a SET of {most} literals holds bit {chosen.bit_length()}")
+        written = ""
+        for place, literal in enumerate(literals):
+            if chosen >> place & 1:
+                # As the server does: no comma before the first text, which an empty literal is not.
+                written += "," + literal if written else literal
+        return written
+
+    def decode(spans: Spans) -> pa.Array:
+        # Combinations repeat themselves: each is written once.
+        encoded = primitive(_number(spans), spans.valid, pa.uint64()).dictionary_encode()
+        return pa.array(map(text, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+
+    return decode
+
+
+def _number(spans: Spans) -> NDArray[np.uint64]:
+    return integers(spans, spans.length if isinstance(spans.length, int) else 1, signed=False)

@@ -19,9 +19,13 @@ from incsnap.tables import Column, TableId
 from incsnap.types import binlog_numbers, binlog_temporal, binlog_text
 from incsnap.types.binlog_json import json_text
 from incsnap.types.binlog_numbers import INTEGER_BYTES, Decode
+from incsnap.types.charsets import CHARSETS
+from incsnap.types.shapes import GEOMETRIES, checked
 
 _BYTE_STRINGS = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_SHAPES = frozenset({*GEOMETRIES, "vector"})
+_CHOICES = {"enum": binlog_numbers.enumeration, "set": binlog_numbers.choices}
 _FIXED: dict[str, Callable[[Column], tuple[pa.DataType, int, Decode]]] = {
     **dict.fromkeys(INTEGER_BYTES, binlog_numbers.integer),
     "decimal": binlog_numbers.decimal,
@@ -57,19 +61,24 @@ def binlog_side(column: Column, table: TableId | None = None) -> BinlogSide:
         return BinlogSide(type_, lambda _meta: Field(width), decode)
     if column.type == "json":
         return BinlogSide(pa.string(), _blob_field, _json)
-    if column.type not in _TEXTS | _BYTE_STRINGS | {"enum"}:
-        raise UnsupportedType(f"{where} has the type {column.type}, which is not supported yet")
+    if column.type == "bit":
+        width, decode = binlog_numbers.bits(column)
+        return BinlogSide(pa.uint64(), lambda _meta: Field(width), decode)
+    if column.type in _SHAPES:
+        return BinlogSide(pa.binary(), _blob_field, lambda spans: checked(binary(spans), column.type))
+    if column.type not in _TEXTS | _BYTE_STRINGS | _CHOICES.keys():
+        raise UnsupportedType(f"{where} has the type {column.type}, which incsnap cannot read")
     if column.type in _BYTE_STRINGS:
         type_, decode = binlog_text.octets(column)
         return BinlogSide(type_, _blob_field if column.type.endswith("blob") else _string_field, decode)
-    if column.charset not in binlog_text.CHARSETS and not (column.type == "enum" and column.charset in ("", "binary")):
+    choice = _CHOICES.get(column.type)
+    if column.charset not in CHARSETS and not (choice and column.charset == "binary"):
         raise UnsupportedType(
-            f"{where} has the character set {column.charset or 'unknown'}, which is not supported yet",
+            f"{where} has the character set {column.charset or 'unknown'}, which incsnap cannot read",
             "Convert the column to utf8mb4, or leave the table out with table.exclude.list.",
         )
-    if column.type == "enum":
-        type_, decode = binlog_numbers.enumeration(column)
-        return BinlogSide(type_, Field, decode)
+    if choice:
+        return BinlogSide(pa.string(), Field, choice(column))
     type_, decode = binlog_text.characters(column)
     return BinlogSide(type_, _blob_field if column.type.endswith("text") else _string_field, decode)
 
@@ -80,7 +89,7 @@ def _string_field(meta: int) -> Field:
 
 
 def _blob_field(meta: int) -> Field:
-    """TEXT, BLOB and JSON: ``meta`` is the number of bytes of the length."""
+    """TEXT, BLOB, JSON, geometries and vectors: ``meta`` is the number of bytes of the length."""
     return Field(meta, prefixed=True)
 
 

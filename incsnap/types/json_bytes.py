@@ -23,9 +23,12 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 def byte_strings(values: Any, handling: str) -> Encoded:
     """``handling``: Modes.binary_handling; ``bytes`` is base64 too, as Kafka Connect's JSON converter writes bytes."""
-    if handling == "hex":
-        return Encoded(hexadecimal(values), quoted=True)
-    return Encoded(base64(values, url_safe=handling == "base64-url-safe"), quoted=True)
+    return Encoded(in_text(values, "base64" if handling == "bytes" else handling), quoted=True)
+
+
+def in_text(values: Any, handling: str) -> Any:
+    """``hex``, ``base64`` or ``base64-url-safe``."""
+    return hexadecimal(values) if handling == "hex" else base64(values, url_safe=handling == "base64-url-safe")
 
 
 def hexadecimal(values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Integers, floats and decimals as JSON, in Debezium's three forms of a decimal.
+"""Integers, floats, bits and decimals as JSON and as Connect values, in Debezium's three forms of a decimal.
 
 ``precise``, the default, is Kafka Connect's Decimal: base64 of the unscaled value as Java's
 ``BigInteger.toByteArray`` writes it, big-endian two's complement in as few bytes as keep the sign.
@@ -12,37 +12,59 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.types.java_floats import java_text
 from incsnap.types.json_bytes import base64_of_left_aligned
 from incsnap.types.json_text import Encoded
-from incsnap.types.variable import Bytes, Ints, valid, variable
+from incsnap.types.variable import Bytes, Ints, matrix, offsets_of, valid, variable
 
 #: Unscaled values of at most so many digits fit an int64.
 _INT64_DIGITS = 18
 
 
 def numbers(values: Any) -> Encoded:
-    """Integers, and floats in the shortest text that reads back the same."""
-    return Encoded(values.cast(pa.string()))
+    """Booleans, integers, and floats in the shortest text that reads back the same."""
+    return Encoded(java_text(values) if pa.types.is_floating(values.type) else values.cast(pa.string()))
 
 
 def unsigned_bigints(values: Any, handling: str) -> Encoded:
-    """``long``: as a signed 64-bit number, past 2**63 - 1 negative, as Debezium does; ``precise``: a Decimal of scale
-    0."""
+    """``handling``: Modes.bigint_unsigned."""
     if handling == "long":
-        return Encoded(values.view(pa.int64()).cast(pa.string()))
-    words = np.zeros((len(values), 2), np.uint64)
-    words[:, 0] = values.fill_null(0).to_numpy(zero_copy_only=False)
-    return Encoded(_base64_wide(words.view(np.uint8).reshape(-1, 16), valid(values)), quoted=True)
+        return numbers(as_long(values))
+    return Encoded(_encode(*_wide(_unsigned_words(values)), valid(values)), quoted=True)
+
+
+def as_long(values: Any) -> Any:
+    """uint64 as signed 64-bit numbers, past 2**63 - 1 negative, as Debezium does."""
+    return values.view(pa.int64())
+
+
+def flags(values: Any) -> Any:
+    """Booleans of BIT(1)."""
+    return pc.not_equal(values, pa.scalar(0, pa.uint64()))
+
+
+def low_bytes(values: Any, width: int) -> Any:
+    """The ``width`` low bytes of each uint64, little-endian: Debezium's Bits."""
+    numbers = np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), "<u8")
+    data = np.ascontiguousarray(numbers.view(np.uint8).reshape(-1, 8)[:, :width])
+    return matrix(data.reshape(-1), len(values), width, pa.binary(), valid(values))
 
 
 def decimals(values: Any, handling: str) -> Encoded:
     """``handling``: Modes.decimal_handling."""
     if handling == "precise":
-        return Encoded(_base64(values), quoted=True)
+        return Encoded(_encode(*_left_aligned(values), valid(values)), quoted=True)
     plain = plain_text(values)
     if handling == "string":
         return Encoded(plain, quoted=True)
     return numbers(plain.cast(pa.float64()))
+
+
+def decimal_bytes(values: Any) -> Any:
+    """What Connect's Decimal holds, as ``pa.binary()``: of decimals, or of uint64 with a scale of 0."""
+    rows, lengths = _wide(_unsigned_words(values)) if pa.types.is_uint64(values.type) else _left_aligned(values)
+    keep = np.arange(rows.shape[1]) < lengths[:, None]
+    return variable(offsets_of(lengths), rows[keep], pa.binary(), valid(values))
 
 
 def plain_text(values: Any) -> Any:
@@ -72,10 +94,17 @@ def _words(values: Any) -> Bytes:
     return data[values.offset * width : (values.offset + len(values)) * width].reshape(len(values), width)
 
 
-def _base64(values: Any) -> Any:
-    mask, words = valid(values), _words(values)
+def _unsigned_words(values: Any) -> Bytes:
+    words = np.zeros((len(values), 2), np.uint64)
+    words[:, 0] = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return words.view(np.uint8).reshape(-1, 16)
+
+
+def _left_aligned(values: Any) -> tuple[Bytes, Ints]:
+    """The bytes of each unscaled value, a row a value, and how many of the row's are the value's."""
+    words = _words(values)
     if values.type.precision > _INT64_DIGITS:
-        return _base64_wide(words, mask)
+        return _wide(words)
     unscaled = np.ascontiguousarray(words[:, :8]).view("<i8").reshape(-1)
     size = unscaled ^ (unscaled >> 63)
     lengths = np.ones(len(size), np.int64)
@@ -87,10 +116,10 @@ def _base64(values: Any) -> Any:
     aligned = (unscaled.view(np.uint64) << (64 - 8 * lengths).astype(np.uint64)).astype(">u8")
     rows = np.zeros((len(size), 9), np.uint8)
     rows[:, :8] = aligned.view(np.uint8).reshape(-1, 8)
-    return _encode(rows[:, : _three(lengths, 9)], lengths, mask)
+    return rows[:, : _three(lengths, 9)], lengths
 
 
-def _base64_wide(words: Bytes, mask: Any) -> Any:
+def _wide(words: Bytes) -> tuple[Bytes, Ints]:
     """Of 16- or 32-byte values: leading bytes that only repeat the sign are dropped by shifting each row to the
     left."""
     width = words.shape[1]
@@ -103,7 +132,7 @@ def _base64_wide(words: Bytes, mask: Any) -> Any:
     padded = width + (-width % 3)
     columns = np.arange(padded) + dropped[:, None]
     rows = np.where(columns < width, np.take_along_axis(big, np.minimum(columns, width - 1), axis=1), np.uint8(0))
-    return _encode(rows[:, : _three(lengths, padded)], lengths, mask)
+    return rows[:, : _three(lengths, padded)], lengths
 
 
 def _three(lengths: Ints, most: int) -> int:

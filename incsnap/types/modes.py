@@ -10,9 +10,11 @@ from dataclasses import dataclass, fields
 #: setting -> the values this version knows; the first is Debezium's default.
 CHOICES: dict[str, tuple[str, ...]] = {
     "decimal_handling": ("precise", "string", "double"),
-    "time_precision": ("adaptive_time_microseconds",),
+    "time_precision": ("adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"),
     "binary_handling": ("bytes", "base64", "base64-url-safe", "hex"),
     "bigint_unsigned": ("long", "precise"),
+    "time_adjuster": ("true", "false"),
+    "converting": ("warn", "skip", "fail"),
 }
 
 
@@ -27,6 +29,10 @@ class Modes:
     time_precision: str = "adaptive_time_microseconds"
     binary_handling: str = "bytes"
     bigint_unsigned: str = "long"
+    #: enable.time.adjuster: the years 1 to 69 of DATE and DATETIME are 2001 to 2069, and 70 to 99 are 1970 to 1999.
+    time_adjuster: str = "true"
+    #: event.converting.failure.handling.mode: a value that the modes have no form for; warn and skip write null.
+    converting: str = "warn"
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -17,6 +17,7 @@ from incsnap.mysql.connection import connect, named
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.tables import TableId
 from tests.support.binlog_dump import events_since
+from tests.support.random_values import CHARACTERS
 
 pytestmark = pytest.mark.servers
 
@@ -33,9 +34,20 @@ _TABLES = {
     " c enum('only') charset ascii, id int primary key",
     "times": "a date, b time, c time(6), d datetime, e datetime(3), f timestamp null, g timestamp(6) null, h year,"
     " id int primary key",
-    "others": "a json, b bit(9), id int auto_increment primary key",
+    "others": "a json, b bit(9), c bit, d bit(64) not null default 0, id int auto_increment primary key",
+    "shapes": "id int primary key, a geometry, b point, c linestring, d polygon, e multipoint, f multilinestring,"
+    " g multipolygon, h geometrycollection, i point srid 4326, v vector(3), w vector",
+    "choices": "id int primary key, a enum('中','x') charset gbk, b set('é','') charset utf16, c enum('é','b') charset"
+    " binary, d set('ソ','表') charset sjis, e enum('Å@','b') charset swe7, f set('a','b') charset ucs2",
+    "sets": "id int primary key, "
+    + ", ".join(
+        f"{charset}_ varchar(5) charset {charset}, {charset}_e enum('x','y') charset {charset}"
+        for charset in CHARACTERS
+    ),
     "generated": "id int, v int generated always as (id + 1) virtual, s int generated always as (id + 2) stored,"
     " hidden int invisible, primary key (id), key behind ((id * 2))",
+    "multi_valued": "id int primary key, j json, key many ((cast(j -> '$.a' as unsigned array))), k int invisible,"
+    " key lower ((cast(lower(j ->> '$.b') as char(9))))",
     "keyless": "a int, b int, key (b), unique (b)",
     "promoted": "a int, b int not null, c int not null default 1, unique n (a), unique l (c, b), unique e (b, c)",
     "after_year": "y year, b int, c bigint unsigned, d year, e smallint",

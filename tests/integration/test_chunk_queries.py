@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pymysql
@@ -97,6 +98,28 @@ KEYS: dict[str, tuple[str, Column, list[object]]] = {
         Column("k", "enum", values=("z", "a", "10", "2", "")),
         ["z", "a", "10", "2", ""],
     ),
+    "set": (
+        "SET('z','a','10','')",
+        Column("k", "set", charset="utf8mb4", values=("z", "a", "10", "")),
+        ["", "z", "a", "z,a", "10", "z,a,10", 8, 15],
+    ),
+    "bit": ("BIT(64)", Column("k", "bit", length=64), [0, 1, 255, 256, 1 << 63, (1 << 64) - 1]),
+    "gbk": (
+        "VARCHAR(20) CHARACTER SET gbk",
+        Column("k", "varchar", charset="gbk"),
+        ["", "a", "中", "中文", "b", b"\xa1\x40", b"\xa1\x41", "'", "\\"],
+    ),
+    "utf16": (
+        "CHAR(9) CHARACTER SET utf16",
+        Column("k", "char", charset="utf16"),
+        ["", "a", "é", "中", "'", "\\", "b"],
+    ),
+    "sjis": (
+        "VARCHAR(9) CHARACTER SET sjis COLLATE sjis_bin",
+        Column("k", "varchar", charset="sjis"),
+        ["", "a", "A", "ソ", "表", "ｱ", "\\", "'"],
+    ),
+    "swe7": ("VARCHAR(9) CHARACTER SET swe7", Column("k", "varchar", charset="swe7"), ["", "a", "Ä", "é", "z", "Z1"]),
     "date": ("DATE", Column("k", "date"), ["0000-00-00", "1000-01-01", "1969-12-31", "1970-01-01", "9999-12-31"]),
     "time": (
         "TIME(6)",
@@ -176,7 +199,7 @@ def test_chunks_cover_every_row_once_in_the_servers_own_order(connection: Connec
 def test_composite_keys_of_several_types_are_covered_once(connection: Connection, database: str, seed: int) -> None:
     dice = random.Random(seed)
     names = dice.sample(list(KEYS), 3)
-    columns = [Column(f"k{i}", KEYS[n][1].type, unsigned=KEYS[n][1].unsigned) for i, n in enumerate(names)]
+    columns = [replace(KEYS[n][1], name=f"k{i}") for i, n in enumerate(names)]
     definitions = ", ".join(f"k{i} {KEYS[n][0]}" for i, n in enumerate(names))
     query(connection, f"CREATE TABLE t (id INT, {definitions}, PRIMARY KEY (k0, k1, k2))")
     keys = {tuple(dice.randrange(len(KEYS[n][2])) for n in names) for _ in range(60)}

@@ -12,7 +12,7 @@ import pymysql
 import pytest
 
 from incsnap.binlog.row_images import DELETE, UPDATE, WRITE
-from incsnap.errors import BinlogError, UnsupportedType
+from incsnap.errors import BinlogError
 from incsnap.mysql.catalog import shape_of
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.tables import TableId
@@ -77,9 +77,9 @@ def _python(array: pa.Array) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(6))
 def test_every_type_decodes_to_what_a_select_gives(server: Server, part: int, seed: int) -> None:
-    names = [name for index, name in enumerate(CASES) if index % 4 == part]
+    names = [name for index, name in enumerate(CASES) if index % 6 == part]
     server.run(f"CREATE TABLE t (id int PRIMARY KEY, {', '.join(f'`{n}` {CASES[n].sql}' for n in names)})")
     source = random.Random(f"{part}-{seed}")
     rows = [
@@ -89,7 +89,9 @@ def test_every_type_decodes_to_what_a_select_gives(server: Server, part: int, se
     insert = f"INSERT INTO t VALUES ({', '.join(['%s'] * (len(names) + 1))})"
     server.insert(insert, rows)
     images = server.events("t").decode()
-    select = ", ".join(f"CAST(`{n}` AS double)" if n == "float" else f"`{n}`" for n in names)
+    # PyMySQL cannot read a VECTOR, and a FLOAT is printed with six digits.
+    cast = {"float": "double", "vector": "binary"}
+    select = ", ".join(f"CAST(`{n}` AS {cast[n]})" if n in cast else f"`{n}`" for n in names)
     selected = server.run(f"SELECT {select} FROM t ORDER BY id")
     assert _python(images.columns[0]) == list(range(_ROWS))
     assert images.event.tolist() == list(range(_ROWS))
@@ -110,7 +112,11 @@ def test_table_maps_describe_a_table_as_information_schema_does(server: Server) 
         " PRIMARY KEY (c, b, a))"
     )
     server.run("INSERT INTO t (a, b, c, u) VALUES (1, 'x', 'y', 1)")
-    assert server.events("t").table_map.shape == shape_of(server.connection, TableId(server.database, "t"))
+    told, known = server.events("t").table_map.shape, shape_of(server.connection, TableId(server.database, "t"))
+    assert known is not None
+    for seen, read in zip(told.columns, known.columns, strict=True):
+        assert seen == read
+    assert told == known
 
 
 def test_a_key_on_a_prefix_is_the_whole_column(server: Server) -> None:
@@ -287,17 +293,6 @@ def test_statements_of_many_rows_and_one_row_events_mix(server: Server) -> None:
     assert _python(images.columns[1])[:900] == [chr(97 + i % 26) * (i % 300) for i in range(1, 901)]
 
 
-@pytest.mark.parametrize("sql", ["bit(3)", "set('a','b')", "geometry", "vector(3)", "varchar(9) character set ucs2"])
-def test_a_type_not_supported_is_refused_by_table_and_column_when_its_rows_are_decoded(
-    server: Server, sql: str
-) -> None:
-    server.run(f"CREATE TABLE t (id int PRIMARY KEY, odd {sql})")
-    server.run("INSERT INTO t VALUES (1, NULL)")
-    events = server.events("t")
-    with pytest.raises(UnsupportedType, match=rf"{server.database}\.t: column odd"):
-        events.decode()
-
-
 def test_images_without_all_columns_are_refused_with_the_setting_that_helps(server: Server) -> None:
     server.run("CREATE TABLE t (id int PRIMARY KEY, a int, b int)")
     server.run("SET SESSION binlog_row_image = MINIMAL")
@@ -306,13 +301,3 @@ def test_images_without_all_columns_are_refused_with_the_setting_that_helps(serv
     with pytest.raises(BinlogError, match="without all columns") as failure:
         server.events("t").decode()
     assert "binlog_row_image=FULL" in failure.value.hint
-
-
-def test_partial_json_updates_are_refused_with_the_setting_that_helps(server: Server) -> None:
-    server.run("CREATE TABLE t (id int PRIMARY KEY, j json)")
-    server.run("SET SESSION binlog_row_value_options = PARTIAL_JSON")
-    server.run('INSERT INTO t VALUES (1, \'{"a": 1, "b": [1, 2, 3]}\')')
-    server.run("UPDATE t SET j = json_set(j, '$.a', 2)")
-    with pytest.raises(BinlogError, match="partial JSON") as failure:
-        server.events("t").decode()
-    assert "binlog_row_value_options" in failure.value.hint

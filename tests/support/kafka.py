@@ -17,9 +17,10 @@ Line = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
 
 def records(*lines: Sequence[object]) -> pa.RecordBatch:
-    """Of (partition, key, value[, old key, new key])."""
-    whole = [(*line, None, None)[:5] for line in lines]
-    columns = list(zip(*whole, strict=True)) or [()] * 5
+    """Of (partition, key, value[, old key, new key[, identity, old identity]])."""
+    width = len(RECORDS)
+    whole = [(*line, *[None] * (width - len(line))) for line in lines]
+    columns = list(zip(*whole, strict=True)) or [()] * width
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, RECORDS, strict=True)], schema=RECORDS)
 
 

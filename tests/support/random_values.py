@@ -1,4 +1,4 @@
-"""Random values for every type of the slice: a column's definition and what may be put into it, as bound parameters."""
+"""Random values for every type: a column's definition and what may be put into it, as bound parameters."""
 
 from __future__ import annotations
 
@@ -14,6 +14,19 @@ from decimal import Decimal
 from typing import Any
 
 _TEXT = "abc XYZ019'\"\\\t\n\x01\x7f€äßñ漢字😀é"
+#: Characters that each set has in a corner of its own, beside ASCII.
+CHARACTERS = {
+    "armscii8": "աՖ», ", "big5": "中文字碁，", "cp1250": "žščř€", "cp1251": "Привет№", "cp1256": "مرحبا",
+    "cp1257": "žščąė", "cp850": "éüß", "cp852": "žšč", "cp866": "Приветⁿ", "cp932": "日本①髙ｱ～", "dec8": "éŒ¤",
+    "eucjpms": "日本①髙ｱ～Ⅹ\ue000~", "euckr": "한국어갂", "gb18030": "中文€😀ḿ\ue7c7", "gb2312": "中文",
+    "gbk": "中文丂", "geostd8": "აბჰ€№", "greek": "αβγʽ", "hebrew": "שלום‾", "hp8": "éü£", "keybcs2": "žščťČ≤",
+    "koi8r": "Привет", "koi8u": "Привіт•", "latin2": "žščř", "latin5": "ğşı", "latin7": "žšąė", "macce": "žščř",
+    "macroman": "é√∞", "sjis": "ソ表日本ｱ", "swe7": "ÅÄÖåäöÉ", "tis620": "สวัสดี", "ucs2": "é€中\uffff",
+    "ujis": "日本ｱ\ue000丂", "utf16": "é€中😀", "utf16le": "é€中😀", "utf32": "é€中😀",
+}  # fmt: skip
+GEOMETRIES = ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+              "geometrycollection")  # fmt: skip
+
 _LATIN1 = "abc XYZ09'\"\\\n€äßñéŸþÿ\x81\x8d\x9d"
 
 
@@ -127,6 +140,49 @@ def _json(r: random.Random) -> str:
     return json.dumps(json_value(r), ensure_ascii=r.random() < 0.5)
 
 
+def _geometry(kind: str) -> Callable[[random.Random], Any]:
+    """MySQL's own form: SRID and WKB, for a column without a SRID of its own."""
+
+    def points(r: random.Random, least: int) -> bytes:
+        count = r.randint(least, least + 3)
+        return struct.pack("<I", count) + b"".join(point(r) for _ in range(count))
+
+    def point(r: random.Random) -> bytes:
+        return struct.pack("<dd", *(r.choice([0.0, -1.5, r.uniform(-1e3, 1e3), 1e300]) for _ in "xy"))
+
+    def ring(r: random.Random) -> bytes:
+        corner = [(0.0, 0.0), (r.uniform(1, 9), 0.0), (1.0, r.uniform(1, 9)), (0.0, 0.0)]
+        return struct.pack("<II", 1, 4) + b"".join(struct.pack("<dd", *xy) for xy in corner)
+
+    def many(r: random.Random, of: str, least: int) -> bytes:
+        count = r.randint(least, 3)
+        return struct.pack("<I", count) + b"".join(wkb(r, of) for _ in range(count))
+
+    bodies: dict[str, Callable[[random.Random], bytes]] = {
+        "point": point,
+        "linestring": lambda r: points(r, 2),
+        "polygon": ring,
+        "multipoint": lambda r: many(r, "point", 1),
+        "multilinestring": lambda r: many(r, "linestring", 1),
+        "multipolygon": lambda r: many(r, "polygon", 1),
+        "geometrycollection": lambda r: many(r, r.choice(["point", "linestring", "multipoint"]), 0),
+    }
+
+    def wkb(r: random.Random, of: str) -> bytes:
+        of = r.choice(list(bodies)) if of == "geometry" else of
+        return struct.pack("<BI", 1, GEOMETRIES.index(of)) + bodies[of](r)
+
+    return lambda r: struct.pack("<I", r.choice([0, 0, 3857])) + wkb(r, kind)
+
+
+def _vector(r: random.Random) -> bytes:
+    return b"".join(struct.pack("<f", r.choice([_float(r), 0.1, -0.0])) for _ in range(r.randint(1, 5)))
+
+
+def _set(literals: list[str]) -> Callable[[random.Random], Any]:
+    return lambda r: ",".join(literal for literal in literals if r.random() < r.choice([0.05, 0.5, 1]))
+
+
 CASES: dict[str, ColumnCase] = {
     **{
         f"{name}{'' if signed else '_unsigned'}": ColumnCase(
@@ -168,6 +224,28 @@ CASES: dict[str, ColumnCase] = {
     ),
     "enum_latin1": ColumnCase("enum('a','ä€') character set latin1", lambda r: r.choice(["a", "ä€"])),
     "enum_many": ColumnCase(f"enum({','.join(repr(f'v{i}') for i in range(300))})", lambda r: f"v{r.randrange(300)}"),
+    "enum_gbk": ColumnCase("enum('中','x文') character set gbk", lambda r: r.choice(["中", "x文"])),
+    "enum_utf16": ColumnCase("enum('é','中','') character set utf16", lambda r: r.choice(["é", "中", ""])),
+    "enum_binary": ColumnCase("enum('é','b') character set binary", lambda r: r.choice(["é", "b"])),
+    "set": ColumnCase("set('a','it''s','ü漢','\"')", _set(["a", "it's", "ü漢", '"'])),
+    "set_full": ColumnCase(f"set({','.join(repr(f'v{i}') for i in range(64))})", _set([f"v{i}" for i in range(64)])),
+    "set_sjis": ColumnCase("set('表','x','ソ') character set sjis", _set(["表", "x", "ソ"])),
+    **{
+        f"bit_{bits}": ColumnCase(f"bit({bits})", _integer(bits, signed=False))
+        for bits in (1, 2, 7, 8, 9, 16, 17, 33, 63, 64)
+    },
+    **{
+        f"varchar_{charset}": ColumnCase(f"varchar(40) character set {charset}", _text(own + "abc 09~?", 40))
+        for charset, own in CHARACTERS.items()
+        if charset != "swe7"
+    },
+    "varchar_swe7": ColumnCase("varchar(40) character set swe7", _text(CHARACTERS["swe7"] + "abc 09?", 40)),
+    "char_gbk": ColumnCase("char(9) character set gbk", _stripped(CHARACTERS["gbk"] + "ab ", 9)),
+    "char_utf16": ColumnCase("char(9) character set utf16", _stripped(CHARACTERS["utf16"] + "ab ", 9)),
+    "text_big5": ColumnCase("text character set big5", _text(CHARACTERS["big5"] + "ab ", 300)),
+    "tinytext_utf32": ColumnCase("tinytext character set utf32", _text(CHARACTERS["utf32"] + "ab ", 60)),
+    **{f"shape_{kind}": ColumnCase(kind, _geometry(kind)) for kind in GEOMETRIES},
+    "vector": ColumnCase("vector(5)", _vector),
     "date": ColumnCase("date", _date),
     **{f"time_{digits}": ColumnCase(f"time({digits})", _time(digits)) for digits in range(7)},
     **{f"datetime_{digits}": ColumnCase(f"datetime({digits})", _datetime(digits)) for digits in range(7)},
@@ -183,6 +261,10 @@ def canonical(column: str, value: Any) -> Any:
     if value is None:
         return None
     family = column.split("_")[0]
+    if family == "enum":
+        return value.decode() if isinstance(value, bytes) else value
+    if family == "bit":
+        return int.from_bytes(value, "big")
     if family in ("datetime", "timestamp"):
         return (value - _EPOCH) // timedelta(microseconds=1)
     if family == "date":

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from incsnap.binlog.buffer import Buffer, Cut
+from incsnap.binlog.buffer import Buffer
 from incsnap.binlog.frames import Framer
+from incsnap.binlog.places import Cut
 from incsnap.binlog.segments import Names
 from incsnap.binlog.slices import Slice, cut_slices
 from incsnap.binlog.stream_reader import StreamReader
-from incsnap.events import StreamPosition
+from incsnap.binlog.wanted import Wanted
+from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
 
@@ -25,11 +27,18 @@ def of_shop(table: TableId) -> bool:
 
 class Stream:
     def __init__(
-        self, start: StreamPosition = START, included: Callable[[TableId], bool] = of_shop, *, checksum: bool = True
+        self,
+        start: StreamPosition = START,
+        included: Callable[[TableId], bool] = of_shop,
+        *,
+        checksum: bool = True,
+        queries: bool = False,
+        ends_batch: Callable[[SchemaChange], bool] = lambda _: False,
     ) -> None:
         self.names = Names(included)
-        self.reader = StreamReader(start, self.names)
-        self.buffer = Buffer(start, self.names)
+        wanted = Wanted(queries=queries, ends_batch=ends_batch)
+        self.reader = StreamReader(start, self.names, wanted=wanted)
+        self.buffer = Buffer(start, self.names, wanted)
         self.connect(checksum=checksum, server_uuid=start.server_uuid)
 
     def connect(self, *, checksum: bool = True, server_uuid: str = "") -> None:

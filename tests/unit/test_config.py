@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from incsnap.config.load import Loaded, from_properties, load, read
-from incsnap.config.settings import Settings
+from incsnap.config.settings import FailureHandling, Formats, RegistrySettings, Settings
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
+from incsnap.types.modes import CHOICES, Modes
 
 _LEAST = {
     "database.hostname": "db",
@@ -48,7 +51,14 @@ def test_the_least_settings_have_debeziums_defaults() -> None:
     assert (settings.mysql.port, settings.mysql.ssl_mode) == (3306, "preferred")
     assert settings.topic_delimiter == "."
     assert settings.tombstones_on_delete
-    assert settings.modes.decimal_handling == "precise"
+    assert settings.modes == Modes()
+    assert settings.columns == ColumnRules()
+    assert settings.formats == Formats(key=FormatChoice("json", False), value=FormatChoice("json", False))
+    assert settings.failures == FailureHandling(processing="fail", converting="warn", inconsistent_schema="fail")
+    assert settings.skipped_operations == {"t"}
+    assert not settings.transaction_metadata
+    assert not settings.include_query
+    assert settings.include_schema_changes
     assert settings.signals.kafka_topic == "shop-signal"
     assert settings.signals.kafka_bootstrap_servers == "k1:9092,k2:9092"
     assert settings.mysql.connect_timeout_seconds == 30.0
@@ -86,11 +96,25 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("database.port", "3_306", "whole number"),
         ("snapshot.mode", "initial", "signal execute-snapshot"),
         ("snapshot.mode", "sometimes", "one of: no_data"),
-        ("time.precision.mode", "connect", "possible yet; allowed now: adaptive_time_microseconds"),
-        ("value.converter", "io.confluent.connect.avro.AvroConverter", "possible yet"),
-        ("value.converter.schemas.enable", "true", "possible yet"),
-        ("skipped.operations", "u,d", "other choices are not possible yet"),
-        ("skipped.operations", "none", "t, the default"),
+        ("time.precision.mode", "adaptive", "one of: adaptive_time_microseconds, connect, isostring"),
+        ("binary.handling.mode", "octal", "one of: bytes, base64, base64-url-safe, hex"),
+        ("bigint.unsigned.handling.mode", "signed", "one of: long, precise"),
+        ("value.converter", "io.confluent.connect.avro.AvroConverter", "value.converter.schema.registry.url: missing"),
+        ("key.converter", "AvroConverter", "key.converter.schema.registry.url: missing"),
+        ("key.converter", "org.apache.kafka.connect.storage.StringConverter", "one of: org.apache.kafka.connect.json"),
+        ("value.converter.schemas.enable", "perhaps", "true or false"),
+        ("skipped.operations", "u,x", "none, or a list of c, u, d and t"),
+        ("skipped.operations", "none,t", "none, or a list of c, u, d and t"),
+        ("event.processing.failure.handling.mode", "ignore", "one of: fail, warn, skip"),
+        ("event.converting.failure.handling.mode", "null", "one of: fail, warn, skip"),
+        ("inconsistent.schema.handling.mode", "guess", "one of: fail, warn, skip"),
+        ("field.name.adjustment.mode", "json", "one of: none, avro, avro_unicode"),
+        ("schema.name.adjustment.mode", "json", "one of: none, avro, avro_unicode"),
+        ("sanitize.field.names", "yes", "true or false"),
+        ("topic.naming.strategy", "com.example.Mine", "io.debezium.schema.DefaultTopicNamingStrategy is"),
+        ("provide.transaction.metadata", "1", "true or false"),
+        ("include.query", "1", "true or false"),
+        ("include.schema.changes", "1", "true or false"),
         ("table.include.list", "db.(t", "not a regular expression"),
         ("signal.data.collection", "signals", "of the form database.table"),
         ("signal.enabled.channels", "kafka,pigeon", "'pigeon' is not one of: source, kafka, file"),
@@ -105,9 +129,6 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("producer.transactional.id", "mine", "not free to choose"),
         ("producer.ssl.truststore.location", "/ca.jks", "Java key stores cannot be read"),
         ("database.ssl.truststore", "/ca.jks", "a PEM file"),
-        ("column.exclude.list", "db.t.secret", "cannot be left out yet"),
-        ("column.mask.with.12.chars", "db.t.secret", "cannot be masked yet"),
-        ("message.key.columns", "db.t:a", "other keys cannot be chosen yet"),
         ("database.password", "${env:NOPE}", "no variable NOPE"),
         ("database.password", "${vault:x:y}", "'vault' is not known"),
         ("database.password", "${file:/no/such/file:key}", "/no/such/file cannot be read"),
@@ -140,12 +161,26 @@ def test_references_are_resolved_from_the_environment_and_from_files(tmp_path: P
 
 
 def test_secrets_are_in_no_repr_and_in_no_error() -> None:
-    loaded = _load(database__password="${env:PASS}", producer__sasl__password="s3cret", spark__token="s3cret")
+    loaded = from_properties(
+        {
+            **_LEAST,
+            "database.password": "s3cret",
+            "producer.sasl.password": "s3cret",
+            "spark.token": "s3cret",
+            "value.converter": "io.confluent.connect.avro.AvroConverter",
+            "value.converter.schema.registry.url": "http://r:8081",
+            "value.converter.basic.auth.user.info": "u:s3cret",
+            "column.mask.hash.SHA-256.with.salt.s3cret": "db.t.c",
+        },
+        {},
+    )
     settings = loaded.settings
     for shown in (repr(settings), str(settings), settings.model_dump_json(), repr(settings.mysql), str(settings.kafka)):
         assert "s3cret" not in shown
     assert "s3cret" not in _problems(database__port="${env:PASS}")
     assert "s3cret" not in _problems(producer__sasl__jaas__config="s3cret")
+    assert "s3cret" not in _problems(**{"column.mask.hash.SHA-257.with.salt.s3cret": "db.t.c"})
+    assert "s3cret" not in _problems(**{"column.mask.hash.SHA-256.with.salt.s3cret": "db.("})
 
 
 def test_settings_survive_the_way_to_a_worker_with_their_secrets() -> None:
@@ -155,12 +190,111 @@ def test_settings_survive_the_way_to_a_worker_with_their_secrets() -> None:
         signal__data__collection="a.b",
         signal__enabled__channels="source",
         table__include__list="a.c",
+        column__exclude__list="a.c.d,a.c.e",
+        column__mask__with__3__chars="a.c.f",
+        column__mask__hash__MD5__with__salt__pepper="a.c.g",
+        message__key__columns="a.c:x,y",
+        skipped__operations="u,d",
+        value__converter="io.confluent.connect.avro.AvroConverter",
+        value__converter__schema__registry__url="http://r:8081",
+        value__converter__basic__auth__user__info="u:s3cret",
     ).settings
     again = Settings.from_json(settings.to_json())
     assert again == settings == pickle.loads(pickle.dumps(settings))
     assert again.mysql.password.get_secret_value() == "s3cret"
     assert again.kafka.producer["sasl.password"] == "s3cret"
     assert again.tables.signal_table == TableId("a", "b")
+    assert again.columns.transforms[0].transform.salt == "pepper"
+    assert hash(again.columns) == hash(settings.columns)
+    assert again.formats.value_registry.client == {"basic.auth.user.info": "u:s3cret"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "field"),
+    [
+        ("decimal.handling.mode", "decimal_handling"),
+        ("time.precision.mode", "time_precision"),
+        ("binary.handling.mode", "binary_handling"),
+        ("bigint.unsigned.handling.mode", "bigint_unsigned"),
+    ],
+)
+def test_every_mode_of_types_is_taken(setting: str, field: str) -> None:
+    for choice in CHOICES[field]:
+        assert getattr(_load(**{setting: choice.upper()}).settings.modes, field) == choice
+
+
+@pytest.mark.parametrize(
+    ("given", "skipped"), [("none", ""), ("t", "t"), ("u,d", "ud"), ("C, U ,d,t", "cudt"), (None, "t"), ("", "t")]
+)
+def test_skipped_operations_are_none_or_a_list(given: str | None, skipped: str) -> None:
+    assert _load(skipped__operations=given).settings.skipped_operations == frozenset(skipped)
+
+
+@pytest.mark.parametrize("mode", ["fail", "warn", "skip"])
+def test_each_kind_of_failure_has_its_mode(mode: str) -> None:
+    names = ("event.processing.failure", "event.converting.failure", "inconsistent.schema")
+    settings = from_properties({**_LEAST, **{f"{name}.handling.mode": mode for name in names}}, {}).settings
+
+    assert settings.failures == FailureHandling(processing=mode, converting=mode, inconsistent_schema=mode)
+
+
+@pytest.mark.parametrize(
+    ("given", "schemas"),
+    [
+        ({}, False),
+        ({"value.converter": "org.apache.kafka.connect.json.JsonConverter"}, True),
+        ({"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}, False),
+        ({"value.converter.schemas.enable": "true"}, True),
+    ],
+)
+def test_schemas_are_on_where_kafka_connects_converter_is_named(given: dict[str, str], schemas: bool) -> None:
+    settings = from_properties({**_LEAST, **given}, {}).settings
+
+    assert settings.formats.value == FormatChoice("json", schemas)
+    assert settings.formats.key == FormatChoice("json", False)
+
+
+def test_an_avro_converter_takes_its_registry_and_the_rest_goes_to_the_registrys_client() -> None:
+    avro = {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": "https://r:8081",
+        "value.converter.basic.auth.user.info": "u:p",
+        "schema.name.adjustment.mode": "avro",
+    }
+    settings = from_properties({**_LEAST, **avro}, {}).settings
+
+    assert settings.formats.key == FormatChoice("json", False)
+    assert settings.formats.value.kind == "avro"
+    assert settings.formats.value_registry == RegistrySettings(
+        url="https://r:8081", client={"basic.auth.user.info": "u:p"}
+    )
+    assert settings.formats.schema_names == "avro"
+    with pytest.raises(ConfigError, match="http://host:port"):
+        from_properties({**_LEAST, **avro, "value.converter.schema.registry.url": "r:8081"}, {})
+
+
+def test_settings_of_avro_beside_json_are_warned_about() -> None:
+    (warning,) = _load(value__converter__schema__registry__url="http://r:8081").warnings
+
+    assert "value.converter.schema.registry.url" in warning
+
+
+def test_debeziums_default_strategy_of_topic_names_is_taken() -> None:
+    assert _load(topic__naming__strategy="io.debezium.schema.DefaultTopicNamingStrategy").warnings == ()
+
+
+def test_what_is_told_beside_the_rows_can_be_chosen() -> None:
+    settings = _load(
+        provide__transaction__metadata="true",
+        topic__transaction="tx",
+        include__query="true",
+        include__schema__changes="false",
+    ).settings
+
+    assert settings.transaction_metadata
+    assert settings.transaction_topic == "tx"
+    assert settings.include_query
+    assert not settings.include_schema_changes
 
 
 def test_names_that_do_not_apply_are_listed_in_one_warning_and_never_refused() -> None:

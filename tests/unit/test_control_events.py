@@ -52,7 +52,12 @@ def test_a_rotation_names_file_and_position() -> None:
 
 @pytest.mark.parametrize("checksum", [True, False])
 def test_the_format_description_tells_whether_events_have_checksums(checksum: bool) -> None:
-    assert kinds.has_checksum(made.description_body(checksum=checksum) + b"\1\1\1\1") is checksum
+    event = made.event(kinds.FORMAT_DESCRIPTION, made.description_body(checksum=checksum), 0)
+    assert kinds.has_checksum(event) is checksum
+    for algorithm in (0, 1, 2, 255):
+        if algorithm != checksum:
+            with pytest.raises(BinlogError, match="damaged"):
+                kinds.has_checksum(event[:-5] + bytes([algorithm]) + event[-4:])
 
 
 def test_a_heartbeat_has_a_position_past_4_gib() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from incsnap.binlog.ddl import first_word, schema_change
@@ -57,6 +59,13 @@ def touched(sql: str) -> set[str] | str | None:
         ("DROP TABLE", "all of shop"),
         ("RENAME TABLE a", "all of shop"),
         ("SOMETHING NEW ON t", "all of shop"),
+        ("RENAME TABLE a TO tmp, b TO a, tmp TO b", {"shop.a", "shop.b", "shop.tmp"}),
+        ("ALTER TABLE t ADD x int, RENAME = u", {"shop.t", "shop.u"}),
+        ('ALTER TABLE t COMMENT "WITH TABLE z", RENAME AS `a.b`', {"shop.t", "shop.a.b"}),
+        ("ALTER TABLE t COMMENT 'it''s', RENAME u", {"shop.t", "shop.u"}),
+        ("ALTER TABLE t DROP PARTITION p0", {"shop.t"}),
+        ("ALTER TABLE t COMMENT 'never closed, RENAME TO u", "all of shop"),
+        ("DROP TABLE t, `never closed", "all of shop"),
         ("", None),
     ],
 )
@@ -87,3 +96,12 @@ def test_a_change_touches_its_tables_in_any_letter_case() -> None:
 def test_the_verb_is_found_behind_comments() -> None:
     assert first_word("/* app */ insert into t values (1)") == "INSERT"
     assert first_word("(SELECT 1)") == ""
+
+
+def test_a_statement_of_any_length_is_read_no_further_than_needed() -> None:
+    begun = time.monotonic()
+    values = ", ".join(["('x')"] * 1_000_000)
+    assert first_word(f"INSERT INTO t VALUES {values}") == "INSERT"
+    assert touched(f"CREATE TABLE t SELECT {values}") == {"shop.t"}
+    assert touched("ALTER TABLE t COMMENT " + '"\\"' * 300_000) == "all of shop"
+    assert time.monotonic() - begun < 2

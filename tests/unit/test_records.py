@@ -12,10 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incsnap.envelope.json_rows import key_json, row_json
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.json_rows import json_objects
 from incsnap.envelope.partitioner import bucket_of, partition
-from incsnap.envelope.records import RECORDS, change_records, snapshot_records
-from incsnap.envelope.source_block import EnvelopeSettings, SourceColumns, SourceConstants
+from incsnap.envelope.records import RECORDS, change_records, lay_out, overtaken_by, snapshot_records
+from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.table_format import TableFormat, table_format
+from incsnap.envelope.table_view import view_of
 from incsnap.errors import BinlogError, IncsnapError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.types.modes import Modes
@@ -32,6 +36,10 @@ WRITE, UPDATE, DELETE = 30, 31, 32
 
 
 Row = tuple[int, str | None, int | None]
+
+
+def format_of(shape: TableShape = SHAPE, topic: str = "t", envelope: EnvelopeSettings = ENVELOPE) -> TableFormat:
+    return table_format(shape, topic, envelope)
 
 
 def columns(rows: Sequence[Row]) -> list[Any]:
@@ -57,26 +65,26 @@ def changes(events: Sequence[tuple[int, Sequence[Row]]], **settings: Any) -> lis
     kinds = np.array([kind for kind, _ in events], np.uint8)
     shape = settings.pop("shape", SHAPE)
     envelope = EnvelopeSettings("pre", "1.2.3", Modes(), **settings)
-    batch = change_records(shape, columns(images), event, kinds, sources(len(events)), envelope, 5, now_us=NOW)
+    laid = lay_out(format_of(shape, envelope=envelope), columns(images), event, kinds)
+    batch = change_records(laid, sources(len(events)), None, 5, now_us=NOW)
     assert batch.schema == RECORDS
     batch.validate(full=True)
     return [{k: v if k == "partition" or v is None else json.loads(v) for k, v in r.items()} for r in batch.to_pylist()]
 
 
 def test_a_row_is_one_json_object_and_a_key_holds_the_keys_columns_in_its_order() -> None:
-    shape = TableShape(SHAPE.id, SHAPE.columns, key=(2, 0))
+    view = view_of(TableShape(SHAPE.id, SHAPE.columns, key=(2, 0)), ColumnRules())
     rows = columns([(1, 'a"b', None), (2, None, 5)])
-    assert row_json(shape, rows, Modes()).to_pylist() == [
+    assert json_objects(view.fields, rows, Modes()).to_pylist() == [
         b'{"id":1,"na\\"me":"a\\"b","n":null}',
         b'{"id":2,"na\\"me":null,"n":5}',
     ]
-    assert key_json(shape, rows, Modes()).to_pylist() == [b'{"n":null,"id":1}', b'{"n":5,"id":2}']
-    assert key_json(TableShape(SHAPE.id, SHAPE.columns), rows, Modes()).to_pylist() == [None, None]
+    assert json_objects(view.key, rows, Modes()).to_pylist() == [b'{"n":null,"id":1}', b'{"n":5,"id":2}']
 
 
 def test_a_snapshot_row_has_debeziums_fields_in_debeziums_order() -> None:
     source = SourceConstants("binlog.000007", 2**34, 1_600_000_000_000_001, server_id=9, gtid="u:1-5")
-    found = snapshot_records(SHAPE, columns([(1, "a", 2)]), source, ENVELOPE, 1, 1, "pre.shop.o_x", now_us=NOW)
+    found = snapshot_records(format_of(), columns([(1, "a", 2)]), source, 1, 1, now_us=NOW)
     assert found[0].column("value").to_pylist() == [
         b'{"before":null,"after":{"id":1,"na\\"me":"a","n":2},"source":{"version":"1.2.3","connector":"mysql","name":"pre",'
         b'"ts_ms":1600000000000,"snapshot":"incremental","db":"shop","sequence":null,"ts_us":1600000000000001,'
@@ -89,9 +97,8 @@ def test_a_snapshot_row_has_debeziums_fields_in_debeziums_order() -> None:
 
 def test_a_change_has_debeziums_fields_in_debeziums_order() -> None:
     images = columns([(1, "a", 2), (1, None, 2)])
-    batch = change_records(
-        SHAPE, images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8), sources(1), ENVELOPE, 1, now_us=NOW
-    )
+    laid = lay_out(format_of(), images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
+    batch = change_records(laid, sources(1), None, 1, now_us=NOW)
     assert batch.column("value").to_pylist() == [
         b'{"before":{"id":1,"na\\"me":"a","n":2},"after":{"id":1,"na\\"me":null,"n":2},"source":{"version":"1.2.3",'
         b'"connector":"mysql","name":"pre","ts_ms":0,"snapshot":"false","db":"shop","sequence":null,"ts_us":0,"ts_ns":0,'
@@ -167,7 +174,27 @@ def test_a_table_without_key_has_null_keys_in_partition_0() -> None:
 def test_no_images_give_no_records() -> None:
     assert changes([]) == []
     source = SourceConstants("f", 4, 0)
-    assert snapshot_records(SHAPE, columns([]), source, ENVELOPE, 3, 2, "t", now_us=NOW) == {}
+    assert snapshot_records(format_of(), columns([]), source, 3, 2, now_us=NOW) == {}
+
+
+def test_skipped_operations_leave_no_records_and_overtake_nothing() -> None:
+    events = [(WRITE, [(1, "a", 1)]), (UPDATE, [(2, "a", 1), (3, "a", 1)]), (DELETE, [(4, "a", 1)])]
+    assert [r["value"]["op"] for r in changes(events, skipped=frozenset("ud"))] == ["c"]
+    assert changes(events, skipped=frozenset("cud")) == []
+
+
+def test_another_message_key_leaves_the_primary_key_as_identity() -> None:
+    """The row 5 gets the identity 6 while its message key stays; a window row of either must be discarded."""
+    envelope = EnvelopeSettings("pre", "1.2.3", rules=ColumnRules(keys=((r"shop\..*", ("n",)),)))
+    images = columns([(5, "a", 1), (6, "a", 1), (7, "a", 1), (7, "a", 2)])
+    laid = lay_out(format_of(envelope=envelope), images, np.zeros(4, np.int32), np.array([UPDATE], np.uint8))
+    batch = change_records(laid, sources(1), None, 1, now_us=NOW)
+    assert batch.column("key").to_pylist() == [b'{"n":1}', b'{"n":1}', b'{"n":1}', b'{"n":2}']
+    assert batch.column("identity").to_pylist() == [b'{"id":6}', b'{"id":7}', b'{"id":7}', b'{"id":7}']
+    assert batch.column("old_identity").to_pylist() == [b'{"id":5}', None, None, None]
+    assert set(overtaken_by(batch).to_pylist()) == {b'{"id":5}', b'{"id":6}', b'{"id":7}'}
+    found = snapshot_records(format_of(envelope=envelope), images, SourceConstants("f", 4, 0), 1, 1, now_us=NOW)
+    assert overtaken_by(found[0]).to_pylist() == [b'{"id":5}', b'{"id":6}', b'{"id":7}', b'{"id":7}']
 
 
 def test_text_past_two_gib_is_refused_with_what_to_lower() -> None:
@@ -213,9 +240,9 @@ def test_any_changes_give_the_records_of_a_plain_loop(events: list[tuple[int, li
 @given(rows, st.integers(1, 6), st.integers(1, 4))
 def test_buckets_share_a_chunk_and_keep_its_order(chunk: list[Row], partitions: int, buckets: int) -> None:
     source = SourceConstants("f", 4, 0)
-    found = snapshot_records(SHAPE, columns(chunk), source, ENVELOPE, partitions, buckets, "t", now_us=NOW)
+    found = snapshot_records(format_of(), columns(chunk), source, partitions, buckets, now_us=NOW)
     expected: dict[int, list[Any]] = {}
-    keys = key_json(SHAPE, columns(chunk), Modes())
+    keys = json_objects(format_of().view.key, columns(chunk), Modes())
     places = partition(keys, partitions)
     for row, place, owner in zip(chunk, places.tolist(), bucket_of("t", places, buckets).tolist(), strict=True):
         expected.setdefault(owner, []).append((place, row))

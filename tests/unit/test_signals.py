@@ -248,3 +248,8 @@ def test_what_is_sent_by_file_is_what_the_file_channel_reads(tmp_path: Path) -> 
     send.to_file(file, "i", _EXECUTE, send.snapshot_data(["a.b"], [("a.b", "x = 'ü'")], "k"))
     (record,) = SignalFile(file).poll(None).records
     assert parse(record) == ExecuteSnapshot("i", ("a.b",), (AdditionalCondition("a.b", "x = 'ü'"),), "k")
+
+
+def test_an_expression_that_takes_for_ever_is_given_up() -> None:
+    with pytest.raises(TimeoutError):
+        resolve([r"(a|aa|a*)*\.(x+x+)+y"], ["a" * 40 + ".", "a" * 40 + "." + "x" * 40])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -445,9 +444,9 @@ def test_stop_of_everything_and_of_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "stops"),
-    [("db.a", True), (r"db\..*", True), ("a", False), ("DB.A", False), ("db.a[", False), (re.compile("db.."), True)],
+    [("db.a", True), (r"db\..*", True), ("a", False), ("DB.A", False), ("db.a[", False), ("(a|a|a)*b" * 3, False)],
 )
-def test_stop_patterns_match_whole_names(pattern: str | re.Pattern[str], stops: bool) -> None:
+def test_stop_patterns_match_whole_names(pattern: str, stops: bool) -> None:
     assert Stop("x", (pattern,)).stops(A) == stops
 
 

@@ -46,7 +46,7 @@ def test_names_types_signs_charsets_literals_and_key_are_read() -> None:
     )
     assert found.shape.columns == (
         Column("id", "bigint", nullable=False, unsigned=True),
-        Column("name", "varchar", charset="utf8mb4"),
+        Column("name", "varchar", length=1020, charset="utf8mb4"),
         Column("raw", "binary", length=16, charset="binary"),
         Column("kind", "enum", nullable=False, charset="latin1", values=("a", "€")),
         Column("price", "decimal", precision=12, scale=2),

@@ -1,0 +1,44 @@
+"""Read on whatever happens to the connection, until the server has been away for too long."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from incsnap.binlog.connection import ConnectionLost
+from incsnap.errors import ServerUnreachable
+from incsnap.events import BinlogPosition
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 10.0
+
+
+def stay_connected(
+    read: Callable[[], None],
+    position: Callable[[], BinlogPosition],
+    closed: Callable[[], bool],
+    pause: Callable[[float], None],
+    reconnect_seconds: float,
+) -> None:
+    """Calls ``read`` again whenever the connection is lost, until ``closed``. ``position`` tells whether there was any
+    progress. Raises ``ServerUnreachable`` after ``reconnect_seconds`` without."""
+    seconds = _FIRST_PAUSE_SECONDS
+    last_progress = time.monotonic()
+    while not closed():
+        before = position()
+        try:
+            read()
+        except (ConnectionLost, ServerUnreachable) as lost:
+            if closed():
+                return
+            now = time.monotonic()
+            if position() != before:
+                last_progress, seconds = now, _FIRST_PAUSE_SECONDS
+            if now - last_progress > reconnect_seconds:
+                raise ServerUnreachable(f"the binlog cannot be read since {reconnect_seconds:.0f} s: {lost}") from lost
+            _log.warning("binlog connection lost at %s: %s; connecting again", position(), lost)
+            pause(seconds)
+            seconds = min(seconds * 2, _LONGEST_PAUSE_SECONDS)

@@ -1,0 +1,101 @@
+"""What records look like: modes of types, formats, names, skipped operations, and what becomes of unreadable ones."""
+
+from __future__ import annotations
+
+from incsnap.config.patterns import split_list
+from incsnap.config.reading import Reading
+from incsnap.config.settings import FailureHandling, Formats, RegistrySettings
+from incsnap.envelope.envelope_settings import FormatChoice
+from incsnap.types.modes import CHOICES, Modes
+
+_ADJUSTMENTS = ("none", "avro", "avro_unicode")
+_OPERATIONS = frozenset("cudt")
+_CONVERTERS = {
+    "org.apache.kafka.connect.json.JsonConverter": "json",
+    "io.confluent.connect.avro.AvroConverter": "avro",
+}
+#: Of the Avro converter; the rest goes to the registry's client.
+_URL = "schema.registry.url"
+
+
+def modes(reading: Reading, converting: str) -> Modes:
+    """``converting``: what becomes of a value that the modes cannot express."""
+    default = Modes()
+    return Modes(
+        decimal_handling=reading.choice("decimal.handling.mode", default.decimal_handling, CHOICES["decimal_handling"]),
+        time_precision=reading.choice("time.precision.mode", default.time_precision, CHOICES["time_precision"]),
+        binary_handling=reading.choice("binary.handling.mode", default.binary_handling, CHOICES["binary_handling"]),
+        bigint_unsigned=reading.choice(
+            "bigint.unsigned.handling.mode", default.bigint_unsigned, CHOICES["bigint_unsigned"]
+        ),
+        time_adjuster=reading.choice("enable.time.adjuster", default.time_adjuster, CHOICES["time_adjuster"]),
+        converting=converting,
+    )
+
+
+def failures(reading: Reading) -> FailureHandling:
+    choices = ("fail", "warn", "skip")
+    return FailureHandling(
+        processing=reading.choice("event.processing.failure.handling.mode", "fail", choices),
+        converting=reading.choice("event.converting.failure.handling.mode", "warn", choices),
+        inconsistent_schema=reading.choice("inconsistent.schema.handling.mode", "fail", choices),
+    )
+
+
+def skipped_operations(reading: Reading) -> frozenset[str]:
+    """``none``, or some of c (insert), u (update), d (delete), t (truncate); the default is t alone."""
+    found = frozenset(split_list(reading.text("skipped.operations", "t").lower()))
+    if found == {"none"}:
+        return frozenset()
+    if not found <= _OPERATIONS:
+        reading.problem("skipped.operations", "none, or a list of c, u, d and t")
+    return found & _OPERATIONS
+
+
+def field_names(reading: Reading) -> str:
+    """field.name.adjustment.mode; sanitize.field.names is its older name."""
+    older = "avro" if reading.flag("sanitize.field.names", False) else "none"
+    return reading.choice("field.name.adjustment.mode", older, _ADJUSTMENTS)
+
+
+def formats(reading: Reading) -> Formats:
+    key, key_registry = _format(reading, "key.converter")
+    value, value_registry = _format(reading, "value.converter")
+    return Formats(
+        key=key,
+        value=value,
+        key_registry=key_registry,
+        value_registry=value_registry,
+        schema_names=reading.choice("schema.name.adjustment.mode", "none", _ADJUSTMENTS),
+    )
+
+
+def _format(reading: Reading, name: str) -> tuple[FormatChoice, RegistrySettings]:
+    """Without a converter: JSON without schemas. With Connect's JSON converter schemas are on unless switched off."""
+    given = reading.text(name)
+    options = reading.prefixed(f"{name}.")
+    kind = next((kind for whole, kind in _CONVERTERS.items() if given in ("", whole, whole.rpartition(".")[2])), "")
+    if not kind:
+        reading.problem(name, f"one of: {', '.join(_CONVERTERS)}")
+        return FormatChoice(), RegistrySettings()
+    if kind == "json":
+        schemas = reading.flag(f"{name}.schemas.enable", bool(given))
+        others = sorted(
+            f"{name}.{option}" for option in options if option not in ("schemas.enable", "schemas.cache.size")
+        )
+        if others:
+            reading.warnings.append(f"Settings without effect on JSON: {', '.join(others)}")
+        return FormatChoice("json", schemas), RegistrySettings()
+    url = reading.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
+    if url and not url.startswith(("http://", "https://")):
+        reading.problem(f"{name}.{_URL}", "of the form http://host:port")
+    return FormatChoice("avro"), RegistrySettings(
+        url=url, client={option: value for option, value in options.items() if option not in (_URL, "schemas.enable")}
+    )
+
+
+def topic_naming(reading: Reading) -> None:
+    """Debezium's default names topics as we do; a class of the user's own cannot be run here."""
+    given = reading.text("topic.naming.strategy")
+    if given and given.rpartition(".")[2] != "DefaultTopicNamingStrategy":
+        reading.problem("topic.naming.strategy", "possible; io.debezium.schema.DefaultTopicNamingStrategy is")

@@ -1,0 +1,47 @@
+"""What differs between two Avro schemas, field by field: said when a registry refuses the newer one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def differences(old: str, new: str) -> list[str]:
+    """``before.qty: added``, ``before.id: int became long``; of two schemas as JSON. A record that occurs twice is
+    compared once.
+    """
+    was, now = _fields(json.loads(old)), _fields(json.loads(new))
+    found = [f"{name}: removed (it was {was[name]})" for name in was if name not in now]
+    found += [f"{name}: added ({now[name]})" for name in now if name not in was]
+    found += [f"{name}: {was[name]} became {now[name]}" for name in now if name in was and was[name] != now[name]]
+    return found
+
+
+def _fields(schema: Any, path: str = "") -> dict[str, str]:
+    """Path of each field -> its type in few words."""
+    if isinstance(schema, list):
+        return {name: text for member in schema for name, text in _fields(member, path).items()}
+    if not isinstance(schema, dict):
+        return {}
+    if schema.get("type") != "record":
+        return _fields(schema.get("items", schema.get("values")), path + "[]")
+    found = {}
+    for field in schema["fields"]:
+        name = f"{path}.{field['name']}" if path else field["name"]
+        found[name] = _words(field["type"]) + (", has a default" if "default" in field else "")
+        found |= _fields(field["type"], name)
+    return found
+
+
+def _words(type_: Any) -> str:
+    if isinstance(type_, list):
+        return " or ".join(_words(member) for member in type_)
+    if not isinstance(type_, dict):
+        return str(type_)
+    if type_["type"] == "record":
+        return f"record {type_['name']}"
+    inside = type_.get("items", type_.get("values"))
+    text = f"{type_['type']} of {_words(inside)}" if inside is not None else str(type_["type"])
+    # The parameters tell a DECIMAL(10,2) from a DECIMAL(12,2), and an ENUM from one with more values.
+    more = [type_.get("connect.name", "").rpartition(".")[2], *type_.get("connect.parameters", {}).values()]
+    return " ".join([text, *(f"({part})" for part in more if part)])

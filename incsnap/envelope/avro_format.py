@@ -1,0 +1,215 @@
+"""Keys and values as Avro in Confluent's wire format: a zero byte, the schema's number in four, then the record.
+
+https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from incsnap.envelope.avro_columns import Row, join, one
+from incsnap.envelope.avro_schema import avro_json, avro_schema
+from incsnap.envelope.connect_envelope import SOURCE, envelope_schema, key_schema
+from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.format import OPERATIONS, Changes
+from incsnap.envelope.json_format import take
+from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.table_view import Columns, TableView, ViewField
+from incsnap.tables import TableId
+from incsnap.types.connect_schema import Schema
+from incsnap.types.modes import Modes
+
+#: (subject, Avro schema as JSON) -> its number in the registry.
+Register = Callable[[str, str], int]
+
+#: Members of the unions [null, T] of our own fields.
+_NULL, _VALUE = b"\x00", b"\x02"
+_STRING, _INT64 = Schema("string"), Schema("int64")
+_FIELDS = dict(SOURCE.fields)
+_NAMES = list(_FIELDS)
+_ROW_AT = _NAMES.index("row")
+_OPS = pa.array([one(_STRING, letter) for letter in OPERATIONS], pa.binary())
+
+
+class AvroKeys:
+    """Registers the key's schema when it is made: raises what ``register`` raises, and ``ConfigError`` for names."""
+
+    def __init__(self, view: TableView, topic: str, envelope: EnvelopeSettings, register: Register) -> None:
+        self._view, self._modes = view, envelope.modes
+        self._head = _head(register(f"{topic}-key", avro_json(key_schema(view, topic, envelope))))
+
+    def keys(self, columns: Columns) -> Any:
+        row = _row_of(self._view.key, columns)
+        row.literal(self._head)
+        _write(row, self._view.shape.id, self._view.key, columns, self._modes)
+        return row.joined()
+
+
+class AvroValues:
+    """Registers the envelope's schema when it is made, as ``AvroKeys`` does."""
+
+    def __init__(self, view: TableView, topic: str, envelope: EnvelopeSettings, register: Register) -> None:
+        self._view, self._envelope = view, envelope
+        self._head = _head(register(f"{topic}-value", avro_json(envelope_schema(view, topic, envelope))))
+
+    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
+        row = _row_of(self._view.fields, columns)
+        row.literal(self._head + _NULL + _VALUE)
+        _write(row, self._view.shape.id, self._view.fields, columns, self._envelope.modes)
+        row.literal(self._one_source(source) + _NULL + one(_STRING, "r") + _moments(now_us))
+        return row.joined()
+
+    def rows(self, columns: Columns) -> Any:
+        """With the union's member before each, so that a missing row is the other member alone."""
+        row = _row_of(self._view.fields, columns)
+        row.literal(_VALUE)
+        _write(row, self._view.shape.id, self._view.fields, columns, self._envelope.modes)
+        return row.joined()
+
+    def changes(self, rows: Any, what: Changes) -> Any:
+        number = Row(len(what.row))
+        number.field("row", _FIELDS["row"], pa.array(what.row, pa.int64()))
+        begin, end = self._event_sources(what.source)
+        pieces = [
+            self._head,
+            take(rows, what.before),
+            take(rows, what.after),
+            take(begin, what.event),
+            number.joined(),
+            take(end, what.event),
+            *_transaction(what),
+            _OPS.take(pa.array(what.op)),
+            _moments(what.now_us),
+        ]
+        return join(pieces, _NULL, len(what.row))
+
+    def truncation(self, source: SourceConstants, now_us: int) -> bytes:
+        body = _NULL + _NULL + self._one_source(source) + _NULL + one(_STRING, "t") + _moments(now_us)
+        return self._head + body
+
+    def _one_source(self, source: SourceConstants) -> bytes:
+        values = {
+            **_constants(self._view.shape.id, self._envelope),
+            "snapshot": source.snapshot,
+            "ts_ms": source.ts_us // 1000,
+            "ts_us": source.ts_us,
+            "ts_ns": source.ts_us * 1000,
+            "server_id": source.server_id,
+            "gtid": source.gtid,
+            "file": source.file,
+            "pos": source.pos,
+            "row": 0,
+            "thread": source.thread,
+            "query": source.query,
+        }
+        return b"".join(one(schema, values[name]) for name, schema in SOURCE.fields)
+
+    def _event_sources(self, source: SourceColumns) -> tuple[Any, Any]:
+        """The block up to the number of the row, and what follows that: one element per event."""
+        values = {
+            **_constants(self._view.shape.id, self._envelope),
+            "snapshot": "false",
+            "ts_ms": pa.array(source.ts_us // 1000),
+            "ts_us": pa.array(source.ts_us),
+            "ts_ns": pa.array(source.ts_us * 1000),
+            "server_id": pa.array(source.server_id),
+            "gtid": source.gtid,
+            "file": source.file,
+            "pos": pa.array(source.pos),
+            "thread": source.thread,
+            "query": source.query,
+        }
+        events = len(source.ts_us)
+        return _source_fields(_NAMES[:_ROW_AT], values, events), _source_fields(_NAMES[_ROW_AT + 1 :], values, events)
+
+
+class AvroStructs:
+    """Keys or values that come one at a time."""
+
+    def __init__(self, register: Register) -> None:
+        self._register = register
+        self._known: dict[tuple[str, Schema], tuple[bytes, Any]] = {}
+
+    def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
+        """``value`` as Connect's JsonConverter writes it: bytes are base64."""
+        known = self._known.get((subject, schema))
+        if known is None:
+            head = _head(self._register(subject, avro_json(schema)))
+            known = self._known[subject, schema] = head, fastavro.parse_schema(avro_schema(schema))
+        out = io.BytesIO()
+        out.write(known[0])
+        fastavro.schemaless_writer(out, known[1], _plain(schema, value))
+        return out.getvalue()
+
+
+def _head(number: int) -> bytes:
+    return b"\x00" + number.to_bytes(4, "big")
+
+
+def _row_of(fields: Sequence[ViewField], columns: Columns) -> Row:
+    return Row(
+        len(columns[fields[0].index]) if fields else len(next(column for column in columns if column is not None))
+    )
+
+
+def _write(row: Row, table: TableId, fields: Sequence[ViewField], columns: Columns, modes: Modes) -> None:
+    for field in fields:
+        row.field(f"{table}.{field.name}", field.schema(modes), field.connect(columns, modes))
+
+
+def _constants(table: TableId, envelope: EnvelopeSettings) -> dict[str, Any]:
+    return {
+        "version": envelope.version,
+        "connector": "mysql",
+        "name": envelope.name,
+        "db": table.database,
+        "sequence": None,
+        "table": table.table,
+    }
+
+
+def _source_fields(names: Sequence[str], values: Mapping[str, Any], events: int) -> Any:
+    row = Row(events)
+    for name in names:
+        value = values[name]
+        if isinstance(value, pa.Array):
+            row.field(f"source.{name}", _FIELDS[name], value)
+        else:
+            row.literal(one(_FIELDS[name], value))
+    return row.joined()
+
+
+def _transaction(what: Changes) -> Sequence[Any]:
+    if what.order is None:
+        return (_NULL,)
+    ids = Row(len(what.source.gtid))
+    ids.literal(_VALUE)
+    ids.field("transaction.id", _STRING, what.source.gtid)
+    orders = Row(len(what.row))
+    orders.field("transaction.total_order", _INT64, pa.array(what.order.total))
+    orders.field("transaction.data_collection_order", _INT64, pa.array(what.order.of_table))
+    return take(ids.joined(), what.event), orders.joined()
+
+
+def _moments(now_us: int) -> bytes:
+    optional = _INT64.as_optional()
+    return one(optional, now_us // 1000) + one(optional, now_us) + one(optional, now_us * 1000)
+
+
+def _plain(schema: Schema, value: Any) -> Any:
+    """Base64 as bytes; a missing optional field as None, or its default."""
+    if value is None:
+        return schema.default
+    if schema.type == "bytes":
+        return base64.b64decode(value)
+    if schema.type == "struct":
+        return {name: _plain(inner, value.get(name)) for name, inner in schema.fields}
+    if schema.type == "array" and schema.items is not None:
+        return [_plain(schema.items, item) for item in value]
+    return value

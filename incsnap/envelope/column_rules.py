@@ -1,0 +1,79 @@
+"""Which columns are written, how, and under which names: Debezium's ``column.*`` settings and message.key.columns.
+
+Patterns are Java regexes, matched wholly and without regard to letter case against ``db.table.column``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import regex
+
+from incsnap.envelope.masks import Transform
+from incsnap.errors import ConfigError
+from signals.regex import java_pattern
+
+
+@dataclass(frozen=True, slots=True)
+class TransformRule:
+    """``setting`` is its name without the salt, for messages."""
+
+    setting: str
+    patterns: tuple[str, ...]
+    transform: Transform
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRules:
+    """``include``, ``exclude``: column.include.list, column.exclude.list. ``keys``: message.key.columns, pairs of a
+    pattern for ``db.table`` and patterns for columns. ``field_names``: field.name.adjustment.mode.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    transforms: tuple[TransformRule, ...] = ()
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    field_names: str = "none"
+
+    def written(self, name: str) -> bool:
+        """Is the column ``name`` (``db.table.column``) part of a row?"""
+        if self.include:
+            return matches(self.include, name)
+        return not matches(self.exclude, name)
+
+    def transform(self, name: str) -> Transform | None:
+        """What is done to the column's values. Raises ``ConfigError`` when two settings want to: one would undo what
+        the other hides.
+        """
+        found = [rule for rule in self.transforms if matches(rule.patterns, name)]
+        if len(found) > 1:
+            raise ConfigError(
+                f"{' and '.join(rule.setting for rule in found)} both match {name}",
+                "Change their patterns so that one setting matches the column.",
+            )
+        return found[0].transform if found else None
+
+    def key_patterns(self) -> tuple[str, ...]:
+        """A pattern for ``db.table.column`` for each part of a key, in the key's order."""
+        return tuple(f"{table}.{column}" for table, columns in self.keys for column in columns)
+
+    def without_salts(self) -> ColumnRules:
+        """For eyes that may not see them."""
+        return replace(
+            self,
+            transforms=tuple(
+                replace(rule, transform=replace(rule.transform, salt="**********" if rule.transform.salt else ""))
+                for rule in self.transforms
+            ),
+        )
+
+
+def matches(patterns: Iterable[str], name: str) -> bool:
+    return any(_compiled(pattern).fullmatch(name) for pattern in patterns)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> regex.Pattern[str]:
+    return java_pattern(pattern, ignore_case=True)

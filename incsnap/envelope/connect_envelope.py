@@ -1,0 +1,91 @@
+"""The Connect schemas of a table's records, as Debezium 3.6.1 names and orders them: key, row, source, envelope.
+
+https://debezium.io/documentation/reference/stable/connectors/mysql.html#mysql-events
+"""
+
+from __future__ import annotations
+
+from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.field_names import adjust
+from incsnap.envelope.table_view import TableView
+from incsnap.types.connect_schema import Schema
+from incsnap.types.modes import Modes
+
+_STRING, _INT32, _INT64 = Schema("string"), Schema("int32"), Schema("int64")
+_STRING_OR_NULL, _INT64_OR_NULL = _STRING.as_optional(), _INT64.as_optional()
+
+#: ``source.snapshot``: what a reader that meets no value has to assume is in the schema.
+_SNAPSHOT = Schema(
+    "string",
+    optional=True,
+    name="io.debezium.data.Enum",
+    version=1,
+    parameters=(("allowed", "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"),),
+    default="false",
+)
+
+SOURCE = Schema(
+    "struct",
+    name="io.debezium.connector.mysql.Source",
+    version=1,
+    fields=(
+        ("version", _STRING),
+        ("connector", _STRING),
+        ("name", _STRING),
+        ("ts_ms", _INT64),
+        ("snapshot", _SNAPSHOT),
+        ("db", _STRING),
+        ("sequence", _STRING_OR_NULL),
+        ("ts_us", _INT64_OR_NULL),
+        ("ts_ns", _INT64_OR_NULL),
+        ("table", _STRING_OR_NULL),
+        ("server_id", _INT64),
+        ("gtid", _STRING_OR_NULL),
+        ("file", _STRING),
+        ("pos", _INT64),
+        ("row", _INT32),
+        ("thread", _INT64_OR_NULL),
+        ("query", _STRING_OR_NULL),
+    ),
+)
+
+#: Named alike in every mode of schema.name.adjustment.mode.
+TRANSACTION = Schema(
+    "struct",
+    optional=True,
+    name="event.block",
+    version=1,
+    fields=(("id", _STRING), ("total_order", _INT64), ("data_collection_order", _INT64)),
+)
+
+
+def key_schema(view: TableView, topic: str, envelope: EnvelopeSettings) -> Schema:
+    """``<topic>.Key``; the view has a key."""
+    fields = tuple((field.name, field.schema(envelope.modes)) for field in view.key)
+    return Schema("struct", name=adjust(f"{topic}.Key", envelope.schema_names), fields=fields)
+
+
+def envelope_schema(view: TableView, topic: str, envelope: EnvelopeSettings) -> Schema:
+    """``<topic>.Envelope``, version 2."""
+    row = row_schema(view, adjust(f"{topic}.Value", envelope.schema_names), envelope.modes)
+    return Schema(
+        "struct",
+        name=adjust(f"{topic}.Envelope", envelope.schema_names),
+        version=2,
+        fields=(
+            ("before", row),
+            ("after", row),
+            ("source", SOURCE),
+            ("transaction", TRANSACTION),
+            ("op", _STRING),
+            ("ts_ms", _INT64_OR_NULL),
+            ("ts_us", _INT64_OR_NULL),
+            ("ts_ns", _INT64_OR_NULL),
+        ),
+    )
+
+
+def row_schema(view: TableView, name: str, modes: Modes) -> Schema:
+    """The struct of ``before`` and ``after``; optional, as one of them is missing in most records."""
+    fields = tuple((field.name, field.schema(modes)) for field in view.fields)
+    return Schema("struct", optional=True, name=name, fields=fields)

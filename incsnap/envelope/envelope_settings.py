@@ -1,0 +1,34 @@
+"""What the settings say of keys and values: the names in them, the modes of types, the format of either side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.types.modes import Modes
+
+
+@dataclass(frozen=True, slots=True)
+class FormatChoice:
+    """Of keys or of values: ``kind`` is json or avro; ``schemas``: JSON that brings its schema in each message."""
+
+    kind: str = "json"
+    schemas: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeSettings:
+    """``name`` is topic.prefix, ``version`` incsnap's; ``tombstones`` is tombstones.on.delete, ``skipped``
+    skipped.operations, ``transactions`` provide.transaction.metadata, ``schema_names`` schema.name.adjustment.mode.
+    """
+
+    name: str
+    version: str
+    modes: Modes = field(default_factory=Modes)
+    tombstones: bool = True
+    rules: ColumnRules = field(default_factory=ColumnRules)
+    skipped: frozenset[str] = frozenset("t")
+    key: FormatChoice = field(default_factory=FormatChoice)
+    value: FormatChoice = field(default_factory=FormatChoice)
+    transactions: bool = False
+    schema_names: str = "none"

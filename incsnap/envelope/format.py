@@ -1,0 +1,72 @@
+"""How keys and values of one table become bytes: what the record builder asks, and JSON and Avro answer.
+
+A format is made for one view of a table and one topic; every call takes whole columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.table_view import Columns
+from incsnap.types.connect_schema import Schema
+from incsnap.types.variable import Ints
+
+#: Connect's letters of operations, by the number that stands for them in ``Changes.op``.
+OPERATIONS = ("c", "u", "d")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransactionOrder:
+    """The ``transaction`` block of each record: its number in the transaction, and among those of its table; its id is
+    the GTID of its event."""
+
+    total: Ints
+    of_table: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """One element per record that has a value. ``before`` and ``after``: indexes into the encoded rows, -1 for none;
+    ``event``: index into ``source``; ``row``: number within the event; ``op``: index into ``OPERATIONS``.
+    """
+
+    before: npt.NDArray[Any]
+    after: npt.NDArray[Any]
+    event: npt.NDArray[Any]
+    row: npt.NDArray[Any]
+    op: npt.NDArray[np.uint8]
+    source: SourceColumns
+    order: TransactionOrder | None
+    now_us: int
+
+
+class KeyFormat(Protocol):
+    def keys(self, columns: Columns) -> Any:
+        """``pa.binary()``, one key per row; the view has a key."""
+
+
+class ValueFormat(Protocol):
+    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
+        """``pa.binary()``: ``op: "r"`` values of rows read by SELECT."""
+
+    def rows(self, columns: Columns) -> Any:
+        """Each row image on its own, as ``changes`` wants them: a string or binary array."""
+
+    def changes(self, rows: Any, what: Changes) -> Any:
+        """``pa.binary()``: a value for each record of ``what``."""
+
+    def truncation(self, source: SourceConstants, now_us: int) -> bytes:
+        """The value of an ``op: "t"`` record."""
+
+
+class StructFormat(Protocol):
+    """Keys, or values, that come one at a time (notifications, transactions, schema changes): any schema."""
+
+    def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
+        """``value``: dicts, lists and primitives as Connect's JsonConverter would write them. ``subject`` is the
+        registry's name for the schema: ``<topic>-key`` or ``<topic>-value``."""

@@ -1,0 +1,42 @@
+"""Keys as the headers ``__debezium.oldkey`` and ``__debezium.newkey`` show them, whatever the format of keys is.
+
+Kafka Connect writes headers through its SimpleHeaderConverter: JSON without a schema, decimals as plain numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from incsnap.envelope.json_format import take
+from incsnap.envelope.json_rows import join
+from incsnap.envelope.table_view import Columns, TableView, ViewField
+from incsnap.types.json_numbers import plain_text
+from incsnap.types.json_text import literal
+from incsnap.types.modes import Modes
+from incsnap.types.variable import Bools, Ints
+
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+
+def key_headers(view: TableView, images: Columns, index: Ints, wanted: Bools, modes: Modes) -> Any:
+    """``pa.binary()``: the key of image ``index[i]`` where ``wanted[i]``, else null. Only those are encoded: few."""
+    if not view.key or not wanted.any():
+        return pa.nulls(len(index), pa.binary())
+    chosen, place = np.unique(index[wanted], return_inverse=True)
+    rows = [None if column is None else column.take(pa.array(chosen)) for column in images]
+    pieces: list[Any] = []
+    for number, field in enumerate(view.key):
+        pieces += [("," if number else "{") + literal(field.name) + ":", _text(field, rows, modes)]
+    places = np.full(len(index), -1, np.int64)
+    places[wanted] = place
+    return take(join([*pieces, "}"]), places)
+
+
+def _text(field: ViewField, columns: Columns, modes: Modes) -> Any:
+    if field.schema(modes).name != _DECIMAL:
+        return field.encode(columns, modes).complete()
+    values = columns[field.index]
+    return plain_text(values) if pa.types.is_decimal(values.type) else values.cast(pa.string())

@@ -1,0 +1,127 @@
+"""Keys and values as JSON, with or without their schemas, as Kafka Connect's JsonConverter writes them.
+
+A schema is the same for all rows, so it is one literal before the payload, and one brace behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.format import OPERATIONS, Changes, TransactionOrder
+from incsnap.envelope.json_rows import join, json_objects
+from incsnap.envelope.json_schema import schema_json
+from incsnap.envelope.source_block import SourceConstants, event_sources, moments, one_source
+from incsnap.envelope.table_view import Columns, TableView
+from incsnap.types.connect_schema import Schema
+from incsnap.types.json_text import strings
+from incsnap.types.variable import too_large
+
+_OPS = pa.array(OPERATIONS)
+
+
+def _around(schema: Schema | None) -> tuple[str, str]:
+    """What stands before and behind a payload; nothing when schemas are not written."""
+    return ("", "") if schema is None else (f'{{"schema":{schema_json(schema)},"payload":', "}")
+
+
+class JsonKeys:
+    """``schema``: of the key struct, None where it is not to be written."""
+
+    def __init__(self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None) -> None:
+        self._view, self._modes = view, envelope.modes
+        self._head, self._tail = _around(schema)
+
+    def keys(self, columns: Columns) -> Any:
+        return json_objects(self._view.key, columns, self._modes, head=self._head, tail=self._tail)
+
+
+class JsonValues:
+    """``schema``: of the envelope, None where it is not to be written."""
+
+    def __init__(self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None) -> None:
+        self._view, self._envelope = view, envelope
+        self._head, self._tail = _around(schema)
+
+    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
+        block = one_source(self._view.shape.id, source, self._envelope)
+        return json_objects(
+            self._view.fields,
+            columns,
+            self._envelope.modes,
+            head=self._head + '{"before":null,"after":',
+            tail=f',{block},"transaction":null,"op":"r",{moments(now_us)}}}' + self._tail,
+        )
+
+    def rows(self, columns: Columns) -> Any:
+        return json_objects(self._view.fields, columns, self._envelope.modes).cast(pa.string())
+
+    def changes(self, rows: Any, what: Changes) -> Any:
+        begin, end = event_sources(self._view.shape.id, what.source, self._envelope)
+        return join(
+            [
+                self._head + '{"before":',
+                take(rows, what.before),
+                ',"after":',
+                take(rows, what.after),
+                ",",
+                take(begin, what.event),
+                pa.array(what.row).cast(pa.string()),
+                take(end, what.event),
+                ',"transaction":',
+                *self._transaction(what),
+                ',"op":"',
+                _OPS.take(pa.array(what.op)),
+                f'",{moments(what.now_us)}}}' + self._tail,
+            ]
+        )
+
+    def truncation(self, source: SourceConstants, now_us: int) -> bytes:
+        block = one_source(self._view.shape.id, source, self._envelope)
+        body = f'{{"before":null,"after":null,{block},"transaction":null,"op":"t",{moments(now_us)}}}'
+        return (self._head + body + self._tail).encode()
+
+    def _transaction(self, what: Changes) -> Sequence[Any]:
+        order: TransactionOrder | None = what.order
+        if order is None:
+            return ("null",)
+        return (
+            '{"id":',
+            take(strings(what.source.gtid).complete(), what.event),
+            ',"total_order":',
+            pa.array(order.total).cast(pa.string()),
+            ',"data_collection_order":',
+            pa.array(order.of_table).cast(pa.string()),
+            "}",
+        )
+
+
+class JsonStructs:
+    """Keys or values that come one at a time; ``schemas``: whether their schemas are written."""
+
+    def __init__(self, *, schemas: bool) -> None:
+        self._schemas = schemas
+
+    def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
+        head, tail = _around(schema if self._schemas else None)
+        return (head + json.dumps(value, separators=(",", ":"), ensure_ascii=False) + tail).encode()
+
+
+def take(texts: Any, index: npt.NDArray[Any]) -> Any:
+    """``texts[index]``, null where the index is -1; without a copy where nothing moves."""
+    n = len(index)
+    if n == len(texts) and bool((index == np.arange(n)).all()):
+        return texts
+    missing = index < 0
+    if missing.all():
+        return pa.nulls(n, texts.type)
+    try:
+        return texts.take(pa.array(index, mask=missing) if missing.any() else pa.array(index))
+    except pa.ArrowInvalid as error:
+        raise too_large("The encoded rows of these changes") from error

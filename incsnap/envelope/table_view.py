@@ -1,0 +1,144 @@
+"""What of a table is written: which columns under which names, changed how, with which key.
+
+As in Debezium, the key stands outside ``column.*``: its columns are in it though they are left out of the row, and
+unchanged though they are masked there. De-duplication goes by the primary key (``identity``), whatever the
+record's key is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from incsnap.envelope.column_rules import ColumnRules, matches
+from incsnap.envelope.field_names import adjust_field
+from incsnap.envelope.masks import Masked, masked
+from incsnap.errors import ConfigError
+from incsnap.tables import Column, TableId, TableShape
+from incsnap.types import json_bytes
+from incsnap.types.column_type import ColumnType, describe
+from incsnap.types.connect_schema import Schema
+from incsnap.types.defaults import default_value
+from incsnap.types.json_text import Encoded, strings
+from incsnap.types.modes import Modes
+
+#: Canonical columns in the order of the shape; None for those that no view of the table needs.
+Columns = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewField:
+    """A field of a record: column ``index`` of the shape under the name ``name``."""
+
+    index: int
+    name: str
+    column: Column
+    table: TableId
+    masked: Masked | None = None
+    #: The column's DEFAULT as information_schema prints it, where it is known and wanted.
+    default: str | None = None
+
+    @property
+    def type(self) -> ColumnType:
+        """Raises ``UnsupportedType``."""
+        return describe(self.column, self.table)
+
+    def schema(self, modes: Modes) -> Schema:
+        schema = self.type.schema(modes)
+        if self.default is not None:
+            schema = replace(schema, default=default_value(self.column, self.default, self.table, modes))
+        if self.masked is None:
+            return schema
+        return replace(schema, parameters=(*schema.parameters, self.masked.parameter))
+
+    def connect(self, columns: Columns, modes: Modes) -> Any:
+        """The field's Connect values."""
+        values = self.type.connect(columns[self.index], modes)
+        if self.masked is None or not self.masked.touches(self.type.schema(modes)):
+            return values
+        return self.masked.apply(values)
+
+    def encode(self, columns: Columns, modes: Modes) -> Encoded:
+        """The field's JSON text."""
+        if self.masked is None or not self.masked.touches(self.type.schema(modes)):
+            return self.type.encode(columns[self.index], modes)
+        values = self.connect(columns, modes)
+        return strings(values) if pa.types.is_string(values.type) else json_bytes.byte_strings(values, "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """``identity``: indexes of the primary key's columns, which de-duplication goes by, whatever the message key is."""
+
+    shape: TableShape
+    fields: tuple[ViewField, ...]
+    key: tuple[ViewField, ...]
+    identity: tuple[int, ...]
+
+    @property
+    def needed(self) -> frozenset[int]:
+        """Columns of the shape that must be read: at least one, because it tells how many rows there are."""
+        found = frozenset(field.index for field in (*self.fields, *self.key)) | frozenset(self.identity)
+        return found or frozenset((0,))
+
+    @property
+    def key_is_identity(self) -> bool:
+        """Do equal keys mean equal rows, whatever the modes?  Then de-duplication needs only the key's bytes."""
+        return sorted(field.index for field in self.key) == sorted(self.identity) and not any(
+            _may_be_rounded(field.column) for field in self.key
+        )
+
+
+def _may_be_rounded(column: Column) -> bool:
+    """Modes write a DECIMAL as a double, a moment in milliseconds, or null for a DATETIME of too distant a year."""
+    return column.type in ("decimal", "datetime") or (column.type == "time" and column.fraction > 3)
+
+
+@lru_cache(maxsize=4096)
+def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
+    """Raises ``ConfigError`` where the rules contradict each other on this table. Columns that are not ``needed`` may
+    be of unknown types.
+    """
+    names = [f"{shape.id}.{column.name}" for column in shape.columns]
+    defaults = dict(shape.defaults)
+    plain = tuple(
+        ViewField(index, adjust_field(column.name, rules.field_names), column, shape.id, default=defaults.get(index))
+        for index, column in enumerate(shape.columns)
+    )
+    fields = tuple(_with_mask(field, names[field.index], rules) for field in plain if rules.written(names[field.index]))
+    key = _key(shape, rules, names)
+    _refuse_equal_names(shape, fields, rules)
+    _refuse_equal_names(shape, tuple(plain[index] for index in sorted(set(key))), rules)
+    return TableView(shape, fields, tuple(plain[index] for index in key), shape.key)
+
+
+def _with_mask(field: ViewField, name: str, rules: ColumnRules) -> ViewField:
+    transform = rules.transform(name)
+    return field if transform is None else replace(field, masked=masked(field.column, transform))
+
+
+def _key(shape: TableShape, rules: ColumnRules, names: Sequence[str]) -> tuple[int, ...]:
+    """Columns in the order of message.key.columns; where that names none of the table's, the primary key."""
+    found = [index for pattern in rules.key_patterns() for index, name in enumerate(names) if matches([pattern], name)]
+    twice = next((index for place, index in enumerate(found) if index in found[:place]), None)
+    if twice is not None:
+        raise ConfigError(
+            f"message.key.columns puts {names[twice]} into the key twice", "Let one of its patterns match the column."
+        )
+    return tuple(found) or shape.key
+
+
+def _refuse_equal_names(shape: TableShape, fields: tuple[ViewField, ...], rules: ColumnRules) -> None:
+    columns: dict[str, str] = {}
+    for field in fields:
+        other = columns.setdefault(field.name, field.column.name)
+        if other != field.column.name:
+            raise ConfigError(
+                f"field.name.adjustment.mode={rules.field_names} gives the columns {other} and {field.column.name} of"
+                f" {shape.id} the same name {field.name}",
+                "Set field.name.adjustment.mode=avro_unicode, or leave one of the columns out.",
+            )

@@ -1,0 +1,156 @@
+"""The schema registry: a schema goes in, the number comes out that stands before each Avro record.
+
+Asked once per schema and process. https://docs.confluent.io/platform/current/schema-registry/develop/api.html
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from incsnap.envelope.avro_difference import differences
+from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
+from incsnap.kafka.refusals import SinkRefused
+from incsnap.kafka.registry_settings import client_settings
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_MOST_DIFFERENCES = 8
+
+
+class Registry:
+    """One registry, reached with the converter's own settings. Raises ``ConfigError`` when they are wrong."""
+
+    def __init__(self, url: str, client: Mapping[str, str]) -> None:
+        # Imported late: it takes 0.25 s, and a job that writes JSON never comes here.
+        from confluent_kafka import schema_registry
+
+        settings = client_settings(url, client)
+        self._url = _without_password(url)
+        self._settings = settings
+        self._errors = schema_registry.SchemaRegistryError
+        self._avro: Callable[[str], Any] = lambda text: schema_registry.Schema(text, "AVRO")
+        # A client for each question: questions are rare, and an idle connection for each worker is not needed.
+        self._open: Callable[[], Any] = lambda: schema_registry.SchemaRegistryClient(dict(settings.client))
+        try:
+            with self._open():
+                pass
+        except (ValueError, TypeError, OSError) as error:
+            raise ConfigError(
+                f"The settings of the schema registry {self._url} are wrong: {error}",
+                "Correct key.converter.* and value.converter.*.",
+            ) from error
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def register(self, subject: str, schema: str) -> int:
+        """The number of ``schema`` (JSON), which is registered under ``subject`` where that is new and allowed.
+
+        Raises ``ServerUnreachable``, and ``SinkRefused`` naming what differs when the registry does not take it.
+        """
+        known = self._numbers.get((subject, schema))
+        if known is None:
+            known = self._numbers[subject, schema] = self._number(subject, schema)
+            _log.info("Schema %d of %s", known, subject)
+        return known
+
+    def reach(self) -> None:
+        """Raises what a first question would: ``ServerUnreachable``, or ``ConfigError`` when we are not let in."""
+        self._ask("listing its subjects", "", "", lambda client: client.get_subjects())
+
+    def _number(self, subject: str, schema: str) -> int:
+        if self._settings.latest:
+            return self._latest(subject, schema)
+        if not self._settings.auto_register:
+            return self._lookup(subject, schema)
+        number: int = self._ask(
+            f"registering a schema of {subject}",
+            subject,
+            schema,
+            lambda client: client.register_schema(subject, self._avro(schema), self._settings.normalize),
+        )
+        return number
+
+    def _lookup(self, subject: str, schema: str) -> int:
+        number: int = self._ask(
+            f"looking up the schema of {subject} (auto.register.schemas=false)",
+            subject,
+            schema,
+            lambda client: client.lookup_schema(subject, self._avro(schema), self._settings.normalize).schema_id,
+        )
+        return number
+
+    def _latest(self, subject: str, schema: str) -> int:
+        """Records are written by our schema, so the latest must be the same."""
+        what = f"looking up the latest schema of {subject} (use.latest.version=true)"
+        latest = self._ask(what, subject, schema, lambda client: client.get_latest_version(subject))
+        if json.loads(latest.schema.schema_str) != json.loads(schema):
+            raise SinkRefused(
+                f"The latest schema of {subject} is not that of the table"
+                + _listed(differences(latest.schema.schema_str, schema)),
+                "Set use.latest.version=false and let incsnap register its schema, or register this one by hand:\n"
+                + schema,
+            )
+        number: int = latest.schema_id
+        return number
+
+    def _ask(self, what: str, subject: str, schema: str, question: Callable[[Any], _T]) -> _T:
+        try:
+            with self._open() as client:
+                return question(client)
+        except self._errors as error:
+            raise self._refusal(what, subject, schema, error) from error
+        except Exception as error:  # the HTTP library's own errors have another name in each version of the client
+            raise ServerUnreachable(
+                f"The schema registry {self._url} does not answer {what}: {type(error).__name__} {error}",
+                "Check schema.registry.url of key.converter and value.converter, and that the registry runs there.",
+            ) from error
+
+    def _refusal(self, what: str, subject: str, schema: str, error: Any) -> IncsnapError:
+        status, said = error.http_status_code, str(error.error_message)
+        if status >= 500 or status in (408, 429):
+            return ServerUnreachable(f"The schema registry {self._url} failed {what}: {said} (status {status})")
+        if status in (401, 403):
+            return ConfigError(
+                f"The schema registry {self._url} does not let us in {what}: {said} (status {status})",
+                "Check basic.auth.user.info of key.converter and value.converter, and the user's rights.",
+            )
+        if status == 409:
+            return SinkRefused(
+                f"The schema registry refused {what}: not compatible with what is registered: {said}"
+                + self._compared(subject, schema),
+                f"Change the table in a compatible way (new columns that take NULL), or allow more for this subject:"
+                f' PUT {self._url}/config/{subject} {{"compatibility": "NONE"}}.',
+            )
+        if status == 404:
+            return SinkRefused(
+                f"The schema registry refused {what}: {said} (status 404)" + self._compared(subject, schema),
+                "Set auto.register.schemas=true, or register this schema by hand:\n" + schema,
+            )
+        return SinkRefused(
+            f"The schema registry {self._url} refused {what}: {said} (status {status})",
+            "Look at what it says; the schema is:\n" + schema,
+        )
+
+    def _compared(self, subject: str, schema: str) -> str:
+        try:
+            with self._open() as client:
+                latest = client.get_latest_version(subject).schema.schema_str
+        except Exception:  # noqa: BLE001 - the refusal is the news; without the older schema it is told without it
+            return ""
+        return _listed(differences(latest, schema))
+
+
+def _listed(found: list[str]) -> str:
+    shown = found[:_MOST_DIFFERENCES]
+    if len(found) > len(shown):
+        shown.append(f"and {len(found) - len(shown)} more")
+    return "".join(f"\n  {line}" for line in shown)
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return url if parts.username is None else url.replace(parts.netloc, parts.netloc.rpartition("@")[2])

@@ -1,0 +1,188 @@
+"""A table's definition as Debezium shows it on the schema change topic, read from what SHOW CREATE TABLE prints.
+
+That text has the literals of defaults, ENUMs and SETs as MySQL writes them, and so does Debezium, which parses the same
+text. Its peculiarities are kept: ``generated`` tells AUTO_INCREMENT and ON UPDATE, not generated columns; comments are
+left out; a DEFAULT of CURRENT_TIMESTAMP is the epoch.
+https://dev.mysql.com/doc/refman/en/show-create-table.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.ddl import Token, tokens
+from incsnap.mysql.connection import QueryRefusedError, query
+from incsnap.tables import TableId
+
+#: java.sql.Types, as Debezium has them.
+_JDBC = {
+    "TINYINT": 5, "SMALLINT": 5, "MEDIUMINT": 4, "INT": 4, "BIGINT": -5, "BIT": -7, "DECIMAL": 3, "FLOAT": 6,
+    "DOUBLE": 8, "CHAR": 1, "VARCHAR": 12, "TINYTEXT": 12, "TEXT": 12, "MEDIUMTEXT": 12, "LONGTEXT": 12, "ENUM": 1,
+    "SET": 1, "BINARY": -2, "VARBINARY": -3, "TINYBLOB": 2004, "BLOB": 2004, "MEDIUMBLOB": 2004, "LONGBLOB": 2004,
+    "DATE": 91, "TIME": 92, "DATETIME": 93, "TIMESTAMP": 2014, "YEAR": 4,
+}  # fmt: skip
+_OTHER = 1111
+_TEXTS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET"))
+_EPOCH = "1970-01-01 00:00:00"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """``ddl``: what SHOW CREATE TABLE prints; ``shown``: the ``table`` of a change."""
+
+    ddl: str
+    shown: dict[str, Any]
+
+
+def definitions_of(connection: Connection[Any], tables: Iterable[TableId]) -> dict[TableId, Definition]:
+    """Those of ``tables`` that exist and may be seen, as they are now; one query each."""
+    found = {}
+    for table in tables:
+        try:
+            rows = query(connection, f"SHOW CREATE TABLE {table.sql}")
+        except QueryRefusedError:
+            continue
+        ddl = str(rows[0][1])
+        found[table] = Definition(ddl, shown(ddl))
+    return found
+
+
+def shown(ddl: str) -> dict[str, Any]:
+    """The ``table`` of a change, from what SHOW CREATE TABLE prints."""
+    parts, options = _parts(list(tokens(ddl)))
+    charset = _after(options, "CHARSET")
+    columns = [_column(part, number, charset) for number, part in enumerate(_columns(parts), 1)]
+    return {
+        "defaultCharsetName": charset,
+        "primaryKeyColumnNames": _key(parts, {column["name"] for column in columns if not column["optional"]}),
+        "columns": columns,
+        "comment": None,
+    }
+
+
+def _parts(found: list[Token]) -> tuple[list[list[Token]], list[Token]]:
+    """What stands between commas in the outer brackets, and what follows these."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for at, (kind, text) in enumerate(found):
+        if kind == "other" and text == ")":
+            depth -= 1
+            if depth == 0:
+                return parts, found[at + 1 :]
+        if depth == 1 and kind == "other" and text == ",":
+            parts.append([])
+        elif depth:
+            parts[-1].append((kind, text))
+        if kind == "other" and text == "(":
+            depth += 1
+    return parts, []
+
+
+def _columns(parts: list[list[Token]]) -> Iterator[list[Token]]:
+    return (part for part in parts if part and part[0][0] == "name")
+
+
+def _column(part: list[Token], position: int, table_charset: str | None) -> dict[str, Any]:
+    name, base = part[0][1], part[1][1].upper()
+    arguments, rest = _arguments(part[2:])
+    words = _outer(rest)
+    type_ = " ".join([base, *(word for word in ("UNSIGNED", "ZEROFILL") if word in words)])
+    literals = [text for kind, text in arguments if kind == "string"]
+    lengths = [int(text) for kind, text in arguments if kind == "word"]
+    length = lengths[0] if lengths else None
+    if base == "ENUM":
+        length = 1
+    elif base == "SET":
+        length = max(0, 2 * len(literals) - 1)
+    changing = "AUTO_INCREMENT" in words or any(words[at : at + 2] == ["ON", "UPDATE"] for at in range(len(words) - 1))
+    return {
+        "name": name,
+        "jdbcType": _JDBC.get(base, _OTHER),
+        "nativeType": None,
+        "typeName": type_,
+        "typeExpression": type_,
+        "charsetName": (_after(rest, "SET") or table_charset) if base in _TEXTS else None,
+        "length": length,
+        "scale": lengths[1] if len(lengths) > 1 else None,
+        "position": position,
+        "optional": not any(words[at : at + 2] == ["NOT", "NULL"] for at in range(len(words) - 1)),
+        "autoIncremented": changing,
+        "generated": changing,
+        "comment": None,
+        "defaultValueExpression": _default(rest),
+        "enumValues": literals or None,
+    }
+
+
+def _arguments(rest: list[Token]) -> tuple[list[Token], list[Token]]:
+    """What the type has in brackets, and what follows."""
+    if not rest or rest[0] != ("other", "("):
+        return [], rest
+    end = rest.index(("other", ")"))
+    return rest[1:end], rest[end + 1 :]
+
+
+def _outer(rest: list[Token]) -> list[str]:
+    """Words outside of brackets, in capitals."""
+    words, depth = [], 0
+    for kind, text in rest:
+        depth += (kind == "other") * ((text == "(") - (text == ")"))
+        if kind == "word" and not depth:
+            words.append(text.upper())
+    return words
+
+
+def _default(rest: list[Token]) -> str | None:
+    """None without one, for NULL, and for an expression."""
+    depth = 0
+    for at, (kind, text) in enumerate(rest[:-1]):
+        depth += (kind == "other") * ((text == "(") - (text == ")"))
+        if depth or kind != "word" or text.upper() != "DEFAULT":
+            continue
+        kind, text = rest[at + 1]
+        following = rest[at + 2] if at + 2 < len(rest) else ("", "")
+        if kind == "string":
+            return text[1:-1]
+        if kind != "word" or text.upper() == "NULL":
+            return None
+        if text.upper() == "B" and following[0] == "string":
+            return following[1][1:-1]
+        return _EPOCH if text.upper() == "CURRENT_TIMESTAMP" else text
+    return None
+
+
+def _after(found: list[Token], word: str) -> str | None:
+    """The word behind ``word`` (and an equals sign)."""
+    for at, (kind, text) in enumerate(found):
+        if kind == "word" and text.upper() == word:
+            following = [text for kind, text in found[at + 1 : at + 3] if kind == "word"]
+            return following[0] if following else None
+    return None
+
+
+def _key(parts: list[list[Token]], required: set[str]) -> list[str]:
+    """The primary key's columns, or those of the first unique key without NULLs and expressions."""
+    keys = [(part[0][1].upper(), part) for part in parts if part and part[0][0] == "word"]
+    for wanted in ("PRIMARY", "UNIQUE"):
+        for verb, part in keys:
+            names = _key_columns(part)
+            if verb == wanted and names and required.issuperset(names):
+                return names
+    return []
+
+
+def _key_columns(part: list[Token]) -> list[str]:
+    """The columns of a key; [] where it has an expression."""
+    names, depth = [], 0
+    for at, (kind, text) in enumerate(part):
+        depth += (kind == "other") * ((text == "(") - (text == ")"))
+        if depth == 1 and kind == "name":
+            names.append(text)
+        # A length stands behind a column, an expression behind nothing.
+        if depth == 2 and text == "(" and part[at - 1][0] != "name":
+            return []
+    return names

@@ -1,0 +1,101 @@
+"""Avro values, keys with schemas, transactions, truncation, schema changes and a masked column, through a whole job."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from incsnap.sandbox.designs import ORDERS
+from incsnap.sandbox.listening import Follower
+from incsnap.sandbox.scene import Scene
+from tests.support.kafka import Read, read_all
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+ROWS = 2_000
+
+
+@pytest.fixture
+def settings(play: Scene, registry_url: str) -> dict[str, str]:
+    return {
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": registry_url,
+        # The database has a dash in its name, which Avro does not allow.
+        "schema.name.adjustment.mode": "avro",
+        "provide.transaction.metadata": "true",
+        "skipped.operations": "none",
+        "column.mask.with.5.chars": f"{play.database}\\.orders\\.note",
+        "topic.creation.default.partitions": "1",
+        "time.precision.mode": "connect",
+    }
+
+
+def test_a_job_that_writes_avro_is_read_by_confluents_reader(
+    play: Scene, registry_url: str, settings: dict[str, str]
+) -> None:
+    orders = play.create(ORDERS, ROWS)
+    topic = play.topic(orders)
+    with SchemaRegistryClient({"url": registry_url}) as registry, play.job(settings) as job:
+        decode = AvroDeserializer(registry)
+
+        def values(name: str) -> list[tuple[Read, Any]]:
+            context = SerializationContext(name, MessageField.VALUE)
+            return [(each, decode(each.value, context) if each.value else None) for each in read_all(play.kafka, name)]
+
+        job.wait_until_streaming()
+        with Follower(play.kafka, topic) as follower, play.connect() as connection, connection.cursor() as cursor:
+            seen = 0
+
+            def arrived(count: int) -> bool:
+                nonlocal seen
+                seen += len(follower.poll(0.2))
+                return seen >= count
+
+            play.execute_by_row("all", [orders])
+            job.wait_until("all rows were read", lambda: arrived(ROWS), every=0.0)
+            cursor.execute("BEGIN")
+            cursor.execute(f"UPDATE {orders.sql} SET qty = 1, version = 1 WHERE id IN (2, 4)")
+            cursor.execute(f"DELETE FROM {orders.sql} WHERE id = 6")
+            cursor.execute("COMMIT")
+            cursor.execute(f"ALTER TABLE {orders.sql} ADD COLUMN weight INT NOT NULL DEFAULT 7")
+            cursor.execute(f"UPDATE {orders.sql} SET version = 2 WHERE id = 8")
+            cursor.execute(f"TRUNCATE TABLE {orders.sql}")
+            # Two updates, a deletion and its tombstone, an update, a truncation.
+            job.wait_until("all changes were sent", lambda: arrived(ROWS + 6), every=0.0)
+        job.stop()
+
+        records = values(topic)
+        reads = [value for _, value in records if value and value["op"] == "r"]
+        assert sorted(value["after"]["id"] for value in reads) == list(range(2, 2 * ROWS + 1, 2)), (
+            "every second number is an order"
+        )
+        assert {value["after"]["note"] for value in reads} == {"*****"}
+        changes = records[ROWS:]
+        assert [value and value["op"] for _, value in changes] == ["u", "u", "d", None, "u", "t"]
+        keys = [json.loads(each.key) if each.key else None for each, _ in changes]
+        assert [key and key["payload"]["id"] for key in keys] == [2, 4, 6, 6, 8, None]
+        assert (keys[0] or {})["schema"]["fields"][0]["field"] == "id"
+        orders_of = [value["transaction"] and value["transaction"]["total_order"] for _, value in changes if value]
+        assert orders_of[:4] == [1, 2, 3, 1]
+        assert changes[4][1]["before"]["weight"] == 7
+        assert "weight" not in changes[0][1]["before"]
+
+        told = [value for _, value in values(f"{play.prefix}.transaction")]
+        mine = [value for value in told if value["id"] == changes[0][1]["transaction"]["id"]]
+        assert [(value["status"], value["event_count"]) for value in mine] == [("BEGIN", None), ("END", 3)]
+
+        ddl = [value for _, value in values(play.prefix)]
+        altered = next(value for value in ddl if "ADD COLUMN weight" in (value["ddl"] or ""))
+        (change,) = altered["tableChanges"]
+        assert change["type"] == "ALTER"
+        assert "weight" in [column["name"] for column in change["table"]["columns"]]
+
+        notices = [value["type"] for _, value in values(play.notifications)]
+        assert notices[0] == "STARTED"
+        assert notices[-1] == "COMPLETED"

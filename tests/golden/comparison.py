@@ -1,0 +1,257 @@
+"""Two lists of records, field by field: ``(place, theirs, ours)`` for all that differs.
+
+What depends on the server and the clock is put away first (``settled``), keeping what it says about order: times
+become their type, GTIDs and positions their rank among all of the configuration.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from tests.golden.json_form import Number, dump
+
+Record = dict[str, Any]
+Topics = Mapping[str, Sequence[Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """``operation``: c, u, d, r, t, ``tombstone`` or "" for a record that is no change. ``place`` is like
+    ``value.after.name``, ``key``, ``header.__debezium.newkey``, ``value.schema...``; ``record`` where one has none.
+    """
+
+    configuration: str
+    topic: str
+    operation: str
+    number: int
+    place: str
+    theirs: Any
+    ours: Any
+
+    def __str__(self) -> str:
+        where = f"{self.topic}[{self.number}] {self.operation} {self.place}"
+        return f"{where}: Debezium {dump(self.theirs)[:400]}, ours {dump(self.ours)[:400]}"
+
+
+#: In the place of a field or header that is not there, which is not null.
+ABSENT = "(absent)"
+
+
+def operation_of(record: Record) -> str:
+    value = record["value"]
+    if value is None:
+        return "tombstone"
+    payload = value["payload"] if isinstance(value, dict) and list(value) == ["schema", "payload"] else value
+    return str(payload.get("op", ""))
+
+
+def compare(configuration: str, theirs: Topics, ours: Topics) -> list[Difference]:
+    found: list[Difference] = []
+    for topic in sorted({*theirs, *ours}):
+        left, right = theirs.get(topic, ()), ours.get(topic, ())
+        seen: set[tuple[str, str]] = set()
+        for number, (one, other) in enumerate(_pairs(left, right)):
+            known = one or other or {}
+            if one is None or other is None:
+                places = [("record", _brief(one), _brief(other))]
+            else:
+                places = list(_record(one, other, seen))
+            found += [Difference(configuration, topic, operation_of(known), number, *place) for place in places]
+    return found
+
+
+def _brief(record: Record | None) -> str:
+    return ABSENT if record is None else dump({part: _payload(record[part]) for part in ("key", "value")})[:1000]
+
+
+def _pairs(left: Sequence[Record], right: Sequence[Record]) -> Iterator[tuple[Record | None, Record | None]]:
+    """Records that stand for each other: the same operation (of the same table in a schema change), in order."""
+    a, b = [_label(record) for record in left], [_label(record) for record in right]
+    for tag, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield from zip(left[i:j], right[k:m], strict=True)
+            continue
+        yield from ((record, None) for record in left[i:j])
+        yield from ((None, record) for record in right[k:m])
+
+
+def _label(record: Record) -> tuple[Any, ...]:
+    value = _payload(record["value"])
+    if isinstance(value, dict) and "ddl" in value:
+        at_start = value["source"]["snapshot"] not in (None, "false")
+        return at_start, value["ddl"].split()[0], value["source"]["table"]
+    return (operation_of(record),)
+
+
+def _record(one: Record, other: Record, seen: set[tuple[str, str]]) -> Iterator[tuple[str, Any, Any]]:
+    for part in ("key", "value"):
+        left, right = one[part], other[part]
+        if _has_schema(left) and _has_schema(right):
+            # The same two schemas differ in the same way in every record: once is enough.
+            pair = (dump(left["schema"]), dump(right["schema"]))
+            if pair not in seen:
+                seen.add(pair)
+                yield from _values(f"{part}.schema", left["schema"], right["schema"])
+            yield from _values(part, left["payload"], right["payload"])
+        else:
+            yield from _values(part, left, right)
+    left, right = one.get("headers", {}), other.get("headers", {})
+    for name in {**left, **right}:
+        yield from _values(f"header.{name}", left.get(name, ABSENT), right.get(name, ABSENT))
+    if list(left) != list(right) and set(left) == set(right):
+        yield "headers", list(left), list(right)
+
+
+def _has_schema(part: Any) -> bool:
+    return isinstance(part, dict) and list(part) == ["schema", "payload"]
+
+
+def _values(place: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for name in {**left, **right}:
+            yield from _values(f"{place}.{name}", left.get(name, ABSENT), right.get(name, ABSENT))
+        if list(left) != list(right) and set(left) == set(right):
+            yield f"{place} (order)", list(left), list(right)
+    elif (fields := _fields(left)) and (others := _fields(right)):
+        # Fields of a schema: by name, so that one that is missing does not shift the rest.
+        yield from _values(place, fields, others)
+    elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        for number, (a, b) in enumerate(zip(left, right, strict=True)):
+            yield from _values(f"{place}[{number}]", a, b)
+    elif type(left) is not type(right) or left != right:
+        yield place, left, right
+
+
+def _fields(fields: Any) -> dict[str, Any]:
+    """By name, of a Connect schema, of an Avro one or of the tables of a transaction; nothing for another list."""
+    if not isinstance(fields, list):
+        return {}
+    for name in ("field", "name", "data_collection"):
+        if fields and all(isinstance(each, dict) and name in each for each in fields):
+            return {each[name]: each for each in fields}
+    return {}
+
+
+# -- what no two runs have in common ---------------------------------------------------------------------------------
+
+
+def settled(topics: Topics, *, transactions: str = "") -> dict[str, list[Record]]:
+    """``transactions``: the topic of transaction metadata; those without captured rows are left out of it: on a server
+    that others use as well their number means nothing.
+    """
+    kept = {
+        topic: [record for record in records if topic != transactions or _touches(record, records)]
+        for topic, records in topics.items()
+    }
+    rows = [record for record in _all(kept) if operation_of(record) in ("c", "u", "d")]
+    ranks = _Ranks(
+        sorted({int(gtid[_UUID:]) for record in rows for gtid in _gtids(record)}),
+        sorted({place for record in rows if (place := _place(record)) is not None}),
+    )
+    return {topic: [_settled(record, ranks) for record in records] for topic, records in kept.items()}
+
+
+#: Characters of a server's UUID and the colon after it, in a GTID.
+_UUID = 37
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranks:
+    """Transactions and places of row changes, in order. What is no row change lies somewhere between them, and whether
+    it is there at all moves no other.
+    """
+
+    transactions: list[int]
+    places: list[tuple[str, int]]
+
+    def transaction(self, gtid: Any) -> Any:
+        return _rank("transaction", self.transactions, int(gtid[_UUID:])) if isinstance(gtid, str) else gtid
+
+    def place(self, place: tuple[str, int]) -> str:
+        return _rank("place", self.places, place)
+
+
+def _rank(what: str, known: list[Any], value: Any) -> str:
+    at = bisect_left(known, value)
+    return f"{what} {at}" if at < len(known) and known[at] == value else f"before {what} {at}"
+
+
+def _all(topics: Topics) -> Iterator[Record]:
+    for records in topics.values():
+        yield from records
+
+
+def _payload(part: Any) -> Any:
+    return part["payload"] if _has_schema(part) else part
+
+
+def _touches(record: Record, records: Sequence[Record]) -> bool:
+    """Whether the transaction of this BEGIN or END has events."""
+    id_ = _payload(record["value"])["id"]
+    ends = [value for each in records if (value := _payload(each["value"]))["status"] == "END" and value["id"] == id_]
+    return any(end["event_count"] for end in ends)
+
+
+def _is_read(value: Any) -> bool:
+    return bool(value.get("op") == "r")
+
+
+def _gtids(record: Record) -> Iterator[str]:
+    value = _payload(record["value"])
+    if not isinstance(value, dict) or _is_read(value):
+        return
+    if isinstance(value.get("source"), dict) and isinstance(value["source"]["gtid"], str):
+        yield value["source"]["gtid"]
+    if "status" in value:
+        yield value["id"]
+
+
+def _place(record: Record) -> tuple[str, int] | None:
+    value = _payload(record["value"])
+    if not isinstance(value, dict) or "source" not in value or _is_read(value):
+        return None
+    return value["source"]["file"], value["source"]["pos"]
+
+
+_TIMES = ("ts_ms", "ts_us", "ts_ns")
+_SERVERS = ("version", "file", "server_id", "thread")
+
+
+def _settled(record: Record, ranks: _Ranks) -> Record:
+    value = _payload(record["value"])
+    if not isinstance(value, dict):
+        return record
+    new: dict[str, Any] = {name: _kind(each) if name in _TIMES else each for name, each in value.items()}
+    out = dict(record)
+    if "status" in new:
+        new["id"] = ranks.transaction(new["id"])
+        out["key"] = _with_payload(record["key"], {"id": ranks.transaction(_payload(record["key"])["id"])})
+    if isinstance(new.get("transaction"), dict):
+        new["transaction"] = {**new["transaction"], "id": ranks.transaction(new["transaction"]["id"])}
+    if isinstance(new.get("source"), dict):
+        new["source"] = _settled_source(new["source"], _place(record), ranks)
+    out["value"] = _with_payload(record["value"], new)
+    return out
+
+
+def _settled_source(source: dict[str, Any], place: tuple[str, int] | None, ranks: _Ranks) -> dict[str, Any]:
+    agree = source["ts_us"] is not None and source["ts_us"] // 1000 == source["ts_ms"]
+    new: dict[str, Any] = {name: _kind(each) if name in _TIMES + _SERVERS else each for name, each in source.items()}
+    new["ts_us"] = f"{new['ts_us']}, {'the same' if agree else 'another'} time as ts_ms"
+    if place is None:
+        new["pos"], new["gtid"] = _kind(source["pos"]), _kind(source["gtid"])
+    else:
+        new["pos"], new["gtid"] = ranks.place(place), ranks.transaction(source["gtid"])
+    return new
+
+
+def _with_payload(part: Any, payload: Any) -> Any:
+    return {**part, "payload": payload} if _has_schema(part) else payload
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else "number" if isinstance(value, int | Number) else type(value).__name__

@@ -1,0 +1,257 @@
+"""Where we differ from Debezium on purpose, or cannot be the same: every such place with its reason.
+
+An entry takes the differences whose configuration, topic, operation and place match its patterns (as a whole), and
+whose values satisfy ``when``. One that takes none any more fails the tests: take it out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.golden.comparison import Difference
+from tests.golden.json_form import Number
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    reason: str
+    place: str
+    topic: str = ".*"
+    operation: str = ".*"
+    configuration: str = ".*"
+    when: Callable[[Any, Any], bool] = lambda theirs, ours: True
+
+    def takes(self, found: Difference) -> bool:
+        patterns = (
+            (self.place, found.place),
+            (self.topic, found.topic.removeprefix(found.configuration)[1:]),
+            (self.operation, found.operation),
+            (self.configuration, found.configuration),
+        )
+        return all(re.fullmatch(pattern, text) for pattern, text in patterns) and self.when(found.theirs, found.ours)
+
+
+_ROW = r"value\.(before|after)\."
+_FIELD = r"value\.schema\.fields\.(before|after)(\.type\[1\])?\.fields\."
+_JSON_COLUMNS = _ROW + "(j|jn)"
+
+
+def _time(left: Any, right: Any) -> bool:
+    """The same but for zeros at the end of the fraction."""
+    return isinstance(left, str) and isinstance(right, str) and _short(left) == _short(right)
+
+
+def _short(text: str) -> str:
+    return re.sub(r"\.?0*Z$", "Z", text) if "." in text else text
+
+
+def _close(left: Any, right: Any) -> bool:
+    """One number to the digits of a FLOAT, written differently."""
+    return isinstance(left, str) and isinstance(right, str) and _near(float(left), float(right), 1e-5)
+
+
+def _equal_number(left: Any, right: Any) -> bool:
+    return isinstance(left, str) and isinstance(right, str) and _near(float(left), float(right), 1e-7)
+
+
+def _same_number(left: str, right: str) -> bool:
+    return isinstance(left, Number) and isinstance(right, Number) and float(left) == float(right)
+
+
+def _near(left: float, right: float, tolerance: float) -> bool:
+    return bool(abs(left - right) <= tolerance * max(abs(left), abs(right)))
+
+
+def _decoded(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _blanks(theirs: Any, ours: Any) -> bool:
+    """Equal but for the blanks that the server prints between values."""
+    if theirs is None or ours is None:
+        return False
+    return bool(theirs.replace(": ", ":").replace(", ", ",") == ours) or theirs.startswith("SHA-256")
+
+
+_INVISIBLE = "Debezium's snapshot selects *, which leaves out invisible columns; we read them, as the binlog has them."
+_SHORTEST = (
+    "Java before 19 does not always find the shortest text of a number (JDK-4511638); ours is the shortest that reads"
+    " back the same."
+)
+_FLOAT_DECIMALS = (
+    "Table maps do not tell FLOAT(7,2) from FLOAT, so both are float32; Debezium reads the DDL and makes it a double,"
+    " which shows the binary fraction."
+)
+_CHARSETS = (
+    "Bytes that the character set does not define read as the server itself converts them; Java has other tables."
+)
+_ESCAPES = "Debezium takes ENUM and SET literals as they are escaped in the DDL, and writes values of the stream so."
+_YEARS = "Debezium makes the year 0 of a YEAR into 1900 in the stream and 2000 in a snapshot; ours is what is stored."
+_DDL_TYPES = "Debezium reads DDL: BOOLEAN there is boolean and REAL is float; a table map knows TINYINT and DOUBLE."
+_SNAPSHOT_TIMES = "Debezium's snapshot drops zeros at the end of fractions; ours writes the stream's form in both."
+
+DIFFERENCES: tuple[Allowed, ...] = (
+    # The envelope
+    Allowed(
+        "Recorded with replace.null.with.default=false: a stream's event has no snapshot then; with Connect's default"
+        " it is the field's default, which is what we write.",
+        r"value\.source\.snapshot",
+        configuration="(?!connect-defaults).*",
+        when=lambda theirs, ours: theirs is None and ours == "false",
+    ),
+    Allowed(
+        "A row that is read has no transaction of its own: Debezium writes the last one it has seen in the stream.",
+        r"value\.source\.(gtid|thread)",
+        operation="r",
+        when=lambda theirs, ours: ours == "null",
+    ),
+    Allowed(
+        "The tables of a transaction stand in the order of a Java hash map.",
+        r"value\.data_collections \(order\)",
+    ),
+    Allowed(
+        "A truncation has no row; Debezium shows the number of the row it has seen last.",
+        r"value\.source\.row",
+        operation="t",
+        when=lambda theirs, ours: ours == 0,
+    ),
+    Allowed(
+        "Debezium's extended headers name the task of Kafka Connect that has read the record; there is none here.",
+        r"header\.__debezium\.context\..*",
+        configuration="connect-defaults",
+    ),
+    Allowed(
+        "Connect's converters write a column's DEFAULT in place of a NULL (replace.null.with.default, true unless"
+        " switched off), so that the two cannot be told apart any more; ours is the NULL.",
+        _ROW + ".*",
+        configuration="connect-defaults|avro",
+        when=lambda theirs, ours: theirs is not None and ours is None,
+    ),
+    Allowed(
+        "A header shows letters beyond the basic plane as they are, ours as JSON may escape them, as in values.",
+        r"header\.__debezium\.(old|new)key",
+        topic=".*customers",
+        when=lambda theirs, ours: _decoded(theirs) == _decoded(ours),
+    ),
+    # Numbers
+    Allowed(_SHORTEST, _ROW + "(f20|dp)", topic=".*floats", when=_equal_number),
+    Allowed(_FLOAT_DECIMALS, _ROW + "(f72|f)", topic=".*(floats|filled)", when=_close),
+    Allowed(
+        _FLOAT_DECIMALS,
+        _FIELD + r"(f72|f)\.type(\[1\])?",
+        when=lambda theirs, ours: (theirs, ours) == ("double", "float"),
+    ),
+    Allowed(
+        "Debezium's snapshot gets FLOAT as the server prints it, with six digits.",
+        _ROW + "(f|fu|fn|f20)",
+        topic=".*floats",
+        operation="r",
+        when=_close,
+    ),
+    # Text
+    Allowed(_CHARSETS, _ROW + "(latin1|cp1251|greek|big5|sjis|koi8u)", topic=".*charsets"),
+    Allowed(_ESCAPES, _ROW + "(e2|s2)", topic=".*choices", when=lambda theirs, ours: "\\" in theirs),
+    Allowed(
+        _ESCAPES,
+        _FIELD + r"(e2|s2)(\.type\[1\]\.connect)?\.parameters\.allowed",
+        topic=".*choices",
+        when=lambda theirs, ours: theirs.replace("\\\\", "\\") == ours,
+    ),
+    # Times
+    Allowed(
+        "A zero date where NULL is not allowed is the epoch. Debezium writes the column's DEFAULT, which a table map"
+        " does not tell, and which would be another value in a backlog.",
+        _ROW + "(dd|td|sd)",
+        topic=".*zero_dates",
+    ),
+    Allowed(_YEARS, r"(value\.(before|after)|key)\.(y|yn)|header.*", topic=r".*(dates|defaults|enum_key)"),
+    Allowed(
+        "Debezium's snapshot reads dates before 1582 by the Julian calendar.",
+        _ROW + "t",
+        topic=".*datetimes",
+        operation="r",
+    ),
+    Allowed(_SNAPSHOT_TIMES, r"(value\.after|key)\..*", operation="r", when=_time),
+    Allowed(
+        "Debezium's snapshot reads the day 0 as the day before the month: MySQL cannot say so, it is a zero date.",
+        _ROW + "dnd",
+        topic=".*zero_dates",
+        operation="r",
+    ),
+    # JSON
+    Allowed(
+        "The server prints JSON with blanks, Debezium's snapshot keeps them.",
+        _JSON_COLUMNS,
+        operation="r",
+        when=_blanks,
+    ),
+    Allowed(
+        "Numbers, times and opaque values inside JSON are written as the server prints them; Debezium's stream writes"
+        " doubles as decimals of up to 750 digits, negative times as garbage, and opaque values without their type.",
+        _JSON_COLUMNS,
+        topic=".*documents",
+    ),
+    # Columns and keys
+    Allowed(_INVISIBLE, _ROW + "(hidden|hidden_default)", topic=".*made", operation="r"),
+    Allowed(_DDL_TYPES, _ROW + "(flag|b)", topic=".*made_later"),
+    Allowed(
+        _DDL_TYPES,
+        _FIELD + r"(flag|b|r)\.(type(\[[01]\](\.(connect\.)?(type|default))?)?|default)",
+        topic=".*made_later",
+    ),
+    Allowed(
+        "Table maps do not tell of unique keys over a column's prefix, so such a table has no key.",
+        "key|record",
+        topic=".*unique_prefix",
+    ),
+    # Schemas
+    Allowed(
+        "Debezium takes the default of a string as SHOW CREATE TABLE escapes it, cuts that of an unsigned number at"
+        " 2^63 - 1 and makes the year 0 into 2000; ours is what the column would hold.",
+        _FIELD + r"(bu|v|bi|yn)\.(type(\[0\])?\.connect\.)?default",
+        topic=".*defaults",
+    ),
+    Allowed(
+        "A number in the JSON of an Avro schema, where its spelling means nothing.",
+        _FIELD + r".*\.default",
+        configuration="avro",
+        when=lambda theirs, ours: isinstance(theirs, str) and isinstance(ours, str) and _same_number(theirs, ours),
+    ),
+    # The topic of schema changes
+    Allowed(
+        "A Debezium that starts tells of all tables being dropped first, of the database, and of the server's character"
+        " set: nothing of that has happened.",
+        "record",
+        configuration="schema-changes",
+        when=lambda theirs, ours: bool(re.search(r'"ddl":"(DROP \w+ IF|CREATE DATABASE|USE|SET) ', theirs)),
+    ),
+    Allowed(
+        "Debezium's parser ends the text of a statement before the comment that holds its partitions is closed.",
+        r"value\.ddl",
+        configuration="schema-changes",
+        when=lambda theirs, ours: theirs + " */" == ours,
+    ),
+    Allowed(
+        "VARCHAR(0) and CHAR(0) are given the length 10 by Debezium.",
+        r"value\.tableChanges\[0\]\.table\.columns\.(v0|c0)\.length",
+        when=lambda theirs, ours: (theirs, ours) == (10, 0),
+    ),
+    Allowed(
+        "Debezium keeps a column's type as the statement spells it (INT8, CHARACTER VARYING); ours is the server's.",
+        r"value\.tableChanges\[0\]\.table\.columns\.(flag|b|r|f|nc|nv|i|c|cv|de|fx|dp|lv|i1|i8)\.\w+",
+        configuration="schema-changes",
+    ),
+    Allowed(
+        "A statement has no row; Debezium shows the number of the row it has seen last.",
+        r"value\.source\.row",
+        configuration="schema-changes",
+        when=lambda theirs, ours: ours == 0,
+    ),
+)

@@ -1,0 +1,96 @@
+"""A golden file: what one configuration wrote, a line a record, topic by topic.
+
+``{"about": ..., "schemas": [...], "topics": {topic: [record, ...]}}``. A record has ``key`` and ``value`` as JSON
+(``null``: no bytes), and ``headers`` where it has any. A key or value with a schema is
+``{"schema": n, "payload": ...}``, where n counts in ``schemas``; Avro always is one (``avro_form``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.golden.json_form import dump, parse, shortened
+from tests.support.kafka import Read
+
+
+class Schemas:
+    """The distinct schemas, in order of appearance."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+
+    def number(self, schema: Any) -> int:
+        return self.texts.setdefault(dump(schema), len(self.texts))
+
+
+#: Bytes of a key or value -> what they say: JSON, or ``{"schema": ..., "payload": ...}``.
+Form = Callable[[bytes], Any]
+
+
+def json_form(data: bytes) -> Any:
+    """:raises AssertionError: the bytes are not those that ``dump`` would write."""
+    value = parse(data)
+    if dump(value).encode() != data:
+        raise AssertionError(f"not written back the same: {data[:3000]!r}")
+    return value
+
+
+def record_of(read: Read, schemas: Schemas, form: Form) -> dict[str, Any]:
+    record = {"key": _part(read.key, schemas, form), "value": _part(read.value, schemas, form)}
+    if read.headers:
+        record["headers"] = {name: shortened(value.decode(errors="backslashreplace")) for name, value in read.headers}
+    return record
+
+
+def _part(data: bytes | None, schemas: Schemas, form: Form) -> Any:
+    if data is None:
+        return None
+    value = form(data)
+    if isinstance(value, dict) and list(value) == ["schema", "payload"]:
+        return {"schema": schemas.number(value["schema"]), "payload": shortened(value["payload"])}
+    return shortened(value)
+
+
+def write_golden(path: Path, about: Mapping[str, Any], topics: Mapping[str, Sequence[Read]], form: Form) -> int:
+    """Bytes written."""
+    schemas = Schemas()
+    parts = {topic: [dump(record_of(read, schemas, form)) for read in reads] for topic, reads in topics.items()}
+    lines = ["{", f'"about": {dump(dict(about))},', '"schemas": [', ",\n".join(schemas.texts), "],", '"topics": {']
+    lines.append(",\n".join(f"{dump(topic)}: [\n" + ",\n".join(parts[topic]) + "\n]" for topic in parts))
+    lines += ["}", "}", ""]
+    data = "\n".join(lines).encode()
+    path.write_bytes(data)
+    return len(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    about: dict[str, Any]
+    topics: dict[str, list[dict[str, Any]]]
+
+
+def read_golden(path: Path) -> Golden:
+    """With every schema in its place."""
+    file = parse(path.read_text(encoding="utf-8"))
+    schemas = file["schemas"]
+    topics = {name: [_whole(record, schemas) for record in records] for name, records in file["topics"].items()}
+    return Golden(file["about"], topics)
+
+
+def whole_record(read: Read, form: Form) -> dict[str, Any]:
+    """As one of ``Golden.topics``."""
+    schemas = Schemas()
+    record = record_of(read, schemas, form)
+    return _whole(record, [parse(text) for text in schemas.texts])
+
+
+def _whole(record: dict[str, Any], schemas: Sequence[Any]) -> dict[str, Any]:
+    def part(value: Any) -> Any:
+        if isinstance(value, dict) and list(value) == ["schema", "payload"] and isinstance(value["schema"], int):
+            return {"schema": schemas[value["schema"]], "payload": value["payload"]}
+        return value
+
+    return {**record, "key": part(record["key"]), "value": part(record["value"])}

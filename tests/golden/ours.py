@@ -1,0 +1,246 @@
+"""What our job makes of the changes, without Spark and without Kafka's topics: the planner's batches and their tasks.
+
+The statements run once, and every configuration has a job of its own that reads them while they run. The database has
+a name of its own: ``renamed`` puts the golden files' name into what comes out.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import pymysql
+
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.envelope.records import snapshot_records
+from incsnap.envelope.source_block import SourceConstants
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.mysql.catalog import shape_of
+from incsnap.mysql.chunk_reader import read_chunk
+from incsnap.mysql.column_defaults import defaults_of
+from incsnap.mysql.connection import connect
+from incsnap.pipeline import blocks, formats
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline.changes import change_blocks
+from incsnap.pipeline.formats import format_of
+from incsnap.pipeline.parts import BatchPart, ReadyPart, SlicePart
+from incsnap.pipeline.planner import Planner
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.servers import Servers
+from incsnap.tables import TableId, quote
+from tests.golden.configurations import Configuration
+from tests.golden.json_form import dump, parse
+from tests.golden.statements import DATABASE, execute, execute_all
+from tests.support.kafka import Read
+
+_NOW_US = 1_700_000_000_123_456
+_SECONDS = 60
+_DDL = re.compile(r"(ALTER|CREATE|DROP|RENAME|TRUNCATE)\b", re.IGNORECASE)
+
+Topics = dict[str, list[Read]]
+
+
+class Schemas:
+    """A schema registry that takes everything, in the place of the one that the settings name."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def register(self, subject: str, schema: str) -> int:
+        self._texts.append(schema)
+        return len(self._texts)
+
+    def text(self, number: int) -> str:
+        return self._texts[number - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A database with the tables of schema.sql, and the position behind their creation."""
+
+    servers: Servers
+    database: str
+    start: StreamPosition
+    schemas: Schemas
+
+    def settings(self, configuration: Configuration) -> Settings:
+        mysql = self.servers.mysql
+        properties = {
+            "database.hostname": mysql.host,
+            "database.port": str(mysql.port),
+            "database.user": mysql.user,
+            "database.password": mysql.password,
+            # Ours follows from the prefix, and another test run may be at the same server with the same one.
+            "database.server.id": str(100_000 + secrets.randbelow(1 << 30)),
+            "bootstrap.servers": self.servers.kafka,
+            "checkpoint.location": "unused",
+            **configuration.properties(self.database),
+        }
+        return from_properties(properties, {}).settings
+
+    def end(self) -> tuple[str, int]:
+        ((file, pos, *_),) = self.query("SHOW BINARY LOG STATUS")
+        return str(file), int(pos)
+
+    def tables(self) -> list[str]:
+        return [
+            str(name)
+            for (name,) in self.query(
+                "SELECT table_name FROM information_schema.tables"
+                f" WHERE table_schema = '{self.database}' AND table_type = 'BASE TABLE' ORDER BY table_name"
+            )
+        ]
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return _query(self.servers.mysql, sql)
+
+    def renamed(self, record: dict[str, Any]) -> dict[str, Any]:
+        """With the golden files' name of the database."""
+        found: dict[str, Any] = parse(dump(record).replace(self.database, DATABASE))
+        return found
+
+
+@contextmanager
+def stage(servers: Servers) -> Iterator[Stage]:
+    """A new database; it is dropped afterwards."""
+    # Nothing in the name that avro_unicode would write differently.
+    database, schemas, mysql = f"golden{secrets.token_hex(6)}", Schemas(), servers.mysql
+    _query(mysql, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    try:
+        execute_all(mysql, database, "schema.sql")
+        ((file, pos, *_),) = _query(mysql, "SHOW BINARY LOG STATUS")
+        ((executed, uuid),) = _query(mysql, "SELECT @@GLOBAL.gtid_executed, @@server_uuid")
+        start = StreamPosition(GtidSet.parse(executed), file, pos, server_uuid=uuid)
+        with patch.object(formats, "_registry", lambda url, client: schemas):
+            yield Stage(servers, database, start, schemas)
+    finally:
+        _query(mysql, f"DROP DATABASE {database}")
+
+
+def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, Topics]:
+    """Plays changes.sql; the records of every configuration, by topic.
+
+    Before each statement that defines tables, jobs that have such tables read what there is: what a table is, and which
+    defaults its columns have, is asked of the server.
+    """
+    with ExitStack() as stack:
+        jobs = {each.name: stack.enter_context(_job(stage, stage.settings(each))) for each in configurations}
+
+        # A job mostly waits; thirty of them wait together.
+        threads = stack.enter_context(ThreadPoolExecutor(len(jobs)))
+
+        def read(among: Sequence[Configuration]) -> None:
+            end = stage.end()
+            for done in [threads.submit(jobs[each.name].until, end) for each in among]:
+                done.result()
+
+        # The first batch begins with the tables as they are.
+        for first in [threads.submit(job.batch) for job in jobs.values()]:
+            first.result()
+        for statement in execute(stage.servers.mysql, stage.database, "changes.sql"):
+            if _DDL.match(statement):
+                read([each for each in configurations if each.changes])
+        read(configurations)
+        return {name: job.topics for name, job in jobs.items()}
+
+
+def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
+    """Records of the table's rows as a chunk reads them; none of a table that cannot be read in chunks."""
+    with closing(connect(settings.mysql)) as connection:
+        shape = shape_of(connection, TableId(stage.database, table))
+        if shape is None or not shape.key:
+            return {}
+        shape = shape.with_defaults(defaults_of(connection, [shape.id])[shape.id])
+        format_ = format_of(settings, shape)
+        order = ", ".join(quote(shape.columns[index].name) for index in shape.key)
+        tail = f"FROM {shape.id.sql} ORDER BY {order}"
+        columns = read_chunk(connection, shape, tail, max_bytes=1 << 28, timeout_seconds=60, needed=format_.view.needed)
+    source = SourceConstants("binlog.000001", 4, _NOW_US, 1)
+    found = snapshot_records(format_, columns, source, 1, 1, now_us=_NOW_US)
+    topic = format_.topic.replace(stage.database, DATABASE)
+    return {topic: [read for records in found.values() for read in _reads(records)]}
+
+
+class _Job:
+    """The planner, asked as Spark asks it; the tasks of each batch are run here."""
+
+    def __init__(self, stage: Stage, settings: Settings, root: str) -> None:
+        self._settings = settings
+        self._database = stage.database
+        self.planner = Planner(settings, WindowBuffers(root), buckets=1, parallelism=1)
+        self._offset = replace(self.planner.first(), stream=stage.start)
+        self.topics: Topics = defaultdict(list)
+
+    def until(self, end: tuple[str, int]) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while not self._offset.stream.reached(*end):
+            assert time.monotonic() < deadline, f"{end} is not reached in {_SECONDS} s, but {self._offset.stream}"
+            self.batch()
+
+    def batch(self) -> None:
+        offset = self.planner.plan(self._offset)
+        rows = [row for part in self.planner.parts(self._offset, offset) for row in self._rows(part)]
+        for _, _, _, kind, topic, _, block in sorted(rows, key=lambda row: row[2]):
+            if kind in (blocks.EVENTS, blocks.NOTES):
+                for records in blocks.decode(block):
+                    self.topics[topic.replace(self._database, DATABASE)] += _reads(records)
+        self.planner.committed(offset)
+        self._offset = offset
+
+    def _rows(self, part: BatchPart) -> Iterator[blocks.Row]:
+        if isinstance(part, ReadyPart):
+            yield from part.rows
+        elif isinstance(part, SlicePart):
+            found = change_blocks(
+                part.piece, part.charsets, part.layout, self._settings, _NOW_US, part.border, part.defaults
+            )
+            for number, (bucket, topic, table, records) in enumerate(found):
+                order = (part.order + 1) << 32 | number
+                if table is None:
+                    yield blocks.notes(part.batch, bucket, order, topic, records)
+                else:
+                    yield blocks.events(part.batch, bucket, order, topic, str(table), records)
+
+
+@contextmanager
+def _job(stage: Stage, settings: Settings) -> Iterator[_Job]:
+    with ExitStack() as stack:
+        job = _Job(stage, settings, stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.callback(job.planner.close)
+        yield job
+
+
+def _reads(records: Any) -> list[Read]:
+    rows = zip(*(records.column(name).to_pylist() for name in ("key", "value", "old_key", "new_key")), strict=True)
+    return [
+        Read(
+            0,
+            0,
+            key,
+            value,
+            tuple(
+                (f"__debezium.{name}", data) for name, data in (("oldkey", old), ("newkey", new)) if data is not None
+            ),
+        )
+        for key, value, old, new in rows
+    ]
+
+
+def _query(address: MySqlAddress, sql: str) -> list[tuple[Any, ...]]:
+    connection = pymysql.connect(
+        host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
+    )
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())

@@ -1,0 +1,229 @@
+"""Record what Debezium makes of the changes: ``python -m tests.golden.record [--folder FOLDER] [configuration ...]``.
+
+One MySQL, one Kafka, one Connect worker with a connector for each configuration; all read the same binlog. The
+recorder has servers of its own, always: it makes a database with a fixed name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pymysql
+from confluent_kafka.admin import AdminClient
+
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.fetched_registry import registry
+from incsnap.sandbox.servers import Servers, servers
+from tests.golden.avro_form import AvroForm
+from tests.golden.configurations import CONFIGURATIONS, Configuration
+from tests.golden.golden_file import Form, json_form, write_golden
+from tests.golden.statements import DATABASE, execute_all
+from tests.support.debezium import VERSION, Worker, avro_converters, connect_worker
+from tests.support.kafka import Read, read_all
+
+_FOLDER = Path(__file__).parent
+_SECONDS = 600
+_SNAPSHOT_SECONDS = 8
+_SIGNAL = "golden-snapshot"
+_NOT_READ_AGAIN = ("debezium_signal", "the_end")
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=_FOLDER)
+    parser.add_argument("--keep-log", type=Path)
+    parser.add_argument("configuration", nargs="*")
+    asked = parser.parse_args(arguments)
+    chosen = [CONFIGURATIONS[name] for name in asked.configuration or CONFIGURATIONS]
+    for name in ("INCSNAP_MYSQL", "INCSNAP_KAFKA"):
+        os.environ.pop(name, None)
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        running = stack.enter_context(servers())
+        worker = stack.enter_context(connect_worker(running.kafka, asked.keep_log))
+        avro = any(each.avro for each in chosen)
+        record(running, worker, chosen, asked.folder, stack.enter_context(registry()) if avro else "")
+
+
+def record(
+    running: Servers, worker: Worker, chosen: Sequence[Configuration], folder: Path, registry_url: str = ""
+) -> None:
+    """Raises ``SystemExit`` naming the connectors that failed; the others are recorded all the same."""
+    mysql, kafka = running.mysql, running.kafka
+
+    def keep(each: Configuration, wrong: Sequence[str] = ()) -> None:
+        form: Form = AvroForm(partial(_schema, registry_url)) if each.avro else json_form
+        _keep(folder, each, kafka, form, str(version), wrong)
+
+    ((version,),) = _run(mysql, "SELECT VERSION()")
+    _run(mysql, f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
+    execute_all(mysql, DATABASE, "schema.sql")
+    ids = {each.name: 6000 + number for number, each in enumerate(chosen)}
+    for each in chosen:
+        worker.start(each.name, _connector(each, mysql, ids[each.name], registry_url))
+    _wait("connectors start", chosen, worker, lambda each: worker.streams(ids[each.name]))
+    execute_all(mysql, DATABASE, "changes.sql")
+    failed = _wait("the stream ends", chosen, worker, lambda each: bool(_read(kafka, _topic(each, "the_end"))))
+    chosen = [each for each in chosen if each not in failed]
+    again = [each for each in chosen if each.snapshot]
+    for each in chosen:
+        if not each.snapshot:
+            worker.stop(each.name)
+            keep(each)
+    for each in again:
+        keep(each, _read_again(mysql, kafka, each))
+    if failed:
+        raise SystemExit(f"not recorded: {', '.join(each.name for each in failed)}")
+
+
+def _connector(configuration: Configuration, mysql: MySqlAddress, server_id: int, registry_url: str) -> dict[str, str]:
+    properties = {
+        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+        "tasks.max": "1",
+        "database.hostname": mysql.host,
+        "database.port": str(mysql.port),
+        "database.user": mysql.user,
+        "database.password": mysql.password,
+        "database.server.id": str(server_id),
+        "database.ssl.mode": "disabled",
+        "driver.allowPublicKeyRetrieval": "true",
+        "snapshot.mode": "no_data",
+        "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",
+        "schema.history.internal.store.only.captured.tables.ddl": "true",
+        "max.queue.size": "512",
+        "max.batch.size": "256",
+        "poll.interval.ms": "100",
+        # Single partitions keep each topic's order; the largest record is below Kafka's default limit.
+        "producer.override.max.request.size": "4000000",
+        **configuration.properties(DATABASE),
+    }
+    if configuration.avro:
+        properties |= avro_converters(registry_url)
+    if configuration.snapshot:
+        properties |= {
+            "notification.enabled.channels": "sink",
+            "notification.sink.topic.name": f"{configuration.name}.notifications",
+        }
+    return properties
+
+
+def _wait(what: str, chosen: Sequence[Configuration], worker: Worker, done: Any) -> list[Configuration]:
+    """Those that failed; why is written."""
+    failed: list[Configuration] = []
+    left, deadline = list(chosen), time.monotonic() + _SECONDS
+    while left:
+        left = [each for each in left if not done(each)]
+        for each in left:
+            state = worker.state(each.name)
+            if state not in ("RUNNING", "STARTING") and not state.startswith("UNASSIGNED"):
+                causes = [line for line in state.splitlines() if not line.startswith("\tat ")]
+                sys.stderr.write(f"{each.name} FAILED: " + "\n    ".join(causes) + "\n")
+                failed.append(each)
+        left = [each for each in left if each not in failed]
+        if time.monotonic() > deadline:
+            names = ", ".join(each.name for each in left)
+            raise AssertionError(f"{what}: not within {_SECONDS} s in {names}\n{worker.program.last_words()}")
+        time.sleep(0.5)
+    sys.stderr.write(f"{time.strftime('%X')} {what}: done\n")
+    return failed
+
+
+def _topic(configuration: Configuration, table: str) -> str:
+    delimiter = configuration.settings.get("topic.delimiter", ".")
+    return delimiter.join((configuration.name, DATABASE, table))
+
+
+def _topics(kafka: str, configuration: Configuration) -> list[str]:
+    known = AdminClient({"bootstrap.servers": kafka, "log_level": 0}).list_topics(timeout=20).topics
+    delimiter = configuration.settings.get("topic.delimiter", ".")
+    name = configuration.name
+    own = [topic for topic in known if topic == name or topic.startswith((name + delimiter, name + "."))]
+    return sorted(topic for topic in own if not topic.endswith("debezium_signal"))
+
+
+def _read(kafka: str, topic: str) -> list[Read]:
+    known = AdminClient({"bootstrap.servers": kafka, "log_level": 0}).list_topics(timeout=20).topics
+    return read_all(kafka, topic, seconds=60) if topic in known else []
+
+
+def _read_again(mysql: MySqlAddress, kafka: str, configuration: Configuration) -> list[str]:
+    """Signal a snapshot of each table, one after the other. What went wrong, a line a table."""
+    rows = _run(
+        mysql,
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_type = 'BASE TABLE'"
+        " ORDER BY table_name",
+        DATABASE,
+    )
+    wrong: list[str] = []
+    for table in [str(row[0]) for row in rows if row[0] not in _NOT_READ_AGAIN]:
+        seen = len(_notifications(kafka, configuration))
+        name = json.dumps(f"{DATABASE}.{table}", ensure_ascii=False)
+        _signal(
+            mysql, f"{_SIGNAL}-{table}", "execute-snapshot", f'{{"type":"incremental","data-collections":[{name}]}}'
+        )
+        deadline = time.monotonic() + _SNAPSHOT_SECONDS
+        while (new := _notifications(kafka, configuration)[seen:]) is not None and "COMPLETED" not in _types(new):
+            if time.monotonic() > deadline:
+                _signal(mysql, f"{_SIGNAL}-stop-{table}", "stop-snapshot", '{"type":"incremental"}')
+                wrong.append(f"{table}: not read within {_SNAPSHOT_SECONDS} s")
+                time.sleep(2)
+                break
+            time.sleep(0.1)
+        else:
+            status = {each["additional_data"].get("status", "SUCCEEDED") for each in new}
+            wrong += [f"{table}: {each}" for each in sorted(status - {"SUCCEEDED"})]
+    return wrong
+
+
+def _signal(mysql: MySqlAddress, *row: str) -> None:
+    _run(mysql, f"INSERT INTO {DATABASE}.debezium_signal VALUES (%s, %s, %s)", *row)
+
+
+def _notifications(kafka: str, configuration: Configuration) -> list[Any]:
+    return [json.loads(each.value or b"{}") for each in _read(kafka, f"{configuration.name}.notifications")]
+
+
+def _types(notifications: Sequence[Any]) -> set[str]:
+    return {each["type"] for each in notifications}
+
+
+def _keep(
+    folder: Path, configuration: Configuration, kafka: str, form: Form, mysql_version: str, wrong: Sequence[str]
+) -> None:
+    found = {
+        topic: _read(kafka, topic) for topic in _topics(kafka, configuration) if configuration.topic in ("", topic)
+    }
+    about = {"debezium": VERSION, "mysql": mysql_version, "properties": configuration.properties(DATABASE)}
+    if wrong:
+        about["not read again"] = list(wrong)
+    size = write_golden(folder / f"{configuration.name}.json", about, found, form)
+    count = sum(map(len, found.values()))
+    sys.stderr.write(f"{configuration.name}: {count} records of {len(found)} topics, {size / 1000:.0f} kB\n")
+
+
+def _schema(registry_url: str, number: int) -> str:
+    with urllib.request.urlopen(f"{registry_url}/schemas/ids/{number}", timeout=20) as answer:
+        return str(json.load(answer)["schema"])
+
+
+def _run(mysql: MySqlAddress, sql: str, *values: object) -> tuple[tuple[Any, ...], ...]:
+    connection = pymysql.connect(
+        host=mysql.host, port=mysql.port, user=mysql.user, password=mysql.password, charset="utf8mb4", autocommit=True
+    )
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute(sql, values or None)
+        return tuple(cursor.fetchall())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,53 @@
+"""The two SQL files, as statements, and how they are run: the recorder and the tests do the same to the server."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pymysql
+
+from incsnap.sandbox.addresses import MySqlAddress
+
+_FOLDER = Path(__file__).parent
+
+#: In the golden files. The tests use a database of another name and put this one into what they get.
+DATABASE = "golden"
+
+
+def statements(name: str) -> list[str]:
+    """Of ``schema.sql`` or ``changes.sql``: without comments and the semicolon that ends each."""
+    lines = [line for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines() if not line.startswith("--")]
+    return [text.strip() for text in "\n".join(lines).split(";\n") if text.strip()]
+
+
+def execute(address: MySqlAddress, database: str, name: str) -> Iterator[str]:
+    """Run the file in the database, in one session; each statement is yielded before it runs.
+
+    :raises AssertionError: a statement is refused; it is named.
+    """
+    connection = pymysql.connect(
+        host=address.host,
+        port=address.port,
+        user=address.user,
+        password=address.password,
+        database=database,
+        charset="utf8mb4",
+        autocommit=True,
+        init_command="SET SESSION time_zone = '+00:00'",
+    )
+    with closing(connection), connection.cursor() as cursor, warnings.catch_warnings():
+        warnings.simplefilter("ignore", pymysql.Warning)
+        for statement in statements(name):
+            yield statement
+            try:
+                cursor.execute(statement.replace("{database}", database))
+            except pymysql.err.MySQLError as error:
+                raise AssertionError(f"{name}: {statement[:300]}\n{error}") from error
+
+
+def execute_all(address: MySqlAddress, database: str, name: str) -> None:
+    for _ in execute(address, database, name):
+        pass

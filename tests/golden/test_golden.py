@@ -1,0 +1,71 @@
+"""Our records against those that Debezium wrote for the same statements, field by field (see README.md).
+
+The JSON of both is written back unchanged by ``json_form.dump``, so equal fields in equal order are equal bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from incsnap.sandbox.servers import Servers
+from tests.golden.avro_form import AvroForm
+from tests.golden.comparison import Difference, compare, operation_of, settled
+from tests.golden.configurations import CONFIGURATIONS
+from tests.golden.differences import DIFFERENCES, Allowed
+from tests.golden.golden_file import Form, json_form, read_golden, whole_record
+from tests.golden.ours import Stage, Topics, played, read_again, stage
+
+pytestmark = pytest.mark.servers
+
+_FOLDER = Path(__file__).parent
+_SHOWN = 40
+
+Outcome = Callable[[str], list[Difference]]
+
+
+@pytest.fixture(scope="module")
+def outcome(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Outcome]:
+    """All differences in a configuration. Only those that the chosen tests ask for are played, together."""
+    asked = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
+    listed = any("allowed" in item.callspec.params for item in request.session.items if hasattr(item, "callspec"))
+    chosen = [each for each in CONFIGURATIONS.values() if listed or each.name in asked]
+    with stage(servers) as played_on:
+        reads = played(played_on, chosen)
+        yield cache(lambda name: differences(played_on, name, reads[name]))
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_the_records_are_those_of_debezium(outcome: Outcome, name: str) -> None:
+    found = [each for each in outcome(name) if not any(allowed.takes(each) for allowed in DIFFERENCES)]
+    shown = "\n".join(f"  {each}" for each in found[:_SHOWN])
+    assert not found, f"{len(found)} differences in {name}:\n{shown}"
+
+
+@pytest.mark.parametrize("allowed", DIFFERENCES, ids=lambda allowed: allowed.place)
+def test_a_listed_difference_still_occurs(outcome: Outcome, allowed: Allowed) -> None:
+    assert any(allowed.takes(each) for name in CONFIGURATIONS for each in outcome(name)), allowed.reason
+
+
+def differences(played_on: Stage, name: str, reads: Topics) -> list[Difference]:
+    configuration, golden = CONFIGURATIONS[name], read_golden(_FOLDER / f"{name}.json")
+    if configuration.snapshot:
+        settings = played_on.settings(configuration)
+        # What Debezium did not read, we cannot compare.
+        read = {topic for topic, records in golden.topics.items() if "r" in map(operation_of, records)}
+        for table in played_on.tables():
+            for topic, records in read_again(played_on, settings, table).items():
+                if topic in read:
+                    reads.setdefault(topic, []).extend(records)
+    form: Form = AvroForm(played_on.schemas.text) if configuration.avro else json_form
+    ours = {
+        topic: [played_on.renamed(whole_record(read, form)) for read in found]
+        for topic, found in reads.items()
+        if configuration.topic in ("", topic)
+    }
+    theirs = {topic: found for topic, found in golden.topics.items() if topic != f"{name}.notifications"}
+    transactions = f"{name}.transaction"
+    return compare(name, settled(theirs, transactions=transactions), settled(ours, transactions=transactions))

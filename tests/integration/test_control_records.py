@@ -1,0 +1,263 @@
+"""Truncations, statements, transactions and schema changes, from a real server's binlog through the planner."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from incsnap.sandbox.addresses import MySqlAddress
+from tests.support.planned_job import PlannedJob, run, settings_of
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
+    connection = pymysql.connect(
+        host=mysql_address.host,
+        port=mysql_address.port,
+        user=mysql_address.user,
+        password=mysql_address.password,
+        database=database,
+        charset="utf8mb4",
+        autocommit=True,
+    )
+    with closing(connection), connection.cursor() as cursor:
+        yield cursor
+
+
+@pytest.fixture
+def make_job(
+    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
+) -> Iterator[Any]:
+    jobs: list[PlannedJob] = []
+
+    def make(**more: str) -> PlannedJob:
+        settings = settings_of(mysql_address, kafka_address, topic_prefix, database, **more)
+        jobs.append(PlannedJob(settings, str(tmp_path / str(len(jobs)))))
+        return jobs[-1]
+
+    yield make
+    for job in jobs:
+        job.close()
+
+
+def _run(session: Any, *statements: str) -> None:
+    for statement in statements:
+        session.execute(statement)
+
+
+def _ops(job: PlannedJob, topic: str) -> list[str]:
+    return [each.value["op"] for each in job.of(topic) if each.value]
+
+
+def test_a_truncation_is_told_behind_the_changes_before_it_and_before_those_after_it(
+    session: Any, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    _run(session, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    job = make_job(skipped__operations="none")
+    _run(
+        session, "INSERT INTO t VALUES (1), (2)", "TRUNCATE TABLE t", "INSERT INTO t VALUES (3)", "TRUNCATE u",
+        "INSERT INTO t VALUES (4)",
+    )  # fmt: skip
+    topic = f"{topic_prefix}.{database}.t"
+    job.until(topic, 5)
+    job.until(f"{topic_prefix}.{database}.u")
+
+    # The keys 1 to 4 may be in different buckets, so the order is that of batches: 3 and 4 came after the truncation.
+    ops = _ops(job, topic)
+    assert sorted(ops) == ["c", "c", "c", "c", "t"]
+    told = next(each for each in job.of(topic) if each.value["op"] == "t")
+    assert told.key is None
+    assert told.value["before"] is None
+    assert told.value["after"] is None
+    assert told.value["source"]["table"] == "t"
+    assert told.value["source"]["gtid"]
+    assert told.value["source"]["snapshot"] == "false"
+    assert told.value["source"]["ts_us"] % 1000 == 0
+    assert [each.value["after"]["id"] for each in job.sent[job.sent.index(told) + 1 :] if each.topic == topic] == [3, 4]
+
+
+def test_no_truncation_is_told_by_default(session: Any, make_job: Any, database: str, topic_prefix: str) -> None:
+    _run(session, "CREATE TABLE t (id INT PRIMARY KEY)")
+    job = make_job()
+    _run(session, "INSERT INTO t VALUES (1)", "TRUNCATE TABLE t", "INSERT INTO t VALUES (2)")
+    job.until(f"{topic_prefix}.{database}.t", 2)
+    assert _ops(job, f"{topic_prefix}.{database}.t") == ["c", "c"]
+    assert [each.value["ddl"][:6] for each in job.of(topic_prefix)] == ["CREATE"]
+
+
+def test_the_statement_of_each_row_is_told_where_it_is_asked_for(
+    session: Any, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    _run(session, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
+    job = make_job(include__query="true", max__batch__size="2")
+    _run(
+        session,
+        "INSERT INTO t VALUES (1, 'no')",
+        "SET SESSION binlog_rows_query_log_events = ON",
+        "BEGIN",
+        "INSERT INTO t VALUES (2, 'é'), (3, '')",
+        "UPDATE t SET v = 'x' WHERE id = 2",
+        "DELETE FROM t WHERE id = 3",
+        "COMMIT",
+    )
+    job.until(f"{topic_prefix}.{database}.t", 6)
+    records = [each.value for each in job.of(f"{topic_prefix}.{database}.t") if each.value]
+    told = [(value["op"], value["source"]["query"]) for value in records]
+    insert = "INSERT INTO t VALUES (2, 'é'), (3, '')"
+    assert sorted(told, key=str) == sorted(
+        [
+            ("c", None),
+            ("c", insert),
+            ("c", insert),
+            ("u", "UPDATE t SET v = 'x' WHERE id = 2"),
+            ("d", "DELETE FROM t WHERE id = 3"),
+        ],
+        key=str,
+    )
+
+
+def test_transactions_are_numbered_alike_however_batches_cut_them(
+    session: Any, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    _run(
+        session,
+        "CREATE TABLE a (id INT PRIMARY KEY, v INT)",
+        "CREATE TABLE b (id INT PRIMARY KEY)",
+        "CREATE TABLE other (id INT)",
+    )
+    included = rf"{database}\.[ab]"
+    options = {"provide__transaction__metadata": "true", "table__include__list": included}
+    whole = make_job(**options)
+    cut = make_job(**options, max__batch__size="2")
+    _run(
+        session,
+        "INSERT INTO other VALUES (1)",
+        "BEGIN",
+        "INSERT INTO a VALUES (1, 0), (2, 0), (3, 0)",
+        "INSERT INTO b VALUES (1)",
+        "INSERT INTO other VALUES (2)",
+        "UPDATE a SET v = 1",
+        "INSERT INTO b VALUES (2), (3)",
+        "UPDATE a SET id = id + 10",
+        "DELETE FROM a WHERE id = 11",
+        "COMMIT",
+        "INSERT INTO b VALUES (4)",
+    )
+    topics = (f"{topic_prefix}.{database}.a", f"{topic_prefix}.{database}.b")
+    told = []
+    for job in (whole, cut):
+        for _ in range(100):
+            job.batch()
+            if job is cut and len(job.batches) == 3:
+                job.restart()
+            if len(job.of(topics[1])) >= 4 and len(job.of(f"{topic_prefix}.transaction")) >= 4:
+                break
+        numbers = [
+            (each.topic, each.value["op"], each.value["transaction"], each.value["after"])
+            for topic in topics
+            for each in job.of(topic)
+            if each.value
+        ]
+        told.append((sorted(numbers, key=str), [each.value for each in job.of(f"{topic_prefix}.transaction")]))
+    assert len(cut.batches) > len(whole.batches) + 2
+    assert told[0] == told[1]
+    numbers, borders = told[0]
+    big = next(value["id"] for value in borders if value["event_count"] == 16)
+    assert sorted(t["total_order"] for _, _, t, _ in numbers if t["id"] == big) == list(range(1, 17))
+    of_b = [t["data_collection_order"] for topic, _, t, _ in numbers if t["id"] == big and topic == topics[1]]
+    assert sorted(of_b) == [1, 2, 3]
+    assert [value["status"] for value in borders] == ["BEGIN", "END", "BEGIN", "END"]
+    assert borders[1]["data_collections"] == [
+        {"data_collection": f"{database}.a", "event_count": 13},
+        {"data_collection": f"{database}.b", "event_count": 3},
+    ]
+    assert borders[0]["event_count"] is None
+    assert borders[0]["ts_ms"] == borders[1]["ts_ms"]
+
+
+def test_definitions_are_told_where_they_are_certain(
+    session: Any, make_job: Any, database: str, topic_prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _run(session, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9) DEFAULT 'x')")
+    job = make_job(table__include__list=rf"{database}\.t.*")
+    job.until(topic_prefix)
+    (first,) = job.of(topic_prefix)
+    assert first.key == {"databaseName": database}
+    assert first.value["source"]["snapshot"] == "last"
+    assert first.value["tableChanges"][0]["type"] == "CREATE"
+    assert first.value["tableChanges"][0]["id"] == f'"{database}"."t"'
+    assert [c["defaultValueExpression"] for c in first.value["tableChanges"][0]["table"]["columns"]] == [None, "x"]
+
+    _run(session, "ALTER TABLE t ADD COLUMN w DECIMAL(6,2)")
+    job.until(topic_prefix, 2)
+    altered = job.of(topic_prefix)[1].value
+    assert altered["ddl"] == "ALTER TABLE t ADD COLUMN w DECIMAL(6,2)"
+    assert [c["name"] for c in altered["tableChanges"][0]["table"]["columns"]] == ["id", "v", "w"]
+    assert altered["source"]["snapshot"] == "false"
+    assert altered["source"]["table"] == "t"
+    assert altered["source"]["thread"] is None
+
+    with caplog.at_level(logging.WARNING):
+        _run(
+            session,
+            "ALTER TABLE t DROP COLUMN v",
+            "ALTER TABLE t DROP COLUMN w",
+            "CREATE TABLE elsewhere (id INT)",
+            "CREATE TABLE t2 LIKE t",
+            "DROP TABLE t2, elsewhere",
+            "CREATE INDEX i ON t (id)",
+            "RENAME TABLE t TO t3",
+        )
+        job.until(topic_prefix, 7)
+    values = [each.value for each in job.of(topic_prefix)[2:]]
+    told = [
+        (value["ddl"], [(c["type"], c["id"].split(".")[1], c["table"] is not None) for c in value["tableChanges"]])
+        for value in values
+    ]
+    assert told == [
+        ("ALTER TABLE t DROP COLUMN v", []),
+        ("ALTER TABLE t DROP COLUMN w", []),
+        ("CREATE TABLE t2 LIKE t", []),
+        (f"DROP TABLE `{database}`.`t2`", [("DROP", '"t2"', False)]),
+        ("RENAME TABLE t TO t3", [("ALTER", '"t3"', True)]),
+    ]
+    assert "cannot be told any more" in caplog.text
+
+
+def test_what_planning_has_found_out_is_sent_again_when_a_batch_is_run_again(
+    session: Any, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    _run(session, "CREATE TABLE t (id INT PRIMARY KEY)")
+    job = make_job(skipped__operations="none")
+    job.until(topic_prefix)
+    _run(session, "ALTER TABLE t ADD COLUMN v INT", "INSERT INTO t VALUES (1, 2)", "TRUNCATE TABLE t")
+    job.until(f"{topic_prefix}.{database}.t", 2)
+    start, end = next((start, end) for start, end in job.batches if len(end.control) == 2)
+    sent = [each for each in job.sent if each.topic == topic_prefix or each.value["op"] == "t"]
+
+    _run(session, "ALTER TABLE t DROP COLUMN v", "DROP TABLE t")
+    job.offset = start
+    job.restart()
+    again = run(job.planner.parts(start, end), job.settings, job.root)
+    control = [each for each in again if each.topic == topic_prefix or each.value["op"] == "t"]
+    assert len(control) == 2
+    assert all(each in sent for each in control)
+
+
+def test_no_schema_change_is_told_where_it_is_not_wanted(
+    session: Any, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    _run(session, "CREATE TABLE t (id INT PRIMARY KEY)")
+    job = make_job(include__schema__changes="false")
+    _run(session, "ALTER TABLE t ADD COLUMN v INT", "INSERT INTO t VALUES (1, 2)")
+    job.until(f"{topic_prefix}.{database}.t")
+    assert {each.topic for each in job.sent} == {f"{topic_prefix}.{database}.t"}
+    assert topic_prefix not in job.offset.layout.partitions

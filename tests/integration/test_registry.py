@@ -1,0 +1,143 @@
+"""Schemas in a real registry, and records that Confluent's own reader reads by them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import urllib.request
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues
+from incsnap.envelope.avro_schema import avro_json
+from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.source_block import SourceConstants
+from incsnap.kafka.refusals import SinkRefused
+from incsnap.kafka.registry import Registry
+from incsnap.types.connect_schema import Schema
+from tests.support.hand_made_view import hand_made_view
+
+pytestmark = pytest.mark.servers
+
+ENVELOPE = EnvelopeSettings("pre", "1.2.3")
+SOURCE = SourceConstants("binlog.000001", 4, 1_600_000_000_000_000, 1)
+NOW = 1_700_000_000_000_000
+DECIMAL = Schema(
+    "bytes",
+    name="org.apache.kafka.connect.data.Decimal",
+    version=1,
+    parameters=(("scale", "2"), ("connect.decimal.precision", "10")),
+)
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"avro{secrets.token_hex(4)}.shop.orders"
+
+
+def configure(url: str, subject: str, compatibility: str) -> None:
+    body = json.dumps({"compatibility": compatibility}).encode()
+    header = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+    request = urllib.request.Request(f"{url}/config/{subject}", body, header, method="PUT")
+    with urllib.request.urlopen(request, timeout=10):
+        pass
+
+
+def read(url: str, topic: str, data: bytes, *, key: bool = False) -> Any:
+    context = SerializationContext(topic, MessageField.KEY if key else MessageField.VALUE)
+    with SchemaRegistryClient({"url": url}) as client:
+        return AvroDeserializer(client)(data, context)
+
+
+def record(**fields: Schema) -> str:
+    return avro_json(Schema("struct", name="shop.Order", fields=tuple(fields.items())))
+
+
+def test_confluents_reader_reads_keys_values_and_single_records(registry_url: str, topic: str) -> None:
+    registry = Registry(registry_url, {})
+    view = hand_made_view({"id": Schema("int64"), "note": Schema("string", optional=True), "paid": DECIMAL}, key=["id"])
+    columns = [pa.array([-1, 2**62]), pa.array(["é", None]), pa.array([b"\x04\xd2", b"\xff"], pa.binary())]
+
+    keys = AvroKeys(view, topic, ENVELOPE, registry.register).keys(columns)
+    values = AvroValues(view, topic, ENVELOPE, registry.register).reads(columns, SOURCE, NOW)
+    schema = Schema("struct", name="shop.Note", version=1, fields=(("text", Schema("string")),))
+    single = AvroStructs(registry.register).struct(f"{topic}.notes-value", schema, {"text": "hello"})
+
+    assert [read(registry_url, topic, key, key=True) for key in keys.to_pylist()] == [{"id": -1}, {"id": 2**62}]
+    found = [read(registry_url, topic, value) for value in values.to_pylist()]
+    assert [(value["op"], value["before"], value["source"]["snapshot"]) for value in found] == [
+        ("r", None, "incremental")
+    ] * 2
+    # The logical type decimal is known to every reader, not to Connect alone.
+    assert [(value["after"]["note"], str(value["after"]["paid"])) for value in found] == [
+        ("é", "12.34"),
+        (None, "-0.01"),
+    ]
+    assert read(registry_url, f"{topic}.notes", single) == {"text": "hello"}
+
+
+def test_a_schema_has_one_number_however_often_and_by_whomever_it_is_registered(registry_url: str, topic: str) -> None:
+    first = Registry(registry_url, {}).register(f"{topic}-value", record(id=Schema("int64")))
+    again = Registry(registry_url, {"normalize.schemas": "true"}).register(f"{topic}-value", record(id=Schema("int64")))
+
+    assert first == again
+
+
+def test_a_new_optional_column_is_a_new_version_of_the_subject(registry_url: str, topic: str) -> None:
+    registry = Registry(registry_url, {})
+    subject = f"{topic}-value"
+    first = registry.register(subject, record(id=Schema("int64")))
+    configure(registry_url, subject, "BACKWARD")
+
+    second = registry.register(subject, record(id=Schema("int64"), note=Schema("string", optional=True)))
+
+    assert second != first
+    with SchemaRegistryClient({"url": registry_url}) as client:
+        assert client.get_versions(subject) == [1, 2]
+
+
+def test_an_incompatible_schema_is_refused_by_subject_and_field(registry_url: str, topic: str) -> None:
+    registry = Registry(registry_url, {})
+    subject = f"{topic}-value"
+    registry.register(subject, record(id=Schema("int64"), qty=Schema("int32")))
+    configure(registry_url, subject, "FULL")
+
+    with pytest.raises(SinkRefused) as caught:
+        registry.register(subject, record(id=Schema("string"), qty=Schema("int32"), more=Schema("int32")))
+
+    told = caught.value.explain()
+    for part in (subject, "id: long became string", "more: added (int)", f"{registry_url}/config/{subject}", "NONE"):
+        assert part in told
+    assert not caught.value.resumable
+
+
+def test_what_may_not_be_registered_is_looked_up(registry_url: str, topic: str) -> None:
+    subject, schema = f"{topic}-value", record(id=Schema("int64"))
+    reader = Registry(registry_url, {"auto.register.schemas": "false"})
+    with pytest.raises(SinkRefused, match=r"auto\.register\.schemas=false") as caught:
+        reader.register(subject, schema)
+    assert schema in caught.value.hint
+
+    number = Registry(registry_url, {}).register(subject, schema)
+
+    assert reader.register(subject, schema) == number
+
+
+def test_the_latest_version_is_used_where_it_is_the_tables(registry_url: str, topic: str) -> None:
+    subject, schema = f"{topic}-value", record(id=Schema("int64"))
+    number = Registry(registry_url, {}).register(subject, schema)
+    latest = Registry(registry_url, {"use.latest.version": "true"})
+
+    assert latest.register(subject, schema) == number
+    with pytest.raises(SinkRefused, match=r"qty: added \(int\)"):
+        latest.register(subject, record(id=Schema("int64"), qty=Schema("int32")))
+
+
+def test_what_is_no_schema_is_refused_with_the_registrys_word(registry_url: str, topic: str) -> None:
+    with pytest.raises(SinkRefused, match="status 422"):
+        Registry(registry_url, {}).register(f"{topic}-value", '{"type":"nonsense"}')

@@ -1,0 +1,124 @@
+"""A job without Spark: the planner is asked as Spark asks it, and the tasks of each batch are run here, one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.pipeline import blocks
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline.changes import change_blocks
+from incsnap.pipeline.chunk_task import read_windows
+from incsnap.pipeline.parts import BatchPart, ChunkPart, ReadyPart, SlicePart
+from incsnap.pipeline.planner import Planner
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.snapshot.offset import Offset
+
+
+def settings_of(mysql: MySqlAddress, kafka: str, prefix: str, database: str, **more: str) -> Settings:
+    """``more``: properties, ``__`` for their dots."""
+    properties = {
+        "database.hostname": mysql.host,
+        "database.port": str(mysql.port),
+        "database.user": mysql.user,
+        "database.password": mysql.password,
+        "topic.prefix": prefix,
+        "database.include.list": database,
+        "bootstrap.servers": kafka,
+        "checkpoint.location": "unused",
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+    return from_properties(properties, {}).settings
+
+
+@dataclass
+class Sent:
+    """A record, in the order of its bucket."""
+
+    topic: str
+    key: Any
+    value: Any
+
+
+@dataclass
+class PlannedJob:
+    settings: Settings
+    root: str
+    buckets: int = 2
+    parallelism: int = 2
+    sent: list[Sent] = field(default_factory=list)
+    batches: list[tuple[Offset, Offset]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.planner = self._planner()
+        self.offset = self.planner.first()
+
+    def _planner(self) -> Planner:
+        return Planner(self.settings, WindowBuffers(self.root), self.buckets, self.parallelism)
+
+    def close(self) -> None:
+        self.planner.close()
+
+    def restart(self) -> None:
+        """As after a crash: all that is left is the offset."""
+        self.planner.close()
+        self.offset = Offset.load(json.loads(json.dumps(self.offset.dump())))
+        self.planner = self._planner()
+
+    def batch(self) -> bool:
+        """One batch; False when there was nothing to do."""
+        end = self.planner.plan(self.offset)
+        if end is self.offset or end == self.offset:
+            return False
+        parts = self.planner.parts(self.offset, end)
+        self.sent += run(parts, self.settings, self.root)
+        self.planner.committed(end)
+        self.batches.append((self.offset, end))
+        self.offset = end
+        return True
+
+    def until(self, topic: str, count: int = 1) -> None:
+        """Batches until that many records of the topic were sent."""
+        for _ in range(200):
+            if len(self.of(topic)) >= count:
+                return
+            self.batch()
+        raise AssertionError(f"{topic}: {len(self.of(topic))} of {count} records after 200 batches")
+
+    def of(self, topic: str) -> list[Sent]:
+        return [each for each in self.sent if each.topic == topic]
+
+
+def run(parts: list[BatchPart], settings: Settings, root: str, now_us: int = 1) -> list[Sent]:
+    """What the tasks of a batch send, bucket by bucket, in the sink's order; snapshot rows are left out."""
+    rows = [row for part in parts for row in _rows(part, settings, root, now_us)]
+    found: list[Sent] = []
+    for row in sorted(rows, key=lambda row: (row[1], row[2])):
+        if row[3] in (blocks.EVENTS, blocks.NOTES):
+            for batch in blocks.decode(row[6]):
+                pairs = zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
+                found += [Sent(row[4], _json(key), _json(value)) for key, value in pairs]
+    return found
+
+
+def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterator[blocks.Row]:
+    if isinstance(part, ReadyPart):
+        yield from part.rows
+    elif isinstance(part, ChunkPart):
+        read_windows(part, settings, WindowBuffers(root))
+    elif isinstance(part, SlicePart):
+        found = change_blocks(part.piece, part.charsets, part.layout, settings, now_us, part.border, part.defaults)
+        for number, (bucket, topic, table, records) in enumerate(found):
+            order = (part.order + 1) << 32 | number
+            if table is None:
+                yield blocks.notes(part.batch, bucket, order, topic, records)
+            else:
+                yield blocks.events(part.batch, bucket, order, topic, str(table), records)
+
+
+def _json(content: bytes | None) -> Any:
+    return None if content is None else json.loads(content)

@@ -1,0 +1,139 @@
+"""Changes of tables and rows on a real server, and what a tail gives of them: no Spark, each row with its own shape."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import time
+from typing import Any
+
+import numpy as np
+import pymysql
+
+from incsnap.binlog.row_images import DELETE, UPDATE, WRITE, decode_rows
+from incsnap.binlog.slices import Slice
+from incsnap.binlog.tail import Tail
+from incsnap.events import SchemaChange, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.mysql.catalog import charsets
+from incsnap.pipeline.changes import EVENT_HEADER_BYTES, group_events
+from incsnap.sandbox.addresses import MySqlAddress
+
+Row = dict[str, Any]
+Change = tuple[str, str, Row]
+"""(c, u or d; table; the row after it, before it where it is gone)."""
+
+MB = 1 << 20
+_SERVER_IDS = itertools.count(secrets.randbelow(1 << 30) + 100_000)
+
+
+class Play:
+    """Runs statements and keeps what a SELECT shows of each changed row at once, so with the shape of that moment."""
+
+    def __init__(self, address: MySqlAddress, database: str) -> None:
+        self.address, self.database = address, database
+        self.connection = self.connect()
+        self.connection.select_db(database)
+        self.charsets = tuple(sorted(charsets(self.connection).items()))
+        self.expected: list[Change] = []
+
+    def connect(self) -> Any:
+        address = self.address
+        return pymysql.connect(
+            host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
+        )
+
+    def run(self, *statements: str) -> list[Row]:
+        with self.connection.cursor(pymysql.cursors.DictCursor) as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return [dict(row) for row in cursor.fetchall()]
+
+    def write(self, table: str, key: int, **values: Any) -> None:
+        """An insert, or an update where the row is there."""
+        listed = {"id": key, **values}
+        names = ", ".join(f"`{name}`" for name in listed)
+        there = self.run(f"SELECT 1 FROM `{table}` WHERE id = {key}")
+        with self.connection.cursor() as cursor:
+            if there:
+                assignments = ", ".join(f"`{name}` = %s" for name in values)
+                cursor.execute(f"UPDATE `{table}` SET {assignments} WHERE id = {key}", [*values.values()])
+            else:
+                marks = ", ".join(["%s"] * len(listed))
+                cursor.execute(f"INSERT INTO `{table}` ({names}) VALUES ({marks})", [*listed.values()])
+            assert cursor.rowcount == 1, "a change that changes nothing writes no event"
+        [row] = self.run(f"SELECT * FROM `{table}` WHERE id = {key}")
+        self.expected.append(("u" if there else "c", table, row))
+
+    def delete(self, table: str, key: int) -> None:
+        [row] = self.run(f"SELECT * FROM `{table}` WHERE id = {key}")
+        self.run(f"DELETE FROM `{table}` WHERE id = {key}")
+        self.expected.append(("d", table, row))
+
+    def here(self) -> StreamPosition:
+        [status] = self.run("SHOW BINARY LOG STATUS")
+        [found] = self.run("SELECT @@GLOBAL.gtid_executed AS executed, @@server_uuid AS uuid")
+        executed = GtidSet.parse(found["executed"])
+        return StreamPosition(executed, status["File"], status["Position"], server_uuid=found["uuid"])
+
+    def tail(self, start: StreamPosition) -> Tail:
+        included = lambda table: table.database == self.database  # noqa: E731
+        return Tail(self.connect, next(_SERVER_IDS), start, included, None, 64 * MB)
+
+    def read(self, start: StreamPosition, end: StreamPosition, max_events: int) -> tuple[list[Change], Touched]:
+        """What a new tail from ``start`` gives up to ``end``, in batches of so many events."""
+        found: list[Change] = []
+        touched: list[tuple[int, SchemaChange]] = []
+        deadline = time.monotonic() + 60
+        with self.tail(start) as tail:
+            at = start
+            while not (at.reached(end.file, end.pos) and end.delivered <= at.delivered):
+                assert time.monotonic() < deadline
+                batch = tail.advance(at, MB, max_events, (end.file, end.pos), 1.0)
+                for one in tail.slices(at, batch.end, 1):
+                    found += self.rows(one)
+                touched += [(len(found), change) for change in batch.changes]
+                tail.forget(batch.end)
+                at = batch.end
+        return found, touched
+
+    def rows(self, piece: Slice) -> list[Change]:
+        """In the order of each table, tables one after another, as the job's tasks give them."""
+        found: list[Change] = []
+        for group in group_events(piece, self.charsets):
+            events = group.events
+            images = decode_rows(
+                piece.payload,
+                piece.offsets[events] + EVENT_HEADER_BYTES,
+                piece.offsets[events + 1],
+                piece.kinds[events],
+                group.table_map,
+            )
+            names = [column.name for column in group.table_map.shape.columns]
+            rows = [dict(zip(names, row, strict=True)) for row in zip(*map(_python, images.columns), strict=True)]
+            kinds = images.kinds[images.event]
+            is_before = np.isin(kinds, UPDATE) & (np.arange(len(rows)) % 2 == _parity(images.event))
+            for row, kind, before in zip(rows, kinds.tolist(), is_before.tolist(), strict=True):
+                if not before:
+                    operation = "c" if kind in WRITE else "d" if kind in DELETE else "u"
+                    found.append((operation, group.table_map.shape.id.table, row))
+        return found
+
+
+Touched = list[tuple[int, SchemaChange]]
+
+
+def _parity(event: Any) -> Any:
+    """Of the first image of each image's event."""
+    return np.searchsorted(event, event) % 2
+
+
+def _python(column: Any) -> list[Any]:
+    return list(column.to_pylist())
+
+
+def by_table(changes: list[Change]) -> dict[str, list[Change]]:
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault(change[1], []).append(change)
+    return found
