@@ -7,6 +7,7 @@
     ├── OffsetError              the saved offset cannot be read or used
     │   └── GtidsPurged          the binlog no longer holds what the offset needs
     ├── UnsupportedType          a column's type is not known; nothing is guessed
+    ├── ValueRefused             a value has no form under the settings, or in the schema
     ├── BinlogError              an event could not be read: file, position, table
     ├── ChunkFailed              a chunk could not be read; it is planned again
     └── SinkError                Kafka refused or fenced the writer
@@ -77,6 +78,11 @@ class GtidsPurged(OffsetError):
 
 class UnsupportedType(IncsnapError):
     hint = "Leave the table out with table.exclude.list, or change the column's type."
+    resumable = False
+
+
+class ValueRefused(IncsnapError):
+    hint = "Correct the value, or choose modes that can express it."
     resumable = False
 
 

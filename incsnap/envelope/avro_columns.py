@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from incsnap.errors import IncsnapError
+from incsnap.errors import ValueRefused
 from incsnap.types.connect_schema import Schema
 from incsnap.types.variable import Bools, Bytes, Ints, matrix, offsets_of, split, too_large, valid, variable
 
@@ -55,13 +55,13 @@ class Row:
         self._pieces.append(pieces)
 
     def field(self, name: str, schema: Schema, values: Any) -> None:
-        """``values``: Connect values, one a row. Raises ``IncsnapError`` for a null in a field that is not optional."""
+        """``values``: Connect values, one a row. Raises ``ValueRefused`` for a null in a field that is not optional."""
         present = valid(values)
         if schema.optional:
             null, value = (0, 2) if schema.default is None else (2, 0)
             self._bytes.append((value if present is None else np.where(present, value, null).astype(np.uint8), None))
         elif present is not None:
-            raise IncsnapError(
+            raise ValueRefused(
                 f"Field {name} has a null, which its schema does not allow",
                 "A value has no form under the chosen modes (time.precision.mode), or the binlog lacks it"
                 " (binlog_row_image must be FULL). Change the mode, or let the column take NULL.",

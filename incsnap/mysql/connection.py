@@ -147,13 +147,6 @@ class QueryRefusedError(IncsnapError):
         return type(self), (self.message, self.code, self.hint)
 
 
-def version(connection: Connection[Any]) -> tuple[int, int, int]:
-    """(8, 4, 3) of ``8.4.3-35-Percona``."""
-    text = str(connection.get_server_info())  # type: ignore[no-untyped-call]
-    numbers = text.split("-")[0].split(".")
-    return tuple(int(number) for number in (*numbers, "0", "0")[:3])  # type: ignore[return-value]
-
-
 def named(connection: Connection[Any], sql: str) -> list[dict[str, Any]]:
     """Rows with column names, for SHOW statements whose columns differ between versions."""
     try:

@@ -14,7 +14,8 @@ from pymysql.connections import Connection
 
 from incsnap.errors import BinlogError, ChunkFailed, ServerUnreachable
 from incsnap.gtid import GtidSet
-from incsnap.mysql.connection import error_of, is_gone, named, query, version
+from incsnap.mysql.connection import error_of, is_gone, named, query
+from incsnap.mysql.versions import status_statement, version
 
 
 def low_fence(connection: Connection[Any], gtids: GtidSet, timeout: float) -> None:
@@ -40,11 +41,6 @@ def low_fence(connection: Connection[Any], gtids: GtidSet, timeout: float) -> No
             f"Transactions that the binlog has sent are not visible after {timeout:g} s",
             "A commit is stalled (semi-synchronous replication?) or the replica is behind; the chunk is planned again.",
         )
-
-
-def status_statement(server: tuple[int, int, int]) -> str:
-    """SHOW MASTER STATUS is gone in 8.4; its new name came with 8.2."""
-    return "SHOW BINARY LOG STATUS" if server >= (8, 2, 0) else "SHOW MASTER STATUS"
 
 
 def high_watermark(connection: Connection[Any]) -> tuple[str, int]:

@@ -17,15 +17,15 @@ from incsnap.envelope.table_view import view_of
 from incsnap.errors import PreflightFailed, ServerUnreachable, UnsupportedType
 from incsnap.gtid import GtidSet
 from incsnap.mysql import catalog, fences
-from incsnap.mysql.connection import QueryRefusedError, connect, named, query, version
+from incsnap.mysql.connection import QueryRefusedError, connect, named, query
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
+from incsnap.mysql.versions import OLDEST, version
 from incsnap.tables import TableId, TableShape
 from incsnap.types.column_type import describe
 
 __all__ = ["Finding", "findings", "require"]
 
 _TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
-_OLDEST = (8, 0, 0)
 
 
 def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Finding]:
@@ -54,7 +54,7 @@ def require(found: Iterable[Finding]) -> None:
 def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet | None) -> Iterable[Finding]:
     server = version(connection)
     text = str(query(connection, "SELECT VERSION()")[0][0])
-    if "mariadb" in text.lower() or server < _OLDEST:
+    if "mariadb" in text.lower() or server < OLDEST:
         yield Finding("version", f"the server is {text}", "Use MySQL 8.0 or later")
         return
     user = _user(connection)

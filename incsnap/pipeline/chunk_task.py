@@ -18,7 +18,7 @@ from pymysql.connections import Connection
 from incsnap.config.settings import MySqlSettings, Settings
 from incsnap.envelope.records import snapshot_records
 from incsnap.envelope.source_block import SourceConstants
-from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, shorten
+from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, ValueRefused, shorten
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.mysql.column_defaults import defaults_of
@@ -185,6 +185,8 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((ServerUnreachable, OSError), failures.UNREACHABLE),
     ((_ShapeChangedError, QueryRefusedError), failures.SHAPE),
     ((MemoryError, pa.ArrowCapacityError), failures.TOO_LARGE),
+    # The row is found by halving and put into quarantine.
+    ((ValueRefused,), "value"),
 )
 
 

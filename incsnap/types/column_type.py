@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from incsnap.errors import IncsnapError, UnsupportedType
+from incsnap.errors import UnsupportedType, ValueRefused
 from incsnap.tables import Column, TableId
 from incsnap.types import (
     connect_temporal,
@@ -100,7 +100,7 @@ class ColumnType:
         """Connect values of a canonical column: boolean, int64 for all integers, float32, float64, string, binary,
         struct or list of float32; null for null.
 
-        A value that has no form under the modes is null, with a warning; ``IncsnapError`` where the column is NOT NULL,
+        A value that has no form under the modes is null, with a warning; ``ValueRefused`` where the column is NOT NULL,
         and when ``Modes.converting`` is fail.
         """
         return self._family.connect(self._expressible(array, modes), modes)
@@ -125,7 +125,7 @@ class ColumnType:
             f" time.precision.mode={modes.time_precision} cannot express"
         )
         if modes.converting == "fail" or not self.column.nullable:
-            raise IncsnapError(
+            raise ValueRefused(
                 what, "Set time.precision.mode=microseconds, which can express all of them, or correct the values."
             )
         _log.log(logging.WARNING if modes.converting == "warn" else logging.DEBUG, "%s; null is written", what)
