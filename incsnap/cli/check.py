@@ -14,6 +14,7 @@ from incsnap.kafka.preflight import cluster_check
 from incsnap.mysql import catalog, preflight
 from incsnap.mysql.connection import QueryRefusedError, connect
 from incsnap.mysql.preflight import Finding
+from incsnap.pipeline.control_topics import control_topics
 from incsnap.pipeline.formats import reach_registries
 from incsnap.pipeline.naming import topic_of
 
@@ -62,9 +63,7 @@ def _topics(settings: Settings) -> list[str]:
             topics = []
         finally:
             connection.close()
-    if settings.notifications.sink_topic and "sink" in settings.notifications.channels:
-        topics.append(settings.notifications.sink_topic)
-    return topics
+    return [*topics, *sorted(control_topics(settings))]
 
 
 def show(found: list[Finding]) -> None:
