@@ -39,8 +39,8 @@ def all_findings(settings: Settings) -> list[Finding]:
         ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer),
         settings.topic_prefix,
         _topics(settings),
-        settings.topic_creation.partitions,
-        settings.topic_creation.replication_factor,
+        settings.topic_creation.default.partitions,
+        settings.topic_creation.default.replication_factor,
     )
     found += [Finding("kafka", problem, repair) for problem, repair in asked]
     try:

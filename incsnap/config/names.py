@@ -24,7 +24,7 @@ OBEYED = words(
     signal.kafka.groupId signal.file signal.poll.interval.ms read.only incremental.snapshot.chunk.size
     snapshot.max.threads max.batch.size max.queue.size.in.bytes decimal.handling.mode bigint.unsigned.handling.mode
     time.precision.mode binary.handling.mode tombstones.on.delete notification.enabled.channels
-    notification.sink.topic.name topic.creation.default.partitions
+    notification.sink.topic.name topic.creation.groups topic.creation.default.partitions
     topic.creation.default.replication.factor bootstrap.servers key.converter value.converter
     skipped.operations provide.transaction.metadata topic.transaction include.query include.schema.changes
     schema.name.adjustment.mode field.name.adjustment.mode sanitize.field.names topic.naming.strategy
@@ -37,7 +37,7 @@ OBEYED_PREFIXES = (
     "producer.",
     "signal.consumer.",
     "spark.",
-    "topic.creation.default.",
+    "topic.creation.",
     "key.converter.",
     "value.converter.",
     "column.mask.",
@@ -48,8 +48,8 @@ ELSEWHERE = words(
     """
     name connector.class tasks.max config.action.reload header.converter errors.tolerance errors.log.enable
     errors.log.include.messages errors.retry.timeout exactly.once.support
-    transaction.boundary transaction.boundary.interval.ms predicates transforms topic.creation.groups
-    topic.creation.enable plugin.path group.id converters custom.metric.tags
+    transaction.boundary transaction.boundary.interval.ms predicates transforms topic.creation.enable
+    plugin.path group.id converters custom.metric.tags
     database.initial.statements database.query.timeout.ms database.jdbc.driver database.connectionTimeZone
     database.serverTimezone database.history database.ssl.truststore.password database.server.name
     connect.keep.alive connect.keep.alive.interval.ms connect.keep.alive.read.timeout.ms use.nongraceful.disconnect
@@ -88,7 +88,6 @@ ELSEWHERE_PREFIXES = (
     "openlineage.",
     "converters.",
     "header.converter.",
-    "topic.creation.",
     "post.processors.",
     "debezium.",
     "config.providers",
@@ -108,7 +107,7 @@ def sort_names(names: Iterable[str]) -> Sorted:
     elsewhere: list[str] = []
     unknown: list[tuple[str, str | None]] = []
     for name in sorted(names):
-        if name in OBEYED or name.startswith(OBEYED_PREFIXES):
+        if name not in ELSEWHERE and (name in OBEYED or name.startswith(OBEYED_PREFIXES)):
             continue
         if name in ELSEWHERE or name.startswith(ELSEWHERE_PREFIXES):
             elsewhere.append(name)

@@ -32,8 +32,13 @@ def pattern_problem(text: str) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(text: str) -> regex.Pattern[str]:
-    return java_pattern(text, ignore_case=True)
+def _compiled(text: str, ignore_case: bool = True) -> regex.Pattern[str]:
+    return java_pattern(text, ignore_case=ignore_case)
+
+
+def any_match(patterns: tuple[str, ...], name: str) -> bool:
+    """Does one of the Java regexes match all of ``name``, letter case included?"""
+    return any(_compiled(pattern, False).fullmatch(name) for pattern in patterns)
 
 
 def _any(patterns: tuple[str, ...], name: str) -> bool:

@@ -20,6 +20,7 @@ from incsnap.config.settings import (
     SignalSettings,
     SnapshotSettings,
     TopicCreation,
+    TopicGroup,
 )
 from incsnap.tables import TableId
 
@@ -165,17 +166,42 @@ def topic_delimiter(reading: Reading) -> str:
 
 
 def topic_creation(reading: Reading) -> TopicCreation:
-    start = "topic.creation.default."
-    partitions = reading.integer(start + "partitions", -1, -1, 100_000)
-    replication = reading.integer(start + "replication.factor", -1, -1, 100)
-    for name, value in (("partitions", partitions), ("replication.factor", replication)):
-        if value == 0:
-            reading.problem(start + name, "a whole number from 1 on, or -1 for the broker's default")
-    rest = reading.prefixed(start)
-    config = {name: value for name, value in rest.items() if name not in ("partitions", "replication.factor")}
-    # include and exclude are how Connect's topic groups choose topics; "default" takes all of them.
-    config = {name: value for name, value in config.items() if name not in ("include", "exclude")}
-    return TopicCreation(partitions=partitions, replication_factor=replication, config=config)
+    names = split_list(reading.text("topic.creation.groups"))
+    known = {"groups", "enable", "default", *names}
+    lost = sorted(name for name in reading.prefixed("topic.creation.") if name.partition(".")[0] not in known)
+    if lost:
+        reading.warnings.append(f"Groups that topic.creation.groups does not name: topic.creation.{', '.join(lost)}")
+    return TopicCreation(
+        groups=tuple(_topic_group(reading, name) for name in names if name != "default"),
+        default=_topic_group(reading, "default"),
+    )
+
+
+def _topic_group(reading: Reading, name: str) -> TopicGroup:
+    start = f"topic.creation.{name}."
+    given = reading.prefixed(start)
+    numbers = {}
+    for kind, most in (("partitions", 100_000), ("replication.factor", 100)):
+        inherited = reading.integer(f"topic.creation.default.{kind}", -1, -1, most)
+        numbers[kind] = reading.integer(start + kind, inherited, -1, most)
+        if kind in given and numbers[kind] == 0:
+            reading.problem(start + kind, "a whole number from 1 on, or -1 for the broker's default")
+    patterns = {side: split_list(reading.text(start + side)) for side in ("include", "exclude")}
+    for side, listed in patterns.items():
+        for pattern in listed:
+            if problem := pattern_problem(pattern):
+                reading.problems.append(f"{start}{side}: {pattern!r} is not a regular expression: {problem}")
+    if name != "default" and not patterns["include"]:
+        reading.required(start + "include", "the regular expressions of the group's topics")
+    return TopicGroup(
+        name=name,
+        # The default group takes all that no other takes, as in Connect.
+        include=(".*",) if name == "default" else patterns["include"],
+        exclude=() if name == "default" else patterns["exclude"],
+        partitions=numbers["partitions"],
+        replication_factor=numbers["replication.factor"],
+        config={key: text for key, text in given.items() if key not in (*numbers, *patterns)},
+    )
 
 
 def snapshot(reading: Reading) -> SnapshotSettings:

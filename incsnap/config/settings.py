@@ -18,7 +18,7 @@ from pydantic import (
     field_serializer,
 )
 
-from incsnap.config.patterns import TableFilter
+from incsnap.config.patterns import TableFilter, any_match
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.tables import TableId
@@ -142,12 +142,30 @@ class FailureHandling(_Frozen):
     inconsistent_schema: str = "fail"
 
 
-class TopicCreation(_Frozen):
+class TopicGroup(_Frozen):
+    """Topics that are made alike, by Kafka Connect's topic.creation.<name>.*; the patterns are Java regexes."""
+
+    name: str = "default"
+    include: tuple[str, ...] = (".*",)
+    exclude: tuple[str, ...] = ()
     #: -1: the broker's default
     partitions: int = -1
     replication_factor: int = -1
     #: further topic settings, by Kafka's names (``cleanup.policy``)
     config: dict[str, str] = Field(default_factory=dict)
+
+    def takes(self, topic: str) -> bool:
+        return any_match(self.include, topic) and not any_match(self.exclude, topic)
+
+
+class TopicCreation(_Frozen):
+    """The first of ``groups`` that takes a topic says how it is made, else ``default``."""
+
+    groups: tuple[TopicGroup, ...] = ()
+    default: TopicGroup = TopicGroup()
+
+    def group_of(self, topic: str) -> TopicGroup:
+        return next((group for group in self.groups if group.takes(topic)), self.default)
 
 
 class Notifications(_Frozen):

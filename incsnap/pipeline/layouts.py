@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from incsnap.config.settings import Settings
+from incsnap.config.settings import Settings, TopicGroup
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
 from incsnap.pipeline.control_topics import control_topics
@@ -42,9 +42,15 @@ class Layouts:
         return replace(layout, partitions={**layout.partitions, **self._ensured(missing)}) if missing else layout
 
     def _ensure_control_topic(self, buckets: int) -> None:
-        replication = self._settings.topic_creation.replication_factor
+        replication = self._settings.topic_creation.default.replication_factor
         ensure_control_topic(self._admin, self._settings.topic_prefix, buckets, replication)
 
     def _ensured(self, names: Collection[str]) -> dict[str, int]:
-        creation = self._settings.topic_creation
-        return ensure_topics(self._admin, names, creation.partitions, creation.replication_factor, creation.config)
+        groups: dict[str, tuple[TopicGroup, list[str]]] = {}
+        for name in names:
+            group = self._settings.topic_creation.group_of(name)
+            groups.setdefault(group.name, (group, []))[1].append(name)
+        counts: dict[str, int] = {}
+        for group, alike in groups.values():
+            counts |= ensure_topics(self._admin, alike, group.partitions, group.replication_factor, group.config)
+        return counts

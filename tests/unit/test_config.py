@@ -367,8 +367,33 @@ def test_spark_settings_and_topic_settings_are_passed_on() -> None:
         topic__creation__default__cleanup__policy="compact",
     ).settings
     assert settings.spark == {"spark.sql.shuffle.partitions": "4"}
-    assert settings.topic_creation.partitions == 3
-    assert settings.topic_creation.config == {"cleanup.policy": "compact"}
+    assert settings.topic_creation.default.partitions == 3
+    assert settings.topic_creation.default.config == {"cleanup.policy": "compact"}
+
+
+def test_a_topic_is_made_as_the_first_group_says_that_takes_it() -> None:
+    loaded = _load(
+        topic__creation__groups="big,logs",
+        topic__creation__default__replication__factor="2",
+        topic__creation__big__include=r".*\.orders,.*\.lines",
+        topic__creation__big__exclude=r"test\..*",
+        topic__creation__big__partitions="12",
+        topic__creation__logs__include=".*",
+        topic__creation__logs__replication__factor="1",
+        topic__creation__logs__retention__ms="1000",
+        topic__creation__other__partitions="3",
+    )
+    creation = loaded.settings.topic_creation
+    found = {topic: creation.group_of(topic) for topic in ("shop.db.orders", "test.db.orders", "shop.db.Orders")}
+    assert {topic: group.name for topic, group in found.items()} == {
+        "shop.db.orders": "big",
+        "test.db.orders": "logs",
+        "shop.db.Orders": "logs",
+    }
+    assert (found["shop.db.orders"].partitions, found["shop.db.orders"].replication_factor) == (12, 2)
+    assert found["test.db.orders"].config == {"retention.ms": "1000"}
+    assert any("topic.creation.other.partitions" in warning for warning in loaded.warnings)
+    assert "topic.creation.big.include: missing" in _problems(topic__creation__groups="big")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
