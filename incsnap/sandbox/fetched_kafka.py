@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient
 from incsnap.errors import ServerUnreachable
 from incsnap.sandbox import cache
 from incsnap.sandbox.children import Child, child, run
-from incsnap.sandbox.free_port import ATTEMPTS, PortTaken, free_ports, listens
+from incsnap.sandbox.free_port import PortTaken, free_ports, listens
 from incsnap.sandbox.java import java
 from incsnap.sandbox.maven import dependency, retrieve
 from incsnap.sandbox.progress import tell
-from incsnap.sandbox.run_folder import run_folder
+from incsnap.sandbox.run_folder import on_free_ports
 
 VERSION = "4.3.1"
 _LOG4J = "2.25.4"  # What this Kafka comes with; its binding for SLF4J is not among Kafka's dependencies.
@@ -30,14 +30,8 @@ _CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka
 def fetched_kafka() -> Iterator[str]:
     """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none."""
     installed = cache.entry(f"kafka-{VERSION}", _build)
-    for attempt in range(ATTEMPTS):
-        try:
-            with run_folder() as folder, _server(installed, folder) as address:
-                yield address
-                return
-        except PortTaken:
-            if attempt == ATTEMPTS - 1:
-                raise
+    with on_free_ports(lambda folder: _server(installed, folder)) as address:
+        yield address
 
 
 @contextlib.contextmanager

@@ -22,9 +22,9 @@ from incsnap.sandbox import cache, debian_mirror
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.sandbox.children import Child, child, run
 from incsnap.sandbox.flags import MYSQL_OPTIONS
-from incsnap.sandbox.free_port import ATTEMPTS, PortTaken, free_ports
+from incsnap.sandbox.free_port import PortTaken, free_ports
 from incsnap.sandbox.progress import tell
-from incsnap.sandbox.run_folder import run_folder
+from incsnap.sandbox.run_folder import on_free_ports
 
 _READY_SECONDS = 60
 _INSTEAD = "Set INCSNAP_MYSQL=host:port (a server with GTIDs and row binlog), or install Docker."
@@ -40,14 +40,8 @@ _NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/lo
 def fetched_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
     """A server on a free loopback port with empty data; fetched first where the cache has none."""
     installed = cache.entry(f"mysql-debian-sid-{platform.machine()}", _build)
-    for attempt in range(ATTEMPTS):
-        try:
-            with run_folder() as folder, _server(installed, folder, options) as address:
-                yield address
-                return
-        except PortTaken:
-            if attempt == ATTEMPTS - 1:
-                raise
+    with on_free_ports(lambda folder: _server(installed, folder, options)) as address:
+        yield address
 
 
 @contextlib.contextmanager

@@ -17,11 +17,11 @@ from pathlib import Path
 from incsnap.errors import ServerUnreachable
 from incsnap.sandbox import cache
 from incsnap.sandbox.children import Child, child
-from incsnap.sandbox.free_port import ATTEMPTS, PortTaken, free_ports
+from incsnap.sandbox.free_port import PortTaken, free_ports
 from incsnap.sandbox.java import java
 from incsnap.sandbox.maven import archive, retrieve
 from incsnap.sandbox.progress import tell
-from incsnap.sandbox.run_folder import run_folder
+from incsnap.sandbox.run_folder import on_free_ports
 
 VERSION = "3.3.3"
 _CONFLUENT = "/apis/ccompat/v7"
@@ -41,14 +41,8 @@ def registry() -> Iterator[str]:
         yield given
         return
     installed = cache.entry(f"apicurio-{VERSION}", _build)
-    for attempt in range(ATTEMPTS):
-        try:
-            with run_folder() as folder, _server(installed, folder) as url:
-                yield url
-                return
-        except PortTaken:
-            if attempt == ATTEMPTS - 1:
-                raise
+    with on_free_ports(lambda folder: _server(installed, folder)) as url:
+        yield url
 
 
 @contextlib.contextmanager

@@ -6,11 +6,15 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from incsnap.sandbox.cache import taken
+from incsnap.sandbox.free_port import ATTEMPTS, PortTaken
+
+Address = TypeVar("Address")
 
 # Short, and below the system's temporary folder: a socket's path may have 107 characters at most (unix(7)).
 _PREFIX = "incsnap-run-"
@@ -27,6 +31,19 @@ def run_folder() -> Iterator[Path]:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def on_free_ports(server: Callable[[Path], AbstractContextManager[Address]]) -> Iterator[Address]:
+    """What ``server`` yields, in a run folder of its own; it is begun anew where somebody took the ports it chose."""
+    for attempt in range(ATTEMPTS):
+        try:
+            with run_folder() as folder, server(folder) as address:
+                yield address
+                return
+        except PortTaken:
+            if attempt == ATTEMPTS - 1:
+                raise
 
 
 def _owned_folder() -> tuple[Path, IO[bytes]]:
