@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable
+from functools import lru_cache
 
 import regex
 
@@ -22,6 +23,7 @@ _DIFFERENCES = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def java_pattern(text: str, *, ignore_case: bool = False) -> regex.Pattern[str]:
     """``text`` compiled; to be used as Java's ``matches()`` by ``full_match``. Raises ``re.error``."""
 
@@ -48,6 +50,11 @@ def java_pattern(text: str, *, ignore_case: bool = False) -> regex.Pattern[str]:
 def full_match(pattern: regex.Pattern[str], text: str) -> bool:
     """Raises ``TimeoutError`` after ``SECONDS``."""
     return pattern.fullmatch(text, timeout=SECONDS) is not None
+
+
+def any_matches(patterns: Iterable[str], name: str, *, ignore_case: bool) -> bool:
+    """Is all of ``name`` matched by one of a setting's patterns? Those are trusted to come to an end."""
+    return any(java_pattern(pattern, ignore_case=ignore_case).fullmatch(name) for pattern in patterns)
 
 
 def python_patterns(texts: Iterable[str]) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from incsnap.config.patterns import pattern_problem, split_list
+from incsnap.config.patterns import split_list
 from incsnap.config.reading import Reading
 from incsnap.config.record_settings import field_names
+from incsnap.config.settings import Formats
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
 from incsnap.envelope.masks import DIGESTS, Transform
 
@@ -21,7 +22,7 @@ _LARGEST = 2**31 - 1
 _KEYS = "message.key.columns"
 
 
-def column_rules(reading: Reading) -> ColumnRules:
+def column_rules(reading: Reading, formats: Formats) -> ColumnRules:
     if reading.given("column.include.list") and reading.given("column.exclude.list"):
         reading.problems.append("column.include.list, column.exclude.list: give only one of the two")
     return ColumnRules(
@@ -29,28 +30,20 @@ def column_rules(reading: Reading) -> ColumnRules:
         exclude=_patterns(reading, "column.exclude.list"),
         transforms=_transforms(reading),
         keys=_keys(reading),
-        field_names=_field_names(reading),
+        field_names=_field_names(reading, formats),
     )
 
 
-def _field_names(reading: Reading) -> str:
+def _field_names(reading: Reading, formats: Formats) -> str:
     """With an Avro converter Debezium adjusts the names of fields though it is not told to."""
     mode = field_names(reading)
-    avro = any(reading.text(f"{side}.converter").endswith("AvroConverter") for side in ("key", "value"))
-    return "avro" if mode == "none" and avro else mode
+    return "avro" if mode == "none" and "avro" in (formats.key.kind, formats.value.kind) else mode
 
 
 def _patterns(reading: Reading, name: str, shown: str = "") -> tuple[str, ...]:
     """``shown``: the name for messages, where ``name`` holds a salt."""
     found = tuple(part.replace(r"\,", ",") for part in split_list(reading.text(name)))
-    return tuple(pattern for pattern in found if _sound(reading, shown or name, pattern))
-
-
-def _sound(reading: Reading, name: str, pattern: str) -> bool:
-    problem = pattern_problem(pattern)
-    if problem:
-        reading.problems.append(f"{name}: {pattern!r} is not a regular expression: {problem}")
-    return problem is None
+    return tuple(pattern for pattern in found if reading.sound(shown or name, pattern))
 
 
 def _transforms(reading: Reading) -> tuple[TransformRule, ...]:
@@ -97,6 +90,6 @@ def _keys(reading: Reading) -> tuple[tuple[str, tuple[str, ...]], ...]:
             reading.problems.append(f"{_KEYS}: {entry.strip()!r} names a column twice")
         else:
             plain = table.replace(r"\,", ",")
-            if all(_sound(reading, _KEYS, f"{plain}.{column}") for column in columns):
+            if all(reading.sound(_KEYS, f"{plain}.{column}") for column in columns):
                 keys.append((plain, columns))
     return tuple(keys)

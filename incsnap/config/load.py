@@ -56,6 +56,7 @@ def from_properties(
     prefix = sections.topic_prefix(reading)
     kafka = sections.kafka(reading)
     failures = record_settings.failures(reading)
+    formats = record_settings.formats(reading)
     signals = sections.signals(reading, kafka.bootstrap_servers)
     record_settings.topic_naming(reading)
     # Reading the parts first and building the whole from them lets every part report its problems.
@@ -70,8 +71,8 @@ def from_properties(
         kafka=kafka,
         topic_creation=sections.topic_creation(reading),
         modes=record_settings.modes(reading, failures.converting),
-        columns=columns.column_rules(reading),
-        formats=record_settings.formats(reading),
+        columns=columns.column_rules(reading, formats),
+        formats=formats,
         failures=failures,
         tombstones_on_delete=reading.flag("tombstones.on.delete", True),
         skipped_operations=record_settings.skipped_operations(reading),

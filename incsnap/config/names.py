@@ -107,9 +107,11 @@ def sort_names(names: Iterable[str]) -> Sorted:
     elsewhere: list[str] = []
     unknown: list[tuple[str, str | None]] = []
     for name in sorted(names):
-        if name not in ELSEWHERE and (name in OBEYED or name.startswith(OBEYED_PREFIXES)):
+        if name in ELSEWHERE:
+            elsewhere.append(name)
+        elif name in OBEYED or name.startswith(OBEYED_PREFIXES):
             continue
-        if name in ELSEWHERE or name.startswith(ELSEWHERE_PREFIXES):
+        elif name.startswith(ELSEWHERE_PREFIXES):
             elsewhere.append(name)
         else:
             unknown.append((name, meant(name)))

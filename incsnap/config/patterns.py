@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-import regex
 from pydantic import BaseModel, ConfigDict
 
 from incsnap.tables import TableId
-from signals.regex import java_pattern
+from signals.regex import any_matches, java_pattern
 
 #: MySQL's own databases are never captured (Debezium: ``table.ignore.builtin=true``).
 BUILTIN = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
@@ -31,18 +29,8 @@ def pattern_problem(text: str) -> str | None:
     return None
 
 
-@lru_cache(maxsize=4096)
-def _compiled(text: str, ignore_case: bool = True) -> regex.Pattern[str]:
-    return java_pattern(text, ignore_case=ignore_case)
-
-
-def any_match(patterns: tuple[str, ...], name: str) -> bool:
-    """Does one of the Java regexes match all of ``name``, letter case included?"""
-    return any(_compiled(pattern, False).fullmatch(name) for pattern in patterns)
-
-
 def _any(patterns: tuple[str, ...], name: str) -> bool:
-    return any(_compiled(pattern).fullmatch(name) for pattern in patterns)
+    return any_matches(patterns, name, ignore_case=True)
 
 
 class TableFilter(BaseModel):
@@ -86,6 +74,4 @@ class TableFilter(BaseModel):
     def without_match(self, tables: list[TableId]) -> tuple[str, ...]:
         """The patterns of ``table.include.list`` that none of ``tables`` matches: mostly a spelling mistake."""
         names = [str(table) for table in tables]
-        return tuple(
-            pattern for pattern in self.table_include if not any(_compiled(pattern).fullmatch(name) for name in names)
-        )
+        return tuple(pattern for pattern in self.table_include if not any(_any((pattern,), name) for name in names))

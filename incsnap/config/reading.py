@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnresolvedError, is_reference, resolve
 from incsnap.config.settings import is_secret
 from incsnap.errors import shorten
@@ -85,6 +86,13 @@ class Reading:
         elif value not in allowed:
             self.problem(name, f"one of: {', '.join((*allowed, *not_yet))}{way_out}")
         return default
+
+    def sound(self, name: str, pattern: str) -> bool:
+        """Is ``pattern``, of the setting ``name``, a Java regular expression? A problem where it is none."""
+        problem = pattern_problem(pattern)
+        if problem:
+            self.problems.append(f"{name}: {pattern!r} is not a regular expression: {problem}")
+        return problem is None
 
     def prefixed(self, prefix: str) -> dict[str, str]:
         return {name[len(prefix) :]: value for name, value in self._values.items() if name.startswith(prefix)}

@@ -10,7 +10,7 @@ from urllib.parse import urlparse
 from pydantic import SecretStr
 
 from incsnap.config.clients import client_settings
-from incsnap.config.patterns import TableFilter, pattern_problem, split_list
+from incsnap.config.patterns import TableFilter, split_list
 from incsnap.config.reading import Reading
 from incsnap.config.settings import (
     KafkaSettings,
@@ -67,14 +67,8 @@ def tables(reading: Reading, signal_table: TableId | None) -> TableFilter:
     for kind in ("database", "table"):
         for side in ("include", "exclude"):
             name = f"{kind}.{side}.list"
-            good = []
-            for pattern in split_list(reading.text(name)):
-                problem = pattern_problem(pattern)
-                if problem:
-                    reading.problems.append(f"{name}: {pattern!r} is not a regular expression: {problem}")
-                else:
-                    good.append(pattern)
-            lists[f"{kind}_{side}"] = tuple(good)
+            patterns = split_list(reading.text(name))
+            lists[f"{kind}_{side}"] = tuple(pattern for pattern in patterns if reading.sound(name, pattern))
         if reading.given(f"{kind}.include.list") and reading.given(f"{kind}.exclude.list"):
             reading.problems.append(f"{kind}.include.list and {kind}.exclude.list: only one of the two may be given")
     return TableFilter(**lists, signal_table=signal_table)
@@ -171,26 +165,27 @@ def topic_creation(reading: Reading) -> TopicCreation:
     lost = sorted(name for name in reading.prefixed("topic.creation.") if name.partition(".")[0] not in known)
     if lost:
         reading.warnings.append(f"Groups that topic.creation.groups does not name: topic.creation.{', '.join(lost)}")
+    default = _topic_group(reading, "default", TopicGroup())
     return TopicCreation(
-        groups=tuple(_topic_group(reading, name) for name in names if name != "default"),
-        default=_topic_group(reading, "default"),
+        groups=tuple(_topic_group(reading, name, default) for name in names if name != "default"), default=default
     )
 
 
-def _topic_group(reading: Reading, name: str) -> TopicGroup:
+def _topic_group(reading: Reading, name: str, base: TopicGroup) -> TopicGroup:
+    """``base``: where numbers that are not given come from."""
     start = f"topic.creation.{name}."
     given = reading.prefixed(start)
-    numbers = {}
-    for kind, most in (("partitions", 100_000), ("replication.factor", 100)):
-        inherited = reading.integer(f"topic.creation.default.{kind}", -1, -1, most)
-        numbers[kind] = reading.integer(start + kind, inherited, -1, most)
-        if kind in given and numbers[kind] == 0:
+    numbers = {
+        "partitions": reading.integer(start + "partitions", base.partitions, -1, 100_000),
+        "replication.factor": reading.integer(start + "replication.factor", base.replication_factor, -1, 100),
+    }
+    for kind, number in numbers.items():
+        if kind in given and number == 0:
             reading.problem(start + kind, "a whole number from 1 on, or -1 for the broker's default")
     patterns = {side: split_list(reading.text(start + side)) for side in ("include", "exclude")}
     for side, listed in patterns.items():
         for pattern in listed:
-            if problem := pattern_problem(pattern):
-                reading.problems.append(f"{start}{side}: {pattern!r} is not a regular expression: {problem}")
+            reading.sound(start + side, pattern)
     if name != "default" and not patterns["include"]:
         reading.required(start + "include", "the regular expressions of the group's topics")
     return TopicGroup(

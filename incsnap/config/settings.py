@@ -18,11 +18,12 @@ from pydantic import (
     field_serializer,
 )
 
-from incsnap.config.patterns import TableFilter, any_match
+from incsnap.config.patterns import TableFilter
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.tables import TableId
 from incsnap.types.modes import Modes
+from signals.regex import any_matches
 
 #: Parts of names whose values nobody may see in a log.
 SECRET_NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info")
@@ -155,7 +156,9 @@ class TopicGroup(_Frozen):
     config: dict[str, str] = Field(default_factory=dict)
 
     def takes(self, topic: str) -> bool:
-        return any_match(self.include, topic) and not any_match(self.exclude, topic)
+        return any_matches(self.include, topic, ignore_case=False) and not any_matches(
+            self.exclude, topic, ignore_case=False
+        )
 
 
 class TopicCreation(_Frozen):

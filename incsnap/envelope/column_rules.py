@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-
-import regex
 
 from incsnap.envelope.masks import Transform
 from incsnap.errors import ConfigError
-from signals.regex import java_pattern
+from signals.regex import any_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +68,4 @@ class ColumnRules:
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    return any(_compiled(pattern).fullmatch(name) for pattern in patterns)
-
-
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> regex.Pattern[str]:
-    return java_pattern(pattern, ignore_case=True)
+    return any_matches(patterns, name, ignore_case=True)

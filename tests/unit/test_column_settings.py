@@ -8,22 +8,29 @@ import pytest
 
 from incsnap.config.columns import column_rules
 from incsnap.config.reading import Reading
+from incsnap.config.record_settings import formats
+from incsnap.config.settings import Formats
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
 from incsnap.envelope.masks import Transform
 
 AVRO = "io.confluent.connect.avro.AvroConverter"
 
 
+def _formats(properties: dict[str, str]) -> Formats:
+    urls = {f"{side}.converter.schema.registry.url": "http://registry" for side in ("key", "value")}
+    return formats(Reading({**properties, **urls}, {}))
+
+
 def _rules(properties: dict[str, str]) -> ColumnRules:
     reading = Reading(properties, {})
-    rules = column_rules(reading)
+    rules = column_rules(reading, _formats(properties))
     assert reading.problems == []
     return rules
 
 
 def _problem(properties: dict[str, str]) -> str:
     reading = Reading(properties, {})
-    column_rules(reading)
+    column_rules(reading, _formats(properties))
     (problem,) = reading.problems
     return problem
 

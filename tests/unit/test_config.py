@@ -124,6 +124,7 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("incremental.snapshot.chunk.size", "0", "from 1 to"),
         ("max.batch.size", "many", "from 1 on"),
         ("topic.creation.default.partitions", "0", "from 1 on, or -1"),
+        ("topic.creation.default.partitions", "many", "a whole number from -1 to 100000"),
         ("producer.acks", "1", "acks=all"),
         ("producer.enable.idempotence", "false", "exactly once needs"),
         ("producer.transactional.id", "mine", "not free to choose"),
