@@ -18,15 +18,19 @@ from incsnap.envelope.avro_schema import avro_json, avro_schema
 from incsnap.envelope.connect_envelope import SOURCE, envelope_schema, key_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes
-from incsnap.envelope.json_format import take
-from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.json_rows import rows_of
+from incsnap.envelope.source_block import SourceColumns, SourceConstants, source_values
 from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.tables import TableId
 from incsnap.types.connect_schema import Schema
 from incsnap.types.modes import Modes
+from incsnap.types.variable import take
 
 #: (subject, Avro schema as JSON) -> its number in the registry.
 Register = Callable[[str, str], int]
+
+#: Fields and their schemas, which are made once: a DEFAULT in one is converted each time.
+Fields = Sequence[tuple[ViewField, Schema]]
 
 #: Members of the unions [null, T] of our own fields.
 _NULL, _VALUE = b"\x00", b"\x02"
@@ -42,12 +46,13 @@ class AvroKeys:
 
     def __init__(self, view: TableView, topic: str, envelope: EnvelopeSettings, register: Register) -> None:
         self._view, self._modes = view, envelope.modes
+        self._fields = [(field, field.schema(envelope.modes)) for field in view.key]
         self._head = _head(register(f"{topic}-key", avro_json(key_schema(view, topic, envelope))))
 
     def keys(self, columns: Columns) -> Any:
-        row = _row_of(self._view.key, columns)
+        row = Row(rows_of(columns))
         row.literal(self._head)
-        _write(row, self._view.shape.id, self._view.key, columns, self._modes)
+        _write(row, self._view.shape.id, self._fields, columns, self._modes)
         return row.joined()
 
 
@@ -56,20 +61,21 @@ class AvroValues:
 
     def __init__(self, view: TableView, topic: str, envelope: EnvelopeSettings, register: Register) -> None:
         self._view, self._envelope = view, envelope
+        self._fields = [(field, field.schema(envelope.modes)) for field in view.fields]
         self._head = _head(register(f"{topic}-value", avro_json(envelope_schema(view, topic, envelope))))
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
-        row = _row_of(self._view.fields, columns)
+        row = Row(rows_of(columns))
         row.literal(self._head + _NULL + _VALUE)
-        _write(row, self._view.shape.id, self._view.fields, columns, self._envelope.modes)
+        _write(row, self._view.shape.id, self._fields, columns, self._envelope.modes)
         row.literal(self._one_source(source) + _NULL + one(_STRING, "r") + _moments(now_us))
         return row.joined()
 
     def rows(self, columns: Columns) -> Any:
         """With the union's member before each, so that a missing row is the other member alone."""
-        row = _row_of(self._view.fields, columns)
+        row = Row(rows_of(columns))
         row.literal(_VALUE)
-        _write(row, self._view.shape.id, self._view.fields, columns, self._envelope.modes)
+        _write(row, self._view.shape.id, self._fields, columns, self._envelope.modes)
         return row.joined()
 
     def changes(self, rows: Any, what: Changes) -> Any:
@@ -94,20 +100,8 @@ class AvroValues:
         return self._head + body
 
     def _one_source(self, source: SourceConstants) -> bytes:
-        values = {
-            **_constants(self._view.shape.id, self._envelope),
-            "snapshot": source.snapshot,
-            "ts_ms": source.ts_us // 1000,
-            "ts_us": source.ts_us,
-            "ts_ns": source.ts_us * 1000,
-            "server_id": source.server_id,
-            "gtid": source.gtid,
-            "file": source.file,
-            "pos": source.pos,
-            "row": 0,
-            "thread": source.thread,
-            "query": source.query,
-        }
+        table = self._view.shape.id
+        values = source_values(source, self._envelope.version, self._envelope.name, table.database, table.table)
         return b"".join(one(schema, values[name]) for name, schema in SOURCE.fields)
 
     def _event_sources(self, source: SourceColumns) -> tuple[Any, Any]:
@@ -152,15 +146,9 @@ def _head(number: int) -> bytes:
     return b"\x00" + number.to_bytes(4, "big")
 
 
-def _row_of(fields: Sequence[ViewField], columns: Columns) -> Row:
-    return Row(
-        len(columns[fields[0].index]) if fields else len(next(column for column in columns if column is not None))
-    )
-
-
-def _write(row: Row, table: TableId, fields: Sequence[ViewField], columns: Columns, modes: Modes) -> None:
-    for field in fields:
-        row.field(f"{table}.{field.name}", field.schema(modes), field.connect(columns, modes))
+def _write(row: Row, table: TableId, fields: Fields, columns: Columns, modes: Modes) -> None:
+    for field, schema in fields:
+        row.field(f"{table}.{field.name}", schema, field.connect(columns, modes))
 
 
 def _constants(table: TableId, envelope: EnvelopeSettings) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from incsnap.envelope.connect_envelope import SOURCE
-from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.source_block import SourceConstants, source_values
 from incsnap.tables import TableId
 from incsnap.types.connect_schema import Schema
 
@@ -103,25 +103,7 @@ def schema_change(
 ) -> dict[str, Any]:
     """``version`` is incsnap's, ``name`` topic.prefix; ``changes`` are of ``table_change``."""
     return {
-        "source": {
-            "version": version,
-            "connector": "mysql",
-            "name": name,
-            "ts_ms": source.ts_us // 1000,
-            "snapshot": source.snapshot,
-            "db": database,
-            "sequence": None,
-            "ts_us": source.ts_us,
-            "ts_ns": source.ts_us * 1000,
-            "table": table,
-            "server_id": source.server_id,
-            "gtid": source.gtid,
-            "file": source.file,
-            "pos": source.pos,
-            "row": 0,
-            "thread": source.thread,
-            "query": None,
-        },
+        "source": source_values(source, version, name, database, table),
         "ts_ms": now_ms,
         "databaseName": database,
         "schemaName": None,

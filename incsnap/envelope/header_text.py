@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from incsnap.envelope.json_format import take
 from incsnap.envelope.json_rows import join
 from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.types.json_numbers import plain_text
 from incsnap.types.json_text import literal
 from incsnap.types.modes import Modes
-from incsnap.types.variable import Bools, Ints
+from incsnap.types.variable import Bools, Ints, take
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
@@ -36,7 +35,7 @@ def key_headers(view: TableView, images: Columns, index: Ints, wanted: Bools, mo
 
 
 def _text(field: ViewField, columns: Columns, modes: Modes) -> Any:
-    if field.schema(modes).name != _DECIMAL:
+    if field.type.schema(modes).name != _DECIMAL:
         return field.encode(columns, modes).complete()
     values = columns[field.index]
     return plain_text(values) if pa.types.is_decimal(values.type) else values.cast(pa.string())

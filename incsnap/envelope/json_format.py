@@ -9,8 +9,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from incsnap.envelope.envelope_settings import EnvelopeSettings
@@ -21,7 +19,7 @@ from incsnap.envelope.source_block import SourceConstants, event_sources, moment
 from incsnap.envelope.table_view import Columns, TableView
 from incsnap.types.connect_schema import Schema
 from incsnap.types.json_text import strings
-from incsnap.types.variable import too_large
+from incsnap.types.variable import take
 
 _OPS = pa.array(OPERATIONS)
 
@@ -111,17 +109,3 @@ class JsonStructs:
     def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
         head, tail = _around(schema if self._schemas else None)
         return (head + json.dumps(value, separators=(",", ":"), ensure_ascii=False) + tail).encode()
-
-
-def take(texts: Any, index: npt.NDArray[Any]) -> Any:
-    """``texts[index]``, null where the index is -1; without a copy where nothing moves."""
-    n = len(index)
-    if n == len(texts) and bool((index == np.arange(n)).all()):
-        return texts
-    missing = index < 0
-    if missing.all():
-        return pa.nulls(n, texts.type)
-    try:
-        return texts.take(pa.array(index, mask=missing) if missing.any() else pa.array(index))
-    except pa.ArrowInvalid as error:
-        raise too_large("The encoded rows of these changes") from error

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.header_text import key_headers
-from incsnap.envelope.json_format import take
 from incsnap.envelope.json_rows import json_objects, rows_of
 from incsnap.envelope.partitioner import bucket_of, partition
 from incsnap.envelope.source_block import SourceColumns, SourceConstants
@@ -26,7 +25,7 @@ from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.errors import BinlogError
 from incsnap.tables import TableShape
 from incsnap.types.modes import Modes
-from incsnap.types.variable import Bools, Ints, variable
+from incsnap.types.variable import Bools, Ints, take, variable
 
 #: ``value`` null: a tombstone. ``old_key`` and ``new_key``: of the headers __debezium.oldkey and __debezium.newkey,
 #: or null. ``identity``: what de-duplication of window rows goes by, null where that is the key; ``old_identity``:

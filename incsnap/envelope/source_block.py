@@ -51,6 +51,29 @@ class SourceConstants:
     snapshot: str = "incremental"
 
 
+def source_values(source: SourceConstants, version: str, name: str, database: str, table: str | None) -> dict[str, Any]:
+    """The block as plain values, in the order of its schema. ``version`` is incsnap's, ``name`` topic.prefix."""
+    return {
+        "version": version,
+        "connector": "mysql",
+        "name": name,
+        "ts_ms": source.ts_us // 1000,
+        "snapshot": source.snapshot,
+        "db": database,
+        "sequence": None,
+        "ts_us": source.ts_us,
+        "ts_ns": source.ts_us * 1000,
+        "table": table,
+        "server_id": source.server_id,
+        "gtid": source.gtid,
+        "file": source.file,
+        "pos": source.pos,
+        "row": 0,
+        "thread": source.thread,
+        "query": source.query,
+    }
+
+
 def one_source(table: TableId, source: SourceConstants, envelope: EnvelopeSettings) -> str:
     """The whole ``"source":{...}`` of records that share it."""
     thread = "null" if source.thread is None else str(source.thread)

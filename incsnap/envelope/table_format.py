@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues
+from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues, Register
 from incsnap.envelope.connect_envelope import envelope_schema, key_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import KeyFormat, StructFormat, ValueFormat
 from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues
 from incsnap.envelope.table_view import TableView, view_of
 from incsnap.tables import TableShape
-
-#: (subject, Avro schema as JSON) -> the id that the registry gave it.
-Register = Callable[[str, str], int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +66,9 @@ def _values(view: TableView, topic: str, envelope: EnvelopeSettings, register: R
     return JsonValues(view, envelope, envelope_schema(view, topic, envelope) if choice.schemas else None)
 
 
+@lru_cache(maxsize=16)
 def struct_format(choice: FormatChoice, register: Register | None = None) -> StructFormat:
-    """For keys or for values that come one at a time."""
+    """For keys or for values that come one at a time. Kept, because it knows the schemas it has registered."""
     if choice.kind == "avro":
         assert register is not None
         return AvroStructs(register)

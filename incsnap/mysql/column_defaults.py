@@ -8,7 +8,7 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.mysql.connection import query
-from incsnap.tables import Defaults, TableId
+from incsnap.tables import Defaults, TableId, TableShape
 
 #: An expression (``DEFAULT (UUID())``) is no value; CURRENT_TIMESTAMP counts as an expression there too, and is one
 #: that schemas can show.
@@ -29,3 +29,7 @@ def defaults_of(connection: Connection[Any], tables: Sequence[TableId]) -> dict[
     for database, name, column, kind, text in query(connection, _WANTED, (wanted,)):
         found.setdefault(TableId(str(database), str(name)), []).append((str(column), str(kind), str(text)))
     return {table: tuple(columns) for table, columns in found.items()}
+
+
+def shape_with_defaults(connection: Connection[Any], shape: TableShape) -> TableShape:
+    return shape.with_defaults(defaults_of(connection, [shape.id])[shape.id])

@@ -7,18 +7,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-import numpy as np
 import pyarrow as pa
 
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.tail import Tail
 from incsnap.config.settings import Settings
 from incsnap.envelope.notification_records import NOTIFICATION_KEY, NOTIFICATION_VALUE
-from incsnap.envelope.partitioner import bucket_of
 from incsnap.pipeline import blocks
 from incsnap.pipeline.changes import Charsets
 from incsnap.pipeline.control_file import ControlFiles
-from incsnap.pipeline.control_topics import in_partition_0, transaction_topic
+from incsnap.pipeline.control_topics import home, in_partition_0, transaction_topic
 from incsnap.pipeline.formats import struct_formats
 from incsnap.pipeline.known_defaults import TableDefaults
 from incsnap.pipeline.naming import topic_of
@@ -67,8 +65,7 @@ def batch_parts(
         rows += _ended(settings, slices, start, end, len(rows))
     for number, topic in enumerate(end.control):
         records = control.read(batch, topic)
-        bucket = int(bucket_of(topic, np.zeros(1, np.int32), layout.buckets)[0])
-        rows.append(blocks.notes(batch, bucket, _LAST + number, topic, records))
+        rows.append(blocks.notes(batch, home(topic, layout.buckets), _LAST + number, topic, records))
     if rows:
         parts.append(ReadyPart(batch, layout, tuple(rows)))
     return parts
@@ -129,4 +126,4 @@ def _notes(
         value_format.struct(f"{topic}-value", NOTIFICATION_VALUE, note.value(settings.topic_prefix))
         for note in notifications
     ]
-    return in_partition_0(topic, keys, values, layout.buckets)
+    return home(topic, layout.buckets), in_partition_0(keys, values)

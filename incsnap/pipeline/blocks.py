@@ -75,7 +75,7 @@ def to_arrow(rows: Iterable[Row]) -> pa.RecordBatch:
 
 
 #: JSON shrinks to a quarter. 16 MB of binlog give 77 MB of it, which cross four process borders (worker, JVM,
-#: shuffle, JVM, #: worker) at some 100 MB/s each; compressing them takes 90 ms, and Spark's own compression is
+#: shuffle, JVM, worker) at some 100 MB/s each; compressing them takes 90 ms, and Spark's own compression is
 #: switched off for it.
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 

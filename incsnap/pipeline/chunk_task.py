@@ -16,12 +16,13 @@ import pymysql
 from pymysql.connections import Connection
 
 from incsnap.config.settings import MySqlSettings, Settings
+from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.records import snapshot_records
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, ValueRefused, shorten
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
-from incsnap.mysql.column_defaults import defaults_of
+from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.connection import QueryRefusedError, connect, is_gone, query
 from incsnap.mysql.fences import high_watermark, low_fence
 from incsnap.pipeline.buffer import Manifest, WindowBuffers
@@ -103,7 +104,7 @@ def _read(
     if shape is None:
         raise _ShapeChangedError(f"table {chunk.table} does not exist")
     if settings.formats.show_schemas:
-        shape = shape.with_defaults(defaults_of(connection, [shape.id])[shape.id])
+        shape = shape_with_defaults(connection, shape)
     try:
         tail = chunk_tail(chunk, ordering_columns(shape, chunk.columns))
     except (KeyError, ValueError) as error:
@@ -130,7 +131,7 @@ def _read(
     file = buffers.write_window(window.id, records)
     return Manifest(
         window_id=window.id,
-        rows=next((len(column) for column in columns if column is not None), 0),
+        rows=rows_of(columns),
         bytes=sum(int(column.nbytes) for column in columns if column is not None),
         high_file=high_file,
         high_pos=high_pos,

@@ -34,14 +34,14 @@ class ControlFiles:
         self._files = files
         self._batches: list[int] | None = None
 
-    def write(self, batch: int, records: Sequence[ControlRecord], buckets: int) -> tuple[str, ...]:
+    def write(self, batch: int, records: Sequence[ControlRecord]) -> tuple[str, ...]:
         """The topics of ``records``; where there are none, nothing is written."""
         by_topic: dict[str, list[ControlRecord]] = {}
         for each in records:
             by_topic.setdefault(each.topic, []).append(each)
         if by_topic:
             batches = {
-                topic: in_partition_0(topic, [each.key for each in some], [each.value for each in some], buckets)[1]
+                topic: in_partition_0([each.key for each in some], [each.value for each in some])
                 for topic, some in by_topic.items()
             }
             self._files.write(_name(batch), packed(batches), durable=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from incsnap.config.settings import Settings
@@ -36,10 +37,13 @@ def control_topics(settings: Settings) -> set[str]:
     return topics
 
 
-def in_partition_0(topic: str, keys: Sequence[bytes | None], values: Sequence[bytes], buckets: int) -> tuple[int, Any]:
-    """(bucket, RECORDS)"""
-    partitions = pa.array([0] * len(values), pa.int32())
+def home(topic: str, buckets: int) -> int:
+    """The bucket of the topic's partition 0."""
+    return int(bucket_of(topic, np.zeros(1, np.int32), buckets)[0])
+
+
+def in_partition_0(keys: Sequence[bytes | None], values: Sequence[bytes]) -> Any:
+    """RECORDS"""
     none = pa.nulls(len(values), pa.binary())
-    columns = [partitions, pa.array(keys, pa.binary()), pa.array(values, pa.binary()), none, none, none, none]
-    records = pa.RecordBatch.from_arrays(columns, schema=RECORDS)
-    return int(bucket_of(topic, partitions[:1].to_numpy(), buckets)[0]), records
+    columns = [pa.array([0] * len(values), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+    return pa.RecordBatch.from_arrays([*columns, none, none, none, none], schema=RECORDS)

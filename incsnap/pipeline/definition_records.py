@@ -27,7 +27,7 @@ from incsnap.errors import ChunkFailed
 from incsnap.events import Origin, SchemaChange
 from incsnap.mysql import fences
 from incsnap.mysql.catalog import shape_of, tables
-from incsnap.mysql.column_defaults import defaults_of
+from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.connection import query
 from incsnap.mysql.table_definitions import Definition, definitions_of
 from incsnap.pipeline.control_file import ControlRecord
@@ -163,7 +163,7 @@ class DefinitionRecords:
             if shape is None:
                 log.warning("%s is gone: its TRUNCATE cannot be written with a schema and is left out", table)
                 return None
-            shape = shape.with_defaults(defaults_of(self.connection, [shape.id])[shape.id])
+            shape = shape_with_defaults(self.connection, shape)
         format_ = format_of(self.settings, shape or TableShape(table, ()))
         value = format_.value.truncation(_source(change.origin), self.now_us)
         return ControlRecord(topic_of(self.settings, table), None, value)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from incsnap.config.settings import RegistrySettings, Settings
+from incsnap.envelope.avro_format import Register
 from incsnap.envelope.format import StructFormat
-from incsnap.envelope.table_format import Register, Registers, TableFormat, struct_format, table_format
+from incsnap.envelope.table_format import Registers, TableFormat, struct_format, table_format
 from incsnap.kafka.registry import Registry
 from incsnap.pipeline.naming import envelope_settings, topic_of
 from incsnap.tables import TableShape

@@ -274,7 +274,7 @@ class Planner:
         asked = DefinitionRecords(
             self._settings, connection, self._tail_from(start.stream), advance, same_server, time.time_ns() // 1000
         )
-        return self._control_files.write(start.batch + 1, asked.all(first=first), start.layout.buckets)
+        return self._control_files.write(start.batch + 1, asked.all(first=first))
 
     def _worth_a_batch(self, start: Offset, end: Offset, events: int) -> bool:
         if events or end.control or end.signal_positions != start.signal_positions or end.layout != start.layout:

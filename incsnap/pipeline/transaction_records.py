@@ -10,7 +10,7 @@ from incsnap.binlog.slices import Slice
 from incsnap.config.settings import Settings
 from incsnap.envelope import control_records
 from incsnap.envelope.format import StructFormat
-from incsnap.pipeline.control_topics import in_partition_0, transaction_topic
+from incsnap.pipeline.control_topics import home, in_partition_0, transaction_topic
 from incsnap.pipeline.formats import struct_formats
 from incsnap.pipeline.numbering import TransactionTotals
 from incsnap.snapshot.offset import OpenCounts
@@ -75,4 +75,4 @@ class _Writer:
         return bool(self._values)
 
     def records(self, buckets: int) -> tuple[int, Any]:
-        return in_partition_0(self._topic, self._keys, self._values, buckets)
+        return home(self._topic, buckets), in_partition_0(self._keys, self._values)

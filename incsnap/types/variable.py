@@ -86,3 +86,17 @@ def offsets_of(lengths: npt.NDArray[Any]) -> Ints:
     out = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
+
+
+def take(texts: Any, index: npt.NDArray[Any]) -> Any:
+    """``texts[index]``, null where the index is -1; without a copy where nothing moves."""
+    n = len(index)
+    if n == len(texts) and bool((index == np.arange(n)).all()):
+        return texts
+    missing = index < 0
+    if missing.all():
+        return pa.nulls(n, texts.type)
+    try:
+        return texts.take(pa.array(index, mask=missing) if missing.any() else pa.array(index))
+    except pa.ArrowInvalid as error:
+        raise too_large("The encoded rows of these changes") from error

@@ -28,7 +28,7 @@ _RECORDS = [ControlRecord("p", b"k", b"v1"), ControlRecord("p.d.t", None, b"v2")
 
 def test_records_are_read_back_by_topic_in_order(tmp_path: Path) -> None:
     files = ControlFiles(Files(str(tmp_path)))
-    assert files.write(7, _RECORDS, 3) == ("p", "p.d.t")
+    assert files.write(7, _RECORDS) == ("p", "p.d.t")
     found = ControlFiles(Files(str(tmp_path))).read(7, "p")
     assert found.column("value").to_pylist() == [b"v1", b"v3"]
     assert found.column("partition").to_pylist() == [0, 0]
@@ -36,13 +36,13 @@ def test_records_are_read_back_by_topic_in_order(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_where_there_is_nothing(tmp_path: Path) -> None:
-    assert ControlFiles(Files(str(tmp_path))).write(7, [], 3) == ()
+    assert ControlFiles(Files(str(tmp_path))).write(7, []) == ()
     assert not list(tmp_path.iterdir())
 
 
 def test_a_lost_or_torn_file_is_a_damaged_checkpoint(tmp_path: Path) -> None:
     files = ControlFiles(Files(str(tmp_path)))
-    files.write(7, _RECORDS, 3)
+    files.write(7, _RECORDS)
     with pytest.raises(CheckpointDamaged):
         files.read(8, "p")
     file = tmp_path / "control" / "7.arrow"
@@ -52,7 +52,7 @@ def test_a_lost_or_torn_file_is_a_damaged_checkpoint(tmp_path: Path) -> None:
 
 
 def test_files_go_some_batches_after_theirs(tmp_path: Path) -> None:
-    ControlFiles(Files(str(tmp_path))).write(7, _RECORDS, 3)
+    ControlFiles(Files(str(tmp_path))).write(7, _RECORDS)
     again = ControlFiles(Files(str(tmp_path)))
     again.forget(22)
     assert (tmp_path / "control" / "7.arrow").exists()
