@@ -45,10 +45,6 @@ class IncsnapError(Exception):
     def __str__(self) -> str:
         return self.message
 
-    def explain(self) -> str:
-        """The message and the hint, for a person."""
-        return f"{self.message}\n  → {self.hint}"
-
 
 class ConfigError(IncsnapError):
     hint = "Correct the setting in the properties file and start again."

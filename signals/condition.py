@@ -1,7 +1,12 @@
 """Is a piece of SQL one closed condition?  It will stand between parentheses inside a query of ours.
 
-Only its outline is looked at: quotes closed, parentheses balanced, no comment and no second statement. So it cannot
-reach out of its parentheses; whether it is good SQL is the server's to say.
+It is the user's own SQL and runs with the connection's rights, as with Debezium; but one that closes a parenthesis it
+did not open would leave its chunk's range and send rows twice. Only the outline is looked at: quotes closed,
+parentheses balanced, no comment and no second statement. Whether it is good SQL is the server's to say.
+
+Its parts are told as MySQL tells them in the empty SQL mode, which our sessions have: a backslash escapes inside of
+single and double quotes, not of back-ticks, and ``--`` begins a comment before a blank, any control character, and at
+the end. https://dev.mysql.com/doc/refman/en/comments.html
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 import re
 
 _TOKENS = re.compile(
-    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|(?P<comment>--(?=\s|\Z)|\#|/\*)|(?P<mark>['"`();\x00])""",
+    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|(?P<comment>--(?=[\x00-\x20\x7f]|\Z)|\#|/\*)|(?P<mark>['"`();\x00])""",
     re.S,
 )
 

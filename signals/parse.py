@@ -24,12 +24,24 @@ from signals.records import (
     SignalRecord,
     StopSnapshot,
 )
-from signals.regex import java_pattern
+from signals.regex import signal_matcher
 
 Data = dict[str, Any]
 
+#: Characters of ``data`` as text; as much as a message of Kafka holds by default.
+MAX_DATA = 1 << 20
+#: Characters of an id, which each notification of its snapshot repeats. Debezium's signal table has room for 42.
+MAX_ID = 255
+#: Characters of a filter. Debezium's signal table has room for 2,048 of all of the data.
+MAX_FILTER = 10_000
+#: Data collections, or additional conditions, of one signal.
+MAX_LISTED = 10_000
+#: Characters of a column's name, by MySQL's rule.
+_MAX_COLUMN = 64
+
 _EXAMPLE = '{"type": "incremental", "data-collections": ["db.table"]}'
 _MAX_SHOWN = 80
+_MAX_REASON = 400
 
 
 class _BadError(Exception):
@@ -45,6 +57,10 @@ def parse(record: SignalRecord) -> Signal:
     try:
         if record.problem is not None:
             raise _BadError(record.problem, "Write id, type and data as strings; data holds a JSON object.")
+        if len(name) > MAX_ID or not _is_text(name):
+            raise _BadError(
+                f"its id is longer than {MAX_ID} characters, or no text", "Write a short id, such as a UUID."
+            )
         kind = record.type.strip() if isinstance(record.type, str) else ""
         if kind in _WATERMARKS:
             return InvalidSignal(name, f"{kind} is a watermark of another connector", "Nothing is to be done.", True)
@@ -56,12 +72,16 @@ def parse(record: SignalRecord) -> Signal:
             raise _BadError(f"the type {_short(record.type)} is unknown", f"Known types are {known}.")
         return make(name, _data(record.data))
     except _BadError as error:
-        return InvalidSignal(name, error.reason, error.hint)
+        return InvalidSignal(_plain(name), _plain(error.reason), error.hint)
+    except (RecursionError, MemoryError) as error:  # an object nested so deeply that it cannot even be shown
+        return InvalidSignal(_plain(name), f"data cannot be read: {type(error).__name__}", f"Write data as {_EXAMPLE}.")
 
 
 def _data(raw: object) -> Data:
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return {}
+    if isinstance(raw, str) and len(raw) > MAX_DATA:
+        raise _BadError(f"data has {len(raw)} characters, and {MAX_DATA} are the most", "Send several signals.")
     value = raw
     if isinstance(raw, str):
         try:
@@ -88,7 +108,8 @@ def _execute(name: str, data: Data) -> Signal:
     if not collections:
         raise _BadError("data-collections is missing or empty", f"Write data as {_EXAMPLE}.")
     surrogate = data.get("surrogate-key")
-    if surrogate is not None and not (isinstance(surrogate, str) and surrogate.strip()):
+    named = isinstance(surrogate, str) and 0 < len(surrogate.strip()) <= _MAX_COLUMN and _is_text(surrogate)
+    if surrogate is not None and not named:
         raise _BadError(
             f"surrogate-key {_short(surrogate)} is not a column's name", "Name one column, or leave it out."
         )
@@ -102,7 +123,7 @@ def _stop(name: str, data: Data) -> Signal:
 
 def _log(name: str, data: Data) -> Signal:
     message = data.get("message")
-    if not isinstance(message, str) or not message:
+    if not isinstance(message, str) or not message or not _is_text(message):
         raise _BadError("message is missing", 'Write data as {"message": "text, {} becomes the offset"}.')
     return LogMessage(name, message)
 
@@ -126,6 +147,7 @@ def _collections(data: Data) -> tuple[str, ...]:
         raise _BadError(
             f"data-collections is not a list of strings: {_short(found)}", 'Write "data-collections": ["db.table"].'
         )
+    _bounded(found, "data-collections")
     return tuple(_checked(item.strip(), "data-collections") for item in found)
 
 
@@ -136,6 +158,7 @@ def _conditions(data: Data) -> tuple[AdditionalCondition, ...]:
         return ()
     if not isinstance(found, list):
         raise _BadError(f"additional-conditions is not a list: {_short(found)}", form)
+    _bounded(found, "additional-conditions")
     conditions = []
     for item in found:
         if not isinstance(item, dict):
@@ -145,24 +168,54 @@ def _conditions(data: Data) -> tuple[AdditionalCondition, ...]:
             raise _BadError("an additional condition has no data-collection", form)
         if not isinstance(sql, str):
             raise _BadError(f"the additional condition of {_short(table)} has no filter", form)
-        problem = condition_problem(sql)
-        if problem:
-            raise _BadError(
-                f"the filter of {_short(table)} is not a condition: {problem}",
-                "Write one SQL condition, as after WHERE.",
-            )
-        conditions.append(AdditionalCondition(_checked(table.strip(), "data-collection"), sql.strip()))
+        conditions.append(AdditionalCondition(_checked(table.strip(), "data-collection"), _filter(table, sql.strip())))
     return tuple(conditions)
+
+
+def _filter(table: str, sql: str) -> str:
+    problem = condition_problem(sql)
+    if len(sql) > MAX_FILTER:
+        problem = f"it has {len(sql)} characters, and {MAX_FILTER} are the most"
+    elif not _is_text(sql):
+        problem = "it holds half a character (a lone surrogate)"
+    if problem:
+        raise _BadError(
+            f"the filter of {_short(table)} is not a condition: {problem}",
+            "Write one SQL condition, as after WHERE.",
+        )
+    return sql
+
+
+def _bounded(found: list[Any], where: str) -> None:
+    if len(found) > MAX_LISTED:
+        raise _BadError(
+            f"{where} has {len(found)} entries, and {MAX_LISTED} are the most",
+            "Write expressions in place of names, or send several signals.",
+        )
 
 
 def _checked(pattern: str, where: str) -> str:
     try:
-        java_pattern(pattern)
+        signal_matcher(pattern)
     except re.error as error:
         raise _BadError(
             f"{where} holds {_short(pattern)}, not a regular expression: {error}", "Write db.table, or a Java regex."
         ) from None
     return pattern
+
+
+def _is_text(text: str) -> bool:
+    """JSON may hold half a character (``\\ud800``), which neither Kafka nor MySQL can be told."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain(text: str) -> str:
+    """``text`` cut, and what is no character of it escaped."""
+    return text[:_MAX_REASON].encode(errors="backslashreplace").decode()
 
 
 def _short(value: object) -> str:

@@ -58,7 +58,7 @@ class ResumeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class LogMessage:
-    """``{}`` in the message stands for the current offset."""
+    """The first ``{}`` in the message stands for the current offset."""
 
     id: str
     message: str

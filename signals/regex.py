@@ -1,31 +1,90 @@
-"""Java's regular expressions, as far as table lists and signals use them, as Python's.
+"""Java's regular expressions, as far as table lists and signals use them.
 
-The two languages agree on all that such patterns are made of. What differs is translated: ``\\Q...\\E`` (a literal),
+The languages agree on all that such patterns are made of. What differs is translated: ``\\Q...\\E`` (a literal),
 ``(?<name>...)`` with ``\\k<name>``, and ``\\z``. ``\\w`` and friends mean ASCII, as in Java. What Python cannot say
 (``\\p{Lu}``) raises, so a pattern never matches something else than its author meant.
 https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Pattern.html
+
+A setting is trusted. A signal is not: anybody who may write a row or a message sends one, and some expressions of two
+hundred characters take gigabytes to compile, or years to match. So those go to RE2, whose memory is bounded and whose
+time is linear. It has no lookarounds, backreferences and possessive repetitions; an expression with these is left to
+``regex``, if it is short and counts little.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+import re2
 import regex
 
-#: Matching a name takes microseconds. A pattern such as ``(a|a)*b`` can take for ever, and a signal brings any.
-SECONDS = 0.2
+#: Characters of one expression of a signal: Debezium's signal table has room for as many of all of its data.
+MAX_CHARACTERS = 2_048
+#: Bytes of one expression in RE2: 10,000 instructions, with which a name takes 10 ms at worst.
+_RE2_BYTES = 256 << 10
+#: What RE2 says of syntax that it does not have; all else that it refuses is too much, or wrong.
+_NOT_IN_RE2 = ("perl operator", "escape sequence", "repetition operator")
+#: Of an expression that RE2 cannot take: its characters, and these times all its counted repetitions (they multiply
+#: where they are nested). ``regex`` takes up to 460 bytes for each of the latter, so 46 MB.
+_BACKTRACKING_CHARACTERS = 256
+_BACKTRACKING_REPEATED = 100_000
+#: Seconds for one name, where only ``regex`` can match it. Microseconds are usual.
+_BACKTRACKING_SECONDS = 0.2
+
+Matcher = Callable[[str], bool]
+"""Java's ``matches()``: is all of the name matched?"""
 
 _DIFFERENCES = re.compile(
     r"\\Q(?P<literal>.*?)(?:\\E|\Z)|\(\?<(?P<group>[A-Za-z][A-Za-z0-9]*)>|\\k<(?P<back>\w+)>|\\z|\\.", re.S
 )
+_COUNT = re.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
 
 
 @lru_cache(maxsize=4096)
 def java_pattern(text: str, *, ignore_case: bool = False) -> regex.Pattern[str]:
-    """``text`` compiled; to be used as Java's ``matches()`` by ``full_match``. Raises ``re.error``."""
+    """A setting's expression, compiled. Raises ``re.error``."""
+    return _backtracking(_translated(text), ignore_case)
+
+
+def signal_matcher(text: str, *, ignore_case: bool = False) -> Matcher:
+    """A signal's expression, compiled in bounded memory. Raises ``re.error``.
+
+    The matcher raises ``TimeoutError`` where it would take more than a fraction of a second.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise re.error(f"it has {len(text)} characters, and {MAX_CHARACTERS} are the most")
+    translated = _translated(text)
+    try:
+        # RE2 would fold the letter case of all alphabets, Java only that of ASCII.
+        if text.isascii() or not ignore_case:
+            return _linear(translated, ignore_case)
+    except re2.error as error:
+        message = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        if not any(lack in message for lack in _NOT_IN_RE2):
+            raise re.error(message) from None
+    except UnicodeEncodeError:
+        raise re.error("it holds half a character (a lone surrogate)") from None
+    repeats = math.prod(max(1, int(found["most"] or found["least"] or 1)) for found in _COUNT.finditer(translated))
+    if len(text) > _BACKTRACKING_CHARACTERS or len(text) * repeats > _BACKTRACKING_REPEATED:
+        raise re.error(
+            "it is too large for one with lookarounds, backreferences, possessive repetitions or letters beyond ASCII:"
+            f" {_BACKTRACKING_CHARACTERS} characters are the most, and {_BACKTRACKING_REPEATED} with all repetitions"
+        )
+    pattern = _backtracking(translated, ignore_case)
+    return lambda name: pattern.fullmatch(name, timeout=_BACKTRACKING_SECONDS) is not None
+
+
+def any_matches(patterns: Iterable[str], name: str, *, ignore_case: bool) -> bool:
+    """Is all of ``name`` matched by one of a setting's patterns? Those are trusted to come to an end."""
+    return any(java_pattern(pattern, ignore_case=ignore_case).fullmatch(name) for pattern in patterns)
+
+
+def _translated(text: str) -> str:
+    """In Python's words. ``re`` has the last say on syntax: what it refuses, others may read in a way not Java's."""
 
     def translate(found: re.Match[str]) -> str:
         if found["literal"] is not None:
@@ -36,33 +95,28 @@ def java_pattern(text: str, *, ignore_case: bool = False) -> regex.Pattern[str]:
             return f"(?P={found['back']})"
         return r"\Z" if found[0] == r"\z" else found[0]
 
+    translated = _DIFFERENCES.sub(translate, text)
     try:
-        translated = _DIFFERENCES.sub(translate, text)
-        # What re refuses, regex may read in a way that is not Java's; a warning is of a set such as [a-z&&[^b]].
+        # A warning is of a set such as [a-z&&[^b]].
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             re.compile(translated, re.ASCII)
-        return regex.compile(translated, regex.V0 | regex.ASCII | (regex.IGNORECASE if ignore_case else 0))
-    except (regex.error, OverflowError, RecursionError, Warning) as error:  # a{99999999999}, ten thousand brackets
+    except (OverflowError, RecursionError, Warning) as error:  # a{99999999999}, ten thousand brackets
         raise re.error(str(error) or type(error).__name__) from None
+    return translated
 
 
-def full_match(pattern: regex.Pattern[str], text: str) -> bool:
-    """Raises ``TimeoutError`` after ``SECONDS``."""
-    return pattern.fullmatch(text, timeout=SECONDS) is not None
+def _linear(translated: str, ignore_case: bool) -> Matcher:
+    options = re2.Options()
+    options.max_mem = _RE2_BYTES
+    options.log_errors = False
+    options.case_sensitive = not ignore_case
+    compiled = re2.compile(translated, options)
+    return lambda name: compiled.fullmatch(name) is not None
 
 
-def any_matches(patterns: Iterable[str], name: str, *, ignore_case: bool) -> bool:
-    """Is all of ``name`` matched by one of a setting's patterns? Those are trusted to come to an end."""
-    return any(java_pattern(pattern, ignore_case=ignore_case).fullmatch(name) for pattern in patterns)
-
-
-def python_patterns(texts: Iterable[str]) -> tuple[str, ...]:
-    """The same patterns for ``regex``; one that is no expression stays as it is, a plain name."""
-    found: list[str] = []
-    for text in texts:
-        try:
-            found.append(java_pattern(text).pattern)
-        except re.error:
-            found.append(text)
-    return tuple(found)
+def _backtracking(translated: str, ignore_case: bool) -> regex.Pattern[str]:
+    try:
+        return regex.compile(translated, regex.V0 | regex.ASCII | (regex.IGNORECASE if ignore_case else 0))
+    except (regex.error, OverflowError, RecursionError) as error:
+        raise re.error(str(error) or type(error).__name__) from None

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from signals.records import AdditionalCondition
-from signals.regex import full_match, java_pattern
+from signals.regex import signal_matcher
+
+#: Seconds for all patterns of one list: the stream waits for them. A thousand patterns on ten thousand tables take a
+#: second, or ten where most begin with ``.*``.
+SECONDS = 5.0
+
+#: Of these patterns only the dot stands for something else, one character: what they match is as long as they are.
+_PLAIN = re.compile(r"[0-9A-Za-z_.]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +26,44 @@ class Resolved:
     unknown: tuple[str, ...]
 
 
+class _Names:
+    """The tables that patterns are matched against, all within ``SECONDS`` from now."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._of_length: dict[int, list[str]] = {}
+        for name in names:
+            self._of_length.setdefault(len(name), []).append(name)
+        self._until = time.monotonic() + SECONDS
+
+    def matched(self, pattern: str, *, ignore_case: bool = False) -> list[str]:
+        """What all of ``pattern`` matches, in order; nothing where it is no expression. Raises ``TimeoutError``."""
+        try:
+            matches = signal_matcher(pattern, ignore_case=ignore_case)
+        except re.error:
+            return []
+        found = []
+        for name in self._of_length.get(len(pattern), ()) if _PLAIN.fullmatch(pattern) else self._names:
+            if time.monotonic() > self._until:
+                raise TimeoutError(f"matching {len(self._names)} tables took longer than {SECONDS:g} s")
+            if matches(name):
+                found.append(name)
+        return found
+
+
 def resolve(patterns: Iterable[str], captured: Sequence[str]) -> Resolved:
     """Full match, letter case counts; order by pattern, then as in ``captured``; each table once.
 
     As in Debezium. There ``.*`` means the signal table too; leave it out of ``captured`` when that is not wanted.
-    Raises ``TimeoutError`` for a pattern that takes too long.
+    Raises ``TimeoutError`` when it takes longer than ``SECONDS``.
     """
+    names, known = _Names(captured), frozenset(captured)
     tables: dict[str, None] = {}
     unknown: dict[str, None] = {}
     for pattern in patterns:
-        found = [table for table in captured if _matches(pattern, table)]
+        found = names.matched(pattern)
         literal = pattern.replace("`", "")
-        if not found and literal in captured:
+        if not found and literal in known:
             found = [literal]
         if found:
             tables.update(dict.fromkeys(found))
@@ -38,21 +72,14 @@ def resolve(patterns: Iterable[str], captured: Sequence[str]) -> Resolved:
     return Resolved(tuple(tables), tuple(unknown))
 
 
-def matches_any(patterns: Iterable[str], table: str) -> bool:
-    """For stop-snapshot: is ``table`` meant, by a pattern or by its literal name?"""
-    return any(_matches(pattern, table) or pattern.replace("`", "") == table for pattern in patterns)
+def conditions_of(conditions: Iterable[AdditionalCondition], tables: Sequence[str]) -> dict[str, str]:
+    """The SQL of the first condition that matches, for each table that has one; here letter case does not count.
 
-
-def condition_for(conditions: Iterable[AdditionalCondition], table: str) -> str | None:
-    """The SQL of the first condition whose pattern matches ``table``; here letter case does not count."""
+    Raises ``TimeoutError`` when it takes longer than ``SECONDS``.
+    """
+    names = _Names(tables)
+    found: dict[str, str] = {}
     for condition in conditions:
-        if _matches(condition.data_collection, table, ignore_case=True):
-            return condition.filter
-    return None
-
-
-def _matches(pattern: str, table: str, ignore_case: bool = False) -> bool:
-    try:
-        return full_match(java_pattern(pattern, ignore_case=ignore_case), table)
-    except re.error:
-        return False
+        for table in names.matched(condition.data_collection, ignore_case=True):
+            found.setdefault(table, condition.filter)
+    return found

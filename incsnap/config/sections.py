@@ -223,7 +223,11 @@ def snapshot(reading: Reading) -> SnapshotSettings:
         reading.warnings.append(f"snapshot.mode is not given: no_data is taken (Debezium would take initial){signal}")
     size = reading.integer("incremental.snapshot.chunk.size", 0, 1, 10_000_000)
     threads = reading.integer("snapshot.max.threads", 0, 1, 1024)
-    return SnapshotSettings(chunk_size=size or None, threads=threads or None)
+    return SnapshotSettings(
+        chunk_size=size or None,
+        threads=threads or None,
+        latency_target_ms=reading.integer("incsnap.latency.target.ms", 250, 1, 60_000),
+    )
 
 
 def notifications(reading: Reading) -> Notifications:

@@ -95,6 +95,8 @@ class SnapshotSettings(_Frozen):
     chunk_size: int | None = None
     #: chunks read at the same time; None: chosen from Spark's cores
     threads: int | None = None
+    #: what a batch that sends snapshot rows may take, so that live changes beside it keep their latency
+    latency_target_ms: int = 250
 
 
 class KafkaSettings(_Frozen):

@@ -94,8 +94,10 @@ def record_of(text: bytes, position: str, channel: Any) -> SignalRecord:
         return SignalRecord(None, None, channel=channel, position=position, problem="the signal is not JSON")
     if not isinstance(value, dict):
         return SignalRecord(None, None, channel=channel, position=position, problem="the signal is not a JSON object")
-    name = value.get("id")
-    kind = value.get("type")
+    name, kind = value.get("id"), value.get("type")
+    if not all(each is None or isinstance(each, str | int | float) for each in (name, kind)):
+        problem = "id or type of the signal is not a string"
+        return SignalRecord(None, None, channel=channel, position=position, problem=problem)
     return SignalRecord(
         name if name is None else str(name), kind if kind is None else str(kind), value.get("data"), channel, position
     )

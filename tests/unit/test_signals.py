@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from signals import send
-from signals.channels.file import SignalFile
+from signals.channels.file import SignalFile, record_of
 from signals.channels.source_table import records_of
 from signals.condition import condition_problem
 from signals.parse import parse
@@ -25,7 +25,7 @@ from signals.records import (
     SignalRecord,
     StopSnapshot,
 )
-from signals.resolve import Resolved, condition_for, matches_any, resolve
+from signals.resolve import Resolved, conditions_of, resolve
 
 
 def _parse(kind: str | None, data: Any) -> Signal:
@@ -109,6 +109,32 @@ def test_a_good_record_becomes_its_signal(kind: str, data: Any, signal: Signal) 
         ("pause-snapshot", "{", "not JSON"),
         ("log", {}, "message is missing"),
         ("log", {"message": 7}, "message is missing"),
+        ("log", {"message": "\ud800"}, "message is missing"),
+        (_EXECUTE, {"data-collections": ["a" * 2_049]}, "2049 characters, and 2048 are the most"),
+        (_EXECUTE, {"data-collections": ["a{999}{999}"]}, "not a regular expression"),
+        (_EXECUTE, {"data-collections": ["((a{999}){999}){999}"]}, "invalid repetition size"),
+        (_EXECUTE, {"data-collections": ["(?=x)((a{99}){99}){99}"]}, "too large"),
+        (_EXECUTE, {"data-collections": ["(?=x)" + "a" * 256]}, "too large"),
+        (_EXECUTE, {"data-collections": ["a\ud800"]}, "lone surrogate"),
+        (_EXECUTE, {"data-collections": ["a.b"] * 10_001}, "10001 entries"),
+        (_EXECUTE, '{"data-collections": ["' + "a" * (1 << 20) + '"]}', "1048576 are the most"),
+        (_EXECUTE, {"data-collections": ["a.b"], "surrogate-key": "k" * 65}, "not a column's name"),
+        (
+            _EXECUTE,
+            {
+                "data-collections": ["a.b"],
+                "additional-conditions": [{"data-collection": "a.b", "filter": "a = 1" + " " * 9_995 + "+ 1"}],
+            },
+            "10003 characters, and 10000 are the most",
+        ),
+        (
+            _EXECUTE,
+            {
+                "data-collections": ["a.b"],
+                "additional-conditions": [{"data-collection": "a.b", "filter": "a = '\ud800'"}],
+            },
+            "lone surrogate",
+        ),
     ],
 )
 def test_a_bad_record_becomes_an_invalid_signal_with_reason_and_hint(kind: str | None, data: Any, reason: str) -> None:
@@ -118,6 +144,21 @@ def test_a_bad_record_becomes_an_invalid_signal_with_reason_and_hint(kind: str |
     assert reason in signal.reason
     assert signal.hint
     assert len(signal.reason) < 300
+    assert signal.reason.encode()
+
+
+@pytest.mark.parametrize("name", ["i" * 256, "\ud800"])
+def test_an_id_that_cannot_be_told_again_makes_a_signal_invalid(name: str) -> None:
+    signal = parse(SignalRecord(name, "pause-snapshot", {}))
+    assert isinstance(signal, InvalidSignal)
+    assert len(signal.id.encode()) <= 400
+
+
+def test_an_id_of_many_brackets_is_reported() -> None:
+    nested = b"[" * 900 + b"]" * 900
+    signal = parse(record_of(b'{"id": ' + nested + b', "type": "pause-snapshot"}', "7", "kafka"))
+    assert isinstance(signal, InvalidSignal)
+    assert "id or type of the signal is not a string" in signal.reason
 
 
 def test_watermarks_of_another_connector_are_passed_over_quietly() -> None:
@@ -138,7 +179,18 @@ def test_a_record_without_id_is_named_by_its_place() -> None:
         ("name = 'it''s -- no comment' AND `od)d` > (1 + 2)", True),
         (r"name = 'a\'b)' OR x IN (\"(\", 2)", True),
         ("a - -1", True),
+        ("a--1 > 2", True),
+        ("a = '\\')'", True),
+        ("(a = 1) OR (b = 2)", True),
+        ("a --\u00a01", True),
         ("", False),
+        ("1) OR (1", False),
+        ("a = 1 --", False),
+        ("a = 1 --\n", False),
+        ("a = 1 --\x01 ) OR (1", False),
+        ("a = 1 --\x7f) OR 1 = 1 --\x1f", False),
+        ("a = 1 ---\x02", False),
+        ("`a\\` = 1) OR (1 = `b`", False),
         ("a = 'x", False),
         ("(a = 1", False),
         ("a = 1)", False),
@@ -176,10 +228,11 @@ def test_patterns_match_wholly_and_by_letter_case_and_a_name_stands_for_itself(
 
 def test_the_first_condition_that_matches_counts_whatever_its_letter_case() -> None:
     conditions = (AdditionalCondition("A.O.*", "first"), AdditionalCondition("a.one", "second"))
-    assert condition_for(conditions, "a.one") == "first"
-    assert condition_for(conditions, "b.one") is None
-    assert matches_any(("a.*",), "a.one")
-    assert not matches_any(("a.*",), "b.one")
+    assert conditions_of(conditions, _CAPTURED) == {"a.one": "first"}
+    assert conditions_of((*conditions, AdditionalCondition(".*", "last")), ("a.one", "b.one")) == {
+        "a.one": "first",
+        "b.one": "last",
+    }
 
 
 def test_rows_of_the_signal_table_count_by_place_and_odd_ones_are_reported() -> None:
@@ -252,4 +305,35 @@ def test_what_is_sent_by_file_is_what_the_file_channel_reads(tmp_path: Path) -> 
 
 def test_an_expression_that_takes_for_ever_is_given_up() -> None:
     with pytest.raises(TimeoutError):
-        resolve([r"(a|aa|a*)*\.(x+x+)+y"], ["a" * 40 + ".", "a" * 40 + "." + "x" * 40])
+        resolve([r"(?=a)(a|aa|a*)*\.(x+x+)+y"], ["a" * 40 + ".", "a" * 40 + "." + "x" * 40])
+
+
+def test_an_expression_of_re2_never_takes_for_ever() -> None:
+    names = ["a" * 40 + ".", "a" * 40 + "." + "x" * 40, "a.xxy"]
+    assert resolve([r"(a|aa|a*)*\.(x+x+)+y"], names) == Resolved(("a.xxy",), ())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tables"),
+    [
+        (r"a\.(?!one).*", ("a.two",)),
+        (r"(?<n>a)\.\w+(?<=o)", ("a.two",)),
+        (r"([ab])\.\1.*", ()),
+        (r"(?>b)\.\w++", ("b.one", "b.T")),
+        (r"\Qa.\E.*\z", ("a.one", "a.two")),
+        (r"\u0061\.one", ("a.one",)),
+    ],
+)
+def test_what_java_has_and_re2_has_not_is_matched_too(pattern: str, tables: tuple[str, ...]) -> None:
+    assert resolve([pattern], _CAPTURED).tables == tables
+
+
+def test_words_digits_and_blanks_mean_ascii_wherever_they_stand() -> None:
+    names = ("a.one", "ä.one", "a.\u0661")
+    assert resolve([r"\w+\.\w+"], names).tables == ("a.one",)
+    assert resolve([r"(?=.)\w+\.\w+"], names).tables == ("a.one",)
+
+
+def test_letter_case_of_a_condition_means_ascii() -> None:
+    conditions = (AdditionalCondition("Ä.ONE", "x"), AdditionalCondition("ä.ONE", "y"))
+    assert conditions_of(conditions, ("ä.one",)) == {"ä.one": "y"}
