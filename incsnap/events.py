@@ -98,6 +98,22 @@ class StreamPosition:
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedXa:
+    """An XA transaction that the log has prepared and neither committed nor rolled back yet.
+
+    Its rows become visible with XA COMMIT, where they are sent, or never. ``xid``: its name, in a form that XA COMMIT
+    takes; ``gtid``, ``file``: of the part that XA PREPARE ends. ``parts``: where its events of included tables are
+    kept, in order. ``captured``: the choice of tables by which they were picked out, "" if no table was passed over.
+    """
+
+    xid: str
+    gtid: str
+    file: str = ""
+    parts: tuple[str, ...] = ()
+    captured: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Where a statement stands: its transaction, and the first byte of its event in the binlog. ``ts_us``: original
     commit, µs since 1970; ``thread``: None where the log does not say."""
@@ -116,7 +132,8 @@ class SchemaChange:
 
     ``tables`` is None where it is not known which tables: then all tables of ``database``, and all tables of all
     databases where ``database`` is empty. ``truncates`` is set for TRUNCATE TABLE, which removes rows without events.
-    ``session_database`` is where names without a database belong to; ``origin`` is set by the tail.
+    ``session_database`` is where names without a database belong to, ``sql_mode`` (None: not known) what quotes mean in
+    ``sql``; these and ``origin`` are set by the tail.
     """
 
     tables: frozenset[TableId] | None
@@ -124,6 +141,7 @@ class SchemaChange:
     sql: str
     truncates: bool = False
     session_database: str = field(default="", compare=False)
+    sql_mode: int | None = field(default=None, compare=False)
     origin: Origin | None = field(default=None, compare=False)
 
     def touches(self, table: TableId) -> bool:

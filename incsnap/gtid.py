@@ -128,19 +128,6 @@ class GtidSet:
         source, number = gtid
         return any(first <= number <= last for first, last in self._intervals.get(source, ()))
 
-    def with_transactions(self, gtids: Iterable[tuple[Source, int]]) -> GtidSet:
-        """This set and these transactions. Consecutive numbers of one source, the usual case, cost 0.2 µs each."""
-        added: dict[Source, list[Interval]] = {}
-        for source, number in gtids:
-            spans = added.get(source)
-            if spans is None:
-                added[source] = [(number, number)]
-            elif spans[-1][1] + 1 == number:
-                spans[-1] = (spans[-1][0], number)
-            else:
-                spans.append((number, number))
-        return self | GtidSet(added) if added else self
-
     def encode(self) -> bytes:
         """The set as COM_BINLOG_DUMP_GTID wants it.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from incsnap.binlog.cuts import Stretch, cut
 from incsnap.binlog.places import Contents, Cut, Place
+from incsnap.binlog.prepared import XaMark
 from incsnap.binlog.segments import IS_ROWS, Names, Segment
 from incsnap.binlog.slices import Extent
 from incsnap.binlog.wanted import CHANGES, Wanted
@@ -213,6 +214,7 @@ class Buffer:
     def contents(self, start: Place, end: Place) -> Contents:
         tables: set[int] = set()
         changes: list[SchemaChange] = []
+        marks: list[XaMark] = []
         held = rows = ts_us = 0
         for number, segment, piece, event, last in self._walk(start, end):
             if number == end.segment:
@@ -222,17 +224,30 @@ class Buffer:
                 pieces = segment.pieces
             changes += [change for at, change in segment.changes if piece <= at < pieces]
             if pieces > piece:
+                marks += segment.marks
                 ts_us = int(segment.ts_us[pieces - 1])
             held += int(segment.offsets[last] - segment.offsets[event])
             rows += int(segment.rows_before[last] - segment.rows_before[event])
             tables.update(np.unique(segment.tables[event:last][IS_ROWS[segment.kinds[event:last]]]).tolist())
-        return Contents(frozenset(self._names.tables[table] for table in tables), tuple(changes), held, rows, ts_us)
+        named = frozenset(self._names.tables[table] for table in tables)
+        return Contents(named, tuple(changes), held, rows, ts_us, tuple(marks))
 
     # -- cuts --------------------------------------------------------------------------------------------------------
 
     def cut(self, start: Place, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
-        """Where a batch that begins at ``start`` can end (see ``cuts``)."""
+        """Where a batch that begins at ``start`` can end (see ``cuts``). Not before a transaction larger than a batch
+        if nothing but transactions without events lies before it: nobody makes a batch of those, and asks again.
+        """
         begin = self._resolved(start)
+        found = self._cut(begin, max_bytes, max_events, inside=inside)
+        if found.end != begin and (found.full or inside):
+            passed = self.contents(begin, found.end)
+            if not passed.events and not passed.changes:
+                further = self._cut(self._resolved(found.end), max_bytes, max_events, inside=inside)
+                return Cut(begin, further.end, further.full)
+        return found
+
+    def _cut(self, begin: Place, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
         return cut(lambda: self._walk(begin), begin, max_bytes, max_events, inside=inside, ends_batch=self._ends_batch)
 
     def position_of(self, start: StreamPosition, cut: Cut) -> StreamPosition:

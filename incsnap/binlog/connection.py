@@ -126,7 +126,7 @@ def open_stream(
     try:
         connection = connect()
     except pymysql.err.MySQLError as failed:
-        raise _translated(failed) from failed
+        raise translated(failed) from failed
     except OSError as failed:
         raise ConnectionLost(str(failed)) from failed
     try:
@@ -137,7 +137,7 @@ def open_stream(
         return BinlogStream(connection), source
     except (pymysql.err.MySQLError, OSError) as failed:
         connection._force_close()
-        raise _translated(failed) from failed
+        raise translated(failed) from failed
     except BaseException:
         connection._force_close()
         raise
@@ -198,7 +198,8 @@ def _request(connection: Any, server_id: int, delivered: GtidSet) -> None:
     connection._execute_command(_BINLOG_DUMP_GTID, head + encoded)
 
 
-def _translated(failed: Exception) -> Exception:
+def translated(failed: Exception) -> Exception:
+    """What an error of PyMySQL or the socket means for the stream."""
     code = failed.args[0] if failed.args and isinstance(failed.args[0], int) else 0
     text = str(failed.args[1]) if len(failed.args) > 1 else str(failed)
     if code in _NO_SUCH_PRIVILEGE:

@@ -23,6 +23,7 @@ STOP: Final = 0x03
 ROTATE: Final = 0x04
 FORMAT_DESCRIPTION: Final = 0x0F
 XID: Final = 0x10
+EXECUTE_LOAD_QUERY: Final = 0x12
 TABLE_MAP: Final = 0x13
 INCIDENT: Final = 0x1A
 HEARTBEAT: Final = 0x1B
@@ -39,7 +40,7 @@ GTID_TAGGED: Final = 0x2A
 ROWS: Final = (0x17, 0x18, 0x19, 0x1E, 0x1F, 0x20, 0x27)
 """Write, update, delete in versions 1 and 2, and the partial update."""
 
-STATEMENT_DETAILS: Final = (0x05, 0x09, 0x0B, 0x0D, 0x0E, 0x11, 0x12)
+STATEMENT_DETAILS: Final = (0x05, 0x09, 0x0B, 0x0D, 0x0E, 0x11)
 """Variables, seeds and files that a statement logged as text refers to."""
 
 IGNORABLE_FLAG: Final = 0x80
@@ -66,36 +67,20 @@ class Gtid:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statement as text. ``exact`` is False where its character set could not be read with certainty."""
+    """A statement as text. ``exact`` is False where its character set could not be read with certainty; ``sql_mode``
+    of the session, None where the event does not tell it."""
 
     thread: int
     database: str
     sql: str
     exact: bool
+    sql_mode: int | None = None
 
 
 def gtid_text(source: Source, number: int) -> str:
     """As MySQL writes it: ``uuid:number`` or ``uuid:tag:number``."""
     sid, tag = source
     return f"{sid}:{tag}:{number}" if tag else f"{sid}:{number}"
-
-
-_LAYOUT = struct.Struct("<B16sq")
-
-
-def read_gtid(body: bytes) -> Gtid:
-    """0x21. flags, uuid, number, logical clock (1+8+8), commit timestamps of 7 bytes.
-
-    The highest bit of the first timestamp says that a second one follows: then the first is the immediate one and the
-    second the original one, otherwise they are equal.
-    """
-    _, sid, number = _LAYOUT.unpack_from(body)
-    ts_us = 0
-    if len(body) >= 49:
-        immediate = int.from_bytes(body[42:49], "little")
-        both = immediate >> 55
-        ts_us = int.from_bytes(body[49:56], "little") if both else immediate
-    return Gtid((str(uuid.UUID(bytes=sid)), ""), number, ts_us)
 
 
 def read_tagged_gtid(body: bytes) -> Gtid:
@@ -154,14 +139,32 @@ def read_query(body: bytes) -> Query:
 
     The SQL is in the client's character set. UTF-8 first: text of another set is hardly ever valid UTF-8 by chance.
     """
+    return _query(body, _QUERY.size)
+
+
+def read_execute_load_query(body: bytes) -> Query:
+    """0x12. LOAD DATA logged as a statement: as 0x02, with the file's number and the places in ``sql`` where its name
+    begins and ends (4 bytes each), and one byte about duplicates, before the status variables."""
+    return _query(body, _QUERY.size + 13)
+
+
+def _query(body: bytes, at: int) -> Query:
     thread, _, database_length, _, status_length = _QUERY.unpack_from(body)
-    at = _QUERY.size + status_length
+    sql_mode = _sql_mode(body[at : at + status_length])
+    at += status_length
     database = body[at : at + database_length].decode("utf-8", "replace")
     raw = body[at + database_length + 1 :]
     try:
-        return Query(thread, database, raw.decode("utf-8"), exact=True)
+        return Query(thread, database, raw.decode("utf-8"), exact=True, sql_mode=sql_mode)
     except UnicodeDecodeError:
-        return Query(thread, database, raw.decode("latin-1"), exact=False)
+        return Query(thread, database, raw.decode("latin-1"), exact=False, sql_mode=sql_mode)
+
+
+def _sql_mode(status: bytes) -> int | None:
+    """Of status variables, each a code and its value. The server writes the flags (0: 4 bytes) and the SQL mode (1: 8
+    bytes) before all others."""
+    at = 5 if status[:1] == b"\x00" else 0
+    return int.from_bytes(status[at + 1 : at + 9], "little") if status[at : at + 1] == b"\x01" else None
 
 
 def read_rotate(body: bytes) -> tuple[str, int]:

@@ -1,18 +1,20 @@
 """Which tables a statement changes, read from its text.
 
-Conservative on purpose: what is not understood touches all tables of its database. That only makes windows be read
-again; the other mistake would let a row of an old shape out.
+Conservative on purpose: what is not understood touches all tables, for it may name those of any database. That only
+makes windows be read again; the other mistake would let a row of an old shape out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from typing import Final
 
 from incsnap.events import SchemaChange
 from incsnap.tables import TableId
 
-#: Statements that leave tables as they are (XA COMMIT and the like: their rows came with XA PREPARE).
+#: Statements that leave tables as they are (XA is looked at elsewhere).
 _HARMLESS = frozenset(
     (
         "BEGIN",
@@ -60,26 +62,32 @@ _OTHER_OBJECTS = frozenset(
 ROW_STATEMENTS = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH"))
 """Statements that change rows: in a row-based binlog they are never logged as text."""
 
-_TOKEN = re.compile(
-    r"""
-      (?P<blank> \s+ | \#[^\n]* | --(?=\s|\Z)[^\n]* | /\*(?!!).*?(?:\*/|\Z) | /\*!\d* | \*/ )
+ANSI_QUOTES: Final = 1 << 2
+NO_BACKSLASH_ESCAPES: Final = 1 << 20
+"""Bits of the SQL mode, which decide what a quotation is."""
+
+_TOKEN = r"""
+      (?P<blank> [ \t-\r]+ | \#[^\n]* | --(?=[\x00-\x20\x7f]|\Z)[^\n]* | /\*(?!!).*?(?:\*/|\Z) | /\*!\d* | \*/ )
     | `(?P<name> (?:[^`]|``)* )`
-    | "(?P<quoted> (?:[^"\\]|""|\\.)* )"
-    | (?P<string> '(?:[^'\\]|''|\\.)*' )
+    | "(?P<quoted> QUOTED )"
+    | (?P<string> 'STRING' DOUBLE )
     | (?P<broken> [`"'] .* )
     | (?P<word> (?:[0-9A-Za-z_$]|[^\x00-\x7f])+ )
     | (?P<other> . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+    """
 
 Token = tuple[str, str]
 """(kind, text): ``word`` as written, ``name`` without its quotes, ``other`` a single character."""
 
 
-def tokens(sql: str) -> Iterator[Token]:
-    """The statement without blanks and comments; the text of ``/*!40101 ... */`` is part of the statement."""
-    for match in _TOKEN.finditer(sql):  # lazily: a statement may have a gigabyte of values behind its first words
+def tokens(sql: str, sql_mode: int | None = None) -> Iterator[Token]:
+    """The statement without blanks and comments; the text of ``/*!40101 ... */`` is part of the statement.
+
+    ``sql_mode``: of the session that wrote it. Where it is not known (None), double quotes are those of names.
+    """
+    ansi = None if sql_mode is None else bool(sql_mode & ANSI_QUOTES)
+    pattern = _pattern(ansi, not (sql_mode or 0) & NO_BACKSLASH_ESCAPES)
+    for match in pattern.finditer(sql):  # lazily: a statement may have a gigabyte of values behind its first words
         kind = match.lastgroup
         if kind == "name":
             yield "name", match["name"].replace("``", "`")
@@ -89,6 +97,19 @@ def tokens(sql: str) -> Iterator[Token]:
             yield kind, match[0]
 
 
+@cache
+def _pattern(ansi: bool | None, backslashes: bool) -> re.Pattern[str]:
+    """A backslash escapes in strings, where the mode lets it, and never in names."""
+
+    def content(quote: str, escapes: bool) -> str:
+        return rf"(?:[^{quote}\\]|{quote}{quote}|\\.)*" if escapes else f"(?:[^{quote}]|{quote}{quote})*"
+
+    quoted = content('"', escapes=ansi is None) if ansi is not False else "(?!)"
+    double = '| "' + content('"', backslashes) + '"' if ansi is False else ""
+    text = _TOKEN.replace("QUOTED", quoted).replace("STRING", content("'", backslashes)).replace("DOUBLE", double)
+    return re.compile(text, re.VERBOSE | re.DOTALL)
+
+
 def first_word(sql: str) -> str:
     """The statement's verb in capitals."""
     for kind, text in tokens(sql):
@@ -96,9 +117,9 @@ def first_word(sql: str) -> str:
     return ""
 
 
-def schema_change(sql: str, database: str, *, exact: bool = True) -> SchemaChange | None:
+def schema_change(sql: str, database: str, *, exact: bool = True, sql_mode: int | None = None) -> SchemaChange | None:
     """What this statement changed; None for nothing. ``exact`` False: names in ``sql`` may be garbled."""
-    change = _Statement(tokens(sql), database, sql).change()
+    change = _Statement(tokens(sql, sql_mode), database, sql).change()
     if change is not None and not exact:
         return SchemaChange(None, "", sql, change.truncates)
     return change
@@ -130,7 +151,7 @@ class _Statement:
                 return self._definition(verb)
         except _Unclear:
             pass
-        return SchemaChange(None, self._database, self._sql)
+        return SchemaChange(None, "", self._sql)
 
     def _rename(self) -> SchemaChange | None:
         if self._skip("USER"):

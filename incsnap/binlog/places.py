@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from incsnap.binlog.prepared import XaMark
 from incsnap.binlog.slices import Slice
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.tables import TableId
@@ -33,13 +34,15 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What lies between two places: included tables with rows events, DDL, kept bytes, rows events."""
+    """What lies between two places: included tables with rows events, DDL, kept bytes, rows events, and of XA
+    transactions what was prepared and what ended."""
 
     tables: frozenset[TableId]
     changes: tuple[SchemaChange, ...]
     bytes: int
     events: int
     last_ts_us: int
+    marks: tuple[XaMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class Advance:
 
     ``tables``: included tables with rows events; ``changes``: DDL and TRUNCATE in order; ``signals``: the signal
     table's events, as no slice or one; ``bytes`` and ``events``: kept bytes and rows events; ``last_ts_us``: original
-    commit time of the last transaction, 0 where there is none.
+    commit time of the last transaction, 0 where there is none. ``full``: more is buffered behind than the limits let
+    in. ``marks``: XA transactions prepared and ended, in order.
     """
 
     end: StreamPosition
@@ -58,3 +62,5 @@ class Advance:
     bytes: int
     events: int
     last_ts_us: int
+    full: bool = False
+    marks: tuple[XaMark, ...] = ()

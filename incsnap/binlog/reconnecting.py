@@ -14,30 +14,37 @@ _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0
+_HELD_SECONDS = 5.0
 
 
 def stay_connected(
     read: Callable[[], None],
     position: Callable[[], BinlogPosition],
+    connections: Callable[[], int],
     closed: Callable[[], bool],
     pause: Callable[[float], None],
     reconnect_seconds: float,
 ) -> None:
-    """Calls ``read`` again whenever the connection is lost, until ``closed``. ``position`` tells whether there was any
-    progress. Raises ``ServerUnreachable`` after ``reconnect_seconds`` without."""
+    """Calls ``read`` again whenever the connection is lost, until ``closed``.
+
+    ``connections`` counts those that were made. One that brought something (``position``), or that held for seconds
+    on an idle server, shows that the server was there until now; one that is lost at once again and again (another
+    client with our server id) does not. Raises ``ServerUnreachable`` after ``reconnect_seconds`` without.
+    """
     seconds = _FIRST_PAUSE_SECONDS
-    last_progress = time.monotonic()
+    last_there = time.monotonic()
     while not closed():
-        before = position()
+        before, made, began = position(), connections(), time.monotonic()
         try:
             read()
         except (ConnectionLost, ServerUnreachable) as lost:
             if closed():
                 return
             now = time.monotonic()
-            if position() != before:
-                last_progress, seconds = now, _FIRST_PAUSE_SECONDS
-            if now - last_progress > reconnect_seconds:
+            held = connections() != made and now - began > _HELD_SECONDS
+            if held or position() != before:
+                last_there, seconds = now, _FIRST_PAUSE_SECONDS
+            if now - last_there > reconnect_seconds:
                 raise ServerUnreachable(f"the binlog cannot be read since {reconnect_seconds:.0f} s: {lost}") from lost
             _log.warning("binlog connection lost at %s: %s; connecting again", position(), lost)
             pause(seconds)

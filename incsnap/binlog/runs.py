@@ -63,7 +63,8 @@ _COMMIT_TEXT: Final = int.from_bytes(b"COMMIT", "little")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Events:
-    """Events of one block. ``ends`` are without checksums, ``threads`` is -1 where an event is no statement."""
+    """Events of one block. ``ends`` are without checksums, ``threads`` is -1 where an event is no statement; ``at`` is
+    where they stood in the binlog, if they come from elsewhere now."""
 
     data: bytes
     starts: Longs
@@ -71,6 +72,7 @@ class Events:
     head: npt.NDArray[Any]
     classes: npt.NDArray[np.uint8]
     threads: Longs
+    at: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -83,7 +85,14 @@ class Events:
             self.head[begin:end],
             self.classes[begin:end],
             self.threads[begin:end],
+            None if self.at is None else self.at[begin:end],
         )
+
+    def joined(self, chosen: Longs) -> tuple[bytes, Longs]:
+        """Those events one behind the other, and where each begins; last, where they end."""
+        starts, ends, data = self.starts[chosen], self.ends[chosen], self.data
+        payload = b"".join([data[begin:end] for begin, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+        return payload, np.concatenate((np.zeros(1, np.int64), np.cumsum(ends - starts)))
 
     def body(self, event: int) -> bytes:
         return self.data[self.starts[event] + kinds.HEADER : self.ends[event]]
@@ -96,6 +105,15 @@ class Events:
         """Where each event ends in its file, in 64 bits. The header has 32, which wrap; events follow each other."""
         ends = np.concatenate((np.array([before & _32_BITS]), self.head["end"].astype(np.int64)))
         return before + np.cumsum(np.diff(ends) & _32_BITS)
+
+    def places(self, before: int, fixed: tuple[int, int] | None) -> tuple[Longs, Longs]:
+        """Where each event begins and ends in the file: within ``fixed`` where they have no positions of their own."""
+        if self.at is not None:
+            return self.at, self.at
+        if fixed is not None:
+            return np.full(len(self), fixed[0]), np.full(len(self), fixed[1])
+        ends = self.end_positions(before)
+        return ends - self.head["size"], ends
 
 
 def classify(block: Block, checksum: int) -> Events:
@@ -157,6 +175,15 @@ class NameColumns:
     number: Longs
     server: Longs
     ts_us: Longs
+
+    def behind(self, source: int, number: int, server: int, ts_us: int) -> NameColumns:
+        """With that transaction before them."""
+        return NameColumns(
+            np.concatenate((np.array([source], np.int32), self.source)),
+            np.concatenate(([number], self.number)),
+            np.concatenate(([server], self.server)),
+            np.concatenate(([ts_us], self.ts_us)),
+        )
 
 
 def read_names(events: Events, at: Longs, names: Names) -> NameColumns:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from incsnap.binlog.control_events import ROWS, ROWS_QUERY, gtid_text
 from incsnap.binlog.frames import Longs
+from incsnap.binlog.prepared import XaMark
 from incsnap.errors import BinlogError
 from incsnap.events import BinlogPosition, SchemaChange
 from incsnap.gtid import GtidSet, Interval, Source
@@ -50,7 +51,7 @@ class Map(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    #: Binlog file of everything in here: a transaction never spans files.
+    #: Binlog file of all events in here: a transaction never spans files.
     file: str
     payload: bytes
     #: Kept event i is ``payload[offsets[i]:offsets[i + 1]]``; it begins at ``positions[i]`` of the file.
@@ -80,6 +81,10 @@ class Segment:
     maps: tuple[Map, ...]
     #: Statements that changed tables, each with its piece.
     changes: tuple[tuple[int, SchemaChange], ...]
+    #: What the segment, which is the end of one transaction then, says of a prepared one.
+    marks: tuple[XaMark, ...] = ()
+    #: File and position of what makes the events here visible, where ``file`` and ``positions`` are of an XA PREPARE.
+    visible_at: tuple[str, int] | None = None
     #: The server whose binlog this is, "" where it is not known.
     server_uuid: str = ""
 
@@ -112,7 +117,8 @@ class Segment:
         return maps
 
     def at(self, pos: int) -> BinlogPosition:
-        return BinlogPosition(self.file, pos, self.server_uuid)
+        file, pos = self.visible_at or (self.file, pos)
+        return BinlogPosition(file, pos, self.server_uuid)
 
     def without_open(self) -> Segment:
         """Without the last piece: only transactions that end."""
@@ -151,7 +157,7 @@ class Names:
     """The numbers under which segments know GTID sources and tables. Only ever added to."""
 
     def __init__(self, included: Callable[[TableId], bool]) -> None:
-        self._included = included
+        self.included = included
         self.sources: list[Source] = []
         self._source_numbers: dict[Source, int] = {}
         self.tables: list[TableId] = []
@@ -180,7 +186,7 @@ class Names:
         return self._table_numbers.get(table, -2)
 
     def _decide(self, table: TableId) -> int:
-        if not self._included(table):
+        if not self.included(table):
             return -1
         if table not in self._table_numbers:
             self._table_numbers[table] = len(self.tables)

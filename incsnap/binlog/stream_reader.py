@@ -13,11 +13,13 @@ from incsnap.binlog import control_events as kinds
 from incsnap.binlog import runs
 from incsnap.binlog.ddl import ROW_STATEMENTS, first_word, schema_change
 from incsnap.binlog.frames import PAD, Block
+from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.runs import Events, classify
 from incsnap.binlog.segments import Names, Segment
 from incsnap.binlog.table_statements import table_statements
 from incsnap.binlog.transactions import Transactions
 from incsnap.binlog.wanted import CHANGES, Wanted
+from incsnap.binlog.xa_transactions import XaTransactions
 from incsnap.errors import BinlogError, shorten
 from incsnap.events import BinlogPosition, Origin, SchemaChange, StreamPosition, file_number
 
@@ -31,12 +33,21 @@ class StreamReader:
     """Blocks of a dump in, segments out. ``position`` is how far the stream was read; in one server's
     binlog it never goes back."""
 
-    def __init__(self, start: StreamPosition, names: Names, damaged: str = "fail", wanted: Wanted = CHANGES) -> None:
-        """``damaged``: what is done about rows events whose checksum is wrong (fail, warn, skip).
+    def __init__(
+        self,
+        start: StreamPosition,
+        names: Names,
+        damaged: str = "fail",
+        wanted: Wanted = CHANGES,
+        prepared: PreparedTransactions | None = None,
+    ) -> None:
+        """``damaged``: what is done about rows events whose checksum is wrong (fail, warn, skip). ``prepared``: what is
+        prepared at ``start``; None where nothing is.
 
         Of other events none is ever left out: transactions, tables and positions would be guesses then.
         """
         self._state = Transactions(start, names, queries=wanted.queries)
+        self._xa = XaTransactions(self._state, prepared or PreparedTransactions())
         self._damaged = damaged
         self._concerns = wanted.concerns
         self._warned: set[str] = set()
@@ -76,7 +87,7 @@ class StreamReader:
             self._leave_out_damaged(block, events, 0)
         begin = 0
         for odd in np.flatnonzero(events.classes == runs.OTHER).tolist():
-            yield from state.add_run(events.between(begin, odd), fixed)
+            yield from self._run(events.between(begin, odd), fixed)
             yield from self._odd(events, odd, fixed)
             begin = odd + 1
             if not fixed and checksum != state.checksum:  # a format description turned checksums on or off
@@ -84,7 +95,13 @@ class StreamReader:
                 return
             if not fixed and events.head["kind"][odd] == kinds.FORMAT_DESCRIPTION:
                 self._leave_out_damaged(block, events, begin)
-        yield from state.add_run(events.between(begin, len(events)), fixed)
+        yield from self._run(events.between(begin, len(events)), fixed)
+
+    def _run(self, events: Events, fixed: tuple[int, int] | None) -> Iterator[Segment]:
+        if self._state.open is not None and self._state.open.xid:
+            self._xa.hold(events, fixed)
+        else:
+            yield from self._state.add_run(events, fixed)
 
     def _leave_out_damaged(self, block: Block, events: Events, begin: int) -> None:
         for event in runs.damaged(block, events, begin).tolist():
@@ -121,12 +138,13 @@ class StreamReader:
         else:
             place = fixed or (state.pos, state.pos)
         if kind == kinds.QUERY:
-            yield from self._query(events, odd, place[0])
+            yield from self._query(events, odd, place)
+        elif kind == kinds.EXECUTE_LOAD_QUERY:
+            self._left_out(kinds.read_execute_load_query(events.body(odd)).database, place[0])
         elif kind == kinds.TRANSACTION_PAYLOAD:
             yield from self._payload(events.body(odd), place)
         elif kind == kinds.XA_PREPARE:
-            self._warn_once("XA", "rows of XA transactions are sent at XA PREPARE, even if rolled back later")
-            yield from self._finish(place[0])
+            yield from self._xa.prepare(events.body(odd), place)
         elif kind == kinds.FORMAT_DESCRIPTION:
             whole = events.data[events.starts[odd] : events.ends[odd] + state.checksum]
             state.checksum = kinds.CHECKSUM if kinds.has_checksum(whole) else 0
@@ -151,8 +169,8 @@ class StreamReader:
         elif file_number(file) > file_number(state.file):
             state.file, state.pos = file, pos
 
-    def _query(self, events: Events, odd: int, at: int) -> Iterator[Segment]:
-        state = self._state
+    def _query(self, events: Events, odd: int, place: tuple[int, int]) -> Iterator[Segment]:
+        state, at = self._state, place[0]
         query = kinds.read_query(events.body(odd))
         opened = state.open
         if opened is None:
@@ -162,8 +180,8 @@ class StreamReader:
         opened.thread = query.thread
         verb = first_word(query.sql)
         words = query.sql.split(None, 2)
-        if verb == "XA" and len(words) > 1 and words[1].upper() in ("START", "BEGIN"):
-            opened.begun = True
+        if verb == "XA":
+            yield from self._xa.statement(query.sql, place)
             return
         change = self._change(query, events, odd, at)
         if not opened.begun:
@@ -171,11 +189,7 @@ class StreamReader:
         elif verb == "ROLLBACK" and len(words) == 1:
             yield from self._finish(at)
         elif verb in ROW_STATEMENTS:
-            self._warn_once(
-                "statement",
-                f"{state.file}:{at}: a change of database {query.database!r} was logged as a statement and is left out;"
-                " every session must keep binlog_format=ROW",
-            )
+            self._left_out(query.database, at)
         elif change is not None:
             yield state.piece_without_events(ends=False, change=change)
 
@@ -183,16 +197,26 @@ class StreamReader:
         """What the statement changed, and where it stands. A new database is a change of no table."""
         state, opened = self._state, self._state.open
         assert opened is not None
-        change = schema_change(query.sql, query.database, exact=query.exact)
-        if change is None and any(each.type == "DATABASE" for each in table_statements(query.sql, "")):
+        change = schema_change(query.sql, query.database, exact=query.exact, sql_mode=query.sql_mode)
+        if change is None and any(each.type == "DATABASE" for each in table_statements(query.sql, "", query.sql_mode)):
             change = SchemaChange(frozenset(), "", query.sql)
-        if change is None or not self._concerns(change):
+        if change is None:
+            return None
+        change = replace(change, sql_mode=query.sql_mode)
+        if not self._concerns(change):
             return None
         # Debezium tells no thread of a statement that is a transaction of its own.
         thread = query.thread if opened.begun else None
         server = int(events.head["server"][odd])
         origin = Origin(state.name_of(opened), state.file, at, opened.ts_us, server, thread)
         return replace(change, session_database=query.database, origin=origin)
+
+    def _left_out(self, database: str, at: int) -> None:
+        self._warn_once(
+            f"statement of {database}",
+            f"{self._state.file}:{at}: a change of database {database!r} was logged as a statement and is left out;"
+            " every session must keep binlog_format=ROW",
+        )
 
     def _finish(self, at: int) -> Iterator[Segment]:
         if self._state.open is None:

@@ -29,10 +29,10 @@ class TableStatement:
     ddl: str
 
 
-def table_statements(sql: str, database: str) -> tuple[TableStatement, ...]:
-    """``database``: of names that are written without one. () for what defines no table, and for what is not
-    understood."""
-    words = _Words(sql)
+def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tuple[TableStatement, ...]:
+    """``database``: of names that are written without one; ``sql_mode``: of the session. () for what defines no table,
+    and for what is not understood."""
+    words = _Words(sql, sql_mode)
     try:
         verb = words.next()
         if verb == "RENAME":
@@ -100,8 +100,8 @@ def _new_name(words: _Words, table: TableId, database: str) -> TableId:
 
 
 class _Words:
-    def __init__(self, sql: str) -> None:
-        self._tokens = list(tokens(sql))
+    def __init__(self, sql: str, sql_mode: int | None) -> None:
+        self._tokens = list(tokens(sql, sql_mode))
         self._at = 0
 
     @property

@@ -11,12 +11,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from incsnap.binlog.buffer import Buffer
 from incsnap.binlog.connection import BinlogStream, ConnectionLost, open_stream
 from incsnap.binlog.frames import Framer
 from incsnap.binlog.places import Advance, Contents, Cut, Place
+from incsnap.binlog.prepared import PreparedTransactions
+from incsnap.binlog.prepared_search import PreparedSearch
 from incsnap.binlog.reconnecting import stay_connected
 from incsnap.binlog.segments import Names
 from incsnap.binlog.slices import Slice, cut_slices
@@ -24,6 +27,7 @@ from incsnap.binlog.stream_reader import StreamReader
 from incsnap.binlog.wanted import CHANGES, Wanted
 from incsnap.errors import BinlogError, IncsnapError
 from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
+from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
 
 _log = logging.getLogger(__name__)
@@ -39,8 +43,7 @@ class Tail:
     ``connect`` opens a PyMySQL connection with REPLICATION SLAVE. ``included`` is asked once per version of a table;
     the signal table counts as included. ``queue_bytes`` bounds what is kept besides the batches handed out and not
     forgotten. ``reconnect_seconds``: how long the server may be away before ``ServerUnreachable``. After a failover the
-    stream goes on from the other server: ``end.server_uuid`` tells, positions begin anew. ``damaged`` is for the
-    StreamReader.
+    stream goes on from the other server: ``end.server_uuid`` tells, positions begin anew. The last three: StreamReader.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Tail:
         reconnect_seconds: float = 300.0,
         damaged: str = "fail",
         wanted: Wanted = CHANGES,
+        prepared: PreparedTransactions | None = None,
     ) -> None:
         self._connect = connect
         self._server_id = server_id
@@ -63,11 +67,15 @@ class Tail:
         self._heartbeat_seconds = heartbeat_seconds
         self._reconnect_seconds = reconnect_seconds
         self._names = Names(lambda table: table == signal_table or included(table))
-        self._reader = StreamReader(start, self._names, damaged, wanted)
+        self.prepared = prepared or PreparedTransactions()
+        self._reader = StreamReader(start, self._names, damaged, wanted, self.prepared)
+        self._search = PreparedSearch(connect, server_id, self._names.included, self.prepared, damaged, self._is_closed)
         self._buffer = Buffer(start, self._names, wanted)
         self._changed = threading.Condition()
         self._closed = False
         self._stalled = False
+        self._woken = False
+        self._connections = 0
         self._replaying = False
         self._failure: IncsnapError | None = None
         self._stream: BinlogStream | None = None
@@ -94,8 +102,9 @@ class Tail:
         larger one that is within them.
 
         Without ``until``: as soon as there are rows events or schema changes. With it: as soon as the end is at or past
-        that file and position, or the limits are reached. In any case after ``wait_seconds``; then ``end`` still holds
-        what was read of other tables, and the newest position, so that windows close on an idle server.
+        that file and position, or the limits are reached. In any case after ``wait_seconds`` or when ``wake`` is
+        called; then ``end`` still holds what was read of other tables, and the newest position, so that windows close
+        on an idle server.
         """
         deadline = time.monotonic() + wait_seconds
         buffer = self._buffer
@@ -106,7 +115,7 @@ class Tail:
                     cut = buffer.cut(place, max_bytes, max_events, inside=self._stalled)
                     end = buffer.position_of(start, cut)
                     moved = cut.end != cut.start
-                    late = time.monotonic() >= deadline
+                    late = self._woken or time.monotonic() >= deadline
                     if self._failure is not None and not moved:
                         raise self._failure
                     if until is None:
@@ -121,6 +130,12 @@ class Tail:
                 elif time.monotonic() >= deadline:
                     raise BinlogError(f"the tail has not come to {start.file}:{start.pos} yet")
                 self._wait(deadline, until, max_bytes)
+
+    def wake(self) -> None:
+        """Ends a wait in ``advance``, or the next one: there is something else to be done."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
 
     def changes_behind(
         self, position: StreamPosition, until: tuple[str, int], wait_seconds: float
@@ -181,8 +196,10 @@ class Tail:
             signals = cut_slices(buffer.extents(cut.start, cut.end), self._names, 1, only)
         buffer.remember(end, cut.end)
         buffer.hand_out(cut.end)
+        self._woken = False
         self._changed.notify_all()
-        return Advance(end, found.tables, found.changes, tuple(signals), found.bytes, found.events, found.last_ts_us)
+        size = found.bytes, found.events
+        return Advance(end, found.tables, found.changes, tuple(signals), *size, found.last_ts_us, cut.full, found.marks)
 
     def _wait(self, deadline: float, until: tuple[str, int] | None, max_bytes: int) -> None:
         """Until it is worth cutting again. A cut looks at every segment, so not after each of thousands."""
@@ -190,7 +207,7 @@ class Tail:
         work, cost = buffer.work, buffer.cost
         while (remaining := deadline - time.monotonic()) > 0:
             self._changed.wait(remaining)
-            if self._failure is not None or self._stalled or self._closed:
+            if self._failure is not None or self._stalled or self._closed or self._woken:
                 return
             if until is None and buffer.work != work:
                 return
@@ -224,9 +241,15 @@ class Tail:
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        read = partial(self._search.around, self._read_stream, self._reached)
         try:
             stay_connected(
-                self._read_stream, lambda: self._reader.position, self._is_closed, self._pause, self._reconnect_seconds
+                read,
+                lambda: self._reader.position,
+                lambda: self._connections,
+                self._is_closed,
+                self._pause,
+                self._reconnect_seconds,
             )
         except IncsnapError as failed:
             self._fail(failed)
@@ -246,16 +269,19 @@ class Tail:
     def _is_closed(self) -> bool:
         return self._closed
 
-    def _read_stream(self) -> None:
+    def _reached(self) -> GtidSet:
         with self._changed:
-            reached = self._buffer.reached()
+            return self._buffer.reached()
+
+    def _read_stream(self) -> None:
         before, server_id, period = self._reader.server_uuid, self._server_id, self._heartbeat_seconds
-        stream, source = open_stream(self._connect, server_id, reached, period, before, self._is_closed)
+        stream, source = open_stream(self._connect, server_id, self._reached(), period, before, self._is_closed)
         try:
             with self._changed:
                 if self._closed:
                     return
                 self._stream = stream
+                self._connections += 1
                 if before and source.server_uuid != before:
                     _log.warning("the binlog is read from server %s now, not %s", source.server_uuid, before)
                     self._buffer.drop_open()

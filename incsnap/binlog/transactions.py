@@ -37,6 +37,8 @@ class Open:
     ts_us: int
     pos: int
     thread: int = -1
+    #: Of an XA transaction before XA PREPARE: its rows are held, none is in a segment.
+    xid: str = ""
     #: BEGIN or XA START was seen: a statement is then part of it, not a transaction of its own.
     begun: bool = False
     #: Rows events of included tables so far, those delivered before a restart or a reconnection among them.
@@ -98,22 +100,27 @@ class Transactions:
 
     def add_run(self, events: Events, fixed: tuple[int, int] | None) -> Iterator[Segment]:
         """``fixed``: begin and end of the payload event around these events, which have no positions of their own."""
+        for run, table, begin_at in self.runs(events, fixed):
+            segment = self._segment(run, table, begin_at)
+            if segment is not None:
+                yield segment
+
+    def runs(
+        self, events: Events, fixed: tuple[int, int] | None
+    ) -> Iterator[tuple[Events, npt.NDArray[np.int32], Longs]]:
+        """Parts in which a table id means one table, with each event's table and place; ``pos`` moves behind them."""
         while len(events):
             table, count = self._tables(events)
             run = events.between(0, count)
-            begin_at, end_at = self._positions(run, fixed)
-            segment = self._segment(run, table[:count], begin_at, end_at)
+            begin_at, end_at = run.places(self.pos, fixed)
             if fixed is None:
                 self.pos = int(end_at[-1])
-            if segment is not None:
-                yield segment
+            yield run, table[:count], begin_at
             events = events.between(count, len(events))
 
-    def _positions(self, run: Events, fixed: tuple[int, int] | None) -> tuple[Longs, Longs]:
-        if fixed is not None:
-            return np.full(len(run), fixed[0]), np.full(len(run), fixed[1])
-        end_at = run.end_positions(self.pos)
-        return end_at - run.head["size"], end_at
+    def kept(self, run: Events, table: npt.NDArray[np.int32]) -> Longs:
+        """The events of included tables, and the texts of their statements where these are wanted."""
+        return runs.with_texts(run, table) if self._queries else np.flatnonzero(table >= 0)
 
     def _tables(self, events: Events) -> tuple[npt.NDArray[np.int32], int]:
         """The number of each map's and rows event's table, for as many events as no table id changes its meaning."""
@@ -140,7 +147,7 @@ class Transactions:
             raise BinlogError(f"{self.file}: rows of table id {unknown} without a table map") from None
         return table, count
 
-    def _segment(self, run: Events, table: npt.NDArray[np.int32], begin_at: Longs, end_at: Longs) -> Segment | None:
+    def _segment(self, run: Events, table: npt.NDArray[np.int32], begin_at: Longs) -> Segment | None:
         begins = np.flatnonzero(run.classes == runs.NAME)
         finishes = np.flatnonzero(run.classes == runs.FINISH)
         columns = read_names(run, begins, self.names)
@@ -149,7 +156,7 @@ class Transactions:
         starts = begins
         if opened is not None:
             starts = np.concatenate((_ZERO, begins))
-            columns = _with_open(opened, columns)
+            columns = columns.behind(opened.source, opened.number, opened.server, opened.ts_us)
             pos = np.concatenate(([opened.pos], pos))
         self._check(run, starts, finishes, begin_at)
         if not len(starts):
@@ -160,19 +167,17 @@ class Transactions:
             thread[0] = opened.thread
         statements = np.flatnonzero(run.classes == runs.BEGIN)
         thread[np.searchsorted(starts, statements, "right") - 1] = run.threads[statements]
-        kept = runs.with_texts(run, table) if self._queries else np.flatnonzero(table >= 0)
+        kept = self.kept(run, table)
         if opened is None and self._resume is not None:
             opened = self._resumed(columns, int(pos[0]))
         if opened is not None and opened.skip:
             kept = self._skip(opened, run, kept, begin_at, int(starts[1]) if pieces > 1 else len(run))
         is_rows = run.classes[kept] == runs.ROWS
-        ends = run.ends[kept]
-        begin = run.starts[kept]
-        data = run.data
+        payload, offsets = run.joined(kept)
         segment = Segment(
             file=self.file,
-            payload=b"".join([data[a:b] for a, b in zip(begin.tolist(), ends.tolist(), strict=True)]),
-            offsets=np.concatenate((_ZERO, np.cumsum(ends - begin))),
+            payload=payload,
+            offsets=offsets,
             positions=begin_at[kept],
             kinds=run.head["kind"][kept],
             tables=table[kept],
@@ -288,12 +293,3 @@ class Transactions:
             changes=() if change is None else ((0, change),),
             server_uuid=self.server_uuid,
         )
-
-
-def _with_open(opened: Open, columns: NameColumns) -> NameColumns:
-    return NameColumns(
-        np.concatenate((np.array([opened.source], np.int32), columns.source)),
-        np.concatenate(([opened.number], columns.number)),
-        np.concatenate(([opened.server], columns.server)),
-        np.concatenate(([opened.ts_us], columns.ts_us)),
-    )

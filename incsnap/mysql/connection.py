@@ -17,22 +17,48 @@ from incsnap.errors import IncsnapError, ServerUnreachable, shorten
 
 #: lock_wait_timeout: a SELECT that meets an ALTER TABLE waits at most this many seconds; MySQL's default is one year.
 METADATA_LOCK_SECONDS = 5
-#: Generated invisible primary keys are in every row image, so they must be seen in information_schema too.
-_SESSION = (
-    "SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = DEFAULT, sql_auto_is_null = 0,"
-    f" lock_wait_timeout = {METADATA_LOCK_SECONDS}"
-    " /*!80030 , show_gipk_in_create_table_and_information_schema = ON */"
+#: Each of these is what its reason needs, whatever the server's administrator has made the default of new sessions.
+_SETTINGS = (
+    # What a SELECT prints, and what its text means. TIMESTAMP keys are compared as UTC.
+    "time_zone = '+00:00'",
+    "sql_mode = ''",
+    "character_set_client = utf8mb4",
+    "character_set_connection = utf8mb4",
+    "character_set_results = utf8mb4",
+    "lc_time_names = 'en_US'",
+    # All rows, however many: DEFAULT would be the server's own limit.
+    "sql_select_limit = 18446744073709551615",
+    "sql_big_selects = 1",
+    "sql_auto_is_null = 0",
+    # The low fence: each SELECT sees what is committed at its beginning, no more and no less, in the engine that has
+    # the truth (a secondary one is behind it).
+    # The driver believes the greeting, which tells of autocommit before the server's default takes it away.
+    "autocommit = 1",
+    "transaction_isolation = 'REPEATABLE-READ'",
+    "transaction_read_only = 0",
+    "completion_type = 0",
+    "/*!80013 use_secondary_engine = OFF, */ max_execution_time = 0",
+    # A chunk walks its index in order, and never more of it than the chunk.
+    "range_optimizer_max_mem_size = 8388608",
+    "optimizer_switch = CONCAT('use_invisible_indexes=off' /*!80021 , ',prefer_ordering_index=on' */)",
+    f"lock_wait_timeout = {METADATA_LOCK_SECONDS}",
+    # Seconds that the server waits for us: a chunk may be encoded for longer than its default is somewhere.
+    "net_write_timeout = 60",
+    "wait_timeout = 28800",
+    # Generated invisible primary keys are in every row image, so they must be seen in information_schema too.
+    # SHOW CREATE TABLE is read, and told to consumers.
+    "/*!80030 show_gipk_in_create_table_and_information_schema = ON, */ sql_quote_show_create = 1",
+    "show_create_table_verbosity = 0",
 )
+_SESSION = "SET SESSION " + ", ".join(_SETTINGS)
 #: Errors that mean the connection is gone. https://dev.mysql.com/doc/mysql-errors/en/
 _GONE = frozenset({0, 1053, 1152, 1153, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 3032, 3168, 4031})
 
 
-def connect(
-    settings: MySqlSettings, *, read_timeout: float | None = 60.0, database: str | None = None
-) -> Connection[Any]:
+def connect(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str | None = None) -> Connection[Any]:
     """A new autocommit session in utf8mb4, UTC and the empty SQL mode. Raises ``ServerUnreachable``.
 
-    ``read_timeout``: seconds one read of the socket may take; ``None`` for no limit (a replication stream).
+    ``read_timeout``: seconds one read of the socket may take.
     """
     try:
         return dial(settings, read_timeout=read_timeout, database=database)
@@ -40,7 +66,7 @@ def connect(
         raise _unreachable(settings, error) from None
 
 
-def dial(settings: MySqlSettings, *, read_timeout: float | None = 60.0, database: str | None = None) -> Connection[Any]:
+def dial(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str | None = None) -> Connection[Any]:
     """As ``connect``, but with the driver's own errors: the tail tells a lost server from a refusal."""
     return pymysql.connect(
         host=settings.hostname,
@@ -87,6 +113,8 @@ def _unreachable(settings: MySqlSettings, error: Exception) -> ServerUnreachable
         )
     if code == 1040:
         return ServerUnreachable(f"{place} has too many connections", "Raise max_connections, or stop other clients.")
+    if code in (1193, 1231):  # MariaDB, and MySQL 5, lack some of our session's variables
+        return ServerUnreachable(f"{place} is not MySQL 8.0 or later: {text}", "Use MySQL 8.0 or later.")
     if code == 1129:
         return ServerUnreachable(f"{place} has blocked this host: {text}", "Run FLUSH HOSTS on the server.")
     if isinstance(error, ssl.SSLError) or "SSL" in text or "certificate" in text:

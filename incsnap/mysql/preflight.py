@@ -20,6 +20,7 @@ from incsnap.mysql import catalog, fences
 from incsnap.mysql.connection import QueryRefusedError, connect, named, query
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
 from incsnap.mysql.versions import OLDEST, version
+from incsnap.mysql.xa import prepared_findings
 from incsnap.tables import TableId, TableShape
 from incsnap.types.column_type import describe
 
@@ -66,6 +67,8 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
     yield from _binlog_rights(connection, settings, server, user, variables)
     if logging:
         yield from _purged(connection, offset_gtids)
+        if offset_gtids is None:
+            yield from prepared_findings(connection, user)
     yield from _signal_table(connection, settings)
     yield from _tables(connection, settings, user)
 

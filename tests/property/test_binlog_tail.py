@@ -1,11 +1,12 @@
 """However the stream arrives, is cut, breaks off and begins again: the same events come out, each once.
 
 Mutants that must fail: table maps not repeated behind a cut; the open transaction's known events not skipped; its name
-put into the delivered set before its end.
+put into the delivered set before its end; what is prepared at a cut not named by it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 
 from incsnap.binlog import control_events as kinds
 from incsnap.binlog.places import Cut
+from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.slices import Slice
-from incsnap.events import BinlogPosition, StreamPosition
-from incsnap.gtid import GtidSet
+from incsnap.events import BinlogPosition, PreparedXa, StreamPosition
+from incsnap.gtid import GtidSet, Interval, Source
+from incsnap.pipeline.prepared_files import prepared_after
 from tests.support.binlog_bytes import (
     BEGIN,
     DELETE,
@@ -30,7 +33,10 @@ from tests.support.binlog_bytes import (
     map_body,
     query_body,
     rows_body,
+    xa,
+    xa_prepare,
 )
+from tests.support.parts_in_memory import Parts
 from tests.support.stream_in_memory import START, Stream, rows_of
 
 Event = tuple[int, bytes]
@@ -40,9 +46,11 @@ SEEDS = st.integers(0, 1 << 64)
 
 def a_log(random: Random) -> tuple[Binlog, list[bytes]]:
     """A binlog of every kind of transaction, and the bodies of the rows events of included tables in order."""
-    log, expected = Binlog(checksum=random.random() < 0.8), []
+    log, expected = Binlog(checksum=random.random() < 0.8), list[bytes]()
+    prepared: dict[str, list[bytes]] = {}
     for nth in range(random.randint(1, 12)):
-        events: list[Event] = [BEGIN]
+        bodies: list[bytes] = []
+        events: list[Event] = []
         for statement in range(random.randint(0, 4)):
             tables = random.sample([(80, "t"), (81, "u"), (82, "x1"), (83, "v")], random.randint(1, 3))
             events += [(kinds.TABLE_MAP, map_body(table_id, name, version=nth)) for table_id, name in tables]
@@ -52,8 +60,18 @@ def a_log(random: Random) -> tuple[Binlog, list[bytes]]:
                 body = rows_body(table_id, content)
                 events.append((random.choice([WRITE, UPDATE, DELETE]), body))
                 if name != "x1":
-                    expected.append(body)
-        events.append(random.choice([XID, (kinds.QUERY, query_body("COMMIT"))]))
+                    bodies.append(body)
+        xid = f"{nth % 3:02}"
+        if random.random() < 0.3 and xid not in prepared:
+            one_phase = random.random() < 0.3
+            events = [xa("START", xid), *events, xa("END", xid), xa_prepare(xid, one_phase=one_phase)]
+            if one_phase:
+                expected += bodies
+            else:
+                prepared[xid] = bodies
+        else:
+            events = [BEGIN, *events, random.choice([XID, (kinds.QUERY, query_body("COMMIT"))])]
+            expected += bodies
         tag = random.choice(["", "", "", "app"])
         choice = random.random()
         if choice < 0.2:
@@ -66,6 +84,12 @@ def a_log(random: Random) -> tuple[Binlog, list[bytes]]:
             )
         if choice > 0.9:
             log.rotate()
+        if prepared and random.random() < 0.5:
+            xid = random.choice(list(prepared))
+            commits = random.random() < 0.7
+            log.add([xa("COMMIT" if commits else "ROLLBACK", xid)], random.choice(["", "app"]))
+            bodies = prepared.pop(xid)
+            expected += bodies if commits else []
     return log, expected
 
 
@@ -94,6 +118,14 @@ def drained(stream: Stream, start: StreamPosition, random: Random) -> list[Strea
         ends.append(end)
 
 
+def prepared_at(stream: Stream, end: StreamPosition) -> tuple[PreparedXa, ...]:
+    """What the offset would name there."""
+    first, last = stream.buffer.place_of(START), stream.buffer.place_of(end)
+    assert first is not None
+    assert last is not None
+    return prepared_after((), stream.buffer.contents(first, last).marks, stream.prepared.keep)
+
+
 def bodies(slices: list[Slice]) -> list[bytes]:
     return [body for _, _, _, body in rows_of(slices)]
 
@@ -112,9 +144,7 @@ def test_blocks_and_cuts_change_nothing(seed: int) -> None:
     cut = [one for a, b in pairwise(ends) for one in stream.slices(a, b, random.randint(1, 4))]
     assert rows_of(cut) == rows_of(whole)
     assert not ends[-1].open_gtid
-    delivered = GtidSet().with_transactions(
-        (entry.source, entry.number) for entry in log.entries if not isinstance(entry, tuple)
-    )
+    delivered = numbered((entry.source, entry.number) for entry in log.entries if not isinstance(entry, tuple))
     assert ends[-1].delivered == delivered
 
 
@@ -123,11 +153,16 @@ def test_blocks_and_cuts_change_nothing(seed: int) -> None:
 def test_a_restart_at_any_cut_gives_the_same_slices(seed: int) -> None:
     random = Random(seed)
     log, _ = a_log(random)
-    stream = Stream(checksum=log.checksum).feed(pieces(random, b"".join(log.dump(GtidSet()))))
+    store = Parts()
+    prepared = PreparedTransactions(store, memory_bytes=random.choice([0, 500, 1 << 20]))
+    stream = Stream(checksum=log.checksum, prepared=prepared)
+    stream.feed(pieces(random, b"".join(log.dump(GtidSet()))))
     ends = drained(stream, START, random)
     at = random.randrange(len(ends))
     start = StreamPosition.from_json(ends[at].to_json())
-    again = Stream(start, checksum=log.checksum).feed(pieces(random, b"".join(log.dump(start.delivered))))
+    known = PreparedTransactions(store, prepared_at(stream, ends[at]))
+    again = Stream(start, checksum=log.checksum, prepared=known)
+    again.feed(pieces(random, b"".join(log.dump(start.delivered))))
     for end in ends[at:][:6]:
         parts = random.randint(1, 4)
         assert again.slices(start, StreamPosition.from_json(end.to_json()), parts) == stream.slices(
@@ -217,9 +252,16 @@ def test_after_a_failover_no_position_claims_what_was_not_delivered(seed: int) -
 
 def claimed(log: Binlog, end: StreamPosition) -> GtidSet:
     """Every transaction of the log that ends at or before the position."""
-    return GtidSet().with_transactions(
+    return numbered(
         (entry.source, entry.number)
         for entry in log.entries
         if isinstance(entry, Logged)
         and end.reached(entry.file, entry.begin + sum(len(one) - 5 for one in entry.packets))
     )
+
+
+def numbered(transactions: Iterable[tuple[Source, int]]) -> GtidSet:
+    numbers: dict[Source, list[Interval]] = {}
+    for source, number in transactions:
+        numbers.setdefault(source, []).append((number, number))
+    return GtidSet(numbers)

@@ -128,11 +128,16 @@ class Binlog:
     def file(self) -> str:
         return f"binlog.{self.file_number:06}"
 
-    def add(self, events: Iterable[tuple[int, bytes]], tag: str = "", number: int | None = None) -> Logged:
+    def add(
+        self, events: Iterable[tuple[int, bytes]], tag: str = "", number: int | None = None, gtid: bytes = b""
+    ) -> Logged:
+        """``gtid``: the body of its GTID event, where the usual one will not do."""
         number = number or self._numbers.get(tag, 0) + 1
         self._numbers[tag] = number
         ts_us = TS * 1_000_000 + number
-        name = (kinds.GTID_TAGGED, tagged_body(number, tag, ts_us)) if tag else (kinds.GTID, gtid_body(number, ts_us))
+        name = (kinds.GTID, gtid or gtid_body(number, ts_us))
+        if tag:
+            name = (kinds.GTID_TAGGED, tagged_body(number, tag, ts_us))
         logged = Logged((str(SID), tag), number, [name, *events], self.file, self.pos)
         for kind, body in logged.events:
             self.pos += 19 + len(body) + 4 * self.checksum
@@ -168,6 +173,16 @@ class Binlog:
                 skipped = None
             yield from entry.packets
         yield self.made_up(kinds.HEARTBEAT_V2, heartbeat_body(self.file, self.pos))
+
+
+def xa(verb: str, name: str = "61", format_id: int = 1) -> tuple[int, bytes]:
+    """``XA verb`` of the transaction of that name (hexadecimal digits), as the server writes it."""
+    return kinds.QUERY, query_body(f"XA {verb} X'{name}',X'',{format_id}")
+
+
+def xa_prepare(name: str = "61", *, one_phase: bool = False, format_id: int = 1) -> tuple[int, bytes]:
+    data = bytes.fromhex(name)
+    return kinds.XA_PREPARE, struct.pack("<?III", one_phase, format_id, len(data), 0) + data
 
 
 BEGIN = (kinds.QUERY, query_body("BEGIN"))

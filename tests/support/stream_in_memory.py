@@ -9,6 +9,7 @@ import numpy as np
 from incsnap.binlog.buffer import Buffer
 from incsnap.binlog.frames import Framer
 from incsnap.binlog.places import Cut
+from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.segments import Names
 from incsnap.binlog.slices import Slice, cut_slices
 from incsnap.binlog.stream_reader import StreamReader
@@ -34,10 +35,12 @@ class Stream:
         checksum: bool = True,
         queries: bool = False,
         ends_batch: Callable[[SchemaChange], bool] = lambda _: False,
+        prepared: PreparedTransactions | None = None,
     ) -> None:
         self.names = Names(included)
         wanted = Wanted(queries=queries, ends_batch=ends_batch)
-        self.reader = StreamReader(start, self.names, wanted=wanted)
+        self.prepared = prepared or PreparedTransactions()
+        self.reader = StreamReader(start, self.names, wanted=wanted, prepared=self.prepared)
         self.buffer = Buffer(start, self.names, wanted)
         self.connect(checksum=checksum, server_uuid=start.server_uuid)
 

@@ -9,17 +9,6 @@ from tests.support import binlog_bytes as made
 SID = str(made.SID)
 
 
-def test_a_gtid_has_the_original_commit_time_where_there_are_two() -> None:
-    assert kinds.read_gtid(made.gtid_body(5, 1_700_000_000_000_001)) == kinds.Gtid((SID, ""), 5, 1_700_000_000_000_001)
-    two = kinds.read_gtid(made.gtid_body(6, 1_700_000_000_000_001, 1_600_000_000_000_002))
-    assert two.ts_us == 1_600_000_000_000_002
-    assert str(two) == f"{SID}:6"
-
-
-def test_a_gtid_event_of_an_old_server_has_no_time() -> None:
-    assert kinds.read_gtid(made.gtid_body(5, 1)[:42]).ts_us == 0
-
-
 @pytest.mark.parametrize("number", [1, 63, 64, 8191, 2**40, 2**62])
 @pytest.mark.parametrize("original", [None, 5, 1_600_000_000_000_002])
 def test_a_tagged_gtid_is_read(number: int, original: int | None) -> None:
@@ -44,6 +33,20 @@ def test_a_query_survives_any_character_set() -> None:
     assert (plain.thread, plain.database, plain.sql, plain.exact) == (77, "böse", "DROP TABLE `t`", True)
     latin = kinds.read_query(made.query_body("DROP TABLE `tür`".encode("latin-1")))
     assert (latin.sql, latin.exact) == ("DROP TABLE `tür`", False)
+
+
+@pytest.mark.parametrize(
+    ("status", "sql_mode"),
+    [
+        (b"\0\1\0\0\0" + b"\1" + (1 << 20 | 4).to_bytes(8, "little") + b"\6\3std", 1 << 20 | 4),
+        (b"\1" + bytes(8) + b"\4\1\1\1\1\1\1", 0),
+        (b"\0\1\0\0\0", None),
+        (b"", None),
+    ],
+)
+def test_a_query_tells_the_sql_mode_of_its_session(status: bytes, sql_mode: int | None) -> None:
+    found = kinds.read_query(made.query_body("DROP TABLE t", status=status))
+    assert (found.sql_mode, found.sql) == (sql_mode, "DROP TABLE t")
 
 
 def test_a_rotation_names_file_and_position() -> None:

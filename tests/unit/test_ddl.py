@@ -4,16 +4,22 @@ import time
 
 import pytest
 
-from incsnap.binlog.ddl import first_word, schema_change
+from incsnap.binlog.ddl import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, first_word, schema_change
 from incsnap.events import SchemaChange
 from incsnap.tables import TableId
 
+_ALL = "all of all databases"
 
-def touched(sql: str) -> set[str] | str | None:
-    change = schema_change(sql, "shop")
+
+def touched(sql: str, sql_mode: int | None = None) -> set[str] | str | None:
+    change = schema_change(sql, "shop", sql_mode=sql_mode)
     if change is None:
         return None
-    return f"all of {change.database}" if change.tables is None else {str(table) for table in change.tables}
+    return (
+        f"all of {change.database or 'all databases'}"
+        if change.tables is None
+        else {str(table) for table in change.tables}
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,22 +61,48 @@ def touched(sql: str) -> set[str] | str | None:
         ("XA COMMIT X'61',X'',1", None),
         ("SAVEPOINT `TABLE`", None),
         ("ANALYZE TABLE t", None),
-        ("ALTER", "all of shop"),
-        ("DROP TABLE", "all of shop"),
-        ("RENAME TABLE a", "all of shop"),
-        ("SOMETHING NEW ON t", "all of shop"),
+        ("ALTER", _ALL),
+        ("DROP TABLE", _ALL),
+        ("RENAME TABLE a", _ALL),
+        ("SOMETHING NEW ON t", _ALL),
         ("RENAME TABLE a TO tmp, b TO a, tmp TO b", {"shop.a", "shop.b", "shop.tmp"}),
         ("ALTER TABLE t ADD x int, RENAME = u", {"shop.t", "shop.u"}),
         ('ALTER TABLE t COMMENT "WITH TABLE z", RENAME AS `a.b`', {"shop.t", "shop.a.b"}),
         ("ALTER TABLE t COMMENT 'it''s', RENAME u", {"shop.t", "shop.u"}),
         ("ALTER TABLE t DROP PARTITION p0", {"shop.t"}),
-        ("ALTER TABLE t COMMENT 'never closed, RENAME TO u", "all of shop"),
-        ("DROP TABLE t, `never closed", "all of shop"),
+        ("ALTER TABLE t COMMENT 'never closed, RENAME TO u", _ALL),
+        ("DROP TABLE t, `never closed", _ALL),
         ("", None),
     ],
 )
 def test_a_statement_tells_which_tables_it_touches(sql: str, expected: set[str] | str | None) -> None:
     assert touched(sql) == expected
+
+
+@pytest.mark.parametrize("sql", ["SOMETHING NEW ON other.t", "ALTER TABLE other.t COMMENT 'open, RENAME TO u"])
+def test_a_statement_that_is_not_understood_touches_the_tables_it_names_too(sql: str) -> None:
+    change = schema_change(sql, "shop")
+    assert change is not None
+    assert change.touches(TableId("other", "t"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "sql_mode", "expected"),
+    [
+        ('DROP TABLE "a\\", "b"', ANSI_QUOTES, {"shop.a\\", "shop.b"}),
+        ('DROP TABLE "a""b"', ANSI_QUOTES | NO_BACKSLASH_ESCAPES, {'shop.a"b'}),
+        ('ALTER TABLE t COMMENT "x\\", RENAME TO u', NO_BACKSLASH_ESCAPES, {"shop.t", "shop.u"}),
+        ("ALTER TABLE t COMMENT 'x\\', RENAME TO u", NO_BACKSLASH_ESCAPES, {"shop.t", "shop.u"}),
+        ("ALTER TABLE t COMMENT 'x\\', RENAME TO u'", 0, {"shop.t"}),
+        ('ALTER TABLE t COMMENT "x\\", RENAME TO u"', 0, {"shop.t"}),
+        ('ALTER TABLE t COMMENT "x\\\\", RENAME TO u', 0, {"shop.t", "shop.u"}),
+        ("ALTER TABLE t COMMENT 'x\\', RENAME TO u'", ANSI_QUOTES, {"shop.t"}),
+        ('DROP TABLE "t"', 0, _ALL),
+        ("DROP TABLE a --\x01, b\n, c", 0, {"shop.a", "shop.c"}),
+    ],
+)
+def test_quotations_are_read_as_the_session_wrote_them(sql: str, sql_mode: int, expected: set[str] | str) -> None:
+    assert touched(sql, sql_mode) == expected
 
 
 def test_truncate_is_told_from_other_changes() -> None:
@@ -103,5 +135,5 @@ def test_a_statement_of_any_length_is_read_no_further_than_needed() -> None:
     values = ", ".join(["('x')"] * 1_000_000)
     assert first_word(f"INSERT INTO t VALUES {values}") == "INSERT"
     assert touched(f"CREATE TABLE t SELECT {values}") == {"shop.t"}
-    assert touched("ALTER TABLE t COMMENT " + '"\\"' * 300_000) == "all of shop"
+    assert touched("ALTER TABLE t COMMENT " + '"\\"' * 300_000) == _ALL
     assert time.monotonic() - begun < 2

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from incsnap.binlog import control_events as kinds
+from incsnap.binlog.ddl import ANSI_QUOTES
 from incsnap.errors import BinlogError, OffsetError
 from incsnap.events import BinlogPosition, StreamPosition
 from incsnap.gtid import GtidSet
@@ -62,6 +63,24 @@ def test_tagged_compressed_and_checksum_free_transactions_are_read() -> None:
     assert len(payload_at) == 1
 
 
+@pytest.mark.parametrize(
+    ("gtid", "ts_us"),
+    [
+        (made.gtid_body(1, 1_700_000_000_000_001), 1_700_000_000_000_001),
+        (made.gtid_body(1, 1_700_000_000_000_001, 1_600_000_000_000_002), 1_600_000_000_000_002),
+        (made.gtid_body(1, 1_700_000_000_000_001)[:42], made.TS * 1_000_000),
+    ],
+    ids=["once", "first elsewhere", "by an old server, in seconds"],
+)
+def test_a_transaction_has_the_time_of_its_first_commit(gtid: bytes, ts_us: int) -> None:
+    log = Binlog()
+    log.add([BEGIN, T, rows(b"a"), XID], gtid=gtid)
+    stream = Stream().feed(log.dump(GtidSet()))
+    [one] = stream.slices(START, stream.cut(START)[0])
+
+    assert [(each.gtid, each.ts_us) for each in one.transactions] == [(f"{SID}:1", ts_us)]
+
+
 def test_positions_are_64_bits_wide() -> None:
     log = Binlog(first_pos=(1 << 32) - 400)
     for nth in range(6):
@@ -111,22 +130,17 @@ def test_ddl_is_a_transaction_of_its_own_and_is_noted() -> None:
     ]  # fmt: skip
 
 
-def test_a_rollback_a_savepoint_and_xa_keep_transactions_whole(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rollback_and_a_savepoint_keep_transactions_whole() -> None:
     log = Binlog()
     log.add([BEGIN, (kinds.QUERY, made.query_body("SAVEPOINT `a`")), T, rows(b"a"),
              (kinds.QUERY, made.query_body("ROLLBACK TO `a`")), T, rows(b"b"), XID])  # fmt: skip
     log.add([BEGIN, T, rows(b"c"), (kinds.QUERY, made.query_body("COMMIT"))])
     log.add([BEGIN, (kinds.QUERY, made.query_body("ROLLBACK"))])
-    log.add([(kinds.QUERY, made.query_body("XA START X'61',X'',1")), T, rows(b"d"),
-             (kinds.QUERY, made.query_body("XA END X'61',X'',1")), (kinds.XA_PREPARE, b"\0" * 14)])  # fmt: skip
-    log.add([(kinds.QUERY, made.query_body("XA COMMIT X'61',X'',1"))])
-    with caplog.at_level(logging.WARNING):
-        stream = Stream().feed(log.dump(GtidSet()))
+    stream = Stream().feed(log.dump(GtidSet()))
     end, cut = stream.cut(START)
-    assert str(end.delivered) == f"{SID}:1-5"
-    assert contents(stream, end) == [b"a", b"b", b"c", b"d"]
+    assert str(end.delivered) == f"{SID}:1-3"
+    assert contents(stream, end) == [b"a", b"b", b"c"]
     assert not stream.buffer.contents(cut.start, cut.end).changes
-    assert len([record for record in caplog.records if "XA PREPARE" in record.message]) == 1
 
 
 def test_a_change_logged_as_a_statement_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -138,6 +152,34 @@ def test_a_change_logged_as_a_statement_is_warned_of_once(caplog: pytest.LogCapt
     assert [record.message for record in caplog.records if "binlog_format=ROW" in record.message] == [
         caplog.records[0].message
     ]
+
+
+def test_load_data_logged_as_a_statement_is_warned_of_and_the_rows_beside_it_are_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    head = struct.pack("<IIBHH", 12, 0, 4, 0, 5) + struct.pack("<IIIB", 1, 9, 20, 0) + bytes(5)
+    load = kinds.EXECUTE_LOAD_QUERY, head + b"shop\0LOAD DATA INFILE 'x' INTO TABLE t"
+    log = Binlog()
+    log.add([BEGIN, (0x11, struct.pack("<I", 1) + b"1\n"), load, T, rows(b"a"), XID])
+    with caplog.at_level(logging.WARNING):
+        stream = Stream().feed(log.dump(GtidSet()))
+    assert contents(stream, stream.cut(START)[0]) == [b"a"]
+    assert [
+        record.message for record in caplog.records if "database 'shop' was logged as a statement" in record.message
+    ]
+
+
+@pytest.mark.parametrize(("sql_mode", "table"), [(ANSI_QUOTES, "t"), (0, "elsewhere")])
+def test_a_statement_is_read_in_the_sql_mode_of_its_session(sql_mode: int, table: str) -> None:
+    status = b"\0\0\0\0\0\1" + sql_mode.to_bytes(8, "little")
+    log = Binlog()
+    log.add([(kinds.QUERY, made.query_body('ALTER TABLE "t" ADD x int', status=status))])
+    stream = Stream().feed(log.dump(GtidSet()))
+    _, cut = stream.cut(START)
+    (found,) = stream.buffer.contents(cut.start, cut.end).changes
+    assert found.sql_mode == sql_mode
+    assert found.touches(TableId("shop", table))
+    assert (found.tables is None) is not bool(sql_mode)
 
 
 def test_a_table_id_with_a_new_meaning_is_noticed() -> None:
@@ -212,6 +254,19 @@ def test_a_large_transaction_is_cut_inside_with_its_maps_repeated() -> None:
         assert one.kinds.tolist() == [kinds.TABLE_MAP, WRITE]
         assert [transaction.offset for transaction in one.transactions] == [0]
     assert [end.pos for end in ends] == sorted(end.pos for end in ends)
+
+
+def test_a_large_transaction_behind_others_without_captured_changes_is_begun_at_once() -> None:
+    log = Binlog()
+    log.add([BEGIN, EXCLUDED, rows(b"no", 81), XID])
+    log.add([BEGIN, T, rows(b"1" * 100), rows(b"2" * 100), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+
+    end, cut = stream.cut(START, max_bytes=150)
+
+    assert (str(end.delivered), end.open_gtid, end.events_done) == (f"{SID}:1", f"{SID}:2", 1)
+    assert contents(stream, end) == [b"1" * 100]
+    assert cut.full
 
 
 def test_an_open_transaction_is_left_alone_until_there_is_no_room() -> None:

@@ -1,0 +1,113 @@
+"""The search for an XA PREPARE that came before all that was read, back through the files of the binlog.
+
+Whoever begins to read while transactions are prepared has missed their rows, and gets them with XA COMMIT from nobody.
+They are still in the binlog, mostly in its newest file: a prepared transaction holds locks, so few of them grow old.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from incsnap.binlog.connection import ConnectionLost, open_stream, translated
+from incsnap.binlog.frames import Framer
+from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark
+from incsnap.binlog.segments import Names
+from incsnap.binlog.stream_reader import StreamReader
+from incsnap.errors import BinlogError, shorten
+from incsnap.events import StreamPosition, file_number
+from incsnap.gtid import GtidSet
+from incsnap.tables import TableId
+
+_log = logging.getLogger(__name__)
+
+#: The server says where it is while it passes over transactions.
+_HEARTBEAT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSearch:
+    """``connect`` opens a PyMySQL connection with REPLICATION SLAVE and REPLICATION CLIENT. ``server_id``: nobody else
+    reads with it meanwhile. ``prepared``: where that goes which is found."""
+
+    connect: Callable[[], Any]
+    server_id: int
+    included: Callable[[TableId], bool]
+    prepared: PreparedTransactions
+    damaged: str = "fail"
+    closed: Callable[[], bool] = lambda: False
+
+    def around(self, read: Callable[[], None], delivered: Callable[[], GtidSet]) -> None:
+        """Calls ``read``. Where that ended at the XA COMMIT of a transaction whose XA PREPARE was not read, this is
+        looked for, so that the next call goes on. BinlogError where the binlog does not hold it any more.
+        """
+        try:
+            read()
+        except NotPrepared as unknown:
+            _log.warning("%s", unknown)
+            if self.find([unknown.xid], delivered()):
+                raise BinlogError(
+                    f"{unknown}, and which the binlog does not hold any more",
+                    "Its changes are visible in the tables, but cannot be sent as changes any more. Start with a new"
+                    " checkpoint.location and signal execute-snapshot for the tables.",
+                ) from None
+
+    def find(self, xids: Collection[str], before: GtidSet) -> set[str]:
+        """Takes those of ``xids`` into ``prepared`` that are so behind the transactions ``before``. Returns those of
+        which the binlog holds neither XA PREPARE nor an end in there. ConnectionLost, or an IncsnapError.
+        """
+        left = set(xids)
+        try:
+            with closing(self.connect()) as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT @@GLOBAL.gtid_executed")
+                executed = GtidSet.parse(str(cursor.fetchone()[0]))
+                cursor.execute("SHOW BINARY LOGS")
+                files = [str(row[0]) for row in cursor.fetchall()]
+                following = before
+                while files and left:
+                    file = files.pop()
+                    cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT 3", (file,))
+                    passed = next(GtidSet.parse(str(row[5])) for row in cursor.fetchall() if row[2] == "Previous_gtids")
+                    inside = before - (before - following) - passed
+                    following = passed
+                    if inside:
+                        left -= self._take(file, executed - inside, inside, left)
+        except (pymysql.err.MySQLError, OSError) as failed:
+            raise translated(failed) from failed
+        return left
+
+    def _take(self, file: str, delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> set[str]:
+        """Those of ``xids`` that the transactions ``inside``, which are in that file, prepare or end last."""
+        _log.info("searching %s for the XA PREPARE of %s", file, shorten(", ".join(sorted(xids))))
+        marks = self._marks(file, delivered, inside, xids)
+        for mark in marks.values():
+            if mark.prepared:
+                self.prepared.found(mark.held)
+        return set(marks)
+
+    def _marks(self, file: str, delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> dict[str, XaMark]:
+        stream, source = open_stream(self.connect, self.server_id, delivered, _HEARTBEAT_SECONDS, "", self.closed)
+        with closing(stream):
+            names = Names(self.included)
+            prepared = self.prepared.sibling(xids)
+            reader = StreamReader(StreamPosition(delivered, "", 0), names, self.damaged, prepared=prepared)
+            reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
+            framer = Framer()
+            seen, marks = GtidSet(), dict[str, XaMark]()
+            while not inside <= seen and file_number(reader.position.file) <= file_number(file):
+                if self.closed():
+                    raise ConnectionLost("closed")
+                for block in framer.feed(stream.read()):
+                    whole = []
+                    for segment in reader.add(block):
+                        whole.append((segment, 0, segment.complete))
+                        # Behind ``inside`` the server goes on with what was not executed yet.
+                        mine = bool(segment.marks) and names.gtids([(segment, 0, 1)]) <= inside
+                        marks.update({mark.held.xid: mark for mark in segment.marks if mine and mark.held.xid in xids})
+                    seen |= names.gtids(whole)
+            return marks

@@ -1,0 +1,41 @@
+"""XA transactions that the server has prepared: their rows are sent when they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.xa_statements import xid_of
+from incsnap.errors import shorten
+from incsnap.mysql.connection import QueryRefusedError, query
+from incsnap.mysql.server_rules import Finding
+
+
+def prepared_xids(connection: Connection[Any]) -> tuple[str, ...] | None:
+    """Their names, in a form that XA COMMIT takes; None where the user may not ask (XA_RECOVER_ADMIN).
+
+    https://dev.mysql.com/doc/refman/en/xa-statements.html
+    """
+    try:
+        rows = query(connection, "XA RECOVER CONVERT XID")
+    except QueryRefusedError:
+        return None
+    found = []
+    for format_id, global_length, _, data in rows:
+        content = bytes.fromhex(str(data)[2:])  # after 0x
+        found.append(xid_of(int(format_id), content[: int(global_length)], content[int(global_length) :]))
+    return tuple(found)
+
+
+def prepared_findings(connection: Connection[Any], user: str) -> Iterable[Finding]:
+    """Before a first start: what is prepared, or that this cannot be known though there are such transactions."""
+    xids = prepared_xids(connection)
+    if xids:
+        problem = f"{len(xids)} XA transactions are prepared: {shorten(', '.join(xids))}"
+        repair = "XA COMMIT or XA ROLLBACK the forgotten; a first start needs the binlog files with their XA PREPARE"
+        yield Finding("XA transactions", problem, repair, "warning")
+    elif xids is None and int(query(connection, "SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'")[0][1]):
+        problem = f"the server has XA transactions, and {user} may not ask which are prepared"
+        yield Finding("privileges", problem, f"GRANT XA_RECOVER_ADMIN ON *.* TO {user};", "warning")
