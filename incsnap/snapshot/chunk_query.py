@@ -57,40 +57,6 @@ def condition_probe(table: TableId, condition: str) -> str:
     return f"SELECT 1 FROM {table.sql} WHERE 1 = 1{_and_condition(condition)} LIMIT 0"
 
 
-def condition_fault(condition: str) -> str | None:
-    """Why ``condition`` cannot be spliced in as ``AND (condition)``, or None.
-
-    It is the user's own SQL and runs with the connection's rights, as with Debezium; but one that closes a parenthesis
-    it did not open would leave the chunk's range and send rows twice. Quotes and comments are respected.
-    """
-    depth, quoted, at = 0, "", 0
-    while at < len(condition):
-        char = condition[at]
-        if quoted:
-            if char == "\\" and quoted != "`":
-                at += 1
-            elif char == quoted:
-                quoted = ""
-        elif char in "'\"`":
-            quoted = char
-        elif char == "#" or condition.startswith(("/*", "-- "), at) or condition[at:] == "--":
-            return "holds a comment"
-        elif char == ";":
-            return "holds a semicolon"
-        elif char == "(":
-            depth += 1
-        elif char == ")":
-            depth -= 1
-            if depth < 0:
-                return "closes a parenthesis that it does not open"
-        at += 1
-    if quoted:
-        return f"does not close a quotation ({quoted})"
-    if depth:
-        return "does not close a parenthesis"
-    return None if condition.strip() else "is empty"
-
-
 def between(columns: Sequence[Column], lower: Key | None, upper: Key) -> str:
     """``lower < key <= upper`` over ``columns``. A prefix that both share becomes equalities, the best range of all."""
     if lower is None:

@@ -84,13 +84,31 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """Parts of a window that a batch sends: from ``window.sent`` up to, and without, ``upto``."""
+
+    window: Window
+    upto: int
+
+    @property
+    def bytes(self) -> int:
+        """Of keys and values, about, before any row is discarded."""
+        return (self.upto - self.window.sent) * self.window.part_bytes
+
+    @property
+    def is_last(self) -> bool:
+        """Is nothing of the window left after it?"""
+        return self.window.reading is not None and self.upto >= self.window.reading.parts
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotContext:
     """What is asked, read and held at the end of a batch.
 
-    ``queue``: tables that wait. ``scans``: tables being read, in order. ``planned``: windows whose chunks are read in
-    this batch.
-    ``held``: windows of earlier batches that are still held after this one. ``released``: those whose rows this batch
-    sends.
+    ``queue``: tables that wait. ``scans``: tables being read, in order. ``planned``: windows that this batch
+    has planned; they are read beside the stream.
+    ``held``: windows of earlier batches that are still held after this one, whether they have been read or not.
+    ``released``: what this batch sends; a window of which parts are left is also held.
     ``dropped``: ids of windows given up in this batch (their files can go). ``notifications``: sent with this batch.
     ``recent``: ids of the last execute signals, to recognise a repeated one. ``scans_begun`` numbers the scans.
     """
@@ -99,7 +117,7 @@ class SnapshotContext:
     scans: tuple[Scan, ...] = ()
     planned: tuple[Window, ...] = ()
     held: tuple[Window, ...] = ()
-    released: tuple[Window, ...] = ()
+    released: tuple[Release, ...] = ()
     dropped: tuple[str, ...] = ()
     notifications: tuple[Notification, ...] = ()
     paused: bool = False
@@ -112,12 +130,17 @@ class SnapshotContext:
         return self.held + self.planned
 
     @property
+    def unread(self) -> tuple[Window, ...]:
+        """Windows whose chunks are being read, or wait for it."""
+        return tuple(window for window in self.in_flight if window.reading is None)
+
+    @property
     def active(self) -> bool:
         """True if anything is asked for and not finished."""
         return bool(self.queue or self.scans)
 
     def chunk(self, window: Window) -> Chunk:
-        """What the reader of a planned window selects."""
+        """What the reader of a window selects."""
         scan = next(scan for scan in self.scans if scan.number == window.scan)
         return Chunk(
             window.table, scan.columns, window.lower, window.upper, scan.request.collection.condition, scan.index
@@ -126,6 +149,7 @@ class SnapshotContext:
     def held_tables(self) -> frozenset[TableId]:
         """Tables whose keys the sink must write down for this batch: a window of an earlier batch outlives it.
 
-        Not those of ``planned``: their SELECT waits for this batch's events, so these overtake nothing.
+        Also of windows that are not read yet: their SELECT may see less than this batch brings. Not those of
+        ``planned``: their SELECT waits for this batch's events, so these overtake nothing.
         """
         return frozenset(window.table for window in self.held)

@@ -10,14 +10,17 @@ from dataclasses import replace
 
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.context import Range, Request, Scan, SnapshotContext
+from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
 from incsnap.snapshot.failures import (
     ATTEMPTS_BEFORE_QUARANTINE,
     ATTEMPTS_BEFORE_SPLIT,
     GIVE_UP_AFTER,
+    LOST,
     MAX_QUARANTINED,
+    SHAPE,
     Verdict,
     back_off_ms,
+    kind_of,
     verdict,
 )
 from incsnap.snapshot.keys import Key, show_key
@@ -37,13 +40,15 @@ class Draft:
         self.queue: list[Request] = list(context.queue)
         self.scans: dict[int, Scan] = {scan.number: scan for scan in context.scans}
         self.scans_begun = context.scans_begun
-        #: Windows of earlier batches: read, and neither released nor dropped so far.
+        #: Windows of earlier batches, neither wholly released nor dropped so far.
         self.held: list[Window] = []
         self.planned: list[Window] = []
-        self.released: list[Window] = []
+        self.released: list[Release] = []
         self.dropped: list[str] = []
         self.notifications: list[Notification] = []
         self.warnings: list[str] = []
+        #: Borders found among further rows, of chunks planned in this batch.
+        self.cuts = 0
         self.paused = context.paused
         self.recent: list[str] = list(context.recent)
         self._ended_signals: list[str] = []
@@ -79,20 +84,30 @@ class Draft:
                 batch=self.batch,
                 attempt=attempt,
                 faults=faults,
+                planned_ms=self.now_ms,
             )
         )
 
-    def release(self, window: Window) -> None:
-        """The window's rows are sent with this batch."""
+    def release(self, window: Window, parts: int) -> Window | None:
+        """So many parts of the window are sent with this batch. What is left of it; None when that is nothing."""
+        release = Release(window, window.sent + parts)
+        self.released.append(release)
+        if not release.is_last:
+            return replace(window, sent=release.upto)
         scan = self.scans[window.scan]
         rows = window.reading.rows if window.reading else 0
         self.scans[scan.number] = replace(scan, rows_read=scan.rows_read + rows)
-        self.released.append(window)
+        return None
 
     def read_again(self, window: Window) -> None:
         """Drops the window's rows; its range is read anew, at once. Nobody's fault."""
         self.dropped.append(window.id)
         self._again(window, Range(window.lower, window.upper, window.rows, window.attempt, window.faults))
+
+    def drop_windows(self, number: int) -> None:
+        """Of a scan that begins again: their borders are of another key, and must never be ranges of this one."""
+        self.dropped.extend(window.id for window in self.held if window.scan == number)
+        self.held = [window for window in self.held if window.scan != number]
 
     def fail(self, window: Window, error: str) -> None:
         """The chunk could not be read: again, halved, into quarantine, or the end of its table."""
@@ -112,8 +127,10 @@ class Draft:
         elif hopeless:
             self._quarantine(scan, missed, error)
         else:
-            split = judged is Verdict.SPLIT or faults >= ATTEMPTS_BEFORE_SPLIT
-            if judged is Verdict.SPLIT and window.rows > 1:
+            # A chunk that is lost again and again may be what kills its reader: halving it is never wrong.
+            too_much = judged is Verdict.SPLIT or (kind_of(error) == LOST and attempt >= ATTEMPTS_BEFORE_SPLIT)
+            split = too_much or faults >= ATTEMPTS_BEFORE_SPLIT
+            if too_much and window.rows > 1:
                 smaller = min(scan.chunk_rows, window.rows // 2)
                 self.scans[scan.number] = replace(scan, chunk_rows=smaller)
                 missed = replace(missed, not_before_ms=self.now_ms)
@@ -121,6 +138,9 @@ class Draft:
                 # The next chunk would meet the same stall, and the stream's batch would wait for it: the table
                 # backs off.
                 self._back_off(scan.number, missed.not_before_ms)
+            if kind_of(error) == SHAPE:
+                # Also where no DDL is to come that would ask: the table may have been described before one was visible.
+                self.scans[scan.number] = replace(self.scans[scan.number], described=False)
             self._again(window, replace(missed, split=split and len(scan.again) < MAX_RANGES))
 
     def count_failure(self, number: int, error: str) -> None:

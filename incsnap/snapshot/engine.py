@@ -1,11 +1,11 @@
 """The engine: from the state at the end of one batch, and what was learned since, to the state at the end of the next.
 
-    receive   the manifests of the chunks that the last batch read      -> windows, or ranges to read again
-    observe   DDL and TRUNCATE in this batch's events                   -> windows dropped, ranges read again
-    obey      the signals in this batch                                 -> tables queued, stopped; paused, resumed
-    release   windows whose high watermark this batch's end has passed  -> their rows are sent with this batch
-    plan      which chunks this batch reads                             -> asks the server for keys
-    complete  tables and signals of which nothing is left               -> notifications
+    receive   the manifests of chunks that were read since the last batch  -> windows, or ranges to read again
+    observe   DDL and TRUNCATE in this batch's events                      -> windows dropped, ranges read again
+    obey      the signals in this batch                                    -> tables queued, stopped; paused, resumed
+    release   windows whose high watermark a batch's end has passed        -> parts of their rows, within the budget
+    plan      which chunks are read from now on                            -> asks the server for keys
+    complete  tables and signals of which nothing is left                  -> notifications
 
 It does nothing and reaches nothing: it is a generator that asks three questions (``questions``) and returns a Plan. Its
 state is a SnapshotContext; Spark writes it ahead of the batch, inside the offset. The rules for sending a row that
@@ -27,7 +27,6 @@ from dataclasses import dataclass, field, replace
 
 from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.chunk_query import condition_fault
 from incsnap.snapshot.commands import Command, Execute, Pause, Resume, Stop
 from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.draft import Draft
@@ -48,10 +47,12 @@ class BatchFacts:
     """What the planner learned between two batches.
 
     ``batch``: the number of the batch being planned. ``end``: how far its events go, a position of the server
-    ``server_uuid``, to which the tail is connected now. ``readings``: window id -> manifest, at least of the windows in
-    ``context.planned`` (one that is missing counts as lost). ``commands``: the signals found up to ``end``, in order.
-    ``changes``: every DDL and TRUNCATE between the last batch's end and ``end``. ``layout_changed``: records now go
-    to other buckets or partitions than the windows in flight were cut for.
+    ``server_uuid``, to which the tail is connected now. ``readings``: window id -> manifest, of chunks that were read
+    since the last batch. ``commands``: the signals found up to ``end``, in order. ``changes``: every DDL and TRUNCATE
+    between the last batch's end and ``end``. ``layout_changed``: records now go to other buckets or partitions than
+    the windows in flight were cut for. ``release_bytes``: of windows' records, what the batch may send; one part is
+    always allowed. ``behind``: the stream has a backlog, whose keys every new window would have to be freed of.
+    ``asked_since_ms``: when this life of the planner began, and with it the leases of all that an earlier one planned.
     """
 
     batch: int
@@ -63,6 +64,9 @@ class BatchFacts:
     changes: tuple[SchemaChange, ...] = ()
     limits: Limits = field(default_factory=Limits)
     layout_changed: bool = False
+    release_bytes: int = 1 << 62
+    behind: bool = False
+    asked_since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def next_context(
     for command in facts.commands:
         _obey(draft, command)
     _release(draft, facts, rules)
-    if not draft.paused:
+    if not (draft.paused or facts.behind):
         yield from plan_chunks(draft, facts.limits, rules.fence_set(facts.end))
     _complete(draft)
     after = draft.finished()
@@ -107,32 +111,33 @@ def drive(asking: Generator[Question, Answer, Plan], answer: Callable[[Question]
 def awaited(context: SnapshotContext, readings: Mapping[str, Reading], server_uuid: str) -> BinlogPosition | None:
     """The highest of the high watermarks that windows in flight wait for: a batch that ends there releases them all.
 
-    ``context``: at the end of the last batch; ``readings``: of its planned windows. None when nothing waits.
+    ``context``: at the end of the last batch; ``readings``: of its windows. None when nothing waits.
     """
-    found = [window.reading for window in context.held]
-    found += [readings.get(window.id) for window in context.planned]
+    found = [window.reading or readings.get(window.id) for window in context.in_flight if not window.passed]
     good = (reading for reading in found if reading and not reading.error and reading.server_uuid == server_uuid)
     return max((BinlogPosition(reading.high_file, reading.high_pos) for reading in good), default=None)
 
 
 def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts, rules: Rules) -> None:
-    """Manifests of the last batch become readings, once: from here on the offset carries them.
+    """Manifests become readings, once: from here on the offset carries them.
 
-    Rows read on another server than the tail is connected to now, or cut for another layout, are read again.
+    A chunk without a manifest is being read, until its lease is over. Rows that were read on another server than the
+    tail is connected to now, cut for another layout, or that wait behind too many batches are read again.
     """
-    draft.held = list(context.held)
     good: dict[int, list[Window]] = {}
     bad: dict[int, str] = {}
-    for window in context.planned:
-        reading = facts.readings.get(window.id) or Reading(error=f"{LOST}: the task left no manifest")
+    for window in context.in_flight:
+        reading = window.reading or facts.readings.get(window.id) or _expired(window, facts)
         if window.scan not in draft.scans:  # the failure of the chunk beside it has just ended the table
             draft.dropped.append(window.id)
+        elif reading is None or window.reading is not None:
+            draft.held.append(window)
         elif reading.error:
             draft.fail(window, reading.error)
             if verdict(reading.error) is not Verdict.READ_AGAIN:
                 bad[window.scan] = reading.error
         else:
-            window = replace(window, reading=reading)
+            window = replace(window, reading=reading, read_batch=facts.batch)
             draft.held.append(window)
             good.setdefault(window.scan, []).append(window)
     for number, windows in good.items():
@@ -144,7 +149,25 @@ def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts, rules: R
         if number in draft.scans and number not in good:
             draft.count_failure(number, error)
 
-    _read_again(draft, lambda window: facts.layout_changed or rules.read_elsewhere(window, facts.server_uuid))
+    _read_again(
+        draft,
+        lambda window: (
+            facts.layout_changed or rules.read_elsewhere(window, facts.server_uuid) or _held_too_long(window, facts)
+        ),
+    )
+
+
+def _expired(window: Window, facts: BatchFacts) -> Reading | None:
+    if facts.now_ms - max(window.planned_ms, facts.asked_since_ms) <= facts.limits.lease_ms:
+        return None
+    return Reading(error=f"{LOST}: no answer of its reader for {facts.limits.lease_ms / 1000:g} s")
+
+
+def _held_too_long(window: Window, facts: BatchFacts) -> bool:
+    """A backlog lies before its high watermark: to read its chunk again behind that costs less than to free it of the
+    keys of so many batches."""
+    waits = window.reading is not None and not window.passed
+    return waits and facts.batch - window.read_batch > facts.limits.held_batches
 
 
 def _observe(draft: Draft, facts: BatchFacts, rules: Rules) -> None:
@@ -192,12 +215,7 @@ def _execute(draft: Draft, command: Execute) -> None:
     draft.notify(command.id, notes.STARTED, data_collections=comma_list(names))
     for name in command.unresolved:
         draft.unknown(command.id, name)
-    for request in requests:
-        fault = request.collection.condition and condition_fault(request.collection.condition)
-        if fault:
-            draft.ended(request, notes.SQL_EXCEPTION, reason=f"its additional condition {fault}")
-        else:
-            draft.queue.append(request)
+    draft.queue += requests
 
 
 def _stop(draft: Draft, command: Stop) -> None:
@@ -230,15 +248,30 @@ def _tell_all(draft: Draft, kind: str) -> None:
 
 
 def _release(draft: Draft, facts: BatchFacts, rules: Rules) -> None:
-    """Also while paused: what has been read is sent. Pausing only stops reading."""
+    """In the order of planning, so that only one window is cut short. Also while paused: what has been read is sent.
+
+    A statement that changed the table comes behind what is left of a window of which a part was sent.
+    """
     held, draft.held = draft.held, []
+    budget = facts.release_bytes
     for window in held:
-        if rules.released_by(window, facts.end, facts.server_uuid):
-            draft.release(window)
-        else:
+        if not rules.released_by(window, facts.end, facts.server_uuid):
             draft.held.append(window)
+            continue
+        parts = min(window.parts_left, budget // max(1, window.part_bytes))
+        if any(rules.finished_by(window, change) for change in facts.changes):
+            parts = window.parts_left
+        elif not draft.released:
+            parts = max(1, parts)
+        window = replace(window, passed=True)
+        left = draft.release(window, parts) if parts else window
+        if left is not None:
+            draft.held.append(left)
+            budget = 0
+        else:
+            budget = max(0, budget - parts * window.part_bytes)
     # One IN_PROGRESS a table and batch, not one a chunk: chunks of a batch are sent together.
-    for window in {window.scan: window for window in draft.released}.values():
+    for window in {each.window.scan: each.window for each in draft.released if each.is_last}.values():
         scan = draft.scans[window.scan]
         draft.notify(
             window.signal,

@@ -13,7 +13,8 @@ from enum import Enum
 STALLED = "stalled"
 #: The server did not answer.
 UNREACHABLE = "unreachable"
-#: The table has not the columns that were expected: a DDL is on its way through the log and will drop the window.
+#: The table has not the columns that were expected: a DDL is on its way through the log and will drop the window, or it
+#: was described too early. It is described anew.
 SHAPE = "shape"
 #: No manifest: the task was lost.
 LOST = "lost"
@@ -54,9 +55,14 @@ _VERDICTS = {
 }
 
 
+def kind_of(error: str) -> str:
+    """Of ``kind: message``."""
+    return error.partition(":")[0].strip()
+
+
 def verdict(error: str) -> Verdict:
     """Of ``kind: message``; a kind that is not known counts against the range."""
-    return _VERDICTS.get(error.partition(":")[0].strip(), Verdict.COUNT)
+    return _VERDICTS.get(kind_of(error), Verdict.COUNT)
 
 
 def back_off_ms(attempt: int) -> int:

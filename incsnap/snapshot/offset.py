@@ -7,11 +7,14 @@ attempt did.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from incsnap.errors import OffsetError, shorten
-from incsnap.events import StreamPosition
+from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.context import SnapshotContext
@@ -20,8 +23,10 @@ from incsnap.snapshot.window import RULES, Rules, Window
 from incsnap.tables import TableId
 
 #: Written into every offset. A release that changes the form raises it and keeps a loader for the older one. 2: with
-#: ``counted`` and ``control``, which an offset of version 1 has at their defaults.
-VERSION = 2
+#: ``counted`` and ``control``, which an offset of version 1 has at their defaults. 3: windows are released in parts (an
+#: older one released whole windows); conditions stand in a list, and their places where older ones have the texts; with
+#: ``prepared``: what an older release has passed by as prepared was sent then, and comes again with its XA COMMIT.
+VERSION = 3
 _FORMAT = "incsnap"
 
 
@@ -35,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRead:
-    """A chunk to read in this batch: wait for ``fence`` (low), select ``chunk``, note the high watermark."""
+    """A chunk to read beside the stream: wait for ``fence`` (low), select ``chunk``, note the high watermark."""
 
     window: Window
     chunk: Chunk
@@ -44,9 +49,11 @@ class PlannedRead:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """A window whose rows this batch sends, minus the keys of its own events and of those recorded in ``discards``."""
+    """Parts ``parts`` of a window, which this batch sends, minus the keys of its own events and of those recorded in
+    ``discards``."""
 
     window: Window
+    parts: range
     discards: range
 
 
@@ -70,6 +77,8 @@ class Offset:
     ``signal_positions``: how far each signal channel was read, in the channel's own form (JSON primitives).
     ``counted``: of the transaction that is open at the end, where transactions are counted. ``control``: topics that
     the batch sends records of schema changes and truncations to; these are in a file beside the checkpoint.
+    ``prepared``: XA transactions whose XA PREPARE is before the end and whose XA COMMIT or XA ROLLBACK is not; their
+    events are in files beside the checkpoint.
     """
 
     job_id: str
@@ -80,16 +89,27 @@ class Offset:
     signal_positions: dict[str, Any] = field(default_factory=dict)
     counted: OpenCounts | None = None
     control: tuple[str, ...] = ()
+    prepared: tuple[PreparedXa, ...] = ()
 
     def reads(self, rules: Rules = RULES) -> tuple[PlannedRead, ...]:
-        """The chunks that this batch reads, each with its low fence."""
+        """The chunks that this batch has planned, each with its low fence."""
+        return self._reads(self.snapshot.planned, rules)
+
+    def unread(self, rules: Rules = RULES) -> tuple[PlannedRead, ...]:
+        """Chunks of this and of earlier batches of which no manifest was seen: after a restart they are read anew."""
+        return self._reads(self.snapshot.unread, rules)
+
+    def _reads(self, windows: Iterable[Window], rules: Rules) -> tuple[PlannedRead, ...]:
         fence = rules.fence_set(self.stream)
-        return tuple(PlannedRead(window, self.snapshot.chunk(window), fence) for window in self.snapshot.planned)
+        return tuple(PlannedRead(window, self.snapshot.chunk(window), fence) for window in windows)
 
     def releases(self, rules: Rules = RULES) -> tuple[PlannedRelease, ...]:
-        """The windows that this batch sends."""
+        """What this batch sends of windows."""
         return tuple(
-            PlannedRelease(window, rules.discard_batches(window, self.batch)) for window in self.snapshot.released
+            PlannedRelease(
+                each.window, range(each.window.sent, each.upto), rules.discard_batches(each.window, self.batch)
+            )
+            for each in self.snapshot.released
         )
 
     def held_tables(self) -> frozenset[TableId]:
@@ -98,7 +118,7 @@ class Offset:
 
     def oldest_discards(self) -> int:
         """The first batch whose recorded keys this batch or a later one may still ask for; older ones can go."""
-        windows = (*self.snapshot.released, *self.snapshot.in_flight)
+        windows = (*(each.window for each in self.snapshot.released), *self.snapshot.in_flight)
         return min((window.batch + 1 for window in windows), default=self.batch + 1)
 
     def dump(self) -> dict[str, Any]:
@@ -110,10 +130,11 @@ class Offset:
             "batch": self.batch,
             "stream": self.stream.to_json(),
             "layout": {"buckets": self.layout.buckets, "partitions": dict(self.layout.partitions)},
-            "snapshot": to_json(self.snapshot),
+            "snapshot": _with_shared_conditions(to_json(self.snapshot)),
             "signal_positions": dict(self.signal_positions),
             **({"counted": to_json(self.counted)} if self.counted else {}),
             **({"control": list(self.control)} if self.control else {}),
+            **({"prepared": to_json(self.prepared)} if self.prepared else {}),
         }
 
     @classmethod
@@ -136,10 +157,59 @@ class Offset:
                     from_json(int, found["layout"]["buckets"]),
                     from_json(dict[str, int], found["layout"]["partitions"]),
                 ),
-                snapshot=from_json(SnapshotContext, found["snapshot"]),
+                snapshot=from_json(
+                    SnapshotContext,
+                    _with_own_conditions(found["snapshot"]) if version >= 3 else _in_parts(found["snapshot"]),
+                ),
                 signal_positions=from_json(dict[str, Any], found["signal_positions"]),
                 counted=from_json(OpenCounts, found["counted"]) if "counted" in found else None,
                 control=from_json(tuple[str, ...], found.get("control", [])),
+                prepared=from_json(tuple[PreparedXa, ...], found.get("prepared", [])),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error
+
+
+def _in_parts(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """Of version 2 or older: a released window was one part, and all of it."""
+    return {**snapshot, "released": [{"window": window, "upto": 1} for window in snapshot.get("released", ())]}
+
+
+def digest(dumped: dict[str, Any]) -> str:
+    """Tells an offset from any other, as ``version:hash`` of what ``dump`` wrote: a replay has the offset as it was
+    written, and those of two versions cannot be compared."""
+    text = json.dumps(dumped, sort_keys=True, separators=(",", ":"))
+    return f"{dumped.get('version')}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _with_shared_conditions(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """Each text once: a signal may give one condition to thousands of tables, and the offset must stay small."""
+    places: dict[str, int] = {}
+    for collection in _collections(snapshot):
+        if "condition" in collection:
+            collection["condition"] = places.setdefault(collection["condition"], len(places))
+    return {**snapshot, "conditions": list(places)} if places else snapshot
+
+
+def _with_own_conditions(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """What was given to ``_with_shared_conditions``; that of an older version as it is. Leaves its argument alone."""
+    if "conditions" not in snapshot:
+        return snapshot
+    texts = from_json(tuple[str, ...], snapshot["conditions"])
+
+    def own(request: dict[str, Any]) -> dict[str, Any]:
+        collection = request["collection"]
+        if "condition" not in collection:
+            return request
+        return {**request, "collection": {**collection, "condition": texts[collection["condition"]]}}
+
+    return {
+        **{name: value for name, value in snapshot.items() if name != "conditions"},
+        "queue": [own(request) for request in snapshot.get("queue", ())],
+        "scans": [{**scan, "request": own(scan["request"])} for scan in snapshot.get("scans", ())],
+    }
+
+
+def _collections(snapshot: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for request in (*snapshot.get("queue", ()), *(scan["request"] for scan in snapshot.get("scans", ()))):
+        yield request["collection"]

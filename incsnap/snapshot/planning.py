@@ -50,6 +50,8 @@ def plan_chunks(draft: Draft, limits: Limits, fence: GtidSet) -> Generator[Quest
 
 
 def _room(draft: Draft, limits: Limits) -> int:
+    if draft.cuts >= limits.cuts:
+        return 0
     in_flight = len(draft.held) + len(draft.planned)
     return min(limits.parallelism - len(draft.planned), limits.windows - in_flight)
 
@@ -58,20 +60,23 @@ def _plan_scan(draft: Draft, number: int, limits: Limits, fence: GtidSet) -> Ask
     return (
         _room(draft, limits) > 0
         and draft.scans[number].not_before_ms <= draft.now_ms
-        and (yield from _described(draft, number))
+        and (yield from _described(draft, number, fence))
         and (yield from _bounded(draft, number, fence))
         and (yield from _plan_again(draft, number, limits))
         and (yield from _plan_new(draft, number, limits))
     )
 
 
-def _described(draft: Draft, number: int) -> Asking:
-    """Learns the ordering columns, at the table's beginning and after a DDL. A table whose key changed begins again."""
+def _described(draft: Draft, number: int, fence: GtidSet) -> Asking:
+    """Learns the ordering columns: at the table's beginning, after a DDL, and when a chunk met other ones.
+
+    A table whose key changed begins again.
+    """
     scan = draft.scans[number]
     if scan.described:
         return True
     wanted = scan.request.collection
-    answer = yield Describe(wanted.table, wanted.surrogate, wanted.condition)
+    answer = yield Describe(wanted.table, wanted.surrogate, wanted.condition, fence)
     if isinstance(answer, Refused):
         draft.end(scan, answer.status, answer.reason)
         return False
@@ -79,6 +84,7 @@ def _described(draft: Draft, number: int) -> Asking:
         return _postponed(draft, number, answer)
     if scan.fingerprint not in ("", answer.fingerprint):
         draft.warn(f"{scan.table}: its key has changed; the table is read from its beginning")
+        draft.drop_windows(number)
         scan = replace(scan, maximum=None, boundary=None, again=())
     draft.scans[number] = replace(
         scan,
@@ -153,6 +159,7 @@ def _plan_new(draft: Draft, number: int, limits: Limits) -> Asking:
         answer = yield NextBoundary(scan.table, scan.columns, scan.index, scan.boundary, maximum, scan.chunk_rows)
         if answer is not None and not isinstance(answer, tuple):
             return _postponed(draft, number, answer)
+        draft.cuts += answer is not None
         upper = maximum if answer is None else answer
         draft.plan(scan, scan.boundary, upper, scan.chunk_rows)
         scan = draft.scans[number] = replace(scan, boundary=upper, attempt=0)

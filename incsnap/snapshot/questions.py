@@ -20,11 +20,15 @@ class Describe:
     With ``surrogate`` that column, which must be NOT NULL and have a unique index of its own, else Refused
     NO_PRIMARY_KEY; without it the primary key. ``condition`` must be understood by the server
     (``chunk_query.condition_probe``), else Refused SQL_EXCEPTION.
+
+    ``fence`` must be executed first, as for MaximumKey: otherwise the key may be that before a DDL which the stream has
+    passed, and nothing would ask again.
     """
 
     table: TableId
-    surrogate: str = ""
-    condition: str = ""
+    surrogate: str
+    condition: str
+    fence: GtidSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """How many rows the next chunk is cut for: rows, bytes and time are all bounded.
 
-Bytes bound the worker's memory and the buffer file; time bounds how long the stream's batch waits for its chunks;
-rows bound both before anything is known about the table.
+Bytes bound the reader's memory and the window file; time bounds how long a window is open, and with it how many keys
+are written down for it; rows bound both before anything is known about the table.
 """
 
 from __future__ import annotations
@@ -14,22 +14,30 @@ from incsnap.snapshot.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``parallelism``: chunks read in one batch. ``windows``: windows in flight at most, those of this batch included.
+    """``parallelism``: chunks planned in one batch. ``windows``: windows in flight at most, this batch's included.
+    ``cuts``: of the chunks planned in one batch, those whose border had to be found among further rows (up to 50 ms,
+    which the batch waits for); the rest of a table, or a small one, costs a millisecond.
 
     ``start_rows``, ``max_rows``: rows of the first and of the largest chunk. 10,000 is 8 MB of ordinary rows, a tenth
-    of a second to read: small enough for a table nobody knows. 100,000 rows amortise the fixed costs of a chunk (two
-    round trips, a file, a manifest) to nothing.
-    ``target_bytes``: 64 MiB, so that two chunks at once stay far below a worker's memory while a batch is worth its
-    fixed cost.
+    of a second to read: small enough for a table nobody knows. 50,000 rows amortise the fixed costs of a chunk (a job,
+    some round trips, a file, a manifest); its border is found in 25 ms, which the stream's batch waits for.
+    ``target_bytes``: 32 MiB, so that two chunks at once stay far below a worker's memory.
     ``target_seconds``: of one SELECT.
+    ``lease_ms``: a chunk of which nothing was heard for so long after it was planned is planned again. Three times what
+    a chunk may take behind those that are in flight with it; a task that fails says so at once.
+    ``held_batches``: batches that a window may wait for its high watermark after it was read. An idle stream passes it
+    with the next batch, a busy one with the second or third.
     """
 
     parallelism: int = 2
     windows: int = 8
     start_rows: int = 10_000
-    max_rows: int = 100_000
-    target_bytes: int = 64 << 20
+    max_rows: int = 50_000
+    target_bytes: int = 32 << 20
     target_seconds: float = 2.0
+    lease_ms: int = 180_000
+    held_batches: int = 256
+    cuts: int = 1 << 30
 
     @classmethod
     def configured(cls, chunk_size: int | None, parallelism: int = 2, windows: int = 0) -> Limits:
@@ -41,7 +49,7 @@ class Limits:
 
 
 def next_chunk_rows(present: int, read: Sequence[Window], limits: Limits) -> int:
-    """The next chunk size after the chunks ``read`` (all of one table and one batch, each with its reading).
+    """The next chunk size after the chunks ``read`` (of one table, each with its reading, that arrived together).
 
     Grows at most twofold in a batch, shrinks at once. Measured against what a chunk was cut for, not what it held: with
     a condition few rows may come of many that were looked at.

@@ -1,22 +1,28 @@
 """The window: a chunk's rows between two fences, held back until the log has passed what the SELECT could have seen.
 
-Everything that decides whether a row read by SELECT may be sent is in this file, in six small functions.
+Everything that decides whether a row read by SELECT may be sent is in this file, in small functions.
 They know GTIDs, positions and tables; they know no SQL, no rows, no Kafka and no clock.
 
 MySQL commits in stages: written to the binlog, *sent* to replicas (us), *visible* to SELECT, and last in
 *gtid_executed*. So an event may arrive before its row can be selected, and a row may be selected before its GTID is
 executed. One fence cannot be honest about both; hence two:
 
-* **Low**: before the SELECT, wait until all that this batch and earlier ones send is executed (``fence_set``). Then
-  the SELECT cannot return a row older than an event that is already on its way to Kafka.
+* **Low**: before the SELECT of a chunk planned in batch *n*, wait until all that batch *n* and earlier ones send is
+  executed (``fence_set``). Then the SELECT cannot return a row older than an event that is already on its way to
+  Kafka. The chunk is read beside the stream, at any time after *n* was planned; a later batch's fence does as well.
 * **High**: after the SELECT, the end of the *binlog*, which runs ahead of visibility. Whatever the SELECT saw lies
   before it (``gtid_executed`` may lie behind what the SELECT saw).
-* **Release** in the first batch *r* whose end has passed the high watermark (``released_by``).
-* **Discard** every row whose key has an event in batches *n+1 .. r* (*n*: the batch the chunk was read in): the log
-  wins. The sink holds the keys of batch *r* itself and wrote down those of *n+1 .. r-1* (``discard_batches``).
-* **DDL and TRUNCATE** in batches *n+1 .. r* drop the window, and its chunk is read again (``spoiled_by``).
+* **Release** from the first batch on whose end has passed the high watermark (``released_by``), in **parts**: each
+  batch *r* sends as many as its budget allows.
+* **Discard** every row of a part whose key has an event in batches *n+1 .. r*, *r* being the batch that sends the
+  part: the log wins. The sink holds the keys of batch *r* itself and wrote down those of *n+1 .. r-1*
+  (``discard_batches``), also while the chunk was still being read.
+* **DDL and TRUNCATE** in batches *n+1 .. r* drop a window of which nothing was sent, and its chunk is read again
+  (``spoiled_by``). A window of which a part was sent has passed its high watermark before, so the statement is later
+  than its SELECT: what is left of it is sent at once, in front of the batch's events.
 
-Why no key goes back in time, and none is lost. Let row *k* be read in version *v* and be sent in batch *r*.
+Why no key goes back in time, and none is lost. Let row *k* be read in version *v* and be sent in batch *r*, alone or
+in a part.
 Events of batches up to *n* are executed before the SELECT, so *v* is that version or newer. No event of *k* lies in
 *n+1 .. r*, else the row had been discarded. *v* was visible, so it lies before the high watermark, so in a batch up
 to *r*, so up to *n*: *v* is exactly the newest version sent. Every later event is newer than *v*. A discarded row is
@@ -43,6 +49,7 @@ class Reading:
 
     ``high_file``, ``high_pos``: the end of the binlog after the SELECT, of the server ``server_uuid``.
     ``rows``, ``bytes``, ``seconds``: of the SELECT alone, without the wait before it; they steer the chunk size.
+    ``parts``: pieces that the rows were cut into, the unit of release. ``record_bytes``: of all keys and values.
     ``error``: "" or ``kind: message``, see ``snapshot.failures`` for the kinds.
     ``file``: the name of the buffer file, so that a late writer (a zombie task) cannot exchange rows that were
     judged by this reading; may stay "".
@@ -56,16 +63,19 @@ class Reading:
     server_uuid: str = ""
     error: str = ""
     file: str = ""
+    record_bytes: int = 0
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A chunk in flight: ``lower < key <= upper`` of ``table``, to be read in batch ``batch``.
+    """A chunk in flight: ``lower < key <= upper`` of ``table``, planned in batch ``batch`` and read at any time after.
 
     ``id`` names its files and is never used twice. ``scan`` is the number of the scan it belongs to, ``signal`` the
     id of the signal that asked (the correlation id). ``rows`` is how many it was cut for. ``attempt`` counts how
-    often this range was read before, ``faults`` how often that was the chunk's own fault. ``reading`` is None until
-    the manifest was seen.
+    often this range was read before, ``faults`` how often that was the chunk's own fault. ``planned_ms``: when it was
+    planned; its lease begins there. ``reading`` is None until the manifest was seen, in batch ``read_batch``.
+    ``passed`` is set once a batch's end has passed its high watermark; ``sent`` is how many of its parts were sent.
     """
 
     id: str
@@ -79,13 +89,29 @@ class Window:
     attempt: int = 0
     faults: int = 0
     reading: Reading | None = None
+    planned_ms: int = 0
+    read_batch: int = 0
+    passed: bool = False
+    sent: int = 0
+
+    @property
+    def parts_left(self) -> int:
+        """0 while nothing was read."""
+        return self.reading.parts - self.sent if self.reading is not None else 0
+
+    @property
+    def part_bytes(self) -> int:
+        """What one part takes in Kafka, about."""
+        return self.reading.record_bytes // max(1, self.reading.parts) if self.reading is not None else 0
 
 
 def fence_set(end: StreamPosition) -> GtidSet:
-    """What a chunk of this batch waits for before its SELECT: all that the batch, ending at ``end``, sends or has sent.
+    """What a chunk planned in a batch waits for before its SELECT: all that the batch, ending at ``end``, sends or has
+    sent.
 
     Delivered at the **end** of the batch, not at its start: the events of batch *n* are sent in batch *n*, but only
-    keys of *n+1* and later are discarded, so the SELECT must see what *n* brings. And the transaction that the end
+    keys of *n+1* and later are discarded, so the SELECT must see what *n* brings. The end of a later batch is right as
+    well (a chunk asked for again after a restart): it only waits for more. And the transaction that the end
     cuts in two: its first events are sent in batch *n* though its GTID is delivered only with the last one; without
     waiting for it the SELECT could return one of those rows as it was before. Its other events come in *n+1* and
     discard their keys; no harm. The wait ends: both are in the binlog, so the server is about to execute them
@@ -95,13 +121,14 @@ def fence_set(end: StreamPosition) -> GtidSet:
 
 
 def released_by(window: Window, end: StreamPosition, server_uuid: str) -> bool:
-    """True if a batch that ends at ``end`` of the server ``server_uuid`` has passed the window's high watermark.
+    """True if a batch that ends at ``end`` of the server ``server_uuid`` has passed the window's high watermark, or an
+    earlier one had.
 
     Positions of two servers cannot be compared: after a failover the chunk is read again (``read_elsewhere``).
     An end inside a transaction is a position inside it, so all earlier transactions are wholly delivered.
     """
     reading = window.reading
-    return (
+    return window.passed or (
         reading is not None
         and not reading.error
         and reading.server_uuid == server_uuid
@@ -112,17 +139,26 @@ def released_by(window: Window, end: StreamPosition, server_uuid: str) -> bool:
 def read_elsewhere(window: Window, server_uuid: str) -> bool:
     """True if the chunk was read on another server than the tail is connected to now: it is read again.
 
-    While the tail has no connection yet ("") nobody knows; the window is kept, and not released either.
+    While the tail has no connection yet ("") nobody knows; the window is kept, and not released either. A window that
+    has passed its high watermark needs no position any more: what its SELECT saw was delivered before the failover.
     """
-    return bool(server_uuid) and window.reading is not None and window.reading.server_uuid != server_uuid
+    reading = window.reading
+    return bool(server_uuid) and reading is not None and not window.passed and reading.server_uuid != server_uuid
 
 
 def spoiled_by(window: Window, change: SchemaChange) -> bool:
     """True if the DDL or TRUNCATE touches the window's table: its rows may be of another shape, or gone without events.
 
-    Only asked of windows of earlier batches. A change in the window's own batch is executed before its SELECT.
+    Only asked of windows of earlier batches. A change in the window's own batch is executed before its SELECT. One of
+    which a part was sent had passed before this batch began, so the change is later than its SELECT.
     """
-    return change.touches(window.table)
+    return change.touches(window.table) and not window.sent
+
+
+def finished_by(window: Window, change: SchemaChange) -> bool:
+    """True if the DDL or TRUNCATE comes behind parts that were sent: the rest is sent with the same batch, whatever its
+    budget, because a batch's window rows go in front of its events."""
+    return change.touches(window.table) and window.sent > 0
 
 
 def discard_batches(window: Window, release_batch: int) -> range:
@@ -138,6 +174,7 @@ class Rules:
     released_by: Callable[[Window, StreamPosition, str], bool] = released_by
     read_elsewhere: Callable[[Window, str], bool] = read_elsewhere
     spoiled_by: Callable[[Window, SchemaChange], bool] = spoiled_by
+    finished_by: Callable[[Window, SchemaChange], bool] = finished_by
     discard_batches: Callable[[Window, int], range] = discard_batches
 
 

@@ -1,7 +1,8 @@
 """The job in miniature, around the real engine, offset, GTID sets and rules: planner, chunk readers, buckets, a topic.
 
 Every batch's offset goes through JSON. A batch may be tried several times, each try doing a part of the work, as
-after crashes; a chunk read again in a later try overwrites the first reading. What is a rule of the algorithm is a
+after crashes. Chunks are read by readers of their own at any time after they were planned: they may crash alone, be
+asked twice for one window after a restart, answer after their lease or never. What is a rule of the algorithm is a
 field of ``Strategy``, so that a test can put a wrong one in its place.
 """
 
@@ -12,6 +13,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from incsnap.events import PreparedXa, StreamPosition
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, Stop
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.keys import Key
@@ -21,7 +23,7 @@ from incsnap.snapshot.questions import Answer, Describe, Described, Failed, Maxi
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import RULES, Reading, Rules
 from incsnap.tables import TableId
-from tests.property.server_model import TABLES, Event, Row, Server
+from tests.property.server_model import TABLES, Event, Row, Server, Xa
 from tests.property.topic_model import Record, Topic, Violation
 
 BUCKETS = 2
@@ -43,17 +45,19 @@ class Strategy:
     engine: Rules = RULES
     high: Callable[[Server], tuple[str, int]] = end_of_binlog
     keys: Callable[[Event], set[Row]] = keys_of
+    held_tables: Callable[[Offset], frozenset[TableId]] = Offset.held_tables
     discards: bool = True
     fenced_maximum: bool = True
     skips_done: bool = True
+    xa_at_prepare: bool = False
+    remembers_prepared: bool = True
 
 
 @dataclass
 class File:
-    """What a chunk reader leaves: rows in their versions, the table's shape, and the manifest."""
+    """What a chunk reader leaves: rows in their versions, in parts, and the table's shape."""
 
-    reading: Reading
-    rows: dict[Row, int]
+    parts: list[dict[Row, int]]
     shape: int
 
 
@@ -72,6 +76,10 @@ class Job:
         self.topic = Topic(BUCKETS)
         self.done = [0] * BUCKETS
         self.files: dict[str, File] = {}
+        #: Chunks that readers were asked for, manifests that the planner has yet to see.
+        self.asks: list[PlannedRead] = []
+        self.manifests: dict[str, Reading] = {}
+        self.relaid = False
         self.discards: dict[tuple[int, int, TableId], set[Row]] = {}
         self.now_ms = 0
         self.signals = 0
@@ -85,10 +93,18 @@ class Job:
         self.poison: Row | None = (self.random.randint(0, 8),) if self.random.random() < 0.1 else None
         parallelism = self.random.randint(1, 3)
         self.limits = Limits(
-            parallelism, self.random.randint(parallelism, 6), self.random.randint(1, 3), self.random.randint(3, 6)
+            parallelism,
+            self.random.randint(parallelism, 6),
+            self.random.randint(1, 3),
+            self.random.randint(3, 6),
+            lease_ms=30_000,
+            held_batches=self.random.randint(2, 8),
         )
         start = self.server.cut(self.random.randint(0, len(self.server.log)))
-        self.offset = Offset("job", 0, start, Layout(BUCKETS, {"t": BUCKETS}))
+        #: Events of prepared transactions, in files that offsets name.
+        self.parts: dict[str, tuple[Event, ...]] = {}
+        prepared = self._kept(self.server.prepared_at(self.server.index[start.delivered]))
+        self.offset = Offset("job", 0, start, Layout(BUCKETS, {"t": BUCKETS}), prepared=prepared)
         self.ends = {0: start}
         before = self.server.tables_at(self.server.index[start.delivered], 0)
         self.shape_before = {table: before[table].shape for table in TABLES}
@@ -144,17 +160,24 @@ class Job:
         if len(written) > 20_000:
             raise Violation("offset", f"{len(written)} bytes")
         self._note(end)
+        self.asks += end.reads(self.strategy.engine)
+        died = False
         while True:
             crashes = self.random.random() < 0.25
             start, end = Offset.load(json.loads(json.dumps(start.dump()))), Offset.load(json.loads(written))
-            for read in end.reads(self.strategy.engine):
-                if not (crashes and self.random.random() < 0.5):
-                    self._read(read)
             for bucket in range(BUCKETS):
+                self._read_some()
                 if not (crashes and self.random.random() < 0.5):
                     self._send(bucket, start, end)
             if not crashes:
                 break
+            died = died or self.random.random() < 0.5
+        if died:
+            # The readers' driver has died with the planner; a task that it had started may still answer.
+            self.asks = [ask for ask in self.asks if self.random.random() < 0.2]
+            self.manifests.clear()
+            self.asks += end.unread(self.strategy.engine)
+        self._read_some()
         self.offset = end
         self.ends[end.batch] = end.stream
 
@@ -163,12 +186,10 @@ class Job:
     def _plan(self, start: Offset, all_of_it: bool) -> Offset:
         transactions, events = self._any_cut(start, all_of_it)
         stream = self.server.cut(transactions, events)
-        arrived = self.server.between(start.stream, stream)
-        readings = {
-            window.id: self.files[window.id].reading
-            for window in start.snapshot.planned
-            if window.id in self.files and not (self.faulty and self.random.random() < 0.05)
-        }
+        arrived, prepared = self._arrived(start, stream)
+        readings, self.manifests = self.manifests, {}
+        layout_changed = self.random.random() < 0.01
+        self.relaid |= layout_changed
         facts = BatchFacts(
             batch=start.batch + 1,
             end=stream,
@@ -178,14 +199,43 @@ class Job:
             commands=tuple(event.command for _, event in arrived if event.command),
             changes=tuple(event.change() for _, event in arrived if event.kind in ("truncate", "ddl")),
             limits=self.limits,
-            layout_changed=self.random.random() < 0.01,
+            layout_changed=layout_changed,
+            release_bytes=self.random.choice((0, 10, 30, 1_000)),
+            behind=not all_of_it and self.random.random() < 0.1,
         )
         plan: Plan = drive(next_context(start.snapshot, facts, self.strategy.engine), self._answer)
         if len(plan.context.in_flight) > self.limits.windows or len(plan.context.planned) > self.limits.parallelism:
             raise Violation("limits", str(plan.context.in_flight))
         if plan.context.paused and plan.context.planned:
             raise Violation("paused", "chunks are planned while paused")
-        return Offset("job", start.batch + 1, stream, start.layout, plan.context, {"source": start.batch})
+        signals = {"source": start.batch}
+        kept = self._kept(prepared) if self.strategy.remembers_prepared else ()
+        return Offset("job", start.batch + 1, stream, start.layout, plan.context, signals, prepared=kept)
+
+    def _arrived(self, start: Offset, end: StreamPosition) -> tuple[list[tuple[int, Event]], dict[str, Xa]]:
+        """What a batch sends, (transaction, event), and what is prepared at its end. Of the log nothing before the
+        batch is looked at: the server does not send it again.
+        """
+        held = {each.xid: Xa("prepare", each.xid, self.parts[each.parts[0]]) for each in start.prepared}
+        sent: list[tuple[int, Event]] = []
+        delivered = self.server.index[end.delivered]
+        for number, low, high in self.server.spans(start.stream, end):
+            xa = self.server.xa.get(number)
+            if xa is None:
+                sent += [(number, event) for event in self.server.log[number][low:high]]
+            elif xa.verb == "prepare" and number < delivered:
+                held[xa.xid] = xa
+                sent += [(number, event) for event in xa.events] if self.strategy.xa_at_prepare else []
+            elif xa.verb != "prepare" and xa.xid in held:
+                if xa.verb == "commit" and not self.strategy.xa_at_prepare:
+                    sent += [(number, event) for event in held[xa.xid].events[low:high]]
+                if number < delivered:
+                    del held[xa.xid]
+        return sent, held
+
+    def _kept(self, prepared: dict[str, Xa]) -> tuple[PreparedXa, ...]:
+        self.parts |= {xa.xid: xa.events for xa in prepared.values()}
+        return tuple(PreparedXa(xid, "", parts=(xid,)) for xid in prepared)
 
     def _any_cut(self, start: Offset, all_of_it: bool) -> tuple[int, int]:
         """Where the batch ends: often short of what has been sent, sometimes inside a transaction."""
@@ -206,6 +256,8 @@ class Job:
             return Failed("the server has gone away")
         table = self.server.view[question.table]
         if isinstance(question, Describe):
+            if self.strategy.fenced_maximum:  # asked just before the maximum: its wait would do for both
+                self.server.wait_for_executed(question.fence)
             names = ("k", "l")[: TABLES[question.table]]
             return Described(names, f"{names} {table.key_shape}")
         if isinstance(question, MaximumKey):
@@ -231,15 +283,23 @@ class Job:
             if notification.type == QUARANTINED and self.poison:
                 self.quarantined.add(self.poison)
 
-    # -- chunk reader
+    # -- chunk readers
 
-    def _read(self, read: PlannedRead) -> None:
+    def _read_some(self) -> None:
+        """Readers go on, each at its own pace."""
+        asks, self.asks = self.asks, []
+        for ask in asks:
+            if self.random.random() < 0.4:
+                self.asks.append(ask)
+            elif not (self.faulty and self.random.random() < 0.05):  # else nothing is ever heard of it
+                self.manifests.setdefault(ask.window.id, self._read(ask))
+
+    def _read(self, read: PlannedRead) -> Reading:
         if self.failing_over and self.random.random() < 0.1:
             self.server.fail_over()
         if self.faulty and self.random.random() < 0.1:
-            kind = self.random.choice(("stalled", "timeout", "too_large", "deadlock", "unreachable"))
-            self.files[read.window.id] = File(Reading(error=f"{kind}: by chance"), {}, 0)
-            return
+            kind = self.random.choice(("stalled", "timeout", "too_large", "deadlock", "unreachable", "lost"))
+            return Reading(error=f"{kind}: by chance")
         self.server.wait_for_executed(read.fence)
         for _ in range(self.random.randint(0, 2)):
             self.server.step()
@@ -249,34 +309,47 @@ class Job:
         shape = table.shape
         for _ in range(self.random.randint(0, 2)):
             self.server.step()
-        file, pos = self.strategy.high(self.server)
-        error = "row: it is poison" if self.poison in rows and read.chunk.table.table == "a" else ""
-        reading = Reading(len(rows), 9 * len(rows), 0.1, file, pos, self.server.server_uuid(), error)
-        self.files[read.window.id] = File(reading, rows, shape)
+        high_file, high_pos = self.strategy.high(self.server)
+        file = f"{read.window.id}/{len(self.files)}"
+        parts = self.random.randint(1, 3)
+        keys = sorted(rows)
+        self.files[file] = File([{key: rows[key] for key in keys[part::parts]} for part in range(parts)], shape)
+        return Reading(
+            rows=len(rows),
+            bytes=9 * len(rows),
+            seconds=0.1,
+            high_file=high_file,
+            high_pos=high_pos,
+            server_uuid=self.server.server_uuid(),
+            error="row: it is poison" if self.poison in rows and read.chunk.table.table == "a" else "",
+            file=file,
+            record_bytes=10 * len(rows),
+            parts=parts,
+        )
 
     # -- sink
 
     def _send(self, bucket: int, start: Offset, end: Offset) -> None:
         if self.done[bucket] >= end.batch and self.strategy.skips_done:
             return
-        self.stream = end.stream
-        arrived = self.server.between(start.stream, end.stream)
+        arrived, _ = self._arrived(start, end.stream)
         overtaken: dict[TableId, set[Row]] = {table: set() for table in TABLES}
         for _, event in arrived:
             overtaken[event.table] |= {key for key in self.strategy.keys(event) if bucket_of(key) == bucket}
-        for table in end.held_tables():
+        for table in self.strategy.held_tables(end):
             self.discards[end.batch, bucket, table] = overtaken[table]
         records = []
         for release in end.releases(self.strategy.engine):
-            records += self._released(release, bucket, end.batch, overtaken[release.window.table])
+            records += self._released(release, bucket, end, overtaken[release.window.table])
         for transaction, event in arrived:
             records += [each for each in records_of(transaction, event) if each.key is None or self._own(each, bucket)]
         self.topic.append(bucket, end.batch, records)
         self.done[bucket] = end.batch
 
-    def _released(self, release: PlannedRelease, bucket: int, batch: int, overtaken: set[Row]) -> list[Record]:
+    def _released(self, release: PlannedRelease, bucket: int, end: Offset, overtaken: set[Row]) -> list[Record]:
         window = release.window
-        file = self.files[window.id]
+        assert window.reading is not None
+        file = self.files[window.reading.file]
         if self.strategy.discards:
             recorded = (self.discards.get((past, bucket, window.table), set()) for past in release.discards)
             overtaken = overtaken.union(*recorded)
@@ -284,22 +357,26 @@ class Job:
             overtaken = set()
         records = [
             Record(window.table, "r", key, version, signal=window.signal)
-            for key, version in file.rows.items()
+            for part in release.parts
+            for key, version in file.parts[part].items()
             if bucket_of(key) == bucket and key not in overtaken
         ]
-        self._check_released(release, batch, records, file.shape)
+        self._check_released(release, end, records, file.shape)
         return records
 
-    def _check_released(self, release: PlannedRelease, batch: int, records: list[Record], shape: int) -> None:
-        """I5, told from the log alone: since the chunk's batch no event of a sent row's key, no TRUNCATE, no DDL."""
+    def _check_released(self, release: PlannedRelease, end: Offset, records: list[Record], shape: int) -> None:
+        """I5, told from the log alone: since the chunk's batch no event of a sent row's key; no TRUNCATE and no DDL
+        either, up to this batch's end or, where parts were sent before, up to its beginning: rows go in front."""
         table = release.window.table
-        since = self.server.between(self.ends[release.window.batch], self.stream)
+        since = self.server.between(self.ends[release.window.batch], end.stream)
         keys = {key for _, event in since if event.table == table for key in keys_of(event)}
-        emptied = any(event.kind == "truncate" and event.table == table for _, event in since)
+        until = self.ends[end.batch - 1] if release.window.sent else end.stream
+        before = self.server.between(self.ends[release.window.batch], until)
+        emptied = any(event.kind == "truncate" and event.table == table for _, event in before)
         self.overtaken += [record for record in records if emptied or record.key in keys]
-        altered = sum(e.kind == "ddl" and e.table == table for _, e in self.server.between(self.ends[0], self.stream))
+        altered = sum(e.kind == "ddl" and e.table == table for _, e in self.server.between(self.ends[0], until))
         if shape != self.shape_before[table] + altered:
-            raise Violation("shape", f"a row of {table} in its shape {shape} is sent in batch {batch}")
+            raise Violation("shape", f"a row of {table} in its shape {shape} is sent in batch {end.batch}")
 
     @staticmethod
     def _own(record: Record, bucket: int) -> bool:
@@ -317,7 +394,7 @@ class Job:
             return Pause(name)
         if dice < 0.88:
             return Resume(name)
-        return Stop(name, self.random.choice(((), (r"db\.a",), ("db.b",))))
+        return Stop(name, self.random.choice((None, *(frozenset({table}) for table in TABLES))))
 
     def _execute(self, tables: list[TableId]) -> Execute:
         self.signals += 1

@@ -3,12 +3,15 @@
 ``log`` is the binlog: a transaction in it has been sent. ``visible`` and ``executed`` count how many of them SELECT
 sees and gtid_executed holds; executed <= visible <= len(log), and both move one transaction at a time, as with
 binlog_order_commits=ON. A failover moves to another server: same transactions, other positions, other progress.
+
+An XA transaction is two of the log: the one that prepares it has its rows and shows none, the one that commits it has
+none and shows them. Its keys are locked in between. ``log`` says what each transaction shows.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
@@ -37,6 +40,15 @@ class Event:
 
     def change(self) -> SchemaChange:
         return SchemaChange(frozenset({self.table}), self.table.database, self.kind, truncates=self.kind == "truncate")
+
+
+@dataclass(frozen=True)
+class Xa:
+    """What a transaction of the log does: ``prepare``, ``commit`` or ``rollback`` of these events."""
+
+    verb: str
+    xid: str
+    events: tuple[Event, ...]
 
 
 @dataclass
@@ -75,9 +87,13 @@ class Server:
         self.random = random_
         self.habit = random_.choice(("any", "late to show", "late to execute"))
         self.ddl_share = random_.choice((0, 0, 0.15))
+        self.xa_share = random_.choice((0, 0.4))
         self.uuid = 0
         self.versions = 0
         self.log: list[list[Event]] = []
+        #: Those of the log that are parts of XA transactions, by their index; and what is prepared at its end.
+        self.xa: dict[int, Xa] = {}
+        self.prepared: dict[str, Xa] = {}
         #: delivered[i]: GTIDs of the first i transactions; and back, as the offset only holds the set.
         self.delivered = [GtidSet()]
         self.index = {GtidSet(): 0}
@@ -100,15 +116,33 @@ class Server:
         """One transaction of one to three changes, and the signals (rows of a signal table)."""
         table = next(iter(TABLES))
         events = [Event("signal", table, self._version(), command=command) for command in signals]
-        for _ in range(self.random.randint(0 if signals else 1, 3)):
-            event = self._change()
-            apply(self.committed, event)
-            events.append(event)
-        self._append(events)
+        self._append(events + self._changes(self.random.randint(0 if signals else 1, 3)))
+
+    def change_xa(self) -> None:
+        """Prepares a transaction, or ends one that is prepared."""
+        if self.prepared and self.random.random() < 0.5:
+            xa = self.prepared.pop(self.random.choice(list(self.prepared)))
+            verb = self.random.choice(("commit", "commit", "rollback"))
+            shown = list(xa.events) if verb == "commit" else []
+            for event in shown:
+                apply(self.committed, event)
+        else:
+            before = {table: found.copy() for table, found in self.committed.items()}
+            events = self._changes(self.random.randint(1, 3))
+            self.committed = before
+            verb, shown = "prepare", []
+            xa = Xa(verb, f"xid {len(self.log)}", tuple(events))
+            self.prepared[xa.xid] = xa
+        self.xa[len(self.log)] = replace(xa, verb=verb)
+        self._append(shown)
 
     def ddl(self) -> None:
         kind = self.random.choice(("truncate", "ddl", "ddl"))
-        table = self.random.choice(list(TABLES))
+        locked = {event.table for xa in self.prepared.values() for event in xa.events}
+        free = [table for table in TABLES if table not in locked]
+        if not free:
+            return
+        table = self.random.choice(free)
         event = Event(kind, table, self._version(), rekeys_table=kind == "ddl" and self.random.random() < 0.3)
         apply(self.committed, event)
         self._append([event])
@@ -117,7 +151,12 @@ class Server:
         """One thing happens: a commit is written and sent, becomes visible, or is executed."""
         # At most 12 transactions wait to become visible: a group commit is no larger in a model.
         if self.random.random() < 0.4 and len(self.log) - self.visible < 12:
-            self.ddl() if self.random.random() < self.ddl_share else self.commit()
+            if self.random.random() < self.ddl_share:
+                self.ddl()
+            elif self.random.random() < self.xa_share:
+                self.change_xa()
+            else:
+                self.commit()
         else:
             self.go_on()
 
@@ -171,13 +210,30 @@ class Server:
         return StreamPosition(self.delivered[transactions], file, pos, gtid, events)
 
     def between(self, start: StreamPosition, end: StreamPosition) -> list[tuple[int, Event]]:
-        """(transaction, event) of the range, from the two positions alone."""
-        found = []
+        """(transaction, event) of what becomes visible in the range, from the two positions alone."""
+        spans = self.spans(start, end)
+        return [(number, event) for number, low, high in spans for event in self.log[number][low:high]]
+
+    def spans(self, start: StreamPosition, end: StreamPosition) -> list[tuple[int, int, int]]:
+        """(transaction, its first event, the one behind its last) of the range."""
         first, last = self.index[start.delivered], self.index[end.delivered]
-        for number in range(first, min(last + 1, len(self.log))):
-            low = start.events_done if number == first else 0
-            high = end.events_done if number == last else len(self.log[number])
-            found += [(number, event) for event in self.log[number][low:high]]
+        return [
+            (
+                number,
+                start.events_done if number == first else 0,
+                end.events_done if number == last else len(self.log[number]),
+            )
+            for number in range(first, min(last + 1, len(self.log)))
+        ]
+
+    def prepared_at(self, transactions: int) -> dict[str, Xa]:
+        """What is prepared behind so many transactions."""
+        found: dict[str, Xa] = {}
+        for number in range(transactions):
+            if number in self.xa:
+                found.pop(self.xa[number].xid, None)
+                if self.xa[number].verb == "prepare":
+                    found[self.xa[number].xid] = self.xa[number]
         return found
 
     def tables_at(self, transactions: int, events: int) -> Tables:
@@ -198,12 +254,26 @@ class Server:
         number = self._numbers[source]
         self.gtids.append(":".join(part for part in (*source, str(number)) if part))
         self.log.append(events)
-        self.delivered.append(self.delivered[-1].with_transactions([(source, number)]))
+        self.delivered.append(self.delivered[-1] | GtidSet({source: [(number, number)]}))
         self.index[self.delivered[-1]] = len(self.log)
 
-    def _change(self) -> Event:
+    def _changes(self, count: int) -> list[Event]:
+        found = []
+        for _ in range(count):
+            event = self._change()
+            if event is not None:
+                apply(self.committed, event)
+                found.append(event)
+        return found
+
+    def _change(self) -> Event | None:
+        """None where every key is locked."""
         table = self.random.choice(list(TABLES))
-        rows, keys = self.committed[table].rows, self._keys(table)
+        prepared = [event for xa in self.prepared.values() for event in xa.events if event.table == table]
+        locked = {key for event in prepared for key in (event.key, event.new_key)}
+        rows, keys = self.committed[table].rows, [key for key in self._keys(table) if key not in locked]
+        if not keys:
+            return None
         key = self.random.choice(keys)
         if key not in rows:
             return Event("put", table, self._version(), key)

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incsnap.errors import OffsetError
-from incsnap.events import StreamPosition
+from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.commands import DataCollection
-from incsnap.snapshot.context import Range, Request, Scan, SnapshotContext
+from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
+from incsnap.snapshot.json_form import to_json
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import VERSION, Layout, Offset
 from incsnap.snapshot.window import Reading, Window
@@ -23,10 +24,13 @@ text = st.text(max_size=6)
 count = st.integers(0, 2**63 - 1)
 keys = st.lists(st.none() | text, min_size=1, max_size=3).map(tuple)
 tables = st.builds(TableId, text, text)
-readings = st.builds(Reading, count, count, st.floats(0, 1e6), text, count, text, text, text)
+readings = st.builds(Reading, count, count, st.floats(0, 1e6), text, count, text, text, text, count, count)
 windows = st.builds(
-    Window, text, count, tables, text, st.none() | keys, keys, count, count, count, count, st.none() | readings
+    Window,
+    *(text, count, tables, text, st.none() | keys, keys, count, count, count, count, st.none() | readings),
+    *(count, count, st.booleans(), count),
 )
+releases = st.builds(Release, windows, count)
 requests = st.builds(Request, text, st.builds(DataCollection, tables, text, text))
 ranges = st.builds(Range, st.none() | keys, keys, count, count, count, count, st.booleans())
 
@@ -60,7 +64,7 @@ contexts = st.builds(
     scans=some(scans),
     planned=some(windows),
     held=some(windows),
-    released=some(windows),
+    released=some(releases),
     dropped=some(text),
     notifications=some(notifications),
     paused=st.booleans(),
@@ -84,6 +88,7 @@ offsets = st.builds(
     st.builds(Layout, count, st.dictionaries(text, count, max_size=3)),
     contexts,
     st.dictionaries(text, st.none() | count | text | st.dictionaries(text, count, max_size=2), max_size=2),
+    prepared=some(st.builds(PreparedXa, text, text, text, some(text), text)),
 )
 
 
@@ -113,3 +118,25 @@ def test_a_damaged_offset_is_refused_and_never_guessed(offset: Offset, data: st.
 def test_an_offset_of_another_program_is_refused() -> None:
     with pytest.raises(OffsetError, match="not an offset of incsnap"):
         Offset.load({"version": 1, "file": "binlog.000001"})
+
+
+def _asked(*conditions: str) -> Offset:
+    collections = [DataCollection(TableId("db", f"t{number}"), text) for number, text in enumerate(conditions)]
+    requests = tuple(Request("s", collection) for collection in collections)
+    context = SnapshotContext(queue=requests[1:], scans=(Scan(1, requests[0], 100),))
+    return Offset("job", 1, StreamPosition(GtidSet.parse(""), "", 0), Layout(1), context)
+
+
+def test_a_condition_of_many_tables_is_written_once() -> None:
+    condition = "x = '" + "long " * 1_000 + "'"
+    dumped = json.dumps(_asked(*[condition] * 500, "y = 1").dump())
+
+    assert dumped.count("long long") == 1_000 // 2
+    assert Offset.load(json.loads(dumped)) == _asked(*[condition] * 500, "y = 1")
+
+
+def test_an_offset_of_version_2_has_its_conditions_where_they_are_used() -> None:
+    offset = _asked("x = 1", "", "x = 1")
+    older = {**offset.dump(), "version": 2, "snapshot": to_json(offset.snapshot)}
+
+    assert Offset.load(json.loads(json.dumps(older))) == offset

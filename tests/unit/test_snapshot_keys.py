@@ -10,7 +10,7 @@ from incsnap.errors import UnsupportedType
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.chunk import Chunk, ordering_columns
-from incsnap.snapshot.chunk_query import chunk_tail, condition_fault, maximum_key, next_boundary
+from incsnap.snapshot.chunk_query import chunk_tail, maximum_key, next_boundary
 from incsnap.snapshot.failures import Verdict, back_off_ms, verdict
 from incsnap.snapshot.json_form import from_json, to_json
 from incsnap.snapshot.keys import key_fingerprint, key_literal, key_select, show_key
@@ -143,32 +143,6 @@ def test_the_ordering_columns_are_found_by_name_in_the_present_shape() -> None:
     assert ordering_columns(shape, ("id",)) == (ID,)
     with pytest.raises(KeyError):
         ordering_columns(shape, ("gone",))
-
-
-@pytest.mark.parametrize(
-    "condition",
-    ["a = 1", "a = ')'", "a = '\\')'", "(a = 1) OR (b = 2)", "`a)` = 1", "a = 'it''s'", "a - -1 > 2", "a--1"],
-)
-def test_a_condition_that_stays_in_its_parentheses_is_taken(condition: str) -> None:
-    assert condition_fault(condition) is None
-
-
-@pytest.mark.parametrize(
-    ("condition", "fault"),
-    [
-        ("1) OR (1", "closes a parenthesis"),
-        ("(a = 1", "does not close a parenthesis"),
-        ("a = 'x", "does not close a quotation"),
-        ("a = 1 -- x", "comment"),
-        ("a = 1 --", "comment"),
-        ("a = 1 # x", "comment"),
-        ("a /* x */ = 1", "comment"),
-        ("a = 1; DROP TABLE t", "semicolon"),
-        (" ", "empty"),
-    ],
-)
-def test_a_condition_that_would_break_out_is_named(condition: str, fault: str) -> None:
-    assert fault in (condition_fault(condition) or "")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""How much of windows a batch may send: as much as lets live changes keep to their latency.
+
+A batch takes a fixed time (Spark, the brokers), and more for every byte of windows that it sends; the changes that come
+meanwhile wait for it: half of a batch on average, then the whole of their own, and then the consumer has the snapshot's
+rows before them. So the budget follows the measured time of the batches: it grows while they are quicker than half of
+the target and shrinks at once when one was slower. When nobody writes, nobody waits, and the target is looser.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Before anything was measured, and never less: some 8,000 ordinary rows. They add about half to a batch's fixed time,
+#: on a machine that is busy as on one that is not; with less it would be little quicker, and the snapshot would crawl.
+START_BYTES = LEAST_BYTES = 6 << 20
+#: What a sink task may be given of windows whatever the target: it holds them in memory.
+MOST_BYTES = 64 << 20
+#: Times the target, while nobody writes. The first change after a quiet time waits that long at the most.
+QUIET = 4
+#: Batches that a change takes: half of the one under way, its own, and as much again for the consumer.
+BATCHES = 2.0
+#: A batch grows by so much over the one before, at most, and shrinks to so much of it.
+GROWTH, SHRINKAGE = 1.5, 0.4
+
+
+@dataclass(slots=True)
+class ReleaseBudget:
+    """``target_seconds``: from the commit of a change to its consumer. ``bytes``: the next batch's budget."""
+
+    target_seconds: float
+    bytes: int = START_BYTES
+
+    def batch_took(self, seconds: float, released_bytes: int, *, quiet: bool) -> None:
+        """``released_bytes``: of windows' records that it sent. ``quiet``: nobody has written for a while."""
+        target = self.target_seconds * (QUIET if quiet else 1) / BATCHES
+        fitting = target / max(seconds, 0.001)
+        if fitting < 1:
+            # What made it slow may be something else; only what it sent of windows can be made less.
+            changed = self.bytes * max(fitting, SHRINKAGE) if released_bytes else self.bytes
+        elif released_bytes >= self.bytes // 2:
+            changed = self.bytes * min(fitting, GROWTH)
+        else:
+            changed = self.bytes
+        self.bytes = int(min(max(changed, LEAST_BYTES), MOST_BYTES))

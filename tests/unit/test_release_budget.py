@@ -1,0 +1,45 @@
+"""What a batch may send of windows follows from what batches take."""
+
+from __future__ import annotations
+
+from incsnap.snapshot.pacing import BATCHES, LEAST_BYTES, MOST_BYTES, QUIET, ReleaseBudget
+
+FIXED, BYTES_A_SECOND = 0.08, 170e6
+
+
+def settled(target: float, *, quiet: bool = False, fixed: float = FIXED, speed: float = BYTES_A_SECOND) -> float:
+    """Seconds of a batch on a machine of that speed, after fifty of them."""
+    budget = ReleaseBudget(target)
+    seconds = 0.0
+    for _ in range(50):
+        seconds = fixed + budget.bytes / speed
+        budget.batch_took(seconds, budget.bytes, quiet=quiet)
+    return seconds
+
+
+def test_a_batch_settles_at_half_of_the_target() -> None:
+    assert abs(settled(0.25) - 0.25 / BATCHES) < 0.01
+    assert abs(settled(0.6) - 0.6 / BATCHES) < 0.03
+
+
+def test_a_quiet_stream_gives_the_snapshot_more() -> None:
+    assert settled(0.25, quiet=True) > 0.9 * QUIET * 0.25 / BATCHES
+
+
+def test_the_budget_keeps_its_bounds() -> None:
+    budget = ReleaseBudget(0.25)
+    for _ in range(50):
+        budget.batch_took(60.0, budget.bytes, quiet=False)
+    assert budget.bytes == LEAST_BYTES
+    for _ in range(50):
+        budget.batch_took(0.001, budget.bytes, quiet=False)
+    assert budget.bytes == MOST_BYTES
+
+
+def test_a_batch_that_sent_little_or_nothing_of_windows_says_nothing_about_more() -> None:
+    budget = ReleaseBudget(0.25)
+    before = budget.bytes
+    budget.batch_took(0.01, 0, quiet=False)
+    budget.batch_took(0.01, before // 4, quiet=False)
+    budget.batch_took(9.0, 0, quiet=False)
+    assert budget.bytes == before

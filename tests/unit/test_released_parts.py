@@ -1,0 +1,142 @@
+"""Windows that are read beside the stream and released in parts, batch by batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from incsnap.events import SchemaChange
+from incsnap.snapshot.engine import Plan
+from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.window import RULES, Reading
+from tests.support.snapshots import A, B, C, Snapshots, alter, execute, spans, truncate
+
+
+def test_a_lost_chunk_is_planned_again_when_its_lease_is_over() -> None:
+    job = Snapshots({A: [1, 2]}, Limits(2, 4, 2, 2, lease_ms=25_000), tick_ms=10_000)
+    job.reading = lambda window: None if window.batch == 1 else Reading()
+    job.batch(execute("s", A))
+    assert job.batch().warnings == job.batch().warnings == ()
+    assert spans(job.context.held) == [("a", None, "2")]
+
+    assert job.batch().warnings == ("chunk db.a (<null>, 2] failed, reading 1: lost: no answer of its reader for 25 s",)
+    job.batch()
+    assert spans(job.context.planned) == [("a", None, "2")]
+    assert job.context.planned[0].attempt == 1
+
+
+def test_few_borders_are_looked_for_in_a_batch_but_small_tables_need_none() -> None:
+    job = Snapshots({A: [1, 2, 3, 4, 5], B: [1], C: [1]}, Limits(4, 8, 2, 2, cuts=1))
+    found = [spans(job.batch(*commands).context.planned) for commands in ((execute("s", A, B, C),), (), ())]
+
+    assert found == [[("a", None, "2")], [("a", "2", "4")], [("a", "4", "5"), ("b", None, "1"), ("c", None, "1")]]
+
+
+def test_a_chunk_that_is_lost_again_and_again_is_halved_and_never_given_up() -> None:
+    job = Snapshots({A: [1, 2, 3, 4, 5, 6, 7, 8]}, Limits(1, 4, 8, 8), tick_ms=60_000)
+    job.reading = lambda window: Reading(error="lost: its worker died") if len(job.rows(window)) > 2 else Reading()
+    job.batch(execute("s", A))
+    job.until_done()
+
+    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    assert not any("QUARANTINED" in told for told in job.told())
+
+
+def test_the_lease_of_what_an_earlier_life_has_planned_begins_with_this_one() -> None:
+    job = Snapshots({A: [1, 2]}, Limits(2, 4, 2, 2, lease_ms=25_000), tick_ms=60_000)
+    job.reading = lambda window: None
+    job.batch(execute("s", A))
+    job.asked_since_ms = 100_000
+
+    assert job.batch().context.dropped == ()
+    assert job.batch().context.dropped == ("1-0",)
+
+
+def test_a_chunk_that_is_read_later_holds_keys_from_the_batch_behind_its_own() -> None:
+    job = Snapshots({A: [1, 2]})
+    job.reading = lambda window: None
+    job.batch(execute("s", A))
+    assert job.context.held_tables() == frozenset()
+    for _ in range(3):
+        job.batch()
+        assert job.context.held_tables() == {A}
+    job.reading = None
+    (release,) = job.batch().context.released
+
+    assert RULES.discard_batches(release.window, job.number) == range(2, 5)
+
+
+def in_parts(job: Snapshots, parts: int) -> None:
+    job.reading = lambda window: replace(job.good(window), record_bytes=100 * parts, parts=parts)
+
+
+def sent(plan: Plan) -> list[tuple[int, int]]:
+    return [(release.window.sent, release.upto) for release in plan.context.released]
+
+
+def test_a_window_is_released_in_parts_within_the_budget() -> None:
+    job = Snapshots({A: [1, 2]})
+    in_parts(job, 5)
+    job.batch(execute("s", A))
+
+    assert [sent(job.batch(release_bytes=250)) for _ in range(3)] == [[(0, 2)], [(2, 4)], [(4, 5)]]
+    assert job.told()[-1] == ("s", "COMPLETED", "")
+
+
+def test_one_part_is_sent_however_small_the_budget() -> None:
+    job = Snapshots({A: [1, 2]})
+    in_parts(job, 2)
+    job.batch(execute("s", A))
+
+    assert [sent(job.batch(release_bytes=0)) for _ in range(2)] == [[(0, 1)], [(1, 2)]]
+
+
+def test_only_one_window_is_cut_short() -> None:
+    job = Snapshots({A: [1, 2, 3, 4]})
+    in_parts(job, 3)
+    job.batch(execute("s", A))
+
+    assert sent(job.batch(release_bytes=200)) == [(0, 2)]
+    assert sent(job.batch(release_bytes=200)) == [(2, 3), (0, 1)]
+
+
+@pytest.mark.parametrize("change", [truncate(A), alter(A)])
+def test_what_is_left_of_a_window_goes_in_front_of_a_statement_that_comes_behind_its_first_parts(
+    change: SchemaChange,
+) -> None:
+    job = Snapshots({A: [1, 2, 3, 4]})
+    in_parts(job, 3)
+    job.batch(execute("s", A))
+    job.batch(release_bytes=100)
+    plan = job.batch(changes=(change,), release_bytes=0)
+
+    assert sent(plan) == [(1, 3)]
+    assert plan.context.dropped == ("1-1",), "nothing was sent of the second one: it is read again"
+
+
+def test_a_window_of_which_a_part_was_sent_needs_no_position_of_the_server_any_more() -> None:
+    job = Snapshots({A: [1, 2]})
+    in_parts(job, 2)
+    job.batch(execute("s", A))
+    job.batch(release_bytes=0)
+    job.server_uuid = "another"
+
+    assert sent(job.batch(pos=1)) == [(1, 2)]
+
+
+def test_no_chunk_is_planned_while_the_stream_is_behind() -> None:
+    job = Snapshots({A: [1, 2]})
+    assert job.batch(execute("s", A), behind=True).context.planned == ()
+    assert spans(job.batch().context.planned) == [("a", None, "2")]
+
+
+def test_a_window_that_waits_behind_too_many_batches_is_read_again() -> None:
+    job = Snapshots({A: [1, 2]}, Limits(2, 4, 2, 2, held_batches=3))
+    job.batch(execute("s", A), pos=10)
+    for _ in range(4):
+        job.batch(pos=20)
+        assert len(job.context.held) == 1
+
+    assert job.batch(pos=20).context.dropped == ("1-0",)
+    assert spans(job.context.planned) == [("a", None, "2")]
