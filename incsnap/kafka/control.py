@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from dataclasses import dataclass
 from functools import lru_cache
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
@@ -20,6 +21,14 @@ from incsnap.kafka.refusals import ClientError
 _log = logging.getLogger(__name__)
 #: Records from the end of the partition that are looked at first; the newest of a job are nearly always among them.
 _FIRST_LOOK = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The last batch that a bucket has committed: its number and the digest of its end ("" if written without)."""
+
+    batch: int
+    digest: str = ""
 
 
 def control_topic(prefix: str) -> str:
@@ -34,12 +43,15 @@ def transactional_id(prefix: str, bucket: int) -> str:
     return f"incsnap-{prefix}-{bucket}"
 
 
-def control_record(job_id: str, bucket: int, batch: int) -> tuple[bytes, bytes]:
+def control_record(job_id: str, bucket: int, batch: int, digest: str) -> tuple[bytes, bytes]:
     """Key and value: compaction keeps the newest batch number of each job in the bucket's partition."""
-    return job_id.encode(), json.dumps({"job": job_id, "bucket": bucket, "batch": batch}).encode()
+    said = {"job": job_id, "bucket": bucket, "batch": batch, "digest": digest}
+    return job_id.encode(), json.dumps(said).encode()
 
 
-def committed_batch(settings: ClientSettings, prefix: str, job_id: str, bucket: int, seconds: float) -> int | None:
+def committed_batch(
+    settings: ClientSettings, prefix: str, job_id: str, bucket: int, seconds: float
+) -> Committed | None:
     """The last batch that the bucket has committed for this job; ``None`` when there is none.
 
     Call it after ``init_transactions``: no transaction of the bucket is open then. Raises ``ClientError``.
@@ -55,19 +67,19 @@ def committed_batch(settings: ClientSettings, prefix: str, job_id: str, bucket: 
     if found.error is not None:
         raise client_error(found.error)
     if found.offset != OFFSET_INVALID:
-        return int(found.offset)
-    batch = recorded_batch(settings, prefix, job_id, bucket, seconds)
-    if batch is not None:
+        return Committed(int(found.offset), found.metadata or "")
+    recorded = recorded_batch(settings, prefix, job_id, bucket, seconds)
+    if recorded is not None:
         _log.warning(
             "The brokers have forgotten the offset of group %s, bucket %d; its record on %s says batch %d",
-            group, bucket, partition.topic, batch,
+            group, bucket, partition.topic, recorded.batch,
         )  # fmt: skip
-    return batch
+    return recorded
 
 
 def recorded_batch(
     settings: ClientSettings, prefix: str, job_id: str, bucket: int, seconds: float, first_look: int = _FIRST_LOOK
-) -> int | None:
+) -> Committed | None:
     """The same, from the records of the control topic: reads back from the end, ten times further each time."""
     topic = control_topic(prefix)
     hasty = {"enable.partition.eof": "true", "fetch.wait.max.ms": "10"}
@@ -77,9 +89,9 @@ def recorded_batch(
         look = first_look
         while high > low:
             start = max(low, high - look)
-            batch = _last_of(consumer, TopicPartition(topic, bucket, start), job_id, seconds)
-            if batch is not None or start == low:
-                return batch
+            found = _last_of(consumer, TopicPartition(topic, bucket, start), job_id, seconds)
+            if found is not None or start == low:
+                return found
             look *= 10
         return None
     except KafkaException as problem:
@@ -88,9 +100,9 @@ def recorded_batch(
         consumer.close()
 
 
-def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: float) -> int | None:
+def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: float) -> Committed | None:
     consumer.assign([start])
-    key, batch = job_id.encode(), None
+    key, found = job_id.encode(), None
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         message = consumer.poll(0.1)  # consume(n) would wait for n, or out its time
@@ -100,9 +112,10 @@ def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: fl
         if error is None:
             value = message.value()
             if message.key() == key and value is not None:
-                batch = int(json.loads(value)["batch"])
+                said = json.loads(value)
+                found = Committed(int(said["batch"]), said.get("digest", ""))
         elif error.code() == KafkaError._PARTITION_EOF:
-            return batch
+            return found
         else:
             raise client_error(error)
     raise ClientError(KafkaError._TIMED_OUT, f"{start.topic} could not be read in time", retriable=True)

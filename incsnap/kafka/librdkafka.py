@@ -58,6 +58,18 @@ class Message(ctypes.Structure):
     )
 
 
+class TopicPartition(ctypes.Structure):
+    """rd_kafka_topic_partition_t, as far as it is written to."""
+
+    _fields_ = (
+        ("topic", ctypes.c_char_p),
+        ("partition", ctypes.c_int32),
+        ("offset", ctypes.c_int64),
+        ("metadata", ctypes.c_void_p),
+        ("metadata_size", ctypes.c_size_t),
+    )
+
+
 class _Bytes(ctypes.Structure):
     _fields_ = (("ptr", ctypes.c_char_p), ("size", ctypes.c_size_t))
 
@@ -95,6 +107,10 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "rd_kafka_new": (_POINTER, (_INT, _POINTER, _TEXT, ctypes.c_size_t)),
     "rd_kafka_destroy": (None, (_POINTER,)),
     "rd_kafka_poll": (_INT, (_POINTER, _INT)),
+    "rd_kafka_flush": (_INT, (_POINTER, _INT)),
+    "rd_kafka_outq_len": (_INT, (_POINTER,)),
+    "rd_kafka_metadata": (_INT, (_POINTER, _INT, _POINTER, ctypes.POINTER(_POINTER), _INT)),
+    "rd_kafka_metadata_destroy": (None, (_POINTER,)),
     "rd_kafka_topic_new": (_POINTER, (_POINTER, _TEXT, _POINTER)),
     "rd_kafka_topic_name": (_TEXT, (_POINTER,)),
     "rd_kafka_topic_destroy": (None, (_POINTER,)),
@@ -106,8 +122,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "rd_kafka_commit_transaction": (_POINTER, (_POINTER, _INT)),
     "rd_kafka_abort_transaction": (_POINTER, (_POINTER, _INT)),
     "rd_kafka_topic_partition_list_new": (_POINTER, (_INT,)),
-    "rd_kafka_topic_partition_list_add": (_POINTER, (_POINTER, _TEXT, ctypes.c_int32)),
-    "rd_kafka_topic_partition_list_set_offset": (_INT, (_POINTER, _TEXT, ctypes.c_int32, ctypes.c_int64)),
+    "rd_kafka_topic_partition_list_add": (ctypes.POINTER(TopicPartition), (_POINTER, _TEXT, ctypes.c_int32)),
     "rd_kafka_topic_partition_list_destroy": (None, (_POINTER,)),
     "rd_kafka_consumer_group_metadata_new": (_POINTER, (_TEXT,)),
     "rd_kafka_consumer_group_metadata_destroy": (None, (_POINTER,)),

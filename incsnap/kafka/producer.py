@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError
 
 from incsnap.errors import ConfigError, shorten
 from incsnap.kafka import librdkafka as c
+from incsnap.kafka.binary_columns import places, plain
 from incsnap.kafka.refusals import ClientError
 
 #: Names that a Debezium consumer looks for on the two records of a row whose key was changed.
@@ -22,7 +23,9 @@ NEW_KEY, OLD_KEY = b"__debezium.newkey", b"__debezium.oldkey"
 # At most so many messages a call: 72 bytes each, and the sending thread sees the first ones while the next are copied.
 _MESSAGES_A_CALL = 20_000
 _QUEUE_FULL = KafkaError._QUEUE_FULL
-_NOT_NULL = ctypes.create_string_buffer(1)  # where an empty string that is not NULL points to
+#: Seconds to reach a first broker in, and to look every millisecond whether all records have been taken.
+_REACH_SECONDS = 3.0
+_CLOSE_LOOK_SECONDS = 0.1
 
 
 class TransactionalProducer:
@@ -69,27 +72,48 @@ class TransactionalProducer:
     # -- transactions ------------------------------------------------------------------------------------------------
 
     def init_transactions(self, seconds: float) -> None:
-        """Fences every older producer of the same transactional id and ends its open transaction."""
+        """Fences every older producer of the same transactional id and ends its open transaction.
+
+        A broker is reached first: when none is, librdkafka may look again only after 500 ms.
+        """
+        metadata = ctypes.c_void_p()
+        code = self._lib.rd_kafka_metadata(self._rk, 0, None, ctypes.byref(metadata), _ms(min(seconds, _REACH_SECONDS)))
+        if not code:  # what is wrong, init_transactions says better
+            self._lib.rd_kafka_metadata_destroy(metadata)
         self._check(self._lib.rd_kafka_init_transactions(self._rk, _ms(seconds)))
 
     def begin(self) -> None:
         self._check(self._lib.rd_kafka_begin_transaction(self._rk))
 
-    def send_offset(self, topic: str, partition: int, offset: int, group: str, seconds: float) -> None:
-        """Makes ``offset`` the group's committed offset when, and only when, the transaction commits."""
+    def send_offset(self, topic: str, partition: int, offset: int, metadata: str, group: str, seconds: float) -> None:
+        """Makes ``offset``, with ``metadata``, the group's committed one when, and only when, the transaction commits.
+
+        Asks the transaction's coordinator, so a producer that was fenced learns of it here.
+        """
         lib = self._lib
         offsets = lib.rd_kafka_topic_partition_list_new(1)
         member = lib.rd_kafka_consumer_group_metadata_new(group.encode())
+        # librdkafka copies as many bytes as it is told and sends those up to the first NUL, so the NUL is counted.
+        text = ctypes.create_string_buffer(metadata.encode())
+        added = lib.rd_kafka_topic_partition_list_add(offsets, topic.encode(), partition).contents
+        added.offset = offset
+        added.metadata, added.metadata_size = ctypes.addressof(text), len(text)
         try:
-            lib.rd_kafka_topic_partition_list_add(offsets, topic.encode(), partition)
-            lib.rd_kafka_topic_partition_list_set_offset(offsets, topic.encode(), partition, offset)
             self._check(lib.rd_kafka_send_offsets_to_transaction(self._rk, offsets, member, _ms(seconds)))
         finally:
+            added.metadata, added.metadata_size = None, 0  # ours: the list would free it
             lib.rd_kafka_topic_partition_list_destroy(offsets)
             lib.rd_kafka_consumer_group_metadata_destroy(member)
 
     def commit(self, seconds: float) -> None:
-        """Waits for every record, then commits. Fails when any record of the transaction failed."""
+        """Waits for every record, then commits. Fails when any record of the transaction failed.
+
+        librdkafka's own wait looks every 10 ms only, which is most of a small transaction; so the first looks are ours.
+        Either way linger.ms is not waited for: there is nothing to come.
+        """
+        deadline = time.monotonic() + min(seconds, _CLOSE_LOOK_SECONDS)
+        while self._lib.rd_kafka_outq_len(self._rk) and time.monotonic() < deadline:
+            self._lib.rd_kafka_flush(self._rk, 1)
         self._check(self._lib.rd_kafka_commit_transaction(self._rk, _ms(seconds)))
 
     def abort(self, seconds: float) -> None:
@@ -104,11 +128,11 @@ class TransactionalProducer:
         """
         if not records.num_rows:
             return
-        keys, values = _plain(records.column("key")), _plain(records.column("value"))  # hold the bytes until copied
+        keys, values = plain(records.column("key")), plain(records.column("value"))  # hold the bytes until copied
         messages = np.zeros(records.num_rows, c.MESSAGE)
         messages["partition"] = records.column("partition").to_numpy(zero_copy_only=False)
-        messages["key"], messages["key_len"] = _places(keys)
-        messages["payload"], messages["len"] = _places(values)
+        messages["key"], messages["key_len"] = places(keys)
+        messages["payload"], messages["len"] = places(values)
         # One call a partition: with a partition in each message (MSG_F_PARTITION) librdkafka 2.16 adds partition -1 to
         # the transaction whenever it has yet to learn of the topic, and the brokers refuse that.
         order = np.argsort(messages["partition"], kind="stable")
@@ -250,25 +274,6 @@ class TransactionalProducer:
         )
         lib.rd_kafka_error_destroy(error)
         raise found
-
-
-def _plain(column: Any) -> Any:
-    """With 32-bit offsets, which is what ``RECORDS`` has; Spark may widen them."""
-    return column if pa.types.is_binary(column.type) else column.cast(pa.binary())
-
-
-def _places(column: Any) -> tuple[Any, Any]:
-    """Address and length of each value of a binary column; a null has address 0."""
-    _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.uint64)
-    base = data.address if data is not None and data.address else ctypes.addressof(_NOT_NULL)
-    addresses = ends[:-1] + np.uint64(base)
-    lengths = np.diff(ends)
-    if column.null_count:
-        nulls = column.is_null().to_numpy(zero_copy_only=False)
-        addresses[nulls] = 0
-        lengths[nulls] = 0
-    return addresses, lengths
 
 
 def _ms(seconds: float) -> int:

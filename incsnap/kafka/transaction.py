@@ -3,6 +3,9 @@
 So a batch that Spark runs again finds its number and does nothing, and a task that outlived its batch (a zombie) is
 fenced by the transactional id of the bucket before it can commit. The order is what makes it safe: first fence, then
 read the number, then write. Read the other way round, a zombie could commit between the reading and the fencing.
+
+A producer that committed an earlier batch in this process goes on without both: that it is not fenced says that the
+number is still its own (``kept``).
 """
 
 from __future__ import annotations
@@ -19,7 +22,15 @@ import pyarrow as pa
 
 from incsnap.errors import SinkError
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import committed_batch, control_record, control_topic, group_of, transactional_id
+from incsnap.kafka.control import (
+    Committed,
+    committed_batch,
+    control_record,
+    control_topic,
+    group_of,
+    transactional_id,
+)
+from incsnap.kafka.kept import Kept, KeptProducers
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import FENCED, ClientError, SinkRefused, sink_error
 
@@ -31,57 +42,81 @@ _STEP_SECONDS = 30.0
 _WARN_SECONDS = 3.0
 #: Errors that come back at once must not keep a core busy.
 _PAUSE_SECONDS = 0.02
+#: Seconds that a kept producer is given to begin; after that a new one tries, with all its patience.
+_KEPT_SECONDS = 5.0
+#: Of this process; Spark's workers run the tasks of many batches.
+PRODUCERS = KeptProducers()
 
 
 @dataclass(frozen=True, slots=True)
 class BucketWriter:
-    """Opens transactions: ``writer.open(bucket, batch)``. Pickles; holds no connection."""
+    """Opens transactions: ``writer.open(bucket, batch, digest)``. Pickles; holds no connection."""
 
     client: ClientSettings
     prefix: str
     #: A job is one checkpoint's life: its batches are numbered without gaps, a new job begins anew.
     job_id: str
 
-    def open(self, bucket: int, batch: int) -> Transaction | None:
+    def open(self, bucket: int, batch: int, digest: str) -> Transaction | None:
         """A transaction that has begun, or ``None`` when the bucket has committed this batch before.
 
-        Raises ``SinkError`` (worth a repetition) or ``SinkRefused`` (not).
+        ``digest`` tells the batch from any other of its number. Raises ``SinkError`` (worth a repetition) or
+        ``SinkRefused`` (not).
         """
+        kept = PRODUCERS.take(self.owner(bucket), before=batch)
+        if kept is not None and (transaction := self._go_on(kept, bucket, batch, digest)) is not None:
+            return transaction
         name = transactional_id(self.prefix, bucket)
         producer = TransactionalProducer(self.client.for_producer(name))
         try:
-            transaction = Transaction(self, producer, bucket, batch)
+            transaction = Transaction(self, producer, bucket, batch, digest)
             transaction.step("fencing older writers", producer.init_transactions)
             done = transaction.step("reading the committed batch", self._committed(bucket))
-            if done is not None and done > batch:
-                # A replay is of the last batch only: batches are begun when the one before is done.
-                raise SinkRefused(
-                    f"Bucket {bucket} has sent batch {done} to Kafka, but the checkpoint is only at batch {batch}",
-                    "This is an older copy of the checkpoint, or a second job on it; what it sends would be skipped."
-                    " Start with a new checkpoint.location and signal execute-snapshot.",
-                )
-            if done == batch:
-                _log.info("Bucket %d has committed batch %d already (asked for %d): skipped", bucket, done, batch)
+            if done is not None and done.batch >= batch:
+                _refuse_another(done, bucket, batch, digest)
+                _log.info("Bucket %d has committed batch %d already: skipped", bucket, batch)
                 producer.close()
                 return None
-            transaction.step("beginning", lambda _: producer.begin())
+            transaction.begin()
         except BaseException:
             producer.close()
             raise
         return transaction
 
-    def _committed(self, bucket: int) -> Callable[[float], int | None]:
+    def _go_on(self, kept: Kept, bucket: int, batch: int, digest: str) -> Transaction | None:
+        """With the producer of an earlier batch; ``None``, and that closed, when there is any doubt about it."""
+        transaction = Transaction(self, kept.producer, bucket, batch, digest)
+        try:
+            transaction.begin(_KEPT_SECONDS)
+        except SinkError as error:
+            _log.info("The producer of batch %d is given up, another is opened: %s", kept.batch, error)
+            kept.producer.close()
+            return None
+        except BaseException:
+            kept.producer.close()
+            raise
+        return transaction
+
+    def owner(self, bucket: int) -> object:
+        """Whose producer may be kept for whom: the same bucket of the same job, with the same settings."""
+        settings = self.client.for_producer(transactional_id(self.prefix, bucket))
+        return self.job_id, tuple(sorted(settings.items()))
+
+    def _committed(self, bucket: int) -> Callable[[float], Committed | None]:
         return lambda seconds: committed_batch(self.client, self.prefix, self.job_id, bucket, seconds)
 
 
 class Transaction:
     """An open transaction. As a context manager it aborts on an error, and unless ``commit`` was called."""
 
-    def __init__(self, writer: BucketWriter, producer: TransactionalProducer, bucket: int, batch: int) -> None:
+    def __init__(
+        self, writer: BucketWriter, producer: TransactionalProducer, bucket: int, batch: int, digest: str
+    ) -> None:
         self._writer = writer
         self._producer = producer
         self._bucket = bucket
         self._batch = batch
+        self._digest = digest
         self._open = True
 
     def __enter__(self) -> Self:
@@ -90,23 +125,29 @@ class Transaction:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.abort()
 
+    def begin(self, patience: float = _STEP_SECONDS) -> None:
+        """Begins with the batch's number: whoever has been fenced learns of it before a record is copied."""
+        topic = control_topic(self._writer.prefix)
+        group = group_of(self._writer.prefix, self._writer.job_id)
+        self.step("beginning", lambda _: self._producer.begin(), patience)
+        self.step(
+            "sending the batch number as an offset",
+            lambda seconds: self._producer.send_offset(topic, self._bucket, self._batch, self._digest, group, seconds),
+            patience,
+        )
+
     def send(self, topic: str, records: pa.RecordBatch) -> None:
         """Queues records (``envelope.records.RECORDS``); they are delivered at the latest by ``commit``."""
         self.step(f"writing to {topic}", lambda seconds: self._producer.send(topic, records, seconds))
 
     def commit(self) -> None:
-        """Records, batch number and its fall-back record: all or none."""
+        """Records, batch number and its fall-back record: all or none. The producer is kept for the next batch."""
         topic = control_topic(self._writer.prefix)
-        group = group_of(self._writer.prefix, self._writer.job_id)
-        key, value = control_record(self._writer.job_id, self._bucket, self._batch)
+        key, value = control_record(self._writer.job_id, self._bucket, self._batch, self._digest)
         self.step("writing the batch number", lambda _: self._producer.send_one(topic, self._bucket, key, value))
-        self.step(
-            "sending the batch number as an offset",
-            lambda seconds: self._producer.send_offset(topic, self._bucket, self._batch, group, seconds),
-        )
         self.step("committing", self._producer.commit)
         self._open = False
-        self._producer.close()
+        PRODUCERS.keep(self._writer.owner(self._bucket), self._producer, self._batch)
 
     def abort(self) -> None:
         """Gives up; does nothing after ``commit``. Never raises: what cannot be aborted is fenced later."""
@@ -116,13 +157,13 @@ class Transaction:
                 self._producer.abort(_STEP_SECONDS)
             self._producer.close()
 
-    def step(self, doing: str, call: Callable[[float], Result]) -> Result:
+    def step(self, doing: str, call: Callable[[float], Result], patience: float = _STEP_SECONDS) -> Result:
         """``call(seconds left)``, again while Kafka says that trying again may help; then ``SinkError``."""
         began = time.monotonic()
         warned = False
         while True:
             passed = time.monotonic() - began
-            left = _STEP_SECONDS - passed
+            left = patience - passed
             try:
                 return call(max(left, 1.0))
             except ClientError as error:
@@ -141,3 +182,20 @@ class Transaction:
             # What Kafka says of the transaction ("a message failed") has a cause, and the cause has a topic and a key.
             error = ClientError(self._producer.refused_code, refused)
         return sink_error(where, error, transactional_id(self._writer.prefix, self._bucket))
+
+
+def _refuse_another(done: Committed, bucket: int, batch: int, digest: str) -> None:
+    """Raises when what the bucket has committed is a later batch, or another one of the same number.
+
+    Digests of two forms (another release) cannot be compared. A replay is of the last batch only: batches are begun
+    when the one before is done.
+    """
+    ours, theirs = digest.partition(":"), done.digest.partition(":")
+    if done.batch == batch and (ours == theirs or ours[0] != theirs[0]):
+        return
+    which = f"is only at batch {batch}" if done.batch > batch else "ends it elsewhere"
+    raise SinkRefused(
+        f"Bucket {bucket} has sent batch {done.batch} to Kafka, but the checkpoint {which}",
+        "This is an older copy of the checkpoint, or a second job on it; what it sends would be skipped."
+        " Stop the second job; or start with a new checkpoint.location and signal execute-snapshot.",
+    )
