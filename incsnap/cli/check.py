@@ -79,7 +79,7 @@ def show(found: list[Finding]) -> None:
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False))
 def check(file: str) -> None:
-    """Look whether the settings are right and MySQL and Kafka are ready; write nothing."""
+    """Look whether settings and servers are ready; write nothing."""
     loaded = read(file)
     for warning in loaded.warnings:
         output.warning(warning)

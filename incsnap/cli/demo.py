@@ -36,7 +36,7 @@ _SNAPSHOT_SECONDS = 600.0
 @click.option("--rows", type=click.IntRange(1), default=300_000, show_default=True, help="Of the larger table.")
 @click.option("--keep", is_flag=True, help="Afterwards leave servers and topics up until Ctrl-C.")
 def demo(rows: int, keep: bool) -> None:
-    """Show it: load tables, change them all the time, snapshot them by two signals, compare topics and tables.
+    """Show it: snapshot tables while they change, compare them with their topics.
 
     Uses the servers of INCSNAP_MYSQL and INCSNAP_KAFKA, else Docker, else fetches them. Everything is stopped again.
     """

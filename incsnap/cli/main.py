@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from signal import SIG_IGN, SIGINT, default_int_handler, getsignal
+from signal import signal as on_signal
 from typing import Any
 
 import click
 
 from incsnap import __version__
 from incsnap.cli import output
-from incsnap.cli.check import check
-from incsnap.cli.demo import demo
-from incsnap.cli.run import run
-from incsnap.cli.signal_command import signal
-from incsnap.cli.status import status
 from incsnap.errors import ConfigError, IncsnapError, PreflightFailed
+
+#: Where each command is, and its line of help, which must not wait for the second that its imports take.
+_COMMANDS = {
+    "check": ("incsnap.cli.check", "Look whether settings and servers are ready; write nothing."),
+    "demo": ("incsnap.cli.demo", "Show it: snapshot tables while they change, compare them with their topics."),
+    "run": ("incsnap.cli.run", "Run the job until it is interrupted."),
+    "signal": ("incsnap.cli.signal_command", "Ask a running job for a snapshot, or stop, pause or resume it."),
+    "status": ("incsnap.cli.status", "Show how far the job is, and what it has sent."),
+}
 
 
 class _Commands(click.Group):
-    """A user's mistake is told in words with a way out; a stack trace means a defect of ours."""
+    """A user's mistake is told in words with a way out; a stack trace means a defect of ours.
+
+    A command is imported when it is called.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, said) for name, (_, said) in sorted(_COMMANDS.items())])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -49,10 +72,9 @@ def commands(log_level: str) -> None:
     output.set_up_log(log_level)
 
 
-for _command in (run, check, signal, status, demo):
-    commands.add_command(_command)
-
-
 def main() -> None:
     """The console script."""
+    # A shell's background job inherits it ignored, and Python leaves it so: nothing could be interrupted in order.
+    if getsignal(SIGINT) is SIG_IGN:
+        on_signal(SIGINT, default_int_handler)
     sys.exit(commands.main(prog_name="incsnap"))

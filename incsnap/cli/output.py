@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def console() -> Console:
     """Made anew for each use, so that it writes to the stdout of the moment (a test's, a redirected one)."""
+    # Here and below: a command that prints nothing, or its help, should not wait for it.
+    from rich.console import Console
+
     return Console(highlight=False, soft_wrap=True)
 
 
 def error_console() -> Console:
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def problem(message: str, hint: str) -> None:
+    from rich.text import Text
+
     shown = error_console()
     shown.print(Text.assemble(("error: ", "bold red"), message))
     shown.print(Text.assemble(("  → ", "bold"), hint))
 
 
 def warning(message: str) -> None:
+    from rich.text import Text
+
     error_console().print(Text.assemble(("warning: ", "bold yellow"), message))
 
 
 def note(message: str) -> None:
+    from rich.text import Text
+
     error_console().print(Text(message))
 
 

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from incsnap.cli import output
 from incsnap.config.load import read
+from incsnap.errors import shorten
 
 
 @click.command()
@@ -35,6 +36,7 @@ def status(file: str) -> None:
         ("rows read of it", f"{found.rows_read:,}"),
         ("waiting", waiting),
         ("windows in flight", str(found.windows_in_flight)),
+        ("prepared XA transactions", shorten(", ".join(found.prepared)) or "none"),
     ):
         table.add_row(name, value)
     shown.print(table)

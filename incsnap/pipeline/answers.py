@@ -48,6 +48,7 @@ class Answers:
         try:
             match question:
                 case Describe():
+                    low_fence(self._connection, question.fence, _FENCE_SECONDS)
                     return self._describe(question)
                 case MaximumKey():
                     low_fence(self._connection, question.fence, _FENCE_SECONDS)

@@ -1,5 +1,5 @@
-"""What the tasks of one batch do, as a function of the two offsets: slices, chunk reads, releases, holds,
-notifications, and the records that planning has written down.
+"""What the tasks of one batch do, as a function of the two offsets: slices, releases, holds, notifications, and the
+records that planning has written down.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from incsnap.pipeline.control_topics import home, in_partition_0, transaction_to
 from incsnap.pipeline.formats import struct_formats
 from incsnap.pipeline.known_defaults import TableDefaults
 from incsnap.pipeline.naming import topic_of
-from incsnap.pipeline.parts import BatchPart, ChunkPart, ReadyPart, SlicePart
+from incsnap.pipeline.parts import BatchPart, ReadyPart, SlicePart
 from incsnap.pipeline.transaction_records import WHOLE, Border, ending
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import Layout, Offset
@@ -43,14 +43,11 @@ def batch_parts(
     start: Offset,
     end: Offset,
 ) -> list[BatchPart]:
-    """One part a task. Chunks come first: they wait for the server while slices use the processor."""
+    """One part a task."""
     if end.batch == start.batch:
         return []
     batch, layout = end.batch, end.layout
-    reads = end.reads()
-    parts: list[BatchPart] = [
-        ChunkPart(batch, layout, reads[first::parallelism], end.stream) for first in range(min(parallelism, len(reads)))
-    ]
+    parts: list[BatchPart] = []
     whole = settings.transaction_metadata
     slices = tail.slices(start.stream, end.stream, parallelism, whole=whole)
     if sum(len(piece.payload) for piece in slices) < _SLICE_BYTES:
@@ -104,7 +101,11 @@ def _ready(settings: Settings, end: Offset) -> list[blocks.Row]:
         window = planned.window
         assert window.reading is not None
         what = blocks.Release(
-            window.reading.file, str(window.table), topic_of(settings, window.table), tuple(planned.discards)
+            window.reading.file,
+            str(window.table),
+            topic_of(settings, window.table),
+            (planned.discards.start, planned.discards.stop),
+            (planned.parts.start, planned.parts.stop),
         )
         rows.extend(blocks.release(batch, bucket, next(number), what) for bucket in buckets)
     if held := sorted(str(table) for table in end.held_tables()):

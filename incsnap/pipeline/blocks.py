@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 #: What Spark is told.
-SCHEMA = "batch long, bucket int, ord long, kind string, topic string, tbl string, block binary"
-#: The same for Arrow. ``ord`` orders the blocks of a bucket; ``tbl`` is ``str(TableId)``, "" where there is none.
+SCHEMA = "batch long, digest string, bucket int, ord long, kind string, topic string, tbl string, block binary"
+#: The same for Arrow. ``digest`` tells the batch from another one of its number. ``ord`` orders the blocks of a
+#: bucket; ``tbl`` is ``str(TableId)``, "" where there is none.
 ARROW = pa.schema(
     [
         ("batch", pa.int64()),
+        ("digest", pa.string()),
         ("bucket", pa.int32()),
         ("ord", pa.int64()),
         ("kind", pa.string()),
@@ -32,20 +35,23 @@ ARROW = pa.schema(
 )
 EVENTS, NOTES, RELEASE, HOLD = "events", "notes", "release", "hold"
 
-#: One row of ``SCHEMA``.
+#: One row of ``SCHEMA`` but for the digest, which all rows of a batch share.
 Row = tuple[int, int, int, str, str, str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Emit the bucket's rows of a window, less the keys that an event has overtaken."""
+    """Emit the bucket's rows of parts of a window, less the keys that an event has overtaken."""
 
     #: The window's file, as its manifest names it.
     file: str
     table: str
     topic: str
-    #: Batches between the window's and this one: the keys they have overtaken were written down then (``hold``).
-    batches: tuple[int, ...] = ()
+    #: Batches between the window's and this one, from the first on and without the last: the keys they have overtaken
+    #: were written down then (``hold``).
+    batches: tuple[int, int] = (0, 0)
+    #: The window's parts to emit, from the first on and without the last.
+    parts: tuple[int, int] = (0, 1)
 
 
 def events(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> Row:
@@ -59,8 +65,7 @@ def notes(batch: int, bucket: int, order: int, topic: str, records: pa.RecordBat
 
 def release(batch: int, bucket: int, order: int, what: Release) -> Row:
     """To be given to every bucket that the window may have rows in; a bucket without rows does nothing."""
-    said = {"file": what.file, "table": what.table, "topic": what.topic, "batches": list(what.batches)}
-    return batch, bucket, order, RELEASE, what.topic, what.table, json.dumps(said).encode()
+    return batch, bucket, order, RELEASE, what.topic, what.table, json.dumps(asdict(what)).encode()
 
 
 def hold(batch: int, bucket: int, order: int, tables: Sequence[str]) -> Row:
@@ -68,9 +73,9 @@ def hold(batch: int, bucket: int, order: int, tables: Sequence[str]) -> Row:
     return batch, bucket, order, HOLD, "", "", json.dumps({"tables": list(tables)}).encode()
 
 
-def to_arrow(rows: Iterable[Row]) -> pa.RecordBatch:
-    """What a source task may yield."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(ARROW)
+def to_arrow(rows: Iterable[Row], digest: str) -> pa.RecordBatch:
+    """What a source task may yield, of the batch with that digest."""
+    columns = list(zip(*((batch, digest, *rest) for batch, *rest in rows), strict=True)) or [()] * len(ARROW)
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, ARROW, strict=True)], schema=ARROW)
 
 
@@ -95,9 +100,14 @@ def decode(block: Any) -> list[pa.RecordBatch]:
         return [batch for batch in reader if batch.num_rows]
 
 
+def record_bytes(records: pa.RecordBatch) -> int:
+    """Of all keys and values."""
+    return sum(pc.sum(pc.binary_length(records.column(name))).as_py() or 0 for name in ("key", "value"))
+
+
 def decode_release(block: bytes) -> Release:
     said = json.loads(block)
-    return Release(said["file"], said["table"], said["topic"], tuple(said.get("batches", ())))
+    return Release(said["file"], said["table"], said["topic"], tuple(said["batches"]), tuple(said["parts"]))
 
 
 def decode_hold(block: bytes) -> tuple[str, ...]:

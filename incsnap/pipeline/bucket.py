@@ -7,8 +7,10 @@ key is in both, their order does not matter. Pure but for the buffers it is give
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial, reduce
+from itertools import chain
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -23,8 +25,8 @@ from incsnap.pipeline.progress import BucketCounts
 class Buffers(Protocol):
     """What is needed of ``buffer.WindowBuffers``."""
 
-    def read_window(self, file: str, bucket: int) -> pa.RecordBatch | None: ...
-    def read_discards(self, batches: Iterable[int], bucket: int, table: str) -> pa.Array: ...
+    def read_window(self, file: str, bucket: int, parts: Iterable[int]) -> list[pa.RecordBatch]: ...
+    def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array: ...
 
 
 @dataclass(slots=True)
@@ -32,29 +34,23 @@ class BucketBatch:
     """The blocks of one bucket and batch, in order."""
 
     batch: int
+    digest: str
     bucket: int
-    #: (topic, table or "" for a notification, records)
-    records: list[tuple[str, str, pa.RecordBatch]] = field(default_factory=list)
+    #: (topic, table or "" for a notification, encoded records): decoded one by one, for all of them may be gigabytes.
+    changes: list[tuple[str, str, pa.Buffer]] = field(default_factory=list)
     releases: list[blocks.Release] = field(default_factory=list)
     held: tuple[str, ...] = ()
     has_hold: bool = False
 
     def keys_of(self, table: str) -> pa.Array:
         """Identities of all events of the table in this batch and bucket: inserts, both of updates, deletes."""
-        found = [overtaken_by(records) for _, owner, records in self.records if owner == table and table]
+        mine = (block for _, owner, block in self.changes if owner == table and table)
+        found = [overtaken_by(records) for block in mine for records in blocks.decode(block)]
         return pa.concat_arrays(found) if found else pa.array([], pa.binary())
 
     def overtaken(self) -> dict[str, pa.Array]:
         """By table, what windows that stay unreleased must be told."""
         return {table: pc.unique(self.keys_of(table)) for table in self.held}
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """What to write, in order, and what to count."""
-
-    records: list[tuple[str, pa.RecordBatch]]
-    counts: BucketCounts
 
 
 def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
@@ -66,14 +62,14 @@ def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
     table = pa.Table.from_batches(list(batches)) if (batches := [b for b in batches if b.num_rows]) else None
     if table is None:
         return None
-    owners = set(zip(table.column("batch").to_pylist(), table.column("bucket").to_pylist(), strict=True))
+    owners = set(zip(*(table.column(name).to_pylist() for name in ("batch", "digest", "bucket")), strict=True))
     if len(owners) != 1:
         raise SinkError(
-            f"A sink task was given blocks of {len(owners)} (batch, bucket) pairs: {sorted(owners)[:4]}",
+            f"A sink task was given blocks of {len(owners)} (batch, digest, bucket) triples: {sorted(owners)[:4]}",
             "Repartition with DataFrame.repartitionById(buckets, col('bucket')); please report it with the log.",
         )
-    ((batch, bucket),) = owners
-    mine = BucketBatch(batch, bucket)
+    ((batch, digest, bucket),) = owners
+    mine = BucketBatch(batch, digest, bucket)
     for row in pc.sort_indices(table, [("ord", "ascending")]).to_pylist():
         _add(mine, {name: table.column(name)[row] for name in ("kind", "topic", "tbl", "block")})
     return mine
@@ -83,7 +79,7 @@ def _add(mine: BucketBatch, row: Mapping[str, Any]) -> None:
     kind, block = row["kind"].as_py(), row["block"].as_buffer()
     if kind in (blocks.EVENTS, blocks.NOTES):
         owner = row["tbl"].as_py() if kind == blocks.EVENTS else ""
-        mine.records += [(row["topic"].as_py(), owner, records) for records in blocks.decode(block)]
+        mine.changes.append((row["topic"].as_py(), owner, block))
     elif kind == blocks.RELEASE:
         mine.releases.append(blocks.decode_release(block.to_pybytes()))
     elif kind == blocks.HOLD:
@@ -93,29 +89,52 @@ def _add(mine: BucketBatch, row: Mapping[str, Any]) -> None:
         raise SinkError(f"A block of unknown kind {kind!r} came to bucket {mine.bucket}")
 
 
-def deliver(mine: BucketBatch, buffers: Buffers) -> Delivery:
-    """Released rows less overtaken ones, then events and notifications."""
-    out: list[tuple[str, pa.RecordBatch]] = []
-    reads = discarded = 0
-    fresh = {table: mine.keys_of(table) for table in {release.table for release in mine.releases}}
-    for release in mine.releases:
-        window = buffers.read_window(release.file, mine.bucket)
-        if window is None or not window.num_rows:
-            continue
-        earlier = buffers.read_discards(release.batches, mine.bucket, release.table)
-        gone = pa.concat_arrays([fresh[release.table], earlier])
-        if len(gone):
-            kept = window.filter(pc.invert(pc.is_in(overtaken_by(window), value_set=gone)))
-            discarded += window.num_rows - kept.num_rows
-            window = kept
-        reads += window.num_rows
-        out.append((release.topic, window))
-    out += [(topic, records) for topic, _, records in mine.records]
-    out = [(topic, records) for topic, records in out if records.num_rows]
-    changes = sum(len(records) - records.column("value").null_count for _, table, records in mine.records if table)
-    size = sum(_bytes(records.column(name)) for _, records in out for name in ("key", "value"))
-    return Delivery(out, BucketCounts(events=changes, reads=reads, discarded=discarded, bytes=size))
+class Delivery:
+    """What a bucket sends in a batch, and its counts, which are whole when all of it was asked for."""
+
+    def __init__(self, mine: BucketBatch, buffers: Buffers) -> None:
+        self._mine = mine
+        self._buffers = buffers
+        self._events = self._reads = self._discarded = self._bytes = 0
+
+    @property
+    def counts(self) -> BucketCounts:
+        return BucketCounts(events=self._events, reads=self._reads, discarded=self._discarded, bytes=self._bytes)
+
+    def records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """By topic: released rows less overtaken ones, then events and notifications, none of them empty. To be asked
+        for once."""
+        for topic, records in chain(self._released(), self._changes()):
+            if records.num_rows:
+                self._bytes += blocks.record_bytes(records)
+                yield topic, records
+
+    def _changes(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for topic, table, block in self._mine.changes:
+            for records in blocks.decode(block):
+                if table:
+                    self._events += len(records) - records.column("value").null_count
+                yield topic, records
+
+    def _released(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        mine, buffers = self._mine, self._buffers
+        fresh = {table: mine.keys_of(table) for table in {release.table for release in mine.releases}}
+        # Windows of a table were held through nearly the same batches: each batch's keys are read once.
+        written = cache(partial(buffers.read_discards, bucket=mine.bucket))
+        for release in mine.releases:
+            pieces = buffers.read_window(release.file, mine.bucket, range(*release.parts))
+            earlier = (written(batch, table=release.table) for batch in range(*release.batches)) if pieces else ()
+            overtaking = [keys for keys in (fresh[release.table], *earlier) if len(keys)]
+            for piece in pieces:
+                kept = _without(piece, overtaking)
+                self._discarded += piece.num_rows - kept.num_rows
+                self._reads += kept.num_rows
+                yield release.topic, kept
 
 
-def _bytes(column: Any) -> int:
-    return pc.sum(pc.binary_length(column)).as_py() or 0
+def _without(rows: pa.RecordBatch, overtaking: Sequence[pa.Array]) -> pa.RecordBatch:
+    """``overtaking``: keys, an array a batch; together they may be more than Arrow takes in one array (2 GiB)."""
+    identity = overtaken_by(rows)
+    gone = [pc.is_in(identity, value_set=keys) for keys in overtaking]
+    overtaken = reduce(pc.or_, gone) if gone else None
+    return rows if overtaken is None or not pc.any(overtaken).as_py() else rows.filter(pc.invert(overtaken))

@@ -1,15 +1,14 @@
-"""Windows beside the checkpoint: rows read by a source task wait here until the sink tasks of a later batch emit them.
+"""Windows beside the checkpoint: rows that a reader has left wait here until the sink tasks of later batches emit them.
 
-    windows/<window>/<token>.arrow    one record batch a bucket
+    windows/<window>/<token>.arrow    one record batch a bucket and part
     windows/<window>/manifest.json    written last: names the rows' file, or says why there are none
     discards/<batch>/<bucket>.arrow   keys that the events of a batch have overtaken, a record batch a table
 
 Each attempt to read a chunk writes a file of its own: the manifest names one, the offset repeats that name when it
 releases the window, so a task that was given up but still runs cannot exchange the rows that were judged.
 
-A window's rows are not forced to the disk (tens of megabytes would take longer to force than to read): after a power
-cut a torn one is noticed and the checkpoint is called damaged. Discards are small, and a lost one would bring back a
-stale row, so they are forced.
+A window's rows are forced to the disk before its manifest is written, so that a manifest says that the rows are there,
+also after a power cut; nobody waits for a reader. Discards are forced because a lost one would bring back a stale row.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import pyarrow as pa
 
 from incsnap.errors import SinkError
-from incsnap.pipeline.files import Files, packed, unpack
+from incsnap.pipeline.files import Files, packed, unpack, unpack_all
 from incsnap.snapshot.window import Reading
 
 _log = logging.getLogger(__name__)
@@ -63,6 +63,9 @@ class Manifest:
     began: float = 0.0
     ended: float = 0.0
     process: int = 0
+    #: Of all keys and values; pieces that the rows of each bucket were cut into.
+    record_bytes: int = 0
+    parts: int = 1
 
     def reading(self) -> Reading:
         """What the engine judges the window by."""
@@ -75,6 +78,8 @@ class Manifest:
             server_uuid=self.server_uuid,
             error=self.error,
             file=self.file,
+            record_bytes=self.record_bytes,
+            parts=self.parts,
         )
 
 
@@ -90,21 +95,28 @@ class WindowBuffers:
 
     # -- windows -----------------------------------------------------------------------------------------------------
 
-    def write_window(self, window_id: str, by_bucket: Mapping[int, pa.RecordBatch]) -> str:
-        """Writes the rows (``RECORDS``) by bucket; buckets without rows may be left out. Returns the file's name."""
+    def write_window(self, window_id: str, by_bucket: Mapping[int, pa.RecordBatch], parts: int = 1) -> str:
+        """Writes the rows (``RECORDS``) by bucket, each cut into so many parts of about the same number of rows;
+        buckets without rows may be left out. Returns the file's name."""
         file = f"{_window(window_id)}/{uuid4().hex}.arrow"
-        self._files.write(f"windows/{file}", packed({str(bucket): records for bucket, records in by_bucket.items()}))
+        pieces = {
+            _piece(bucket, part): records.slice(begin, end - begin)
+            for bucket, records in by_bucket.items()
+            for part, (begin, end) in enumerate(pairwise(_borders(records.num_rows, parts)))
+            if end > begin
+        }
+        self._files.write(f"windows/{file}", packed(pieces), durable=True)
         return file
 
-    def read_window(self, file: str, bucket: int) -> pa.RecordBatch | None:
-        """The bucket's rows; ``None`` when it has none."""
+    def read_window(self, file: str, bucket: int, parts: Iterable[int] = (0,)) -> list[pa.RecordBatch]:
+        """The bucket's rows of these parts; [] when it has none."""
         content = self._files.read(f"windows/{file}")
         if content is None:
             raise CheckpointDamaged(f"The rows of a window are gone: {self._files.path('windows')}/{file}")
         try:
-            return unpack(content, str(bucket))
+            return unpack_all(content, [_piece(bucket, part) for part in parts])
         except pa.ArrowInvalid as problem:
-            raise CheckpointDamaged(f"The rows of window {file} are torn: {problem}") from problem
+            raise CheckpointDamaged(f"{self._files.path('windows')}/{file} is torn: {problem}") from problem
 
     def write_manifest(self, window_id: str, manifest: Manifest) -> None:
         self._files.write(f"windows/{_window(window_id)}/manifest.json", json.dumps(asdict(manifest)).encode())
@@ -138,26 +150,31 @@ class WindowBuffers:
         batches = {table: pa.record_batch([found], schema=_KEYS) for table, found in keys.items()}
         self._files.write(_discards(batch, bucket), packed(batches), durable=True)
 
-    def read_discards(self, batches: Iterable[int], bucket: int, table: str) -> pa.Array:
-        """All keys of the table that those batches wrote down for the bucket."""
-        found = []
-        for batch in batches:
-            content = self._files.read(_discards(batch, bucket))
-            if content is None:
-                raise CheckpointDamaged(f"The keys overtaken in batch {batch}, bucket {bucket}, are gone")
-            try:
-                keys = unpack(content, table)
-            except pa.ArrowInvalid as problem:
-                raise CheckpointDamaged(f"The keys overtaken in batch {batch}, bucket {bucket}, are torn") from problem
-            if keys is not None:
-                found.append(keys.column("key"))
-        return pa.concat_arrays(found) if found else pa.array([], pa.binary())
+    def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array:
+        """The keys of the table that the batch wrote down for the bucket."""
+        name = _discards(batch, bucket)
+        content = self._files.read(name)
+        if content is None:
+            raise CheckpointDamaged(f"The overtaken keys are gone: {self._files.path(name)}")
+        try:
+            keys = unpack(content, table)
+        except pa.ArrowInvalid as problem:
+            raise CheckpointDamaged(f"{self._files.path(name)} is torn: {problem}") from problem
+        return pa.array([], pa.binary()) if keys is None else keys.column("key")
 
     def forget_before(self, batch: int) -> None:
         """Drops discards of batches below ``batch``: no window that is left asks for them."""
         for name in self._files.names("discards"):
             if name.isdigit() and int(name) < batch:
                 self._files.delete_folder(f"discards/{name}")
+
+
+def _piece(bucket: int, part: int) -> str:
+    return f"{bucket}.{part}" if part else str(bucket)
+
+
+def _borders(rows: int, parts: int) -> list[int]:
+    return [rows * part // parts for part in range(parts + 1)]
 
 
 def _window(window_id: str) -> str:

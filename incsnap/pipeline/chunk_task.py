@@ -1,14 +1,19 @@
-"""A source task that reads chunks: wait (low fence), SELECT, end of the binlog (high watermark), window file, manifest.
+"""A task that reads chunks: wait (low fence), SELECT, end of the binlog (high watermark), window file, manifest.
 
-Whatever goes wrong with the chunk is written into its manifest and the batch goes on: the stream never waits for a
-table.
+It runs beside the stream (``reader_jobs``) and gives way to it on the processor. Whatever goes wrong with the chunk is
+written into its manifest.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
+import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -25,51 +30,73 @@ from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.connection import QueryRefusedError, connect, is_gone, query
 from incsnap.mysql.fences import high_watermark, low_fence
+from incsnap.pipeline import blocks
 from incsnap.pipeline.buffer import Manifest, WindowBuffers
 from incsnap.pipeline.formats import format_of
-from incsnap.pipeline.parts import ChunkPart
+from incsnap.pipeline.parts import ChunkOrder
 from incsnap.snapshot import failures
 from incsnap.snapshot.chunk import ordering_columns
 from incsnap.snapshot.chunk_query import chunk_tail
-from incsnap.snapshot.offset import PlannedRead
 
 log = logging.getLogger(__name__)
 
 #: Bytes of a chunk on the wire. Its records are about four times as many, and must stay below Arrow's 2 GiB a column.
 MAX_CHUNK_BYTES = 192 << 20
+#: Bytes of a chunk's keys and values. What is left of a window goes out with one batch when a DDL comes behind its
+#: first parts, and a sink task must be able to hold it.
+MAX_RECORD_BYTES = 256 << 20
 #: Seconds of one SELECT: past them the chunk is halved. Ten times what the adaptive size aims at.
 CHUNK_SECONDS = 20.0
 
-#: Seconds after which a task begins no further chunk: the batch, and with it the stream, waits for all of its chunks.
-TASK_SECONDS = 5.0
+#: Bytes of keys and values in one part of a window, about: what a batch sends of windows is a number of parts, so they
+#: are small against what it can send in its time (some 50 MB/s), and large against the cost of a part (0.1 ms).
+PART_BYTES = 1 << 20
+#: The reader's nice value: on a busy processor the stream's own tasks (0) get nine tenths of the time, on an idle one a
+#: reader gets all it wants.
+NICENESS = 10
 
 _sessions: dict[str, Connection[Any]] = {}
 
 
-def read_windows(part: ChunkPart, settings: Settings, buffers: WindowBuffers) -> None:
-    """Reads the chunks of one task, one after the other.
+def read_chunks(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
+    """Reads the chunks one after the other; the ids of their windows, which have a manifest now.
 
-    What keeps one from being read at all (a stalled commit, a server that is away) would keep the others too, and a
-    wait for each in turn would hold up the stream: they are left for a later batch at once.
+    A stalled commit keeps all of them from being read: after the first the others are left for later at once.
     """
-    began = time.monotonic()
+    return _aside().submit(_read_all, orders, settings, buffers).result()
+
+
+@cache
+def _aside() -> ThreadPoolExecutor:
+    """The worker's thread for chunks. Kept: Arrow's allocator keeps memory by thread, a new one faults it in anew."""
+    return ThreadPoolExecutor(1, "incsnap-chunk", initializer=_give_way)
+
+
+def _give_way() -> None:
+    """On Linux a thread has a nice value of its own, so the worker stays as it is for the stream's next task."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+def _read_all(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
     left = ""
-    for planned in part.reads:
-        if not left and time.monotonic() - began > TASK_SECONDS:
-            left = f"{failures.STALLED}: the chunks before it took more than {TASK_SECONDS:g} s"
+    for order in orders:
+        id_ = order.read.window.id
         if left:
-            buffers.write_manifest(planned.window.id, Manifest(window_id=planned.window.id, error=left))
+            buffers.write_manifest(id_, Manifest(window_id=id_, error=left))
             continue
-        error = read_window(part, planned, settings, buffers).error
-        if error.startswith((f"{failures.STALLED}:", f"{failures.UNREACHABLE}:")):
+        error = read_window(order, settings, buffers).error
+        if error.startswith(f"{failures.STALLED}:"):
             left = error
+    return [order.read.window.id for order in orders]
 
 
-def read_window(part: ChunkPart, planned: PlannedRead, settings: Settings, buffers: WindowBuffers) -> Manifest:
+def read_window(order: ChunkOrder, settings: Settings, buffers: WindowBuffers) -> Manifest:
     """Reads the chunk, writes its window and manifest; returns the manifest, which names an error if there was one.
 
     Only what keeps the manifest itself from being written is raised.
     """
+    planned = order.read
     window = planned.window
     began = time.time()
     try:
@@ -78,10 +105,13 @@ def read_window(part: ChunkPart, planned: PlannedRead, settings: Settings, buffe
     except ServerUnreachable as error:
         manifest = _failed(window.id, failures.UNREACHABLE, error)
     except ChunkFailed as error:
+        # Is it still the stream's server? One that was demoted answers, and never gets to the fence. A new connection
+        # costs 10 ms, the wait has cost seconds.
+        connection.close()
         manifest = _failed(window.id, failures.STALLED, error)
     else:
         try:
-            manifest = _read(connection, part, planned, settings, buffers, began)
+            manifest = _read(connection, order, settings, buffers, began)
         except Exception as error:  # noqa: BLE001 - the chunk is in the offset: raised, it would fail every replay
             manifest = _failed(window.id, _kind(error), error)
     if manifest.error:
@@ -92,13 +122,12 @@ def read_window(part: ChunkPart, planned: PlannedRead, settings: Settings, buffe
 
 def _read(
     connection: Connection[Any],
-    part: ChunkPart,
-    planned: PlannedRead,
+    order: ChunkOrder,
     settings: Settings,
     buffers: WindowBuffers,
     began: float,
 ) -> Manifest:
-    chunk, window = planned.chunk, planned.window
+    chunk, window, end = order.read.chunk, order.read.window, order.end
     # Behind the low fence, so that a DDL which this shape does not know lies inside the window and drops it.
     shape = shape_of(connection, chunk.table)
     if shape is None:
@@ -117,21 +146,28 @@ def _read(
     seconds = time.monotonic() - select_began
     high_file, high_pos = high_watermark(connection)
     server_id, server_uuid = query(connection, "SELECT @@server_id, @@server_uuid")[0]
-    if part.end.server_uuid not in ("", str(server_uuid)):
+    if end.server_uuid not in ("", str(server_uuid)):
         connection.close()  # this one or the tail's is from before a failover; the chunk is read again on a new one
     now_us = time.time_ns() // 1000
     records = snapshot_records(
         format_,
         columns,
-        SourceConstants(part.end.file, part.end.pos, now_us, int(server_id)),
-        part.layout.partitions[format_.topic],
-        part.layout.buckets,
+        SourceConstants(end.file, end.pos, now_us, int(server_id)),
+        order.layout.partitions[format_.topic],
+        order.layout.buckets,
         now_us=now_us,
     )
-    file = buffers.write_window(window.id, records)
+    record_bytes = sum(map(blocks.record_bytes, records.values()))
+    rows = rows_of(columns)
+    if record_bytes > MAX_RECORD_BYTES and rows > 1:
+        raise _TooLargeError(f"its records take {record_bytes} bytes")
+    parts = max(1, min(rows, -(-record_bytes // PART_BYTES)))
+    file = buffers.write_window(window.id, records, parts)
     return Manifest(
         window_id=window.id,
-        rows=rows_of(columns),
+        rows=rows,
+        record_bytes=record_bytes,
+        parts=parts,
         bytes=sum(int(column.nbytes) for column in columns if column is not None),
         high_file=high_file,
         high_pos=high_pos,
@@ -157,6 +193,10 @@ def _session(settings: MySqlSettings) -> Connection[Any]:
             pass
     connection = _sessions[key] = connect(settings)
     return connection
+
+
+class _TooLargeError(Exception):
+    """The chunk's records are more than a window may hold."""
 
 
 class _ShapeChangedError(Exception):
@@ -185,7 +225,7 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     # OSError: the connection's own are ServerUnreachable, so it is where the window is written that is away or full.
     ((ServerUnreachable, OSError), failures.UNREACHABLE),
     ((_ShapeChangedError, QueryRefusedError), failures.SHAPE),
-    ((MemoryError, pa.ArrowCapacityError), failures.TOO_LARGE),
+    ((MemoryError, pa.ArrowCapacityError, _TooLargeError), failures.TOO_LARGE),
     # The row is found by halving and put into quarantine.
     ((ValueRefused,), "value"),
 )

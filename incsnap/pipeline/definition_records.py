@@ -58,7 +58,8 @@ def _concerns(settings: Settings, change: SchemaChange) -> bool:
     if change.tables is None:
         return not change.database or included.may_include_database(change.database)
     if not change.tables:
-        return any(included.may_include_database(each.database) for each in table_statements(change.sql, ""))
+        statements = table_statements(change.sql, "", change.sql_mode)
+        return any(included.may_include_database(each.database) for each in statements)
     return any(included.included(table) for table in change.tables)
 
 
@@ -127,7 +128,7 @@ class DefinitionRecords:
             return []
         included = self.settings.tables
         found = []
-        for each in table_statements(change.sql, change.session_database):
+        for each in table_statements(change.sql, change.session_database, change.sql_mode):
             table = None if each.table is None else _stored(each.table, stored_lower)
             if included.included(table) if table is not None else included.may_include_database(each.database):
                 found.append(TableStatement(each.type, table.database if table else each.database, table, each.ddl))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -121,7 +121,8 @@ def packed(batches: Mapping[str, pa.RecordBatch]) -> Callable[[Any], None]:
     """
     schema = next(iter(batches.values())).schema if batches else pa.schema([])
     names = "\n".join(batches).encode()
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    # On this thread: those of Arrow's pool would not give way to the stream as a reader of chunks does.
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
     def write(stream: Any) -> None:
         with pa.ipc.new_file(stream, schema.with_metadata({_NAMES: names}), options=options) as writer:
@@ -133,10 +134,17 @@ def packed(batches: Mapping[str, pa.RecordBatch]) -> Callable[[Any], None]:
 
 def unpack(content: Any, name: str) -> pa.RecordBatch | None:
     """The record batch of that name. Raises ``pa.ArrowInvalid`` when the file is torn."""
+    found = unpack_all(content, [name])
+    return found[0] if found else None
+
+
+def unpack_all(content: Any, names: Sequence[str]) -> list[pa.RecordBatch]:
+    """The record batches of these names that are there; others are not even looked at. Raises ``pa.ArrowInvalid`` when
+    the file is torn."""
     try:
         with pa.ipc.open_file(content) as reader:
-            names = (reader.schema.metadata or {}).get(_NAMES, b"").decode().split("\n")
-            return reader.get_batch(names.index(name)) if name in names else None
+            places = (reader.schema.metadata or {}).get(_NAMES, b"").decode().split("\n")
+            return [reader.get_batch(places.index(name)) for name in names if name in places]
     except OSError as problem:  # what a torn compressed block gives
         raise pa.ArrowInvalid(str(problem)) from problem
 

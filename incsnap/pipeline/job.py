@@ -1,7 +1,9 @@
 """The composition root: settings in, a running StreamingQuery out.
 
 binlog source ──► repartitionById(bucket) ──► Kafka sink
-(planner, slices, chunk reads)                (one transaction a bucket and batch)
+(planner, slices)                             (one transaction a bucket and batch)
+      │ asks for chunks                            ▲ rows of windows, from files
+      └──► jobs of readers, beside the stream ─────┘
 """
 
 from __future__ import annotations
@@ -20,16 +22,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, OffsetError, shorten
-from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.files import Files
 from incsnap.pipeline.only_one import only_one
-from incsnap.pipeline.planner import Planner
+from incsnap.pipeline.planner import first_position
 from incsnap.pipeline.progress import read_progress
-from incsnap.pipeline.session import is_local, session
+from incsnap.pipeline.reader_jobs import ReaderJobs, Readers
+from incsnap.pipeline.session import is_local
 from incsnap.pipeline.sink import OPTION as SINK_OPTION
 from incsnap.pipeline.sink import KafkaSink, SinkOptions
 from incsnap.pipeline.source import OPTION as SOURCE_OPTION
 from incsnap.pipeline.source import STOP, BinlogSource, SourceOptions, first_offset
+from incsnap.pipeline.spark_log import SparkLog
+from incsnap.pipeline.starting import Starting
 from incsnap.pipeline.status import newest_offset
 from incsnap.pipeline.telling import told
 
@@ -64,16 +68,12 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
             spark.sparkContext.master,
         )
     Files(root).delete(STOP)
-    cores = spark.sparkContext.defaultParallelism
-    buffers = WindowBuffers(root)
+    readers = Readers.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
 
     def begin() -> object:
-        planner = Planner(settings, buffers, cores, cores)
-        try:
-            return planner.first()
-        finally:
-            planner.close()
+        return first_position(settings, root, readers.stream)
 
+    SparkLog(settings.checkpoint_location).mend()
     # What Spark has saved goes before the file: it is of the same job, or the file is of another one.
     saved = newest_offset(settings.checkpoint_location.rstrip("/"))
     if saved is None and read_progress(root).batches:
@@ -93,23 +93,33 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
     # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
     buckets = first.layout.buckets
     level = logging.getLogger("incsnap").getEffectiveLevel()
-    source = SourceOptions(settings.to_json(), root, buckets, settings.snapshot.threads or cores, level)
     sink = SinkOptions(
         settings.kafka.bootstrap_servers, settings.topic_prefix, first.job_id, root, settings.kafka.producer
     )
     spark.dataSource.register(BinlogSource)
     spark.dataSource.register(KafkaSink)
-    return (
-        spark.readStream.format(BinlogSource.name())
-        .option(SOURCE_OPTION, source.to_json())
-        .load()
-        .repartitionById(buckets, col("bucket"))
-        .writeStream.format(KafkaSink.name())
-        .option(SINK_OPTION, sink.to_json())
-        .option("checkpointLocation", settings.checkpoint_location.rstrip("/") + "/spark")
-        .queryName(f"incsnap {settings.topic_prefix}")
-        .start()
+    jobs = ReaderJobs(spark, settings, root, readers, level)
+    place = jobs.address
+    source = SourceOptions(
+        settings.to_json(), root, buckets, readers.stream, readers.count, place.path, place.key, level
     )
+    try:
+        query = (
+            spark.readStream.format(BinlogSource.name())
+            .option(SOURCE_OPTION, source.to_json())
+            .load()
+            .repartitionById(buckets, col("bucket"))
+            .writeStream.format(KafkaSink.name())
+            .option(SINK_OPTION, sink.to_json())
+            .option("checkpointLocation", settings.checkpoint_location.rstrip("/") + "/spark")
+            .queryName(f"incsnap {settings.topic_prefix}")
+            .start()
+        )
+    except BaseException:
+        jobs.close()
+        raise
+    jobs.follow(query)
+    return query
 
 
 def stop(query: StreamingQuery, settings: Settings) -> None:
@@ -126,7 +136,7 @@ def stop(query: StreamingQuery, settings: Settings) -> None:
     files.delete(STOP)
 
 
-def run_forever(settings: Settings) -> None:
+def run_forever(settings: Settings, begun: Starting) -> None:
     """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary.
 
     A failure that may pass (a server that is away) starts it again from the same offset, after a growing pause
@@ -144,7 +154,7 @@ def run_forever(settings: Settings) -> None:
     before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with only_one(settings.checkpoint_location, buffer_root(settings)):
-            spark = session(settings)
+            spark = begun.session()
             # PySpark has taken it: its handler cancels the jobs and raises KeyboardInterrupt in the middle of anything.
             signal.signal(signal.SIGINT, ask_to_stop)
             try:

@@ -1,10 +1,12 @@
-"""What one source task is given: a slice of the binlog, a chunk to read, or rows that are ready.
+"""What one source task is given: a slice of the binlog, or rows that are ready; and what a reader of chunks is given.
 
 Spark pickles each part to a task. Everything in a part follows from the two offsets of its batch alone, so a batch that
 is run again is given the same parts.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
@@ -18,7 +20,9 @@ from incsnap.snapshot.offset import Layout, PlannedRead
 
 
 class BatchPart(InputPartition):
-    """Of batch ``batch``; ``layout`` says where its records go."""
+    """Of batch ``batch``; ``layout`` says where its records go. ``digest``: of the batch's end."""
+
+    digest = ""
 
     def __init__(self, batch: int, layout: Layout) -> None:
         self.batch = batch
@@ -47,18 +51,6 @@ class SlicePart(BatchPart):
         self.charsets = charsets
 
 
-class ChunkPart(BatchPart):
-    """Read chunks, each between its two fences, and write their windows beside the checkpoint.
-
-    ``end`` is where the batch ends: what a read event says of its source.
-    """
-
-    def __init__(self, batch: int, layout: Layout, reads: tuple[PlannedRead, ...], end: StreamPosition) -> None:
-        super().__init__(batch, layout)
-        self.reads = reads
-        self.end = end
-
-
 class ReadyPart(BatchPart):
     """Rows of ``blocks.SCHEMA`` that need no work: releases, holds, notifications and what planning has
     written down."""
@@ -66,3 +58,14 @@ class ReadyPart(BatchPart):
     def __init__(self, batch: int, layout: Layout, rows: tuple[Row, ...]) -> None:
         super().__init__(batch, layout)
         self.rows = rows
+
+
+class ChunkOrder(NamedTuple):
+    """Read a chunk between its two fences, and write its window beside the checkpoint.
+
+    ``end`` is where the batch ends in which it was asked for: what a read event says of its source.
+    """
+
+    layout: Layout
+    end: StreamPosition
+    read: PlannedRead

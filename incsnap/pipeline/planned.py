@@ -21,13 +21,18 @@ def remember(files: Files, end: Offset) -> None:
     files.write(_NAME, json.dumps(end.dump()).encode(), durable=True)
 
 
-def recall(files: Files, start: Offset) -> Offset | None:
-    """The end of the batch behind ``start`` if it was planned before; ``None`` if not, or if the file is torn."""
+def planned(files: Files) -> Offset | None:
+    """The end of the newest batch; ``None`` before the first, or if the file is torn."""
     content = files.read(_NAME)
     if content is None:
         return None
     try:
-        planned = Offset.load(json.loads(content.to_pybytes()))
+        return Offset.load(json.loads(content.to_pybytes()))
     except (ValueError, OffsetError):
         return None
-    return planned if planned.job_id == start.job_id and planned.batch == start.batch + 1 else None
+
+
+def recall(files: Files, start: Offset) -> Offset | None:
+    """The end of the batch behind ``start`` if it was planned before; ``None`` if not."""
+    found = planned(files)
+    return found if found and found.job_id == start.job_id and found.batch == start.batch + 1 else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,30 +33,35 @@ from incsnap.pipeline.answers import Answers
 from incsnap.pipeline.batch_parts import batch_parts
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.changes import Charsets, open_counts
+from incsnap.pipeline.chunk_readers import Readers
 from incsnap.pipeline.control_file import ControlFiles
 from incsnap.pipeline.definition_records import DefinitionRecords, wanted
 from incsnap.pipeline.files import Files
 from incsnap.pipeline.known_defaults import KnownDefaults, TableDefaults
 from incsnap.pipeline.layouts import Layouts
+from incsnap.pipeline.naming import topic_of
+from incsnap.pipeline.pace import Pace
 from incsnap.pipeline.parts import BatchPart
 from incsnap.pipeline.planned import recall, remember
+from incsnap.pipeline.prepared_xa import PreparedXas
 from incsnap.pipeline.signal_inbox import SignalInbox
+from incsnap.pipeline.spark_log import SparkLog
+from incsnap.pipeline.window_readings import WindowReadings
+from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, awaited, drive, next_context
 from incsnap.snapshot.offset import Offset, OpenCounts
-from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import Reading
 from incsnap.tables import TableId
 
 log = logging.getLogger(__name__)
 
-#: Bytes of binlog in one batch. Large enough that the fixed cost of a batch (about 140 ms) is a tenth of it, small
-#: enough that a part pickles in tens of milliseconds (about 100 MB/s from planner to tasks).
-_BATCH_BYTES = 16 << 20
 #: Seconds to wait for changes when nothing else is to be done. Spark asks again at once; a stop waits at most this
 #: long.
 _IDLE_SECONDS = 0.2
 #: The same while a table is being read but nothing is in flight (its chunks are backing off): no spinning.
 _BUSY_SECONDS = 0.02
+#: Seconds by which the stream may be behind the server's commits, with more buffered than a batch takes, before no
+#: chunk is planned any more: a new window would have to be freed of the keys of the whole backlog.
+_BEHIND_SECONDS = 5.0
 #: Seconds to wait for the tail to pass a high watermark. It is milliseconds behind unless there is a backlog, and then
 #: the batch must not wait.
 _WATERMARK_SECONDS = 0.25
@@ -64,22 +70,30 @@ _WATERMARK_SECONDS = 0.25
 _MOVE_SECONDS = 10.0
 #: Seconds between two attempts to reach the server that the binlog comes from.
 _REDIAL_SECONDS = 5.0
-#: Rows that the chunks of one batch should have together: with a small incremental.snapshot.chunk.size a batch
-#: reads many.
-_BATCH_ROWS = 50_000
-_MOST_CHUNKS = 64
 
 
 class Planner:
-    """``buckets`` and ``parallelism``: sink tasks of a batch, tasks that may read at the same time."""
+    """``slices``: tasks that decode the binlog of a batch. ``readers``: chunks read at the same time. ``open_readers``
+    gives the chunk readers, who call what they are given whenever a chunk has been read."""
 
-    def __init__(self, settings: Settings, buffers: WindowBuffers, buckets: int, parallelism: int) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        buffers: WindowBuffers,
+        slices: int,
+        readers: int,
+        open_readers: Callable[[Callable[[], None]], Readers],
+    ) -> None:
         self._settings = settings
         self._buffers = buffers
         self._files = Files(buffers.root)
         self._control_files = ControlFiles(self._files)
-        self._buckets = buckets
-        self._parallelism = parallelism
+        self._spark_log = SparkLog(settings.checkpoint_location)
+        self._slices = slices
+        self._readers = readers
+        self._open_readers = open_readers
+        self._readings: WindowReadings | None = None
+        self._xa = PreparedXas(settings, self._files)
         self._connection: Connection[Any] | None = None
         self._tail: Tail | None = None
         self._inbox = SignalInbox(settings)
@@ -88,47 +102,43 @@ class Planner:
         self._server_uuid = ""
         self._defaults = KnownDefaults()
         self._cleaned = False
+        self._pace = Pace(settings.snapshot, buffers.root, readers)
+        self._began_ms = time.time_ns() // 1_000_000
         self._moved_at = time.monotonic()
         self._redial_at = 0.0
-        size = settings.snapshot.chunk_size
-        chunks = max(parallelism, min(_MOST_CHUNKS, _BATCH_ROWS // size)) if size else parallelism
-        self._limits = Limits.configured(size, chunks)
 
     # -- the three questions of Spark
-
-    def first(self) -> Offset:
-        """Where a new job begins: at what the server has executed now; rows before it come by snapshot."""
-        connection = self._query_connection()
-        executed = fences.executed(connection)
-        layout = self._layouts.first(self._buckets, tables(connection, self._settings.tables))
-        # No position: the end of the binlog may lie past transactions that are not executed yet and still come to
-        # us, and a position must never claim what was not delivered. The tail knows its own after the first event.
-        return Offset(uuid4().hex, 0, StreamPosition(executed, "", 0), layout)
 
     def plan(self, start: Offset) -> Offset:
         if not self._cleaned:
             self._cleaned = True
-            if (planned := recall(self._files, start)) is not None:
+            planned = recall(self._files, start)
+            self._xa.adopt(start, planned)
+            if planned is not None:
                 return planned
+            self._spark_log.force()  # what is deleted now must not be asked for after a power cut
             # Of lives that were cut short. Only now: the batch that Spark repeats first has read what it releases.
             self._buffers.delete_orphans([window.id for window in start.snapshot.in_flight])
-        tail = self._tail_from(start.stream)
+        self._pace.measure()
+        tail = self._tail_from(start)
         connection = self._query_connection()
-        readings = self._readings(start)
+        self._window_readings().make_way(self._pace.reads_at_full_speed)
+        readings = self._window_readings().arrived(start)
         until = awaited(start.snapshot, readings, start.stream.server_uuid)
-        busy = start.snapshot.active and not start.snapshot.paused
         advance = tail.advance(
             start.stream,
-            _BATCH_BYTES,
+            self._pace.binlog_bytes,
             self._settings.max_batch_events,
             (until.file, until.pos) if until else None,
-            _WATERMARK_SECONDS if until else _BUSY_SECONDS if busy else _IDLE_SECONDS,
+            _patience(start.snapshot, until is not None),
         )
+        if advance.tables - {self._settings.signals.data_collection}:
+            self._pace.changes_came()
         commands, positions = self._inbox.poll(
             advance.signals,
             self._charsets,
             start.signal_positions,
-            partial(self._captured, connection),
+            partial(self._captured, connection, start.snapshot),
             str(advance.end),
         )
         layout, layout_changed = self._layouts.checked(start.layout)
@@ -141,8 +151,11 @@ class Planner:
             readings=readings,
             commands=commands,
             changes=advance.changes,
-            limits=self._limits,
+            limits=self._pace.limits,
             layout_changed=layout_changed,
+            release_bytes=self._pace.release_bytes,
+            asked_since_ms=self._began_ms,
+            behind=advance.full and time.time() - advance.last_ts_us / 1e6 > _BEHIND_SECONDS,
         )
         plan = drive(next_context(start.snapshot, facts), Answers(connection, self._settings.columns))
         for warning in plan.warnings:
@@ -165,33 +178,41 @@ class Planner:
         )
         if plan.idle and not self._worth_a_batch(start, end, advance.events):
             return start
+        end = self._xa.after(start, end, advance, tail)
         self._moved_at = time.monotonic()
+        self._spark_log.force()
         remember(self._files, end)
+        self._window_readings().ask(end)
+        self._pace.begin(end, advance.bytes)
         return end
 
     def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
-        tail = self._tail_from(start.stream)
+        tail = self._tail_from(start)
         connection = self._query_connection()
         defaults: TableDefaults = ()
         if self._settings.formats.show_schemas and end.batch != start.batch:
             found = tail.contents(start.stream, end.stream)
             defaults = self._defaults.of(connection, found.tables, found.changes)
         return batch_parts(
-            self._settings, self._parallelism, self._charsets, tail, self._control_files, defaults, start, end
+            self._settings, self._slices, self._charsets, tail, self._control_files, defaults, start, end
         )
 
     def committed(self, end: Offset) -> None:
         if self._tail is not None:
             self._tail.forget(end.stream)
         self._control_files.forget(end.batch)
-        for window in end.snapshot.released:
-            self._buffers.delete(window.id)
+        self._xa.forget(end.batch)
+        for release in end.snapshot.released:
+            if release.is_last:
+                self._buffers.delete(release.window.id)
         for window_id in end.snapshot.dropped:
             self._buffers.delete(window_id)
         if end.snapshot.released or end.snapshot.dropped:
             self._buffers.forget_before(end.oldest_discards())
 
     def close(self) -> None:
+        if self._readings is not None:
+            self._readings.close()
         if self._tail is not None:
             self._tail.close()
         self._inbox.close()
@@ -200,10 +221,15 @@ class Planner:
 
     # -- what it reaches for
 
-    def _captured(self, connection: Connection[Any]) -> list[TableId]:
-        """Tables that a signal may ask for. The signal table itself is not data, though ``.*`` matches it."""
+    def _captured(self, connection: Connection[Any], snapshot: SnapshotContext) -> list[TableId]:
+        """Tables that a signal may ask for, or stop: also those that are gone, while they are read or wait.
+
+        The signal table itself is not data, though ``.*`` matches it.
+        """
         own = self._settings.signals.data_collection
-        return [table for table in tables(connection, self._settings.tables) if table != own]
+        unfinished = (*(scan.table for scan in snapshot.scans), *(request.table for request in snapshot.queue))
+        found = dict.fromkeys((*tables(connection, self._settings.tables), *unfinished))
+        return [table for table in found if table != own]
 
     def _query_connection(self) -> Connection[Any]:
         connection = self._connection
@@ -232,35 +258,37 @@ class Planner:
         if self._connection is not None and self._connection.open:
             self._connection.close()
 
-    def _tail_from(self, start: StreamPosition) -> Tail:
+    def _tail_from(self, start: Offset) -> Tail:
         if self._tail is None:
             settings = self._settings
             self._tail = Tail(
-                partial(dial, settings.mysql, read_timeout=None),
+                partial(dial, settings.mysql),
                 settings.mysql.server_id,
-                start,
+                start.stream,
                 settings.tables.included,
                 settings.signals.data_collection if "source" in settings.signals.channels else None,
                 settings.max_queue_bytes,
                 damaged=settings.failures.processing,
                 wanted=wanted(settings),
+                prepared=self._xa.known(start.prepared),
             )
         return self._tail
 
-    def _readings(self, start: Offset) -> dict[str, Reading]:
-        found: dict[str, Reading] = {}
-        for window in start.snapshot.planned:
-            manifest = self._buffers.read_manifest(window.id)
-            if manifest is not None:
-                found[window.id] = manifest.reading()
-        return found
+    def _window_readings(self) -> WindowReadings:
+        if self._readings is None:
+            tail = self._tail
+            assert tail is not None
+            self._readings = WindowReadings(
+                self._open_readers(tail.wake), self._buffers, self._readers, partial(topic_of, self._settings)
+            )
+        return self._readings
 
     def _counted(self, start: Offset, end: StreamPosition) -> OpenCounts | None:
         """Of the transaction in which the batch ends."""
         if not self._settings.transaction_metadata or not end.open_gtid:
             return None
         begun = start.counted if start.stream.open_gtid == end.open_gtid else None
-        pieces = self._tail_from(start.stream).slices(start.stream, end, 1, whole=True)
+        pieces = self._tail_from(start).slices(start.stream, end, 1, whole=True)
         if not pieces or pieces[0].transactions.gtids()[-1] != end.open_gtid:
             return begun
         return open_counts(pieces[0], self._charsets, self._settings, begun)
@@ -272,7 +300,7 @@ class Planner:
             return ()
         same_server = advance.end.server_uuid == self._server_uuid
         asked = DefinitionRecords(
-            self._settings, connection, self._tail_from(start.stream), advance, same_server, time.time_ns() // 1000
+            self._settings, connection, self._tail_from(start), advance, same_server, time.time_ns() // 1000
         )
         return self._control_files.write(start.batch + 1, asked.all(first=first))
 
@@ -281,3 +309,27 @@ class Planner:
             return True
         moved = end.stream.delivered != start.stream.delivered
         return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS
+
+
+def first_position(settings: Settings, root: str, buckets: int) -> Offset:
+    """Where a new job begins: at what the server has executed now; rows before it come by snapshot."""
+    connection = connect(settings.mysql)
+    try:
+        executed, prepared = PreparedXas(settings, Files(root)).first(connection)
+        layout = Layouts(settings).first(buckets, tables(connection, settings.tables))
+    finally:
+        connection.close()
+    # No position: the end of the binlog may lie past transactions that are not executed yet and still come to us, and
+    # a position must never claim what was not delivered. The tail knows its own after the first event.
+    return Offset(uuid4().hex, 0, StreamPosition(executed, "", 0), layout, prepared=prepared)
+
+
+def _patience(snapshot: SnapshotContext, awaited: bool) -> float:
+    """Seconds to wait for changes; an answer of the chunk readers ends the wait as well."""
+    if any(window.passed for window in snapshot.held):
+        return 0.0  # there are parts to send
+    if awaited:
+        return _WATERMARK_SECONDS
+    if snapshot.active and not snapshot.paused and not snapshot.in_flight:
+        return _BUSY_SECONDS
+    return _IDLE_SECONDS

@@ -1,7 +1,8 @@
 """What the signal channels brought, as commands for the engine. A bad signal is reported and changes nothing.
 
 All channels are asked on the planner's one thread, between batches, and how far each was read is part of the offset:
-a signal is obeyed in exactly one batch, whatever crashes.
+a signal is obeyed in exactly one batch, whatever crashes. So nothing that a signal holds may raise here: its place
+would not be stored, and it would be met again after every restart.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from confluent_kafka import KafkaException
 from incsnap.binlog.row_images import WRITE, decode_rows
 from incsnap.binlog.slices import Slice
 from incsnap.config.settings import Settings
-from incsnap.errors import ConfigError
+from incsnap.errors import ConfigError, IncsnapError, shorten
 from incsnap.pipeline.changes import EVENT_HEADER_BYTES, Charsets, group_events
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, Stop
 from incsnap.tables import TableId
@@ -35,8 +37,7 @@ from signals.records import (
     SignalRecord,
     StopSnapshot,
 )
-from signals.regex import python_patterns
-from signals.resolve import condition_for, resolve
+from signals.resolve import conditions_of, resolve
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +78,8 @@ class SignalInbox:
     ) -> tuple[tuple[Command, ...], dict[str, Any]]:
         """Commands in order of arrival by channel, and how far each channel has been read.
 
-        ``slices`` hold rows events of the signal table; ``captured`` is asked only when a name must be resolved;
-        ``where`` is what a log signal shows as the offset.
+        ``slices`` hold rows events of the signal table; ``captured`` tells the tables that may be meant, and is asked
+        only when a name must be resolved; ``where`` is what a log signal shows as the offset.
         """
         reached = dict(positions)
         records: list[SignalRecord] = []
@@ -93,7 +94,8 @@ class SignalInbox:
                 polled = channel.poll(reached.get(name))
                 records.extend(polled.records)
                 reached[name] = polled.position
-        commands = (_understood(record, captured, where) for record in records)
+        known = cache(captured)  # asked once, however many signals come at a time
+        commands = (_understood(record, known, where) for record in records)
         return tuple(command for command in commands if command is not None), {
             channel: position for channel, position in reached.items() if position is not None
         }
@@ -111,30 +113,43 @@ def _inserted(piece: Slice, charsets: Charsets) -> list[SignalRecord]:
         events = group.events[np.isin(piece.kinds[group.events], WRITE)]
         if not len(events):
             continue
-        images = decode_rows(
-            piece.payload,
-            piece.offsets[events] + EVENT_HEADER_BYTES,
-            piece.offsets[events + 1],
-            piece.kinds[events],
-            group.table_map,
+        owners = piece.transaction_of(events)
+        try:
+            images = decode_rows(
+                piece.payload,
+                piece.offsets[events] + EVENT_HEADER_BYTES,
+                piece.offsets[events + 1],
+                piece.kinds[events],
+                group.table_map,
+            )
+            rows = list(zip(*(column.to_pylist() for column in images.columns), strict=True))
+        except Exception as error:  # noqa: BLE001 - raised, it would be raised again after every restart
+            log.warning(
+                "Rows of the signal table in transaction %s cannot be read, and are no signals: %s. Its columns must"
+                " hold text.",
+                gtids[owners[0]],
+                shorten(error),
+            )
+            continue
+        found.extend(
+            records_of(rows, [f"{gtids[owner]}#{number}" for number, owner in enumerate(owners[images.event].tolist())])
         )
-        rows = list(zip(*(column.to_pylist() for column in images.columns), strict=True))
-        owners = piece.transaction_of(events)[images.event]
-        found.extend(records_of(rows, [f"{gtids[owner]}#{number}" for number, owner in enumerate(owners.tolist())]))
     return found
 
 
 def _understood(record: SignalRecord, captured: Captured, where: str) -> Command | None:
     try:
         return _command(parse(record), record.channel, captured, where)
-    except TimeoutError:
-        log.warning(
-            "Signal %s by channel %s is ignored: matching its data-collections takes too long. Name the tables, or"
-            " write the expression without repetitions inside repetitions.",
-            record.id,
-            record.channel,
-        )
-        return None
+    except IncsnapError:
+        raise  # the server did not tell its tables: not the signal's fault, so it is read again
+    except TimeoutError as error:
+        problem = f"{error}. Name the tables, or write the expression without repetitions inside repetitions"
+    except Exception as error:
+        problem = f"it cannot be obeyed: {shorten(error)}. Please report this"
+        log.debug("Signal %s", record.position, exc_info=error)
+    name = record.id or f"{record.channel}-{record.position}"
+    log.warning("Signal %s by channel %s is ignored: %s.", shorten(name), record.channel, problem)
+    return None
 
 
 def _command(signal: Signal, channel: str, captured: Captured, where: str) -> Command | None:
@@ -142,13 +157,14 @@ def _command(signal: Signal, channel: str, captured: Captured, where: str) -> Co
         case ExecuteSnapshot():
             return _execute(signal, channel, captured)
         case StopSnapshot():
-            return Stop(signal.id, python_patterns(signal.data_collections))
+            return _stop(signal, captured)
         case PauseSnapshot():
             return Pause(signal.id)
         case ResumeSnapshot():
             return Resume(signal.id)
         case LogMessage():
-            log.info("%s", signal.message.replace("{}", where))
+            # Once, as Debezium: a message of nothing but these would fill the memory.
+            log.info("%s", signal.message.replace("{}", where, 1))
         case InvalidSignal():
             level = logging.DEBUG if signal.quiet else logging.WARNING
             log.log(level, "Signal %s by channel %s is ignored: %s. %s", signal.id, channel, signal.reason, signal.hint)
@@ -164,14 +180,17 @@ def _execute(signal: ExecuteSnapshot, channel: str, captured: Captured) -> Execu
             " table.include.list leaves out cannot be snapshotted.",
             signal.id,
             channel,
-            unknown,
+            shorten(unknown),
         )
+    conditions = conditions_of(signal.additional_conditions, resolved.tables)
     collections = tuple(
-        DataCollection(
-            names[table],
-            condition_for(signal.additional_conditions, table) or "",
-            signal.surrogate_key or "",
-        )
-        for table in resolved.tables
+        DataCollection(names[table], conditions.get(table, ""), signal.surrogate_key or "") for table in resolved.tables
     )
     return Execute(signal.id, collections, resolved.unknown)
+
+
+def _stop(signal: StopSnapshot, captured: Captured) -> Stop:
+    if not signal.data_collections:
+        return Stop(signal.id)
+    names = {str(table): table for table in captured()}
+    return Stop(signal.id, frozenset(names[table] for table in resolve(signal.data_collections, list(names)).tables))

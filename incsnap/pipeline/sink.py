@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from types import TracebackType
 from typing import Protocol
 
@@ -15,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.transaction import BucketWriter
-from incsnap.pipeline.bucket import deliver, gather
+from incsnap.pipeline.bucket import Delivery, gather
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.progress import BucketCounts, add_batch
 from incsnap.pipeline.telling import telling
@@ -63,7 +65,7 @@ class OpenTransaction(Protocol):
 class Transactions(Protocol):
     """What the sink needs of ``kafka.transaction.BucketWriter``."""
 
-    def open(self, bucket: int, batch: int) -> OpenTransaction | None: ...
+    def open(self, bucket: int, batch: int, digest: str) -> OpenTransaction | None: ...
 
 
 def write_bucket(rows: Iterator[pa.RecordBatch], buffers: WindowBuffers, transactions: Transactions) -> BucketCounts:
@@ -75,16 +77,19 @@ def write_bucket(rows: Iterator[pa.RecordBatch], buffers: WindowBuffers, transac
     mine = gather(rows)
     if mine is None:
         return BucketCounts()
-    delivery = deliver(mine, buffers)
+    delivery = Delivery(mine, buffers)
     if mine.has_hold:
         buffers.write_discards(mine.batch, mine.bucket, mine.overtaken())
-    if not delivery.records:
+    found = delivery.records()
+    first = next(found, None)
+    if first is None:
         return delivery.counts
-    transaction = transactions.open(mine.bucket, mine.batch)
+    transaction = transactions.open(mine.bucket, mine.batch, mine.digest)
     if transaction is None:
+        deque(found, maxlen=0)
         return replace(delivery.counts, skipped=1)
     with transaction:
-        for topic, records in delivery.records:
+        for topic, records in chain([first], found):
             transaction.send(topic, records)
         transaction.commit()
     return delivery.counts

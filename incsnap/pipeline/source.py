@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +20,12 @@ from incsnap.errors import OffsetError
 from incsnap.pipeline import blocks, process_log
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.changes import change_blocks
-from incsnap.pipeline.chunk_task import read_windows
+from incsnap.pipeline.chunk_readers import Address, ChunkReaders
 from incsnap.pipeline.files import Files
-from incsnap.pipeline.parts import ChunkPart, ReadyPart, SlicePart
-from incsnap.pipeline.planner import Planner
+from incsnap.pipeline.parts import ReadyPart, SlicePart
+from incsnap.pipeline.planner import Planner, first_position
 from incsnap.pipeline.telling import telling
-from incsnap.snapshot.offset import Offset
+from incsnap.snapshot.offset import Offset, digest
 
 FORMAT = "incsnap-mysql"
 #: The one option. Its name has "secret" in it: Spark then hides the value wherever it shows a plan.
@@ -41,7 +42,11 @@ class SourceOptions:
     settings: str
     buffer_root: str
     buckets: int
-    parallelism: int
+    slices: int
+    readers: int
+    #: Of the driver's chunk readers, see ``chunk_readers.Address``.
+    reader_path: str
+    reader_key: str
     log_level: int = logging.INFO
 
     def to_json(self) -> str:
@@ -65,7 +70,9 @@ class BinlogReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
         with telling():
-            return first_offset(self._options.buffer_root, lambda: self._planning().first()).dump()
+            options = self._options
+            root = options.buffer_root
+            return first_offset(root, lambda: first_position(self._settings, root, options.buckets)).dump()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         if Files(self._options.buffer_root).exists(STOP):
@@ -78,7 +85,11 @@ class BinlogReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with telling():
-            return self._planning().parts(Offset.load(start), Offset.load(end))
+            parts = self._planning().parts(Offset.load(start), Offset.load(end))
+        told = digest(end)
+        for part in parts:
+            part.digest = told
+        return parts
 
     def commit(self, end: dict[str, Any]) -> None:
         with telling():
@@ -93,10 +104,8 @@ class BinlogReader(DataSourceStreamReader):
         with telling():
             if isinstance(partition, SlicePart):
                 yield from self._changes(partition)
-            elif isinstance(partition, ChunkPart):
-                read_windows(partition, self._settings, self._buffers)
             elif isinstance(partition, ReadyPart):
-                yield blocks.to_arrow(partition.rows)
+                yield blocks.to_arrow(partition.rows, partition.digest)
 
     def _changes(self, part: SlicePart) -> Iterator[pa.RecordBatch]:
         now_us = time.time_ns() // 1000
@@ -107,15 +116,23 @@ class BinlogReader(DataSourceStreamReader):
             # Behind the releases and holds of the batch; slices in order, blocks of a slice in order.
             order = (part.order + 1) << 32 | number
             if table is None:
-                yield blocks.to_arrow([blocks.notes(part.batch, bucket, order, topic, records)])
+                yield blocks.to_arrow([blocks.notes(part.batch, bucket, order, topic, records)], part.digest)
             else:
-                yield blocks.to_arrow([blocks.events(part.batch, bucket, order, topic, str(table), records)])
+                yield blocks.to_arrow(
+                    [blocks.events(part.batch, bucket, order, topic, str(table), records)], part.digest
+                )
 
     def _planning(self) -> Planner:
         if self._planner is None:
             options = self._options
             with telling():
-                self._planner = Planner(self._settings, self._buffers, options.buckets, options.parallelism)
+                self._planner = Planner(
+                    self._settings,
+                    self._buffers,
+                    options.slices,
+                    options.readers,
+                    partial(ChunkReaders, Address(options.reader_path, options.reader_key)),
+                )
         return self._planner
 
 

@@ -21,7 +21,7 @@ class Status:
     """The end of the newest planned batch, and the sums of the committed ones (``sent``).
 
     ``reading``: the tables being read, ``queue``: those that wait. ``rows_read``: of the tables being read, as
-    selected, before overtaken rows are discarded.
+    selected, before overtaken rows are discarded. ``prepared``: XA transactions whose rows wait for XA COMMIT.
     """
 
     batch: int
@@ -33,6 +33,7 @@ class Status:
     windows_in_flight: int
     paused: bool
     sent: Progress
+    prepared: tuple[str, ...]
 
 
 def read_status(checkpoint_location: str) -> Status | None:
@@ -55,6 +56,7 @@ def read_status(checkpoint_location: str) -> Status | None:
         windows_in_flight=len(context.in_flight),
         paused=context.paused,
         sent=read_progress(root + "/incsnap"),
+        prepared=tuple(each.xid for each in offset.prepared),
     )
 
 

@@ -1,0 +1,92 @@
+"""What has become of the chunks that were planned: asked for once, looked for between batches, told to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline.chunk_readers import Ask, Readers
+from incsnap.pipeline.parts import ChunkOrder
+from incsnap.snapshot.failures import LOST
+from incsnap.snapshot.offset import Layout, Offset, PlannedRead
+from incsnap.snapshot.window import Reading
+from incsnap.tables import TableId
+
+
+class WindowReadings:
+    """``most``: chunks that may be read at once while nobody writes."""
+
+    def __init__(self, readers: Readers, buffers: WindowBuffers, most: int, topic_of: Callable[[TableId], str]) -> None:
+        self._topic_of = topic_of
+        self._readers = readers
+        self._buffers = buffers
+        self._most = most
+        self._at_once = 0
+        self._asked: set[str] = set()
+
+    def ask(self, end: Offset) -> None:
+        """For the chunks that the batch has planned. Only when its end is on the disk: a batch planned anew may have
+        other chunks under the same names."""
+        self._ask(end, end.reads())
+
+    def make_way(self, full_speed: bool) -> None:
+        """Not at full speed, one chunk is read at a time: what readers read faster could not be sent beside the stream,
+        and they would be in its way (two: p95 of commit to consumer 1.1 s, one: 0.6 s, at the same rows/s)."""
+        at_once = self._most if full_speed else 1
+        if at_once != self._at_once:
+            self._at_once = at_once
+            self._readers.ask(Ask((), at_once))
+
+    def arrived(self, start: Offset) -> dict[str, Reading]:
+        """Manifests, by window, that the batches up to ``start`` have not seen."""
+        in_flight = {window.id for window in start.snapshot.in_flight}
+        unread = {window.id for window in start.snapshot.unread}
+        found = self._left_before(start) if unread - self._asked else {}
+        for window_id, error in self._readers.answers():
+            if window_id not in in_flight:
+                self._buffers.delete(window_id)  # dropped while it was being read
+            elif window_id in unread:
+                # Where the job failed, a manifest that names an error is of an earlier life.
+                reading = self._manifest(window_id)
+                if reading is None or (error and reading.error):
+                    reading = Reading(error=f"{LOST}: {error or 'the task left no manifest'}")
+                found[window_id] = reading
+        if dropped := self._asked - in_flight:
+            self._asked &= in_flight
+            self._readers.ask(Ask((), self._at_once, frozenset(dropped)))
+        return found
+
+    def _left_before(self, start: Offset) -> dict[str, Reading]:
+        """After a restart: chunks that the last life has read, without its planner seeing it; the others are read
+        again, behind a fence of ``start``."""
+        found: dict[str, Reading] = {}
+        missing: list[PlannedRead] = []
+        for read in start.unread():
+            if read.window.id in self._asked:
+                continue
+            reading = self._manifest(read.window.id)
+            if reading is None or reading.error:
+                missing.append(read)
+            else:
+                found[read.window.id] = reading
+        self._ask(start, missing)
+        return found
+
+    def _ask(self, at: Offset, reads: Iterable[PlannedRead]) -> None:
+        orders = tuple(ChunkOrder(self._layout(at.layout, read), at.stream, read) for read in reads)
+        if orders:
+            self._asked.update(order.read.window.id for order in orders)
+            self._readers.ask(Ask(orders, self._at_once))
+
+    def _layout(self, whole: Layout, read: PlannedRead) -> Layout:
+        """Of the chunk's topic alone: that of thousands of tables is larger than a socket's buffer."""
+        topic = self._topic_of(read.window.table)
+        return replace(whole, partitions={topic: whole.partitions[topic]})
+
+    def _manifest(self, window_id: str) -> Reading | None:
+        manifest = self._buffers.read_manifest(window_id)
+        return None if manifest is None else manifest.reading()
+
+    def close(self) -> None:
+        self._readers.close()
