@@ -19,9 +19,14 @@ import platformdirs
 from incsnap.sandbox.progress import tell
 
 
+def place() -> Path:
+    """``INCSNAP_CACHE``, else the user's cache folder, which may be missing."""
+    return Path(os.environ.get("INCSNAP_CACHE") or platformdirs.user_cache_dir("incsnap")).absolute()
+
+
 def root() -> Path:
-    """``INCSNAP_CACHE``, else the user's cache folder; made when missing."""
-    folder = Path(os.environ.get("INCSNAP_CACHE") or platformdirs.user_cache_dir("incsnap")).absolute()
+    """The same; made when missing."""
+    folder = place()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

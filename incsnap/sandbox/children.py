@@ -17,13 +17,16 @@ from incsnap.errors import ServerUnreachable
 
 _TETHER = str(Path(__file__).with_name("tether.py"))
 _LOG_LINES = 15
+#: What is killed is gone at once, unless it hangs in the kernel.
+_KILLED_SECONDS = 60
 
 
 class Child:
-    """A running program; both its outputs go to ``log``."""
+    """A running program; both its outputs go to ``log``. ``began``: when it was started, of ``time.monotonic``."""
 
-    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path, began: float) -> None:
         self.name = name
+        self.began = began
         self.log = log
         self._popen = popen
 
@@ -39,7 +42,7 @@ class Child:
         """End it at once. Whatever runs here works on data that are thrown away, so nobody waits for a clean end."""
         if self._popen.poll() is None:
             self._popen.kill()
-        self._popen.wait()
+        self._popen.wait(_KILLED_SECONDS)
 
     def last_words(self) -> str:
         """The end of its log, for an error message."""
@@ -54,8 +57,9 @@ class Child:
 def child(name: str, command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None) -> Iterator[Child]:
     """Start ``command``; it is stopped when the block ends, however it ends, and when this process dies."""
     with log.open("ab") as output:
+        began = time.monotonic()
         popen = _starter().start(command, output.fileno(), env)
-    started = Child(name, popen, log)
+    started = Child(name, popen, log, began)
     try:
         yield started
     finally:

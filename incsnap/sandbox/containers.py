@@ -14,6 +14,7 @@ import pymysql
 from incsnap.errors import ServerUnreachable
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.sandbox.flags import MYSQL_OPTIONS
+from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.progress import tell
 
 MYSQL_IMAGE = "mysql:8.4"
@@ -63,7 +64,7 @@ def contained_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
 
 def _mysql_answers(address: MySqlAddress) -> bool:
     try:
-        pymysql.connect(host=address.host, port=address.port, user=address.user, connect_timeout=5).close()
+        connect(address, connect_timeout=5, read_timeout=5).close()
     except pymysql.err.MySQLError:
         return False
     return True

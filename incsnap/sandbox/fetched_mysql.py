@@ -23,6 +23,7 @@ from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.sandbox.children import Child, child, run
 from incsnap.sandbox.flags import MYSQL_OPTIONS
 from incsnap.sandbox.free_port import PortTaken, free_ports
+from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.progress import tell
 from incsnap.sandbox.run_folder import on_free_ports
 
@@ -70,7 +71,7 @@ def _wait_until_ready(mysqld: Child, address: MySqlAddress) -> None:
             error = PortTaken if "Bind on TCP/IP port" in log else ServerUnreachable
             raise error(f"MySQL stopped while starting:\n{mysqld.last_words()}")
         try:
-            pymysql.connect(host=address.host, port=address.port, user=address.user, connect_timeout=5).close()
+            connect(address, connect_timeout=5, read_timeout=5).close()
             return
         except pymysql.err.OperationalError:
             if time.monotonic() > deadline:

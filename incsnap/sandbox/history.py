@@ -13,7 +13,6 @@ promises them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,8 +95,3 @@ def columns_of(row: dict[str, Any], columns: tuple[str, ...]) -> tuple[Any, ...]
     if tuple(row) != columns:
         raise ValueError(f"a record has the columns {list(row)}, an earlier one {list(columns)}")
     return tuple(row.values())
-
-
-def silent_between(histories: Sequence[KeyHistory], since_ms: int, until_ms: int) -> int:
-    """How many of them have no record of that time, both ends included (needs a replay that keeps times)."""
-    return sum(1 for history in histories if not any(since_ms <= time <= until_ms for time in history.times))

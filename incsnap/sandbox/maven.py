@@ -14,6 +14,9 @@ from incsnap.sandbox.java import java
 from incsnap.sandbox.progress import tell
 
 _ATTEMPTS = 3
+_CONNECT_SECONDS = 20
+#: Without bytes. Ivy by itself waits for ever.
+_READ_SECONDS = 60
 
 
 def dependency(group: str, name: str, version: str) -> str:
@@ -51,8 +54,10 @@ def _retrieve(what: str, dependencies: str, pattern: str, downloads: Path, log: 
     repository = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
     root = f" root={quoteattr(repository)}" if repository else ""
     settings.write_text(
-        '<ivysettings><settings defaultResolver="maven"/><resolvers>'
-        f'<ibiblio name="maven" m2compatible="true"{root}/></resolvers></ivysettings>'
+        '<ivysettings><settings defaultResolver="maven"/><timeout-constraints><timeout-constraint name="bounded"'
+        f' connectionTimeout="{_CONNECT_SECONDS * 1000}" readTimeout="{_READ_SECONDS * 1000}"/></timeout-constraints>'
+        f'<resolvers><ibiblio name="maven" m2compatible="true" timeoutConstraint="bounded"{root}/></resolvers>'
+        "</ivysettings>"
     )
     module.write_text(
         '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'

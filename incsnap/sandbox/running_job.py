@@ -31,6 +31,11 @@ class RunningJob:
     def pid(self) -> int:
         return self._child.pid
 
+    @property
+    def began(self) -> float:
+        """When it was started, of ``time.monotonic``."""
+        return self._child.began
+
     def exit_code(self) -> int | None:
         """None while it runs."""
         return self._child.exit_code()
@@ -81,7 +86,7 @@ class RunningJob:
 
     def remains(self) -> list[int]:
         """Processes of the job that still run."""
-        return _session(self.pid)
+        return session_pids(self.pid)
 
 
 @contextlib.contextmanager
@@ -105,15 +110,15 @@ def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
 
 def kill_session(leader: int) -> None:
     """``kill -9`` of every process of the session that ``leader`` began, also when the leader is gone."""
-    while pids := _session(leader):
+    while pids := session_pids(leader):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
 
 
-def _session(leader: int) -> list[int]:
-    """Living processes of that session (proc(5): field 6 of stat); none where there is no /proc."""
+def session_pids(leader: int) -> list[int]:
+    """Living processes of the session that ``leader`` began (proc(5): field 6 of stat); none without /proc."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):

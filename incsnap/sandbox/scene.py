@@ -19,6 +19,7 @@ from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.sandbox.compare import Comparison, compare
 from incsnap.sandbox.designs import TableDesign
 from incsnap.sandbox.listening import Follower, Notices
+from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.pulse import Pulse
 from incsnap.sandbox.replay import TopicReplay, replay
 from incsnap.sandbox.running_job import RunningJob, running_job, write_properties
@@ -70,21 +71,13 @@ class Scene:
         with contextlib.suppress(Exception):
             admin = AdminClient({"bootstrap.servers": self.kafka})
             ours = [name for name in admin.list_topics(timeout=10).topics if self.prefix in name]
-            for future in admin.delete_topics(ours).values() if ours else ():
+            for future in admin.delete_topics(ours, request_timeout=10).values() if ours else ():
                 with contextlib.suppress(Exception):
-                    future.result(10)
+                    future.result()
 
     def connect(self) -> Connection[Cursor]:
         """A new connection of its own, autocommit on."""
-        return pymysql.connect(
-            host=self.mysql.host,
-            port=self.mysql.port,
-            user=self.mysql.user,
-            password=self.mysql.password,
-            charset="utf8mb4",
-            autocommit=True,
-            connect_timeout=10,
-        )
+        return connect(self.mysql)
 
     def create(self, design: TableDesign, rows: int) -> TableId:
         """One more table, filled."""

@@ -1,0 +1,71 @@
+"""What the figures were measured with: the machine, the versions, the settings."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.place import Place
+from benchmarks.rows import Scale
+from incsnap.sandbox import debezium, fetched_kafka
+from incsnap.sandbox.java import java
+
+#: Of no use to a reader, or secret.
+_LEFT_OUT = re.compile(r"database\.(hostname|port|user|password|server\.id)|name|table\.include\.list|.*location")
+
+
+def about(place: Place, scale: Scale, runs: int) -> dict[str, Any]:
+    """In the order in which it is shown."""
+    with place.connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION()")
+        ((mysql,),) = cursor.fetchall()
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory_gib():.0f} GiB, shared by all of it",
+        "MySQL": mysql,
+        "Kafka": f"{fetched_kafka.VERSION}, one broker",
+        "Debezium": f"{debezium.VERSION}, Kafka Connect standalone",
+        "incsnap": f"{version('incsnap')}{_commit()}",
+        "Spark": version("pyspark"),
+        "Python": platform.python_version(),
+        "Java": _java(),
+        "runs": runs,
+        "rows of the table": f"{scale.rows:,}",
+        "warm-up": f"{scale.warm_up_seconds:.0f} s at 50 updates/s and a snapshot of {scale.part(0.1):,} rows",
+    }
+
+
+def settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Of a side: those that are worth telling."""
+    return {name: value for name, value in given.items() if not _LEFT_OUT.fullmatch(name)}
+
+
+def _processor() -> str:
+    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def _memory_gib() -> float:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+
+
+def _java() -> str:
+    said = subprocess.run([java(), "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+    return said.splitlines()[0]
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        # Not a checkout, or no git.
+        return ""
+    return f" ({found.stdout.strip()})"

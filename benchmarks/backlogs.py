@@ -1,0 +1,100 @@
+"""Changes that were written while no job ran: how fast a job that is started anew gets through them.
+
+Both sides read the same backlog, one after the other. The first life of each only finds its place in the binlog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from benchmarks.arrivals import Arrivals
+from benchmarks.beat import Beat
+from benchmarks.changes import Write, deletes_and_inserts, mix, mix_changes, mix_records, updates
+from benchmarks.place import Place, topics
+from benchmarks.processes import MemoryPeak
+from benchmarks.processor import Processor
+from benchmarks.rows import BACKLOGS, Figures, Scale
+from benchmarks.sides import Job
+from benchmarks.tables import ORDERS
+from benchmarks.warm import START_SECONDS, Note
+
+_MIX_TABLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Backlog:
+    tables: Sequence[str]
+    write: Write
+    changes: int
+    records: int
+
+
+class Backlogs:
+    """Makes the tables of those that are wanted."""
+
+    def __init__(self, place: Place, scale: Scale, wanted: Collection[str]) -> None:
+        self._place = place
+        self._live = place.create(ORDERS, "live", 100)
+        self._backlogs: dict[str, _Backlog] = {}
+        orders = place.create(ORDERS, "orders", scale.rows) if set(wanted) - {"mix"} else ""
+        for name in BACKLOGS:
+            if name in wanted:
+                self._backlogs[name] = self._mix(scale) if name == "mix" else _of_orders(name, orders, scale)
+
+    @property
+    def tables(self) -> list[str]:
+        return list(dict.fromkeys([self._live, *(table for each in self._backlogs.values() for table in each.tables)]))
+
+    def measure(self, jobs: Mapping[str, Job], notes: Mapping[str, Note]) -> None:
+        """Both keyed by side, in the order in which the sides have their turn; each job is new."""
+        kafka = self._place.servers.kafka
+        with ExitStack() as stack:
+            names = {
+                side: stack.enter_context(topics(kafka, job.prefix, dict.fromkeys(self.tables, 1)))
+                for side, job in jobs.items()
+            }
+            for side, job in jobs.items():
+                with Beat(self._place.connect, self._live, kafka, names[side][self._live]) as beat, job.life() as life:
+                    beat.wait_for_first(life.check, START_SECONDS)
+                    beat.quiet()
+                    life.stop()
+            for name, backlog in self._backlogs.items():
+                backlog.write(self._place.connection)
+                for side, job in jobs.items():
+                    notes[side](self._catch_up(job, name, backlog, [names[side][table] for table in backlog.tables]))
+
+    def _catch_up(self, job: Job, name: str, backlog: _Backlog, into: Sequence[str]) -> Figures:
+        processor = Processor(job.place.servers)
+        with (
+            Arrivals(job.place.servers.kafka, into) as arrivals,
+            job.life() as life,
+            MemoryPeak(life.pid) as memory,
+        ):
+            arrivals.wait_for(backlog.records, life.check)
+            used = processor.used(life.pid)
+            arrival = arrivals.arrival(backlog.records, life.check)
+            life.stop()
+        changes_of_a_record = backlog.changes / backlog.records
+        return {
+            name: arrival.rate * changes_of_a_record,
+            f"{name}.start": arrival.rate_since(life.began) * changes_of_a_record,
+            f"memory.{name}": memory.bytes / 1e6,
+            **{f"processor.{name}.{kind}": seconds * 1e6 / backlog.changes for kind, seconds in used.items()},
+        }
+
+    def _mix(self, scale: Scale) -> _Backlog:
+        rows, transactions = scale.part(0.02), scale.part(0.02)
+        tables = [self._place.create(ORDERS, f"mix{number:02}", rows) for number in range(_MIX_TABLES)]
+        return _Backlog(tables, mix(tables, rows, transactions), mix_changes(transactions), mix_records(transactions))
+
+
+def _of_orders(name: str, orders: str, scale: Scale) -> _Backlog:
+    if name == "backlog":
+        return _Backlog([orders], updates(orders, scale.rows, 1_000), scale.rows, scale.rows)
+    if name == "single":
+        rows = scale.part(0.2)
+        return _Backlog([orders], updates(orders, rows, 1), rows, rows)
+    rows = scale.part(0.25)
+    return _Backlog([orders], deletes_and_inserts(orders, rows), 2 * rows, 3 * rows)

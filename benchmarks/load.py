@@ -1,0 +1,50 @@
+"""The source's own work: one client that commits single-row updates as fast as the server lets it."""
+
+from __future__ import annotations
+
+import bisect
+import threading
+import time
+from collections.abc import Callable
+
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+_ROWS = 100
+
+
+class Load:
+    """``with Load(connect, table) as load:`` works until the block ends."""
+
+    def __init__(self, connect: Callable[[], Connection[Cursor]], table: str) -> None:
+        self._connect, self._table = connect, table
+        self._commits: list[float] = []
+        self._end = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="load", daemon=True)
+
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def rate(self, since: float, until: float) -> float:
+        """Commits a second between two moments of ``time.monotonic``. Raises what ended the work before its time."""
+        if self._error is not None:
+            raise self._error
+        count = bisect.bisect(self._commits, until) - bisect.bisect(self._commits, since)
+        return count / (until - since)
+
+    def _work(self) -> None:
+        number = 0
+        try:
+            with self._connect() as connection, connection.cursor() as cursor:
+                while not self._end.is_set():
+                    number += 1
+                    cursor.execute(f"UPDATE {self._table} SET qty = %s WHERE id = %s", (number, 1 + number % _ROWS))
+                    self._commits.append(time.monotonic())
+        except Exception as error:  # noqa: BLE001 - raised by the thread that asks
+            self._error = error

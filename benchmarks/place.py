@@ -1,0 +1,112 @@
+"""A database of the benchmark's own, with a signal table, on servers that may be somebody's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from benchmarks.tables import Design
+from incsnap.sandbox.mysql_client import connect
+from incsnap.sandbox.servers import Servers
+from signals import send
+
+_KAFKA_SECONDS = 30
+_SIGNALS = "incsnap_signal"
+_NOT_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+)
+
+
+class Place:
+    """Use ``place``. ``folder`` is for what the jobs keep."""
+
+    def __init__(self, servers: Servers, database: str, folder: Path) -> None:
+        self.servers, self.database, self.folder = servers, database, folder
+        self.signals = f"{database}.{_SIGNALS}"
+        self.connection = self.connect()
+
+    def connect(self) -> Connection[Cursor]:
+        """A new connection, autocommit on. It waits long: a procedure that writes a backlog takes a minute and more."""
+        return connect(self.servers.mysql, read_timeout=900)
+
+    def create(self, design: Design, name: str, rows: int) -> str:
+        """The name with the database, of a new table with so many rows."""
+        table = f"{self.database}.{name}"
+        design.create(self.connection, table, rows)
+        return table
+
+    def execute_snapshot(self, tables: Sequence[str]) -> None:
+        """Returns when the signal's row is committed."""
+        send.to_table(self.connection, self.signals, send.new_id(), "execute-snapshot", send.snapshot_data(tables))
+
+
+@contextlib.contextmanager
+def place(servers: Servers, folder: Path) -> Iterator[Place]:
+    """The database is dropped when the block ends."""
+    made = Place(servers, f"incsnap_bench_{os.getpid()}", folder)
+    with made.connection, made.connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {made.database}")
+        cursor.execute(f"CREATE DATABASE {made.database}")
+        try:
+            cursor.execute(
+                f"CREATE TABLE {made.signals} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT)"
+            )
+            yield made
+        finally:
+            with made.connect() as again:
+                again.cursor().execute(f"DROP DATABASE IF EXISTS {made.database}")
+
+
+@contextlib.contextmanager
+def topics(kafka: str, prefix: str, tables: Mapping[str, int]) -> Iterator[dict[str, str]]:
+    """The topic of each table, made with so many partitions for both sides alike.
+
+    Every topic of the prefix is deleted when the block ends.
+    """
+    admin = AdminClient({"bootstrap.servers": kafka})
+    names = {table: f"{prefix}.{table}" for table in tables}
+    try:
+        new = [NewTopic(names[table], partitions, 1) for table, partitions in tables.items()]
+        for future in admin.create_topics(new, request_timeout=_KAFKA_SECONDS).values():
+            future.result(_KAFKA_SECONDS)
+        for table, partitions in tables.items():
+            _wait_for_leaders(kafka, names[table], partitions)
+        yield names
+    finally:
+        ours = [name for name in admin.list_topics(timeout=_KAFKA_SECONDS).topics if name.startswith(prefix)]
+        for future in admin.delete_topics(ours, request_timeout=_KAFKA_SECONDS).values() if ours else ():
+            # One that is gone already is no harm.
+            with contextlib.suppress(KafkaException):
+                future.result(_KAFKA_SECONDS)
+
+
+def _wait_for_leaders(kafka: str, topic: str, partitions: int) -> None:
+    """A new topic exists some milliseconds before its partitions can be read."""
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "incsnap-bench"})
+    deadline = time.monotonic() + _KAFKA_SECONDS
+    try:
+        for partition in range(partitions):
+            while True:
+                try:
+                    consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_KAFKA_SECONDS)
+                    break
+                except KafkaException as failure:
+                    error: KafkaError = failure.args[0]
+                    if not (error.retriable() or error.code() in _NOT_YET) or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.02)
+    finally:
+        consumer.close()

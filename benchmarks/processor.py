@@ -1,0 +1,32 @@
+"""Processor seconds that a job and both servers took for a piece of work."""
+
+from __future__ import annotations
+
+import contextlib
+
+from benchmarks.processes import job_seconds, listener, process_seconds
+from incsnap.sandbox.servers import Servers
+
+
+class Processor:
+    """From its making on. A server whose process is not to be seen from here is left out."""
+
+    def __init__(self, servers: Servers, leader: int | None = None) -> None:
+        self._servers = {
+            name: pid
+            for name, port in (("MySQL", servers.mysql.port), ("Kafka", int(servers.kafka.rpartition(":")[2])))
+            if (pid := listener(port)) is not None
+        }
+        self._before = self._all(leader)
+
+    def used(self, leader: int) -> dict[str, float]:
+        """``job``, its processes by kind as ``job: java`` and so on, ``MySQL``, ``Kafka``."""
+        return {name: seconds - self._before.get(name, 0.0) for name, seconds in self._all(leader).items()}
+
+    def _all(self, leader: int | None) -> dict[str, float]:
+        kinds = job_seconds(leader) if leader is not None else {}
+        found = {f"job: {kind}": seconds for kind, seconds in kinds.items()} | {"job": sum(kinds.values())}
+        for name, pid in self._servers.items():
+            with contextlib.suppress(OSError):
+                found[name] = process_seconds(pid)
+        return found
