@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 
-import pymysql
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from incsnap.errors import ConfigError
 from incsnap.sandbox.addresses import MySqlAddress, kafka_of, mysql_of
 from incsnap.sandbox.fetched_registry import registry as start_registry
+from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.servers import Servers
 from incsnap.sandbox.servers import servers as start_servers
 
@@ -94,7 +94,7 @@ def pytest_report_header() -> str:
             _describe_kafka(kafka) if kafka else "Kafka of its own",
         ]
     except Exception as error:  # noqa: BLE001 - a header must not stop a run that may need no server at all
-        known = [error.explain() if isinstance(error, ConfigError) else f"not reachable: {error}"]
+        known = [f"{error.message} {error.hint}" if isinstance(error, ConfigError) else f"not reachable: {error}"]
     return "servers: " + "; ".join(known)
 
 
@@ -127,10 +127,7 @@ def _describe_kafka(address: str) -> str:
 
 
 def _execute(address: MySqlAddress, sql: str) -> tuple[tuple[object, ...], ...]:
-    connection = pymysql.connect(
-        host=address.host, port=address.port, user=address.user, password=address.password, connect_timeout=10
-    )
-    with closing(connection), connection.cursor() as cursor:
+    with closing(connect(address)) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return tuple(cursor.fetchall())
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pymysql
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 @contextmanager
 def running_demo(mysql: MySqlAddress, kafka: str, rows: int, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """With SIGINT ignored, as a shell's background job and what a runner starts inherit it."""
     environment = {
         **os.environ,
         "INCSNAP_MYSQL": str(mysql),
@@ -30,22 +31,20 @@ def running_demo(mysql: MySqlAddress, kafka: str, rows: int, folder: Path) -> It
         "INCSNAP_KAFKA": kafka,
         "TMPDIR": str(folder),
     }
-    command = [sys.executable, "-c", "from incsnap.cli.main import main; main()", "demo", "--rows", str(rows)]
+    command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+    command += [sys.executable, "-c", "from incsnap.cli.main import main; main()", "demo", "--rows", str(rows)]
     with (folder / "demo.log").open("w") as log:
         demo = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, text=True)
         try:
             yield demo
         finally:
             demo.kill()
-            demo.wait()
+            demo.wait(60)
 
 
 def left_behind(mysql: MySqlAddress, kafka: str) -> list[str]:
     """Databases and topics of demos."""
-    with (
-        pymysql.connect(host=mysql.host, port=mysql.port, user=mysql.user, password=mysql.password) as connection,
-        connection.cursor() as cursor,
-    ):
+    with connect(mysql) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW DATABASES LIKE 'incsnap\\_demo\\_%'")
         databases = [str(name) for (name,) in cursor.fetchall()]
     topics = AdminClient({"bootstrap.servers": kafka}).list_topics(timeout=20).topics

@@ -6,8 +6,9 @@ import pytest
 
 from incsnap.pipeline.status import read_status
 from incsnap.sandbox.designs import ORDER_LINES, ORDERS, PEOPLE
+from incsnap.sandbox.owned_keys import Share
 from incsnap.sandbox.scene import Scene
-from incsnap.sandbox.workload import Share, Writer
+from incsnap.sandbox.workload import Writer
 from tests.support.ledger import Ledger
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]

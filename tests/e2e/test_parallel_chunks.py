@@ -49,7 +49,7 @@ class Manifests:
 def test_chunks_of_one_table_are_read_at_once_while_events_flow(play: Scene, say: Callable[[str], None]) -> None:
     orders = play.create(ORDERS, 120_000)
     with (
-        play.job({"incremental.snapshot.chunk.size": "20000"}) as job,
+        play.job({"incremental.snapshot.chunk.size": "20000", "snapshot.max.threads": "2"}) as job,
         play.notices() as notices,
         Manifests(play.checkpoint) as manifests,
     ):

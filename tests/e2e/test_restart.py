@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from incsnap.pipeline.status import read_status
@@ -20,7 +22,7 @@ SETTINGS = {"incremental.snapshot.chunk.size": "1500", "snapshot.max.threads": "
 
 def test_a_stop_in_the_middle_of_a_table_is_clean_and_the_next_start_goes_on(play: Scene) -> None:
     orders = play.create(ORDERS, ROWS)
-    with play.notices() as notices:
+    with play.notices() as notices, ExitStack() as second:
         with Writer(play.connect, play.tables, seed=5, rate=100):
             with play.job(SETTINGS) as job:
                 job.wait_until_streaming()
@@ -35,12 +37,10 @@ def test_a_stop_in_the_middle_of_a_table_is_clean_and_the_next_start_goes_on(pla
             replay(play.kafka, {play.topic(orders): before})
             assert 0 < before.counts["r"] < ROWS
 
-            with play.job(SETTINGS) as job:
-                job.wait_until("the snapshot was complete", lambda: notices.completed("one-table"))
-                job.wait_until_streaming()
-        with play.job(SETTINGS) as job:
-            play.drain(job)
-            job.stop()
+            job = second.enter_context(play.job(SETTINGS))
+            job.wait_until("the snapshot was complete", lambda: notices.completed("one-table"))
+        play.drain(job)
+        job.stop()
 
     (verdict,) = play.verdicts()
     assert verdict.faults(snapshots=1) == []

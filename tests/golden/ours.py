@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-import pymysql
-
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.envelope.records import snapshot_records
@@ -30,19 +28,20 @@ from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.connection import connect
-from incsnap.pipeline import blocks, formats
-from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline import blocks, formats, planner
 from incsnap.pipeline.changes import change_blocks
 from incsnap.pipeline.formats import format_of
 from incsnap.pipeline.parts import BatchPart, ReadyPart, SlicePart
-from incsnap.pipeline.planner import Planner
+from incsnap.pipeline.planner import first_position
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect as open_session
 from incsnap.sandbox.servers import Servers
 from incsnap.tables import TableId, quote
 from tests.golden.configurations import Configuration
 from tests.golden.json_form import dump, parse
 from tests.golden.statements import DATABASE, execute, execute_all
 from tests.support.kafka import Read
+from tests.support.planned_job import planner_at_hand
 
 _NOW_US = 1_700_000_000_123_456
 _SECONDS = 60
@@ -122,7 +121,12 @@ def stage(servers: Servers) -> Iterator[Stage]:
         ((file, pos, *_),) = _query(mysql, "SHOW BINARY LOG STATUS")
         ((executed, uuid),) = _query(mysql, "SELECT @@GLOBAL.gtid_executed, @@server_uuid")
         start = StreamPosition(GtidSet.parse(executed), file, pos, server_uuid=uuid)
-        with patch.object(formats, "_registry", lambda url, client: schemas):
+        with (
+            patch.object(formats, "_registry", lambda url, client: schemas),
+            # A job whose tables a statement does not touch is behind it at once, and not after ten seconds.
+            patch.object(planner, "_MOVE_SECONDS", 0.0),
+            patch.object(planner, "_IDLE_SECONDS", 0.02),
+        ):
             yield Stage(servers, database, start, schemas)
     finally:
         _query(mysql, f"DROP DATABASE {database}")
@@ -178,8 +182,8 @@ class _Job:
     def __init__(self, stage: Stage, settings: Settings, root: str) -> None:
         self._settings = settings
         self._database = stage.database
-        self.planner = Planner(settings, WindowBuffers(root), buckets=1, parallelism=1)
-        self._offset = replace(self.planner.first(), stream=stage.start)
+        self.planner = planner_at_hand(settings, root)
+        self._offset = replace(first_position(settings, root, buckets=1), stream=stage.start)
         self.topics: Topics = defaultdict(list)
 
     def until(self, end: tuple[str, int]) -> None:
@@ -238,9 +242,6 @@ def _reads(records: Any) -> list[Read]:
 
 
 def _query(address: MySqlAddress, sql: str) -> list[tuple[Any, ...]]:
-    connection = pymysql.connect(
-        host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
-    )
-    with closing(connection), connection.cursor() as cursor:
+    with closing(open_session(address)) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return list(cursor.fetchall())

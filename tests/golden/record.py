@@ -18,17 +18,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pymysql
 from confluent_kafka.admin import AdminClient
 
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.debezium import VERSION, Worker, avro_converters, connect_worker
 from incsnap.sandbox.fetched_registry import registry
+from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.servers import Servers, servers
 from tests.golden.avro_form import AvroForm
 from tests.golden.configurations import CONFIGURATIONS, Configuration
 from tests.golden.golden_file import Form, json_form, write_golden
 from tests.golden.statements import DATABASE, execute_all
-from tests.support.debezium import VERSION, Worker, avro_converters, connect_worker
 from tests.support.kafka import Read, read_all
 
 _FOLDER = Path(__file__).parent
@@ -217,10 +217,7 @@ def _schema(registry_url: str, number: int) -> str:
 
 
 def _run(mysql: MySqlAddress, sql: str, *values: object) -> tuple[tuple[Any, ...], ...]:
-    connection = pymysql.connect(
-        host=mysql.host, port=mysql.port, user=mysql.user, password=mysql.password, charset="utf8mb4", autocommit=True
-    )
-    with closing(connection), connection.cursor() as cursor:
+    with closing(connect(mysql)) as connection, connection.cursor() as cursor:
         cursor.execute(sql, values or None)
         return tuple(cursor.fetchall())
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pymysql
 
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 
 _FOLDER = Path(__file__).parent
 
@@ -28,16 +29,7 @@ def execute(address: MySqlAddress, database: str, name: str) -> Iterator[str]:
 
     :raises AssertionError: a statement is refused; it is named.
     """
-    connection = pymysql.connect(
-        host=address.host,
-        port=address.port,
-        user=address.user,
-        password=address.password,
-        database=database,
-        charset="utf8mb4",
-        autocommit=True,
-        init_command="SET SESSION time_zone = '+00:00'",
-    )
+    connection = connect(address, database=database, init_command="SET SESSION time_zone = '+00:00'")
     with closing(connection), connection.cursor() as cursor, warnings.catch_warnings():
         warnings.simplefilter("ignore", pymysql.Warning)
         for statement in statements(name):

@@ -18,6 +18,7 @@ from incsnap.errors import ConfigError, GtidsPurged, ServerUnreachable
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.servers import servers
 from incsnap.tables import TableId
 from tests.support.stream_in_memory import rows_of
@@ -38,10 +39,7 @@ class Source:
         self._connection = self.connect()
 
     def connect(self) -> Any:
-        address = self.address
-        return pymysql.connect(
-            host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
-        )
+        return connect(self.address)
 
     def close(self) -> None:
         self._connection.close()
@@ -309,7 +307,7 @@ def test_a_server_that_stays_away_is_an_error(source: Source) -> None:
     start = source.here()
 
     def nowhere() -> Any:
-        return pymysql.connect(host="127.0.0.1", port=1, user="root", connect_timeout=1)
+        return connect(MySqlAddress("127.0.0.1", 1), connect_timeout=1)
 
     with source.tail(start, connect=nowhere, reconnect_seconds=0.3) as tail, pytest.raises(ServerUnreachable):
         tail.advance(start, MB, 1000, ("binlog.999999", 4), 10)

@@ -11,7 +11,7 @@ import pytest
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.types.charset_tables import MULTI_BYTE, SINGLE_BYTE, UNICODE
 from incsnap.types.charsets import CHARSETS, UTF8
-from tests.integration.test_same_bytes import Both, connect, unequal
+from tests.integration.test_same_bytes import Both, session, unequal
 
 pytestmark = pytest.mark.servers
 
@@ -60,7 +60,7 @@ def test_every_character_is_what_a_select_gives(mysql_address: MySqlAddress, dat
 
 
 def test_every_character_set_of_the_server_is_known(mysql_address: MySqlAddress) -> None:
-    connection = connect(mysql_address)
+    connection = session(mysql_address)
     with connection.cursor() as cursor:
         cursor.execute("SELECT CHARACTER_SET_NAME FROM information_schema.CHARACTER_SETS")
         names = {str(name) for (name,) in cursor.fetchall()}

@@ -12,6 +12,7 @@ import pymysql
 import pytest
 
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.chunk_query import chunk_tail, condition_probe, maximum_key, next_boundary
 from incsnap.snapshot.keys import Key
@@ -141,18 +142,8 @@ KEYS: dict[str, tuple[str, Column, list[object]]] = {
 
 @pytest.fixture
 def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection]:
-    with closing(
-        pymysql.connect(
-            host=mysql_address.host,
-            port=mysql_address.port,
-            user=mysql_address.user,
-            password=mysql_address.password,
-            database=database,
-            charset="utf8mb4",
-            autocommit=True,
-            init_command="SET time_zone = '+00:00', sql_mode = ''",
-        )
-    ) as opened:
+    session = "SET time_zone = '+00:00', sql_mode = ''"
+    with closing(connect(mysql_address, database=database, init_command=session)) as opened:
         yield opened
 
 

@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pymysql
 import pytest
 
 from incsnap.errors import ChunkFailed
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId
 from incsnap.types.column_type import describe
 
@@ -72,13 +72,8 @@ VALUES: dict[str, list[tuple[str, Any]]] = {
 
 @pytest.fixture
 def connection(mysql_address: MySqlAddress) -> Iterator[Any]:
-    opened = pymysql.connect(
-        host=mysql_address.host,
-        port=mysql_address.port,
-        user=mysql_address.user,
-        password=mysql_address.password,
-        charset="utf8mb4",
-        autocommit=True,
+    opened = connect(
+        mysql_address,
         init_command="SET SESSION time_zone = '+00:00', sql_mode = '', cte_max_recursion_depth = 10000000",
     )
     yield opened

@@ -7,6 +7,7 @@ import pytest
 
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.sandbox.compare import compare
+from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId
 
 pytestmark = pytest.mark.servers
@@ -34,15 +35,7 @@ ROW = {
 
 @pytest.fixture
 def connection(mysql_address: MySqlAddress, database: str) -> pymysql.Connection[pymysql.cursors.Cursor]:
-    made = pymysql.connect(
-        host=mysql_address.host,
-        port=mysql_address.port,
-        user=mysql_address.user,
-        password=mysql_address.password,
-        database=database,
-        charset="utf8mb4",
-        autocommit=True,
-    )
+    made = connect(mysql_address, database=database)
     with made.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute(

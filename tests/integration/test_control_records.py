@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pymysql
 import pytest
 
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from tests.support.planned_job import PlannedJob, run, settings_of
 
 pytestmark = pytest.mark.servers
@@ -19,16 +19,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture
 def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
-    connection = pymysql.connect(
-        host=mysql_address.host,
-        port=mysql_address.port,
-        user=mysql_address.user,
-        password=mysql_address.password,
-        database=database,
-        charset="utf8mb4",
-        autocommit=True,
-    )
-    with closing(connection), connection.cursor() as cursor:
+    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
         yield cursor
 
 
@@ -155,8 +146,8 @@ def test_transactions_are_numbered_alike_however_batches_cut_them(
     told = []
     for job in (whole, cut):
         for _ in range(100):
-            job.batch()
-            if job is cut and len(job.batches) == 3:
+            # Only behind a batch that was made: restarted again and again, a slow tail never comes to its first event.
+            if job.batch() and job is cut and len(job.batches) == 3:
                 job.restart()
             if len(job.of(topics[1])) >= 4 and len(job.of(f"{topic_prefix}.transaction")) >= 4:
                 break
@@ -167,7 +158,7 @@ def test_transactions_are_numbered_alike_however_batches_cut_them(
             if each.value
         ]
         told.append((sorted(numbers, key=str), [each.value for each in job.of(f"{topic_prefix}.transaction")]))
-    assert len(cut.batches) > len(whole.batches) + 2
+    assert len(cut.batches) > 3, "the transaction was not cut"
     assert told[0] == told[1]
     numbers, borders = told[0]
     big = next(value["id"] for value in borders if value["event_count"] == 16)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-import pymysql
 import pytest
 
 from incsnap.binlog import connection as dump
@@ -16,6 +15,7 @@ from incsnap.errors import OffsetError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.servers import servers
 from tests.support.stream_in_memory import of_shop, rows_of
 
@@ -36,8 +36,7 @@ class Server:
         self.commit(2, "CREATE TABLE shop.t (id int PRIMARY KEY, v varchar(200))")
 
     def connect(self) -> Any:
-        at = self.address
-        return pymysql.connect(host=at.host, port=at.port, user=at.user, password=at.password, autocommit=True)
+        return connect(self.address)
 
     def close(self) -> None:
         self._connection.close()
@@ -78,7 +77,7 @@ def addresses() -> Iterator[tuple[MySqlAddress, MySqlAddress]]:
 @pytest.fixture
 def pair(addresses: tuple[MySqlAddress, MySqlAddress]) -> Iterator[tuple[Server, Server]]:
     for address in addresses:
-        with closing(pymysql.connect(host=address.host, port=address.port, user=address.user)) as connection:
+        with closing(connect(address)) as connection:
             connection.cursor().execute("DROP DATABASE IF EXISTS shop")
     with closing(Server(addresses[0])) as one, closing(Server(addresses[1])) as other:
         yield one, other

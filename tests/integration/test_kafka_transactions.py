@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,8 +11,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from incsnap.errors import ConfigError, SinkError
+from incsnap.kafka import transaction as transactions
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import committed_batch, control_topic, group_of, recorded_batch
+from incsnap.kafka.control import Committed, committed_batch, control_topic, group_of, recorded_batch
+from incsnap.kafka.kept import KeptProducers
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import SinkRefused
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
@@ -20,6 +22,7 @@ from incsnap.kafka.transaction import BucketWriter
 from tests.support.kafka import keyed, read_all, records, unique
 
 pytestmark = pytest.mark.servers
+Move = Callable[[int], None]
 
 
 @pytest.fixture
@@ -34,12 +37,42 @@ def writer(kafka_address: str, admin: AdminClient) -> Iterator[BucketWriter]:
     ensure_control_topic(admin, prefix, 2)
     ensure_topics(admin, [f"{prefix}.t"], 3)
     yield BucketWriter(ClientSettings(kafka_address), prefix, "job1")
-    for answer in admin.delete_topics([control_topic(prefix), f"{prefix}.t"]).values():
+    for answer in admin.delete_topics([control_topic(prefix), f"{prefix}.t"], request_timeout=10).values():
         answer.result()
 
 
-def send(writer: BucketWriter, batch: int, batch_records: pa.RecordBatch, bucket: int = 0) -> bool:
-    transaction = writer.open(bucket, batch)
+@pytest.fixture(autouse=True)
+def move(monkeypatch: pytest.MonkeyPatch) -> Iterator[Move]:
+    """Call it with a number: what follows is done by that process, each with its own kept producers."""
+    processes: dict[int, KeptProducers] = {}
+
+    def to(process: int) -> None:
+        monkeypatch.setattr(transactions, "PRODUCERS", processes.setdefault(process, KeptProducers()))
+
+    to(0)
+    yield to
+    for producers in processes.values():
+        producers.close()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The transactional id of each producer that was opened."""
+    ids: list[str] = []
+
+    class Counted(TransactionalProducer):
+        def __init__(self, settings: Mapping[str, str]) -> None:
+            ids.append(settings["transactional.id"])
+            super().__init__(settings)
+
+    monkeypatch.setattr(transactions, "TransactionalProducer", Counted)
+    return ids
+
+
+def send(
+    writer: BucketWriter, batch: int, batch_records: pa.RecordBatch, bucket: int = 0, digest: str = "2:same"
+) -> bool:
+    transaction = writer.open(bucket, batch, digest)
     if transaction is None:
         return False
     with transaction:
@@ -68,7 +101,7 @@ def test_buckets_and_jobs_count_their_batches_apart(writer: BucketWriter) -> Non
 
 
 def test_a_zombie_in_the_middle_is_fenced_and_leaves_nothing(writer: BucketWriter) -> None:
-    zombie = writer.open(0, 1)
+    zombie = writer.open(0, 1, "2:same")
     assert zombie is not None
     zombie.send(f"{writer.prefix}.t", keyed(("a", "zombie")))
     assert send(writer, 1, keyed(("a", "heir")))
@@ -76,12 +109,12 @@ def test_a_zombie_in_the_middle_is_fenced_and_leaves_nothing(writer: BucketWrite
         zombie.commit()
     assert caught.value.resumable
     assert values(writer) == [b"heir"]
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == 1
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == Committed(1, "2:same")
 
 
 def test_an_aborted_transaction_shows_nothing_and_counts_for_nothing(writer: BucketWriter) -> None:
     def fail_half_way() -> None:
-        transaction = writer.open(0, 1)
+        transaction = writer.open(0, 1, "2:same")
         assert transaction is not None
         with transaction:
             transaction.send(f"{writer.prefix}.t", keyed(("a", "half")))
@@ -95,7 +128,7 @@ def test_an_aborted_transaction_shows_nothing_and_counts_for_nothing(writer: Buc
 
 
 def test_a_transaction_left_open_by_a_dead_writer_is_ended_by_the_next(writer: BucketWriter) -> None:
-    dead = writer.open(0, 1)
+    dead = writer.open(0, 1, "2:same")
     assert dead is not None
     dead.send(f"{writer.prefix}.t", keyed(("a", "dead")))
     dead._producer.close()
@@ -110,8 +143,8 @@ def test_when_the_brokers_forgot_the_offset_the_control_record_still_knows(
         assert send(writer, batch, keyed(("a", str(batch))))
     assert send(replace(writer, job_id="other"), 9, keyed(("a", "9")))
     group = group_of(writer.prefix, writer.job_id)
-    admin.delete_consumer_groups([group])[group].result()
-    assert recorded_batch(writer.client, writer.prefix, writer.job_id, 0, 10, first_look=1) == 4
+    admin.delete_consumer_groups([group], request_timeout=10)[group].result()
+    assert recorded_batch(writer.client, writer.prefix, writer.job_id, 0, 10, first_look=1) == Committed(4, "2:same")
     assert recorded_batch(writer.client, writer.prefix, "unknown", 0, 10, first_look=1) is None
     assert not send(writer, 4, keyed(("a", "4")))
     assert send(writer, 5, keyed(("a", "5")))
@@ -173,12 +206,12 @@ def test_a_record_too_large_for_the_client_is_refused_by_name(writer: BucketWrit
 
 def test_a_record_too_large_for_the_topic_is_refused_by_name(writer: BucketWriter, admin: AdminClient) -> None:
     topic = f"{writer.prefix}.small"
-    answers = admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})])
+    answers = admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})], request_timeout=10)
     answers[topic].result()
     plain = replace(writer, client=replace(writer.client, producer={"compression.type": "none"}))
 
     def send_big() -> None:
-        transaction = plain.open(0, 1)
+        transaction = plain.open(0, 1, "2:same")
         assert transaction is not None
         with transaction:
             transaction.send(topic, keyed(("big", "x" * 5_000)))
@@ -187,7 +220,7 @@ def test_a_record_too_large_for_the_topic_is_refused_by_name(writer: BucketWrite
     with pytest.raises(SinkRefused, match=r"large.*small, key big"):
         send_big()
     assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) is None
-    admin.delete_topics([topic])[topic].result()
+    admin.delete_topics([topic], request_timeout=10)[topic].result()
 
 
 def test_an_unknown_setting_is_named() -> None:
@@ -197,14 +230,109 @@ def test_an_unknown_setting_is_named() -> None:
 
 def test_the_committed_number_is_an_ordinary_group_offset(writer: BucketWriter, admin: AdminClient) -> None:
     assert send(writer, 7, keyed(("a", "1")), bucket=1)
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 1, 10) == 7
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 1, 10) == Committed(7, "2:same")
     assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) is None
     (record,) = read_all(writer.client.bootstrap_servers, control_topic(writer.prefix), (1,))
-    assert record.value == b'{"job": "job1", "bucket": 1, "batch": 7}'
+    assert record.value == b'{"job": "job1", "bucket": 1, "batch": 7, "digest": "2:same"}'
 
 
 def test_an_older_copy_of_a_checkpoint_is_refused_and_not_skipped(writer: BucketWriter) -> None:
     assert send(writer, 5, keyed(("a", "1")))
 
     with pytest.raises(SinkRefused, match="has sent batch 5"):
-        writer.open(0, 4)
+        writer.open(0, 4, "2:same")
+
+
+def test_another_batch_of_the_same_number_is_refused_and_not_skipped(writer: BucketWriter, admin: AdminClient) -> None:
+    assert send(writer, 5, keyed(("a", "1")), digest="2:one")
+
+    with pytest.raises(SinkRefused, match=r"has sent batch 5 .* ends it elsewhere") as caught:
+        writer.open(0, 5, "2:other")
+    assert "second job" in caught.value.hint
+    group = group_of(writer.prefix, writer.job_id)
+    admin.delete_consumer_groups([group], request_timeout=10)[group].result()
+    with pytest.raises(SinkRefused, match="ends it elsewhere"):
+        writer.open(0, 5, "2:other")
+    assert writer.open(0, 5, "2:one") is None
+    assert writer.open(0, 5, "3:form-of-another-release") is None
+
+
+def test_a_digest_of_any_length_comes_back_as_it_was_committed(writer: BucketWriter) -> None:
+    for batch in range(1, 41):
+        digest = "2:" + "x" * (batch % 23)
+        assert send(writer, batch, keyed(), digest=digest)
+        found = committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10)
+        assert found == Committed(batch, digest)
+
+
+def test_the_next_batches_go_on_with_the_producer_of_the_first(writer: BucketWriter, opened: list[str]) -> None:
+    for batch in (1, 2, 7):
+        assert send(writer, batch, keyed(("a", str(batch))))
+        assert send(writer, batch, keyed(("b", str(batch))), bucket=1)
+
+    assert opened == [f"incsnap-{writer.prefix}-0", f"incsnap-{writer.prefix}-1"]
+    assert values(writer) == [b"1", b"1", b"2", b"2", b"7", b"7"]
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == Committed(7, "2:same")
+
+
+def test_a_bucket_that_moves_between_processes_loses_and_repeats_nothing(
+    writer: BucketWriter, move: Move, opened: list[str]
+) -> None:
+    for batch, process in enumerate((0, 1, 1, 0, 2, 0), start=1):
+        move(process)
+        assert send(writer, batch, keyed(("a", str(batch))))
+
+    assert values(writer) == [b"1", b"2", b"3", b"4", b"5", b"6"]
+    assert len(opened) == 5
+
+
+def test_a_batch_that_another_process_has_committed_is_skipped_by_a_kept_producer(
+    writer: BucketWriter, move: Move
+) -> None:
+    assert send(writer, 1, keyed(("a", "1")))
+    move(1)
+    assert send(writer, 2, keyed(("a", "2")))
+    move(0)
+    assert not send(writer, 2, keyed(("a", "2")))
+    assert send(writer, 3, keyed(("a", "3")))
+    assert values(writer) == [b"1", b"2", b"3"]
+
+
+def test_a_zombie_with_a_kept_producer_is_fenced_and_leaves_nothing(writer: BucketWriter, move: Move) -> None:
+    assert send(writer, 1, keyed(("a", "1")))
+    zombie = writer.open(0, 2, "2:same")
+    assert zombie is not None
+    zombie.send(f"{writer.prefix}.t", keyed(("a", "zombie")))
+    move(1)
+    assert send(writer, 2, keyed(("a", "heir")))
+    move(0)
+    with pytest.raises(SinkError, match="Another writer took over") as caught, zombie:
+        zombie.commit()
+    assert caught.value.resumable
+    assert values(writer) == [b"1", b"heir"]
+
+
+def test_a_second_driver_on_the_checkpoint_is_refused_although_the_producer_was_kept(
+    writer: BucketWriter, move: Move
+) -> None:
+    assert send(writer, 1, keyed(("a", "1")), digest="2:common")
+    move(1)
+    assert not send(writer, 1, keyed(("a", "1")), digest="2:common")
+    assert send(writer, 2, keyed(("a", "theirs")), digest="2:theirs")
+    move(0)
+    with pytest.raises(SinkRefused, match="ends it elsewhere"):
+        send(writer, 2, keyed(("a", "ours")), digest="2:ours")
+    with pytest.raises(SinkRefused, match="ends it elsewhere"):
+        send(writer, 2, keyed(("a", "ours")), digest="2:ours")
+    assert values(writer) == [b"1", b"theirs"]
+
+
+def test_a_producer_whose_transaction_was_given_up_is_not_kept(writer: BucketWriter, opened: list[str]) -> None:
+    assert send(writer, 1, keyed(("a", "1")))
+    transaction = writer.open(0, 2, "2:same")
+    assert transaction is not None
+    transaction.send(f"{writer.prefix}.t", keyed(("a", "half")))
+    transaction.abort()
+    assert send(writer, 2, keyed(("a", "2")))
+    assert len(opened) == 2
+    assert values(writer) == [b"1", b"2"]

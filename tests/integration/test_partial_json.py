@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import pymysql
 import pytest
 
 from incsnap.binlog.row_images import PARTIAL_UPDATE, UPDATE, decode_rows
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId
 from tests.support.binlog_dump import TableEvents, charsets_of, end_of_binlog, events_since, table_events
 
@@ -31,10 +31,7 @@ class Server:
         self.charsets = charsets_of(self.connection)
 
     def _connect(self) -> Any:
-        address = self.address
-        return pymysql.connect(
-            host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
-        )
+        return connect(self.address)
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import pymysql
 import pytest
 
 from incsnap.config.load import from_properties
@@ -18,18 +17,14 @@ from incsnap.mysql import fences
 from incsnap.mysql.connection import connect
 from incsnap.mysql.preflight import Finding, findings, require
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect as open_session
 
 pytestmark = pytest.mark.servers
 
 
 @pytest.fixture
 def root(mysql_address: MySqlAddress) -> Iterator[Any]:
-    address = mysql_address
-    with closing(
-        pymysql.connect(
-            host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
-        )
-    ) as connection:
+    with closing(open_session(mysql_address)) as connection:
         yield connection
 
 

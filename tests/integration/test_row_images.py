@@ -8,13 +8,13 @@ from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
-import pymysql
 import pytest
 
 from incsnap.binlog.row_images import DELETE, UPDATE, WRITE
 from incsnap.errors import BinlogError
 from incsnap.mysql.catalog import shape_of
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId
 from incsnap.types.binlog_side import binlog_side
 from tests.support.binlog_dump import TableEvents, charsets_of, end_of_binlog, events_since, table_events
@@ -26,15 +26,7 @@ _ROWS = 150
 
 
 def _connect(address: MySqlAddress) -> Any:
-    return pymysql.connect(
-        host=address.host,
-        port=address.port,
-        user=address.user,
-        password=address.password,
-        charset="utf8mb4",
-        autocommit=True,
-        init_command="SET time_zone='+00:00', sql_mode='STRICT_TRANS_TABLES'",
-    )
+    return connect(address, init_command="SET time_zone='+00:00', sql_mode='STRICT_TRANS_TABLES'")
 
 
 class Server:
@@ -202,6 +194,9 @@ def test_mysql_replication_reads_the_same_rows(server: Server, mysql_address: My
             "port": mysql_address.port,
             "user": mysql_address.user,
             "password": mysql_address.password,
+            "connect_timeout": 10,
+            "read_timeout": 60,
+            "write_timeout": 60,
         },
         server_id=random.randrange(3 * 10**9, 4 * 10**9),
         log_file=server.begin[0],

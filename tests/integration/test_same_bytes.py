@@ -12,7 +12,6 @@ from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
-import pymysql
 import pytest
 
 from incsnap.envelope.column_rules import ColumnRules
@@ -22,6 +21,7 @@ from incsnap.errors import IncsnapError, UnsupportedType
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId, TableShape
 from incsnap.types.modes import Modes
 from tests.support.binlog_dump import charsets_of, end_of_binlog, events_since, table_events
@@ -48,16 +48,8 @@ ALL_MODES = [
 ]
 
 
-def connect(address: MySqlAddress, sql_mode: str = "") -> Any:
-    return pymysql.connect(
-        host=address.host,
-        port=address.port,
-        user=address.user,
-        password=address.password,
-        charset="utf8mb4",
-        autocommit=True,
-        init_command=f"SET SESSION time_zone = '+00:00', sql_mode = '{sql_mode}'",
-    )
+def session(address: MySqlAddress, sql_mode: str = "") -> Any:
+    return connect(address, init_command=f"SET SESSION time_zone = '+00:00', sql_mode = '{sql_mode}'")
 
 
 class Both:
@@ -65,7 +57,7 @@ class Both:
 
     def __init__(self, address: MySqlAddress, database: str) -> None:
         self.address, self.table = address, TableId(database, "t")
-        self.connection = connect(address)
+        self.connection = session(address)
         self.connection.select_db(database)
         self.begin = end_of_binlog(self.connection)
 
@@ -85,7 +77,7 @@ class Both:
     def by_binlog(self) -> tuple[TableShape, list[Any]]:
         """Of the insertions, in their order."""
         charsets = charsets_of(self.connection)
-        with closing(connect(self.address)) as dump:
+        with closing(session(self.address)) as dump:
             events = table_events(events_since(dump, self.begin), self.table, charsets)
         return events.table_map.shape, events.decode().columns
 

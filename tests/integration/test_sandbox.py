@@ -10,15 +10,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import pymysql
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from incsnap.errors import ServerUnreachable
+from incsnap.sandbox import maven
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.free_port import listens
+from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.servers import servers
 from tests.support.waiting import wait_until
 
@@ -101,9 +105,21 @@ def test_an_address_in_the_environment_is_used_and_its_server_stays(monkeypatch:
         assert listens(ours.mysql.port)
 
 
+def test_a_repository_that_is_silent_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        monkeypatch.setattr(maven, "_ATTEMPTS", 1)
+        monkeypatch.setattr(maven, "_READ_SECONDS", 1)
+        began = time.monotonic()
+        with pytest.raises(ServerUnreachable, match="Ivy ended"):
+            maven.retrieve("Nothing", maven.dependency("a", "b", "1"), "[artifact]", tmp_path, tmp_path / "log")
+
+    # Several files are asked for before it gives up.
+    assert time.monotonic() - began < 60
+
+
 def ask(address: MySqlAddress, sql: str) -> tuple[object, ...]:
-    connection = pymysql.connect(host=address.host, port=address.port, user=address.user, password=address.password)
-    with closing(connection), connection.cursor() as cursor:
+    with closing(connect(address)) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         row = cursor.fetchone()
         assert row is not None
@@ -116,8 +132,3 @@ def brokers(address: str) -> list[int]:
 
 def port_of(address: str) -> int:
     return int(address.rpartition(":")[2])
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

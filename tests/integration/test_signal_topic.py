@@ -25,12 +25,12 @@ pytestmark = pytest.mark.servers
 def topic(kafka_address: str, topic_prefix: str) -> Iterator[str]:
     name = f"{topic_prefix}-signal"
     yield name
-    AdminClient({"bootstrap.servers": kafka_address}).delete_topics([name])
+    AdminClient({"bootstrap.servers": kafka_address}).delete_topics([name], request_timeout=10)
 
 
 def _create(kafka_address: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka_address})
-    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(10)
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)], request_timeout=10)[topic].result()
 
 
 def _until_records(channel: SignalTopic, position: int | None, seconds: float = 10.0) -> Polled:

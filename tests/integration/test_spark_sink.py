@@ -110,7 +110,7 @@ def _source(topic: str, file: str) -> type[DataSource]:
             if batch == 2 and n == 0:
                 what = blocks.Release(file, "d.t", topic)
                 rows += [blocks.release(batch, bucket, 9, what) for bucket in range(BUCKETS)]
-            yield blocks.to_arrow(rows)
+            yield blocks.to_arrow(rows, f"2:{batch}")
 
     class Source(DataSource):
         @classmethod

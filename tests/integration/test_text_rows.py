@@ -10,6 +10,7 @@ import pymysql
 import pytest
 
 from incsnap.mysql.text_rows import columns_of, fetch_rows
+from incsnap.sandbox import mysql_client
 from incsnap.sandbox.addresses import MySqlAddress
 
 pytestmark = pytest.mark.servers
@@ -23,13 +24,8 @@ def connect(mysql_address: MySqlAddress) -> Iterator[Connect]:
     opened = []
 
     def open_one(**options: Any) -> Any:
-        connection = pymysql.connect(
-            host=mysql_address.host,
-            port=mysql_address.port,
-            user=mysql_address.user,
-            password=mysql_address.password,
-            charset="utf8mb4",
-            autocommit=True,
+        connection = mysql_client.connect(
+            mysql_address,
             init_command="SET SESSION cte_max_recursion_depth = 10000000, max_execution_time = 60000",
             **{"ssl_disabled": True, **options},
         )

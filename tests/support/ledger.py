@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from incsnap.sandbox.history import KeyHistory, silent_between
+from incsnap.sandbox.history import KeyHistory
 from incsnap.sandbox.listening import Notices
 from incsnap.sandbox.scene import Scene, Verdict
 from incsnap.tables import TableId, quote
@@ -82,3 +82,8 @@ class Ledger:
             if silent:
                 found.append(f"{verdict.table}: {silent} of {len(keys)} rows did not come in {entry.signal}")
         return found
+
+
+def silent_between(histories: Sequence[KeyHistory], since_ms: int, until_ms: int) -> int:
+    """How many of them have no record of that time, both ends included (needs a replay that keeps times)."""
+    return sum(1 for history in histories if not any(since_ms <= time <= until_ms for time in history.times))

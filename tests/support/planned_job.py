@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from incsnap.config.load import from_properties
@@ -12,9 +13,10 @@ from incsnap.config.settings import Settings
 from incsnap.pipeline import blocks
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.changes import change_blocks
-from incsnap.pipeline.chunk_task import read_windows
-from incsnap.pipeline.parts import BatchPart, ChunkPart, ReadyPart, SlicePart
-from incsnap.pipeline.planner import Planner
+from incsnap.pipeline.chunk_readers import Answer, Ask
+from incsnap.pipeline.chunk_task import read_chunks
+from incsnap.pipeline.parts import BatchPart, ReadyPart, SlicePart
+from incsnap.pipeline.planner import Planner, first_position
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.snapshot.offset import Offset
 
@@ -33,6 +35,31 @@ def settings_of(mysql: MySqlAddress, kafka: str, prefix: str, database: str, **m
         **{name.replace("__", "."): value for name, value in more.items()},
     }
     return from_properties(properties, {}).settings
+
+
+class ReadersAtHand:
+    """Reads what it is asked for at once, in the planner's own process."""
+
+    def __init__(self, settings: Settings, root: str, wake: Callable[[], None]) -> None:
+        self._settings = settings
+        self._buffers = WindowBuffers(root)
+        self._wake = wake
+        self._answers: list[Answer] = []
+
+    def ask(self, wish: Ask) -> None:
+        self._answers += map(Answer, read_chunks(wish.orders, self._settings, self._buffers))
+        self._wake()
+
+    def answers(self) -> list[Answer]:
+        found, self._answers = self._answers, []
+        return found
+
+    def close(self) -> None:
+        self._answers.clear()
+
+
+def planner_at_hand(settings: Settings, root: str, slices: int = 1, readers: int = 1) -> Planner:
+    return Planner(settings, WindowBuffers(root), slices, readers, partial(ReadersAtHand, settings, root))
 
 
 @dataclass
@@ -55,10 +82,10 @@ class PlannedJob:
 
     def __post_init__(self) -> None:
         self.planner = self._planner()
-        self.offset = self.planner.first()
+        self.offset = first_position(self.settings, self.root, self.buckets)
 
     def _planner(self) -> Planner:
-        return Planner(self.settings, WindowBuffers(self.root), self.buckets, self.parallelism)
+        return planner_at_hand(self.settings, self.root, self.parallelism, self.parallelism)
 
     def close(self) -> None:
         self.planner.close()
@@ -108,8 +135,6 @@ def run(parts: list[BatchPart], settings: Settings, root: str, now_us: int = 1) 
 def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterator[blocks.Row]:
     if isinstance(part, ReadyPart):
         yield from part.rows
-    elif isinstance(part, ChunkPart):
-        read_windows(part, settings, WindowBuffers(root))
     elif isinstance(part, SlicePart):
         found = change_blocks(part.piece, part.charsets, part.layout, settings, now_us, part.border, part.defaults)
         for number, (bucket, topic, table, records) in enumerate(found):

@@ -18,6 +18,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import charsets
 from incsnap.pipeline.changes import EVENT_HEADER_BYTES, group_events
 from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
 
 Row = dict[str, Any]
 Change = tuple[str, str, Row]
@@ -38,10 +39,7 @@ class Play:
         self.expected: list[Change] = []
 
     def connect(self) -> Any:
-        address = self.address
-        return pymysql.connect(
-            host=address.host, port=address.port, user=address.user, password=address.password, autocommit=True
-        )
+        return connect(self.address)
 
     def run(self, *statements: str) -> list[Row]:
         with self.connection.cursor(pymysql.cursors.DictCursor) as cursor:

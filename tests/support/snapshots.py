@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.commands import Command, DataCollection, Execute
-from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.context import Release, SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.questions import Answer, Describe, Described, MaximumKey, Question, Refused
@@ -36,9 +36,10 @@ def alter(table: TableId) -> SchemaChange:
     return SchemaChange(frozenset({table}), table.database, "ALTER")
 
 
-def spans(windows: Iterable[Window]) -> list[tuple[str, str | None, str]]:
+def spans(windows: Iterable[Window | Release]) -> list[tuple[str, str | None, str]]:
     """(table, lower, upper] of windows of one-column keys."""
-    return [(w.table.table, w.lower[0] if w.lower else None, w.upper[0] or "") for w in windows]
+    found = (each.window if isinstance(each, Release) else each for each in windows)
+    return [(w.table.table, w.lower[0] if w.lower else None, w.upper[0] or "") for w in found]
 
 
 @dataclass
@@ -54,6 +55,7 @@ class Snapshots:
     fingerprint: str = "k int"
     tick_ms: int = 1_000
     server_uuid: str = SERVER
+    asked_since_ms: int = 0
     reading: Callable[[Window], Reading | None] | None = None
     answer: Callable[[Question], Answer] | None = None
 
@@ -70,8 +72,10 @@ class Snapshots:
         changes: tuple[SchemaChange, ...] = (),
         pos: int | None = None,
         layout_changed: bool = False,
+        release_bytes: int = 1 << 62,
+        behind: bool = False,
     ) -> Plan:
-        readings = {window.id: found for window in self.context.planned if (found := self._read(window))}
+        readings = {window.id: found for window in self.context.unread if (found := self._read(window))}
         self.number += 1
         self.pos = self.pos + 100 if pos is None else pos
         facts = BatchFacts(
@@ -84,6 +88,9 @@ class Snapshots:
             changes=changes,
             limits=self.limits,
             layout_changed=layout_changed,
+            release_bytes=release_bytes,
+            behind=behind,
+            asked_since_ms=self.asked_since_ms,
         )
         plan = drive(next_context(self.context, facts), self._answer)
         self.context = plan.context

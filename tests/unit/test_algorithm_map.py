@@ -32,6 +32,11 @@ def names_in(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
+@pytest.mark.parametrize("page", PAGES[:2], ids=lambda page: page.name)
+def test_names_are_found(page: Path) -> None:
+    assert [file for of, file, _, _ in REFERENCES if of == page.name]
+
+
 @pytest.mark.parametrize(("page", "file", "name", "case"), REFERENCES)
 def test_what_a_page_names_exists(page: str, file: str, name: str, case: str) -> None:
     path = ROOT / file

@@ -19,7 +19,7 @@ from incsnap.pipeline.progress import BucketCounts, add_batch, read_progress
 from incsnap.pipeline.sink import SinkOptions, write_bucket
 from tests.support.kafka import keyed, records
 
-TOPIC, TABLE = "p.d.t", "d.t"
+TOPIC, TABLE, DIGEST = "p.d.t", "d.t", "2:d"
 
 
 class Ledger:
@@ -31,7 +31,7 @@ class Ledger:
         self.opened = 0
         self.fail_commit = False
 
-    def open(self, bucket: int, batch: int) -> LedgerTransaction | None:
+    def open(self, bucket: int, batch: int, digest: str) -> LedgerTransaction | None:
         self.opened += 1
         return LedgerTransaction(self, bucket, batch) if self.batches.get(bucket, -1) < batch else None
 
@@ -72,9 +72,9 @@ def task(*rows: blocks.Row) -> Iterator[pa.RecordBatch]:
     """As Spark may hand rows over: in any order, in batches of any size."""
     mixed = list(rows)
     random.Random(len(mixed)).shuffle(mixed)
-    yield blocks.to_arrow(mixed[:1])
-    yield blocks.to_arrow([])
-    yield blocks.to_arrow(mixed[1:])
+    yield blocks.to_arrow(mixed[:1], DIGEST)
+    yield blocks.to_arrow([], DIGEST)
+    yield blocks.to_arrow(mixed[1:], DIGEST)
 
 
 def values(ledger: Ledger) -> list[bytes | None]:
@@ -106,20 +106,29 @@ def test_released_rows_go_first_without_those_an_event_has_overtaken(buffers: Wi
         # Another table's event has no say.
         blocks.events(4, 0, 2, "p.d.other", "d.other", keyed(("d", "xd"))),
         blocks.notes(4, 0, 3, "notes", keyed(("a", "note"))),
-        blocks.release(4, 0, 4, blocks.Release(file, TABLE, TOPIC, (2, 3))),
+        blocks.release(4, 0, 4, blocks.Release(file, TABLE, TOPIC, (2, 4))),
     ]
     counts = write_bucket(task(*rows), buffers, ledger)
     assert values(ledger) == [b"ra", b"rd", b"ub", b"dc", None, b"cf", b"xd", b"note"]
     assert (counts.reads, counts.discarded, counts.events, counts.skipped) == (2, 3, 4, 0)
 
 
+def test_only_the_parts_that_were_named_are_sent(buffers: WindowBuffers, ledger: Ledger) -> None:
+    file = buffers.write_window("w", {0: keyed(*[(name, f"r{name}") for name in "abcdefg"])}, parts=3)
+    for batch, parts in ((1, (0, 1)), (2, (1, 3))):
+        write_bucket(
+            task(blocks.release(batch, 0, 0, blocks.Release(file, TABLE, TOPIC, parts=parts))), buffers, ledger
+        )
+    assert values(ledger) == [f"r{name}".encode() for name in "abcdefg"]
+
+
 def test_a_window_of_which_nothing_is_left_opens_no_transaction(buffers: WindowBuffers, ledger: Ledger) -> None:
     file = buffers.write_window("w", {0: keyed(("a", "ra"))})
     buffers.write_discards(2, 0, {TABLE: pa.array([b"a"], pa.binary())})
-    counts = write_bucket(task(blocks.release(3, 0, 0, blocks.Release(file, TABLE, TOPIC, (2,)))), buffers, ledger)
+    counts = write_bucket(task(blocks.release(3, 0, 0, blocks.Release(file, TABLE, TOPIC, (2, 3)))), buffers, ledger)
     assert (counts.reads, counts.discarded, ledger.opened) == (0, 1, 0)
     # Bucket 5 has no rows in the window, and is not asked for its discards.
-    write_bucket(task(blocks.release(3, 5, 0, blocks.Release(file, TABLE, TOPIC, (2,)))), buffers, ledger)
+    write_bucket(task(blocks.release(3, 5, 0, blocks.Release(file, TABLE, TOPIC, (2, 3)))), buffers, ledger)
 
 
 def test_held_tables_leave_their_keys_behind_before_the_commit(buffers: WindowBuffers, ledger: Ledger) -> None:
@@ -131,9 +140,9 @@ def test_held_tables_leave_their_keys_behind_before_the_commit(buffers: WindowBu
     ledger.fail_commit = True
     with pytest.raises(SinkError, match="broker is away"):
         write_bucket(task(*rows), buffers, ledger)
-    assert buffers.read_discards([2], 0, TABLE).to_pylist() == [b"a", b"b"]
-    assert buffers.read_discards([2], 0, "d.quiet").to_pylist() == []
-    assert buffers.read_discards([2], 0, "d.u").to_pylist() == []
+    assert buffers.read_discards(2, 0, TABLE).to_pylist() == [b"a", b"b"]
+    assert buffers.read_discards(2, 0, "d.quiet").to_pylist() == []
+    assert buffers.read_discards(2, 0, "d.u").to_pylist() == []
     assert ledger.committed == []
 
 
@@ -143,13 +152,13 @@ def test_a_replay_is_skipped_counts_the_same_and_repairs_lost_discards(buffers: 
     buffers.forget_before(3)
     second = write_bucket(task(*rows), buffers, ledger)
     assert values(ledger) == [b"1"]
-    assert buffers.read_discards([2], 0, TABLE).to_pylist() == [b"a"]
+    assert buffers.read_discards(2, 0, TABLE).to_pylist() == [b"a"]
     assert (first.skipped, second.skipped, second.events) == (0, 1, first.events)
 
 
 def test_blocks_of_two_buckets_in_one_task_are_refused(buffers: WindowBuffers, ledger: Ledger) -> None:
     rows = [blocks.events(1, bucket, 0, TOPIC, TABLE, keyed(("a", "1"))) for bucket in (0, 1)]
-    with pytest.raises(SinkError, match=r"2 \(batch, bucket\) pairs"):
+    with pytest.raises(SinkError, match=r"2 \(batch, digest, bucket\) triples"):
         write_bucket(task(*rows), buffers, ledger)
 
 
@@ -160,7 +169,7 @@ def test_a_released_window_that_is_gone_stops_the_job(buffers: WindowBuffers, le
 
 
 def test_spark_may_widen_the_columns(buffers: WindowBuffers, ledger: Ledger) -> None:
-    batch = blocks.to_arrow([blocks.events(1, 0, 0, TOPIC, TABLE, keyed(("a", "1")))])
+    batch = blocks.to_arrow([blocks.events(1, 0, 0, TOPIC, TABLE, keyed(("a", "1")))], DIGEST)
     wide = pa.schema([f if f.name != "block" else pa.field("block", pa.large_binary()) for f in batch.schema])
     write_bucket(iter([pa.Table.from_batches([batch]).cast(wide).to_batches()[0]]), buffers, ledger)
     assert values(ledger) == [b"1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from incsnap.gtid import GtidSet
 from incsnap.pipeline.files import Files
 from incsnap.pipeline.only_one import only_one
 from incsnap.pipeline.planned import recall, remember
-from incsnap.snapshot.offset import Layout, Offset
+from incsnap.snapshot.offset import Layout, Offset, digest
 
 START = Offset("job", 7, StreamPosition(GtidSet(), "binlog.000001", 4), Layout(2))
 
@@ -51,3 +52,13 @@ def test_a_second_job_on_a_checkpoint_is_refused_until_the_first_has_ended(tmp_p
         pass
     with only_one(str(tmp_path), root):
         pass
+
+
+def test_the_digest_of_an_end_survives_the_log_and_tells_any_two_ends_apart() -> None:
+    end = replace(START, batch=8, signal_positions={"kafka": 5})
+    logged = json.loads(json.dumps(end.dump(), indent=1, sort_keys=True))
+
+    assert digest(end.dump()) == digest(logged) == digest(Offset.load(logged).dump())
+    others = [replace(end, batch=9), replace(end, job_id="other"), replace(end, signal_positions={"kafka": 6})]
+    others.append(replace(end, stream=StreamPosition(GtidSet(), "binlog.000001", 5)))
+    assert len({digest(each.dump()) for each in (end, *others)}) == 5

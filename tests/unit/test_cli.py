@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -23,6 +27,13 @@ table.include.list=a.b
 signal.enabled.channels=file
 signal.file={folder}/signals.txt
 """
+
+
+@pytest.fixture(autouse=True)
+def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run` starts Spark before it asks the servers; what is tried here ends before Spark is used."""
+    monkeypatch.setattr("incsnap.pipeline.starting.starting", lambda settings: nullcontext())
+    monkeypatch.setattr("incsnap.pipeline.worker_python.leave_pandas_out", lambda: None)
 
 
 @pytest.fixture
@@ -47,6 +58,30 @@ def test_wrong_settings_are_listed_with_exit_code_2(command: list[str], tmp_path
     assert result.exit_code == 2
     for part in ("database.port: 'x' is not", "topic.prefix: missing", "checkpoint.location: missing", "→"):
         assert part in result.output
+
+
+def test_the_help_tells_of_every_command_what_the_command_says_of_itself() -> None:
+    help_page = " ".join(_run("--help").output.split())
+    context = click.Context(commands)
+    names = commands.list_commands(context)
+    assert names == ["check", "demo", "run", "signal", "status"]
+    for name in names:
+        command = commands.get_command(context, name)
+        assert command is not None
+        said = command.get_short_help_str(limit=100).removesuffix(".")
+        assert f" {name} {said}." in help_page
+
+
+def test_the_help_waits_for_no_library() -> None:
+    program = """
+import sys
+from click.testing import CliRunner
+from incsnap.cli.main import commands
+assert CliRunner().invoke(commands, ["--help"]).exit_code == 0
+print(*sorted({"confluent_kafka", "numpy", "pyarrow", "pydantic", "pymysql", "pyspark", "rich"} & set(sys.modules)))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout.split() == []
 
 
 def test_a_file_that_does_not_exist_is_named_with_exit_code_2() -> None:

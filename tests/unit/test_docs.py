@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from incsnap.cli.main import commands
@@ -44,14 +45,20 @@ def test_no_setting_is_described_that_is_not_obeyed() -> None:
     rows = [line.split("|")[1] for line in settings.splitlines() if line.startswith("| `")]
     described = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
 
+    assert described, "no row of a setting was found"
     assert described - OBEYED - {f"{prefix}*" for prefix in OBEYED_PREFIXES} == set()
 
 
-@pytest.mark.parametrize("command", sorted(commands.commands))
+@pytest.mark.parametrize("command", commands.list_commands(click.Context(commands)))
 def test_every_command_is_named(command: str) -> None:
     pages = (ROOT / "README.md").read_text() + OPERATION.read_text()
 
     assert re.search(rf"incsnap {command}\b", pages)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", OPERATION, DECISIONS], ids=lambda page: page.name)
+def test_links_are_found(page: Path) -> None:
+    assert [target for of, target in LINKS if of == page]
 
 
 @pytest.mark.parametrize(("page", "target"), LINKS, ids=[f"{page.name}:{target}" for page, target in LINKS])
@@ -67,4 +74,5 @@ def test_links_lead_somewhere(page: Path, target: str) -> None:
 def test_every_decision_is_listed() -> None:
     listed = {target for page, target in LINKS if page == DECISIONS}
 
+    assert listed, "no link to a decision was found"
     assert listed == {page.name for page in DECISIONS.parent.glob("[0-9]*.md")}

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from incsnap.sandbox.history import KeyHistory, silent_between
+from incsnap.sandbox.history import KeyHistory
 from incsnap.sandbox.replay import TopicReplay
+from tests.support.ledger import silent_between
 
 Record = tuple[str, int | None, int | None]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from incsnap.errors import OffsetError
-from incsnap.events import StreamPosition
+from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.pipeline.progress import BucketCounts, add_batch
 from incsnap.pipeline.status import newest_offset, read_status
@@ -31,7 +31,8 @@ def offset(batch: int) -> str:
     scan = Scan(1, Request("s", DataCollection(ORDERS)), 1000, rows_read=77)
     context = SnapshotContext(queue=(Request("s", DataCollection(LINES)),), scans=(scan,), paused=True)
     stream = StreamPosition(GtidSet.parse(f"{UUID}:1-{batch}"), "binlog.000001", batch)
-    return f"v1\n{{}}\n{json.dumps(Offset('job', batch, stream, Layout(2), context).dump())}"
+    prepared = (PreparedXa("X'61',X'',1", f"{UUID}:3"),)
+    return f"v1\n{{}}\n{json.dumps(Offset('job', batch, stream, Layout(2), context, prepared=prepared).dump())}"
 
 
 def test_a_job_that_never_ran_has_no_status(tmp_path: Path) -> None:
@@ -49,6 +50,7 @@ def test_the_newest_offset_and_the_counters_make_the_status(tmp_path: Path) -> N
     assert status is not None
     assert (status.batch, status.reading, status.queue, status.rows_read) == (10, (ORDERS,), (LINES,), 77)
     assert status.paused
+    assert status.prepared == ("X'61',X'',1",)
     assert (status.sent.events, status.sent.reads, status.sent.discarded) == (3, 2, 1)
     committed = newest_offset(str(tmp_path), "commits")
     assert committed is not None

@@ -1,0 +1,56 @@
+"""A start that comes to nothing leaves nothing: the JVM and the zygote run before the servers are asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from incsnap.sandbox.running_job import RunningJob, running_job, write_properties
+from tests.support.waiting import wait_until
+
+SETTINGS = {
+    "database.hostname": "127.0.0.1",
+    "database.port": "1",
+    "database.user": "cdc",
+    "connect.timeout.ms": "1000",
+    "topic.prefix": "shop",
+    "snapshot.mode": "no_data",
+    "signal.enabled.channels": "file",
+    "bootstrap.servers": "127.0.0.1:1",
+}
+
+
+def job_at(folder: Path) -> tuple[Path, Path, Path]:
+    settings = {**SETTINGS, "checkpoint.location": str(folder / "checkpoint")}
+    return write_properties(folder / "job.properties", settings), folder / "log", folder / "checkpoint"
+
+
+def test_a_job_whose_servers_are_not_ready_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Other jobs of this machine leave theirs alone.
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with running_job(*job_at(tmp_path)) as job:
+        wait_until(lambda: job.exit_code() is not None, 60)
+        assert job.exit_code() == 2, job.log_tail()
+        wait_until(lambda: not job.remains(), 10)
+    assert "The servers are not ready" in (tmp_path / "log").read_text()
+    assert list(tmp_path.glob("incsnap-*")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_start_that_is_broken_off_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    with running_job(*job_at(tmp_path)) as job:
+        wait_until(lambda: len(job.remains()) >= 3, 30)
+        break_off(job, number)
+        wait_until(lambda: job.exit_code() is not None, 30)
+        wait_until(lambda: not job.remains(), 20)
+
+
+def break_off(job: RunningJob, number: signal.Signals) -> None:
+    if number == signal.SIGINT:
+        # From a terminal it goes to all of the foreground's processes.
+        os.killpg(job.pid, number)
+    else:
+        os.kill(job.pid, number)

@@ -1,0 +1,61 @@
+"""The server as judge of what ``condition_problem`` lets through: it stays in its parentheses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from incsnap.mysql.connection import QueryRefusedError, connect, query
+from incsnap.sandbox.addresses import MySqlAddress
+from signals.condition import condition_problem
+from tests.support.planned_job import settings_of
+
+pytestmark = pytest.mark.servers
+
+_PIECES = [
+    *("1", "a", "= 1", "OR", "OR 1 = 1", " ", "\n", "\x01", "\x1f", "\x7f", "\u00a0", "é"),
+    *("(", ")", ") OR (", "'", '"', "`", "\\", "--", "-", "#", "/*", "*/", ";", "'x'", "@'", "x'4", "N'", "$$"),
+]
+
+
+@pytest.fixture
+def connection(mysql_address: MySqlAddress) -> Iterator[Any]:
+    with closing(connect(settings_of(mysql_address, "unused:1", "p", "shop").mysql)) as opened:
+        yield opened
+
+
+def _leaves(connection: Any, condition: str) -> bool | None:
+    """Does the condition reach out of its parentheses, to a row that they keep out? None where it is no SQL."""
+    try:
+        rows = query(connection, f"SELECT * FROM (SELECT 1 AS a) AS one WHERE 1 = 2 AND ({condition})")
+    except QueryRefusedError:
+        return None
+    return bool(rows)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["a = 1) OR (1 = 1", "a = 1) OR 1 = 1 --\x01", "a = 1) OR 1 = 1 --\x7f", "a = 1) OR 1 = 1 #", "a) OR (a"],
+)
+def test_a_condition_that_leaves_its_parentheses_is_a_problem(connection: Any, condition: str) -> None:
+    assert _leaves(connection, condition)
+    assert condition_problem(condition)
+
+
+def test_no_condition_that_is_let_through_leaves_its_parentheses(connection: Any) -> None:
+    seed = random.randrange(1 << 32)
+    dice = random.Random(seed)
+    judged = 0
+    for _ in range(60_000):
+        condition = "".join(dice.choice(_PIECES) for _ in range(dice.randint(1, 9)))
+        if condition_problem(condition) is None:
+            left = _leaves(connection, condition)
+            assert not left, f"{condition!r} (seed {seed})"
+            judged += left is not None
+            if judged > 300:
+                return
+    raise AssertionError(f"only {judged} conditions were understood by the server (seed {seed})")

@@ -1,0 +1,310 @@
+"""XA transactions of a real server, through the planner: sent with XA COMMIT, or never."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from incsnap.config.settings import Settings
+from incsnap.errors import BinlogError, OffsetError
+from incsnap.mysql.preflight import findings
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.servers import servers
+from incsnap.snapshot.offset import Offset
+from tests.support.planned_job import PlannedJob, run, settings_of
+
+pytestmark = pytest.mark.servers
+
+
+class Scene:
+    """A database with the table t, jobs on it, and names of XA transactions that nobody else uses."""
+
+    def __init__(self, mysql: MySqlAddress, kafka: str, database: str, prefix: str, root: Path) -> None:
+        self.mysql, self.kafka, self.database, self.prefix, self.root = mysql, kafka, database, prefix, root
+        self.jobs: list[PlannedJob] = []
+        self.connection = self.connect()
+        self.prepared: set[str] = set()
+        self.names: list[str] = []
+        self.run("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(2000))", "CREATE TABLE u (id INT PRIMARY KEY)")
+
+    def connect(self, user: str = "", password: str = "") -> Any:
+        mysql = self.mysql
+        return pymysql.connect(
+            host=mysql.host,
+            port=mysql.port,
+            user=user or mysql.user,
+            password=password if user else mysql.password,
+            database=self.database,
+            autocommit=True,
+            connect_timeout=10,
+            read_timeout=60,
+            write_timeout=60,
+        )
+
+    def run(self, *statements: str) -> None:
+        with self.connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def prepare(self, *statements: str) -> str:
+        """In a session that ends with it, so that others may go on; the transaction's name."""
+        xid = f"'{secrets.token_hex(6)}','branch',7"
+        with closing(self.connect()) as connection, connection.cursor() as cursor:
+            for statement in (f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}"):
+                cursor.execute(statement)
+        self.prepared.add(xid)
+        self.names.append(xid)
+        return xid
+
+    def waiting(self, offset: Offset) -> list[str]:
+        """Ours among those that are prepared there; other users of the server may have some too."""
+        ours = {f"X'{xid.split(chr(39))[1].encode().hex()}'" for xid in self.names}
+        return [each.xid for each in offset.prepared if each.xid.split(",")[0] in ours]
+
+    def end(self, verb: str, xid: str) -> None:
+        self.run(f"XA {verb} {xid}")
+        self.prepared.discard(xid)
+
+    def job(self, **more: str) -> PlannedJob:
+        self.jobs.append(PlannedJob(self.settings(**more), str(self.root / str(len(self.jobs)))))
+        return self.jobs[-1]
+
+    def settings(self, **more: str) -> Settings:
+        return settings_of(self.mysql, self.kafka, self.prefix, self.database, **more)
+
+    def topic(self, table: str = "t") -> str:
+        return f"{self.prefix}.{self.database}.{table}"
+
+    def ids(self, job: PlannedJob, table: str = "t") -> list[int]:
+        return [each.value["after"]["id"] for each in job.of(self.topic(table)) if each.value]
+
+    def caught_up(self, job: PlannedJob) -> None:
+        """A change behind all others has come."""
+        before = len(job.of(self.topic("u")))
+        self.run(f"INSERT INTO u VALUES ({secrets.randbelow(1 << 30)})")
+        job.until(self.topic("u"), before + 1)
+
+    def close(self) -> None:
+        for job in self.jobs:
+            job.close()
+        for xid in list(self.prepared):
+            self.end("ROLLBACK", xid)
+        self.connection.close()
+
+
+@pytest.fixture
+def scene(
+    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
+) -> Iterator[Scene]:
+    with closing(Scene(mysql_address, kafka_address, database, topic_prefix, tmp_path)) as scene:
+        yield scene
+
+
+def test_rows_are_sent_with_xa_commit_under_its_name_and_not_before(scene: Scene) -> None:
+    job = scene.job()
+    xid = scene.prepare("INSERT INTO t VALUES (1, 'held'), (2, 'too')")
+    scene.caught_up(job)
+    assert scene.ids(job) == []
+    assert len(scene.waiting(job.offset)) == 1
+
+    scene.run("INSERT INTO t VALUES (3, 'plain')")
+    scene.end("COMMIT", xid)
+    job.until(scene.topic(), 3)
+
+    assert sorted(scene.ids(job)) == [1, 2, 3]
+    gtids = {each.value["after"]["id"]: each.value["source"]["gtid"] for each in job.of(scene.topic())}
+    assert gtids[1] == gtids[2] != gtids[3]
+    assert int(gtids[1].rpartition(":")[2]) > int(gtids[3].rpartition(":")[2])
+    assert scene.waiting(job.offset) == []
+
+
+def test_what_is_rolled_back_is_never_sent(scene: Scene) -> None:
+    job = scene.job()
+    xid = scene.prepare("INSERT INTO t VALUES (1, 'gone')")
+    scene.caught_up(job)
+    scene.end("ROLLBACK", xid)
+
+    scene.caught_up(job)
+
+    assert scene.ids(job) == []
+    assert scene.waiting(job.offset) == []
+
+
+@pytest.mark.parametrize("compression", ["ON", "OFF"])
+def test_one_phase_is_a_commit_like_any_other(scene: Scene, compression: str) -> None:
+    job = scene.job()
+    scene.run(
+        f"SET binlog_transaction_compression = {compression}",
+        "XA START 'one'", "INSERT INTO t VALUES (1, REPEAT('a', 500))", "XA END 'one'", "XA COMMIT 'one' ONE PHASE",
+        "SET binlog_transaction_compression = OFF",
+    )  # fmt: skip
+
+    scene.caught_up(job)
+
+    assert scene.ids(job) == [1]
+
+
+def test_a_restart_in_between_loses_nothing_and_sends_nothing_twice(scene: Scene) -> None:
+    job = scene.job()
+    kept, dropped = (scene.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
+    scene.caught_up(job)
+    job.restart()
+    scene.caught_up(job)
+    scene.end("COMMIT", kept)
+    scene.end("ROLLBACK", dropped)
+    job.restart()
+
+    scene.caught_up(job)
+
+    assert scene.ids(job) == [1]
+
+
+def test_a_batch_that_is_repeated_by_a_new_process_sends_the_same(scene: Scene) -> None:
+    job = scene.job()
+    xid = scene.prepare("INSERT INTO t VALUES (1, 'held')")
+    scene.caught_up(job)
+    scene.end("COMMIT", xid)
+    job.until(scene.topic())
+    start, end = next(pair for pair in job.batches if scene.waiting(pair[0]) and not scene.waiting(pair[1]))
+    job.restart()
+
+    again = run(job.planner.parts(start, end), job.settings, job.root)
+
+    assert [each.value["after"]["id"] for each in again if each.topic == scene.topic()] == [1]
+
+
+def test_one_larger_than_a_batch_and_than_memory_is_sent_in_several(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("incsnap.pipeline.pace.Pace.binlog_bytes", 200_000)
+    monkeypatch.setattr("incsnap.pipeline.prepared_xa.MEMORY_BYTES", 300_000)
+    job = scene.job(provide__transaction__metadata="true")
+    rows = 1_500
+    xid = scene.prepare(*(f"INSERT INTO t VALUES ({number}, REPEAT('x', 1000))" for number in range(rows)))
+    scene.caught_up(job)
+    assert scene.ids(job) == []
+    scene.end("COMMIT", xid)
+    job.until(scene.topic(), 400)
+    job.restart()
+
+    scene.caught_up(job)
+
+    assert sorted(scene.ids(job)) == list(range(rows))
+    assert sum(1 for _, end in job.batches if end.stream.open_gtid) > 3
+    ends = [each.value for each in job.of(f"{scene.prefix}.transaction") if each.value["status"] == "END"]
+    assert [each["event_count"] for each in ends if each["event_count"] > 1] == [rows]
+
+
+def test_one_that_was_prepared_before_the_first_start_is_found_in_the_binlog(scene: Scene) -> None:
+    kept, dropped = (scene.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
+    scene.run("FLUSH BINARY LOGS", "INSERT INTO t VALUES (3, 'before')", "FLUSH BINARY LOGS")
+    job = scene.job()
+    assert len(scene.waiting(job.offset)) == 2
+    scene.end("COMMIT", kept)
+    scene.end("ROLLBACK", dropped)
+
+    scene.caught_up(job)
+
+    assert scene.ids(job) == [1]
+
+
+def test_without_the_privilege_it_is_found_when_it_is_committed(scene: Scene) -> None:
+    user, password = f"u{secrets.token_hex(5)}", "secret"
+    scene.run(
+        f"CREATE USER {user} IDENTIFIED BY '{password}'",
+        f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
+    )
+    try:
+        xid = scene.prepare("INSERT INTO t VALUES (1, 'held')")
+        scene.run("FLUSH BINARY LOGS")
+        job = scene.job(database__user=user, database__password=password)
+        assert scene.waiting(job.offset) == []
+        scene.run("INSERT INTO t VALUES (2, 'plain')")
+        scene.end("COMMIT", xid)
+        scene.run("INSERT INTO t VALUES (3, 'plain')")
+
+        scene.caught_up(job)
+
+        assert sorted(scene.ids(job)) == [1, 2, 3]
+    finally:
+        scene.run(f"DROP USER {user}")
+
+
+def test_check_names_what_is_prepared_and_the_privilege_to_ask(scene: Scene) -> None:
+    user = f"u{secrets.token_hex(5)}"
+    scene.run(f"CREATE USER {user}", f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}")
+    try:
+        scene.prepare("INSERT INTO t VALUES (1, 'held')")
+        told, blind = (
+            [each for each in findings(scene.settings(**more)) if "XA" in each.problem]
+            for more in ({}, {"database__user": user, "database__password": ""})
+        )
+        assert [each.name for each in told] == ["XA transactions"]
+        assert [(each.name, each.repair) for each in blind] == [
+            ("privileges", f"GRANT XA_RECOVER_ADMIN ON *.* TO '{user}'@'%';")
+        ]
+        assert {each.severity for each in [*told, *blind]} == {"warning"}
+    finally:
+        scene.run(f"DROP USER {user}")
+
+
+def test_a_table_that_was_included_in_between_comes_too(scene: Scene) -> None:
+    job = scene.job(table__exclude__list=f"{scene.database}\\.t")
+    xid = scene.prepare("INSERT INTO t VALUES (1, 'held')", "INSERT INTO u VALUES (-1)")
+    scene.caught_up(job)
+    job.settings = scene.settings()
+    job.restart()
+    scene.end("COMMIT", xid)
+
+    scene.caught_up(job)
+
+    assert scene.ids(job) == [1]
+    assert scene.ids(job, "u").count(-1) == 1
+
+
+def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
+    kafka_address: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    with servers(kafka=False, mysql_options=["--skip-replica-start"]) as own:
+        _create(own.mysql, "shop")
+        with closing(Scene(own.mysql, kafka_address, "shop", topic_prefix, tmp_path)) as scene:
+            xid = scene.prepare("INSERT INTO t VALUES (1, 'held')")
+            scene.run("CREATE USER poor", "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO poor")
+            job = scene.job(database__user="poor", database__password="")
+            scene.run("FLUSH BINARY LOGS")
+            with scene.connection.cursor() as cursor:
+                cursor.execute("SHOW BINARY LOG STATUS")
+                cursor.execute(f"PURGE BINARY LOGS TO '{cursor.fetchone()[0]}'")
+            name = "X'" + xid.split("'")[1].encode().hex()
+
+            with pytest.raises(OffsetError, match=name) as refused:
+                scene.job()
+            assert "XA ROLLBACK" in refused.value.hint
+            scene.end("COMMIT", xid)
+            with pytest.raises(BinlogError, match=f"{name}.*does not hold") as stopped:
+                job.until(scene.topic())
+            assert "execute-snapshot" in stopped.value.hint
+
+
+def _create(mysql: MySqlAddress, database: str) -> None:
+    with (
+        closing(
+            pymysql.connect(
+                host=mysql.host,
+                port=mysql.port,
+                user=mysql.user,
+                password=mysql.password,
+                connect_timeout=10,
+                read_timeout=60,
+                write_timeout=60,
+            )
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"CREATE DATABASE `{database}`")

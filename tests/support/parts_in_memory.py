@@ -1,0 +1,28 @@
+"""A store of prepared transactions' events that is a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from incsnap.binlog.prepared import HeldEvents
+
+
+class Parts:
+    """``parts``: by name; ``written``: how many were put here, dropped ones included."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, HeldEvents] = {}
+        self.written = 0
+
+    def put(self, parts: Sequence[HeldEvents]) -> list[str]:
+        names = [str(self.written + nth) for nth in range(len(parts))]
+        self.written += len(parts)
+        self.parts |= zip(names, parts, strict=True)
+        return names
+
+    def get(self, name: str) -> HeldEvents:
+        return self.parts[name]
+
+    def drop(self, names: Sequence[str]) -> None:
+        for name in names:
+            del self.parts[name]
