@@ -30,6 +30,7 @@ from incsnap.pipeline.reader_jobs import ReaderJobs, Readers
 from incsnap.pipeline.session import is_local
 from incsnap.pipeline.sink import OPTION as SINK_OPTION
 from incsnap.pipeline.sink import KafkaSink, SinkOptions
+from incsnap.pipeline.sink import register as register_sink
 from incsnap.pipeline.source import OPTION as SOURCE_OPTION
 from incsnap.pipeline.source import STOP, BinlogSource, SourceOptions, first_offset
 from incsnap.pipeline.spark_log import SparkLog
@@ -97,7 +98,7 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
         settings.kafka.bootstrap_servers, settings.topic_prefix, first.job_id, root, settings.kafka.producer
     )
     spark.dataSource.register(BinlogSource)
-    spark.dataSource.register(KafkaSink)
+    register_sink(spark)
     jobs = ReaderJobs(spark, settings, root, readers, level)
     place = jobs.address
     source = SourceOptions(

@@ -110,6 +110,9 @@ class ReaderJobs:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._cancel()
 
+    def _is_closed(self) -> bool:
+        return self._closed
+
     def _cancel(self) -> None:
         with suppress(PySparkException, Py4JError, ConnectionError):
             self._context.cancelJobGroup(self._group)
@@ -118,15 +121,15 @@ class ReaderJobs:
 
     def _listen(self) -> None:
         """One planner at a time; a new one (the query was started again by Spark) begins with nothing ordered."""
-        while not self._closed:
+        while not self._is_closed():
             try:
                 planner = self._listener.accept()
             except Exception as error:  # noqa: BLE001 - a stranger without the key, or we are closing
-                if not self._closed:
+                if not self._is_closed():
                     log.warning("Somebody could not be let in to the chunk readers: %s", shorten(error))
                 continue
             with self._changed:
-                if self._closed:  # while it was let in: nobody would ever hang up
+                if self._is_closed():  # while it was let in: nobody would ever hang up
                     planner.close()
                     return
                 self._planner = planner

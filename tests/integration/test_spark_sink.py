@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 from pyspark.sql.functions import col
 
 from incsnap.kafka.client_settings import ClientSettings
@@ -19,7 +26,7 @@ from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topi
 from incsnap.pipeline import blocks
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.progress import read_progress
-from incsnap.pipeline.sink import FORMAT, OPTION, KafkaSink, SinkOptions
+from incsnap.pipeline.sink import FORMAT, OPTION, SinkOptions, register
 from tests.support.kafka import keyed, read_all, unique
 
 pytestmark = pytest.mark.servers
@@ -52,7 +59,7 @@ def test_a_query_delivers_every_block_once_and_a_restart_repeats_nothing(
         "w", {b: keyed(*[(f"k{b}-{i}", "r") for i in range(5)], partition=b) for b in range(BUCKETS)}
     )
     spark.dataSource.register(_source(topic, file))
-    spark.dataSource.register(KafkaSink)
+    register(spark)
     options = SinkOptions(kafka_address, prefix, "job", root)
 
     def run() -> None:
@@ -86,6 +93,85 @@ def test_a_query_delivers_every_block_once_and_a_restart_repeats_nothing(
     progress = read_progress(root)
     assert (progress.batches, progress.events) == (BATCHES, BATCHES * BUCKETS * 2)
     assert (progress.reads, progress.discarded, progress.skipped) == (BUCKETS * 4, BUCKETS, 0)
+
+
+def test_a_buckets_producer_stays_in_a_worker_that_no_task_of_the_source_takes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, sink = tmp_path / "source", tmp_path / "sink"
+    spark.dataSource.register(_counting_source(source))
+    register(spark, _recording_sink(sink))
+    query = (
+        spark.readStream.format("numbers")
+        .load()
+        .repartitionById(1, col("bucket"))
+        .writeStream.format("pids")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    reading, writing = (file.read_text().split() for file in (source, sink))
+    assert len(reading) == 2 * BATCHES
+    assert len(writing) == BATCHES
+    assert len(set(writing)) == 1
+    assert not set(writing) & set(reading)
+    assert "INCSNAP_WORKERS" not in spark.sparkContext.environment
+
+
+def _recording_sink(file: Path) -> type[DataSource]:
+    """Tasks leave the number of their process."""
+
+    class Writer(DataSourceStreamArrowWriter):
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            deque(iterator, maxlen=0)
+            with file.open("a") as pids:
+                pids.write(f"{os.getpid()}\n")
+            return WriterCommitMessage()
+
+    class Sink(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "pids"
+
+        def streamWriter(self, schema: object, overwrite: bool) -> Writer:  # noqa: N802
+            return Writer()
+
+    return Sink
+
+
+def _counting_source(file: Path) -> type[DataSource]:
+    """Batches of two tasks, of one row each; tasks leave the number of their process."""
+
+    class Reader(DataSourceStreamReader):
+        def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+            return {"batch": 0}
+
+        def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
+            return {"batch": min(start["batch"] + 1, BATCHES)}
+
+        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+            return [InputPartition(n) for _ in range(start["batch"], end["batch"]) for n in (0, 1)]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+            with file.open("a") as pids:
+                pids.write(f"{os.getpid()}\n")
+            yield (0,)
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "numbers"
+
+        def schema(self) -> str:
+            return "bucket int"
+
+        def streamReader(self, schema: object) -> Reader:  # noqa: N802
+            return Reader()
+
+    return Source
 
 
 def _source(topic: str, file: str) -> type[DataSource]:
