@@ -8,12 +8,21 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from incsnap.pipeline import process_name
 from incsnap.sandbox.running_job import session_pids
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LISTENING = "0A"
 #: A look costs some milliseconds for each gigabyte, so it is not taken more often.
 _MEMORY_SECONDS = 1.0
+#: By the names that incsnap gives to its processes.
+_KINDS = {
+    process_name.ZYGOTE: "zygote",
+    process_name.PLAN: "plans of the query",
+    process_name.PLANNER: "planner",
+    process_name.TASKS: "stream's workers",
+    process_name.COMMITS: "commit runner",
+}
 
 
 def memory_bytes(pids: Iterable[int]) -> int:
@@ -52,20 +61,24 @@ class MemoryPeak:
 
 
 def job_seconds(leader: int) -> dict[str, float]:
-    """Processor seconds so far of the session's processes, by kind (``java``, ``python worker`` ...)."""
+    """Processor seconds so far of the session's processes, by kind (``JVM``, ``stream's workers`` ...)."""
     seconds: dict[str, float] = {}
     for pid in session_pids(leader):
         with contextlib.suppress(OSError):
-            kind = _kind(Path(f"/proc/{pid}/cmdline").read_bytes())
-            seconds[kind] = seconds.get(kind, 0.0) + process_seconds(pid)
+            kind = _kind(pid)
+            used = {kind: process_seconds(pid)}
+            if kind == _KINDS[process_name.TASKS]:
+                # A worker does both, by turns: chunks are read by a thread of their own.
+                reading = _thread_seconds(pid, process_name.CHUNK)
+                used = {kind: used[kind] - reading, "chunk readers": reading}
+            for each, more in used.items():
+                seconds[each] = seconds.get(each, 0.0) + more
     return seconds
 
 
 def process_seconds(pid: int) -> float:
     """User and system time of the process and of its children that have ended."""
-    # After the command in parentheses: field 3 of proc(5) is the first here, so 14 to 17 are 11 to 14.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / _TICKS
+    return _seconds(Path(f"/proc/{pid}/stat"), 4)
 
 
 def listener(port: int) -> int | None:
@@ -83,11 +96,26 @@ def listener(port: int) -> int | None:
     return None
 
 
-def _kind(command_line: bytes) -> str:
-    words = command_line.split(b"\0")
+def _kind(pid: int) -> str:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     if words[0].endswith(b"java"):
-        return "java"
-    # Spark has a daemon for each kind of worker, and names the kind behind it.
-    if any(b"streaming_source_runner" in word for word in words):
-        return "planner"
-    return "python workers" if b"pyspark.daemon" in words else "driver"
+        return "JVM"
+    if any(word.endswith(b"launcher.py") for word in words):
+        return "launchers"
+    # What is forked has the driver's command line, and a name of its own.
+    return _KINDS.get(Path(f"/proc/{pid}/comm").read_text().strip(), "driver")
+
+
+def _thread_seconds(pid: int, name: str) -> float:
+    total = 0.0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            if (thread / "comm").read_text().strip() == name:
+                total += _seconds(thread / "stat", 2)
+    return total
+
+
+def _seconds(stat: Path, fields: int) -> float:
+    """The first two are user and system time; the next two those of children that have ended."""
+    # After the command in parentheses: field 3 of proc(5) is the first here, so 14 is 11.
+    return sum(map(int, stat.read_text().rpartition(")")[2].split()[11 : 11 + fields])) / _TICKS

@@ -30,7 +30,7 @@ from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.connection import QueryRefusedError, connect, is_gone, query
 from incsnap.mysql.fences import high_watermark, low_fence
-from incsnap.pipeline import blocks
+from incsnap.pipeline import blocks, process_name
 from incsnap.pipeline.buffer import Manifest, WindowBuffers
 from incsnap.pipeline.formats import format_of
 from incsnap.pipeline.parts import ChunkOrder
@@ -74,6 +74,7 @@ def _aside() -> ThreadPoolExecutor:
 
 def _give_way() -> None:
     """On Linux a thread has a nice value of its own, so the worker stays as it is for the stream's next task."""
+    process_name.take(process_name.CHUNK)
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 

@@ -20,6 +20,8 @@ import sys
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
+from incsnap.pipeline import process_name
+
 #: The module of the process that forks the workers of one kind.
 DAEMON = "pyspark.daemon"
 
@@ -37,6 +39,7 @@ def main() -> None:
         # plan with the installed one, as its workers do.
         os.execv(sys.executable, [sys.executable, "-P", *sys.argv[1:]])
     sys.argv = sys.argv[2:]
+    process_name.take(process_name.of(sys.argv))
     leave_pandas_out()
     import_all()
     gc.collect()

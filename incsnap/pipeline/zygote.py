@@ -30,7 +30,7 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-from incsnap.pipeline import worker_python
+from incsnap.pipeline import process_name, worker_python
 
 _PREFIX = "incsnap-python-"
 _SOCKET, _PROGRAM = "zygote", "python"
@@ -85,6 +85,7 @@ class Zygote:
                     os.close(descriptor)
                 # Ctrl-C in a terminal is for the job, which stops in order.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+                process_name.take(process_name.ZYGOTE)
                 _Server(listener, life).serve()
             except BaseException:  # noqa: BLE001 - told, as by any program that ends
                 sys.excepthook(*sys.exc_info())
@@ -229,6 +230,7 @@ def _become(streams: array.array[int], arguments: list[str], folder: str, enviro
         os.environb.clear()
         os.environb.update(environment)
         sys.argv = arguments[1:]
+        process_name.take(process_name.of(arguments))
         if arguments[1] == worker_python.DAEMON:
             worker_python.daemon()
         else:
