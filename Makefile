@@ -13,7 +13,7 @@ help:
 	@echo "make demo    a snapshot under load on real servers, checked row by row"
 	@echo "make test    all tests (starts MySQL and Kafka by itself)"
 	@echo "make check   lint, types, import direction, unit and property tests: for daily work"
-	@echo "make bench   incsnap and Debezium side by side (about 50 minutes)"
+	@echo "make bench   incsnap and Debezium side by side (about 40 minutes)"
 	@echo "make format  what ruff can mend by itself"
 	@echo "make clean   remove .venv and what tools left behind"
 

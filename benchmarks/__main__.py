@@ -1,6 +1,6 @@
 """incsnap beside Debezium: the same servers, tables and measures, one after the other.
 
-    python -m benchmarks                                          all rows, three runs each: 50 minutes
+    python -m benchmarks                                          all rows, three runs each: 40 minutes
     python -m benchmarks --only latency --side incsnap --runs 1
     python -m benchmarks --only snapshot,backlog --rows 100000
 
@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from collections.abc import Sequence
+import signal
+import sys
 from pathlib import Path
 
-from benchmarks.report import Results, processes, table, write
-from benchmarks.rows import ROWS, Scale, chosen, measured
+from benchmarks import report
+from benchmarks.outcome import FILE, Outcome, failed, read
+from benchmarks.rows import ROWS, Scale, chosen
 from benchmarks.runner import Runner
 from benchmarks.sides import SIDES
 from incsnap.sandbox.run_folder import run_folder
@@ -41,26 +43,48 @@ def main() -> None:
         parser.error("--runs must be 1 or more, --rows 1000 or more")
     if asked.results and importlib.util.find_spec("matplotlib") is None:
         parser.error("--results draws a picture, which needs matplotlib: pip install -e '.[bench]'")
+    # A SIGTERM ends the run as Ctrl-C does: jobs, servers and tables go.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    before = _before(asked.results)
     with servers() as found, run_folder() as folder:
         sides = SIDES if asked.side == "both" else (asked.side,)
-        runner = Runner(found, folder, Scale(asked.rows, asked.warm_up), sides, asked.runs)
+
+        def keep() -> None:
+            if asked.results:
+                everything = runner.outcome.over(before)
+                everything.write(asked.results)
+                report.write(everything, asked.results)
+
+        runner = Runner(found, folder, Scale(asked.rows, asked.warm_up), sides, asked.runs, keep)
         try:
-            runner.measure(measured(rows))
+            runner.measure(rows)
         finally:
-            # Of a run that fails or is interrupted, what was measured is kept all the same.
-            _tell(runner.results, rows, asked.results)
+            # Of a run that fails or is interrupted, what was measured is told all the same.
+            _tell(runner, before, asked.results)
+    if failed(runner.outcome):
+        sys.exit("some runs failed: see above")
 
 
-def _tell(results: Results, rows: Sequence[str], folder: Path | None) -> None:
-    print(f"\n{table(results, rows)}\n")
-    for what in ("snapshot", "backlog"):
-        if "processor" in rows and (said := processes(results, what)):
-            print(f"Processor seconds of each process, {what} of a million:\n{said}\n")
-    if folder:
+def _before(folder: Path | None) -> Outcome:
+    """What the folder holds: rows that are not measured now stay in it. A file of another form is put aside."""
+    if folder is None:
+        return Outcome()
+    try:
+        return read(folder)
+    except ValueError as error:
+        aside = (folder / FILE).rename(folder / f"before-{FILE}")
+        sys.stderr.write(f"{error}: it is {aside} now, its rows are not in the new table\n")
+        return Outcome()
+
+
+def _tell(runner: Runner, before: Outcome, folder: Path | None) -> None:
+    sys.stdout.write("\n\n".join(["", report.table(runner.outcome), *report.sections(runner.outcome), ""]))
+    parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in runner.elapsed.items())
+    print(f"Elapsed: {sum(runner.elapsed.values()) / 60:.1f} minutes ({parts})")
+    if folder and runner.outcome.rows:
         from benchmarks.picture import draw
 
-        write(results, rows, folder)
-        draw(results, rows, folder / "figures.svg")
+        draw(runner.outcome.over(before), folder / report.PICTURE)
         print(f"Kept in {folder}.")
 
 

@@ -19,7 +19,9 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicParti
 #: The library neither exports nor annotates it.
 _LATEST: Any = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
 _LOOK_SECONDS, _FIRST_LOOK_SECONDS = 0.05, 0.02
-_KAFKA_SECONDS, _WAIT_SECONDS = 30, 600.0
+_KAFKA_SECONDS = 30
+#: A side that needs more for so many records is taken for one that hangs: a tenth of the slowest rate there is.
+_WAIT_SECONDS, _SLOWEST_RATE = 120.0, 1_000
 
 Place = tuple[str, int]
 Offsets = Mapping[Place, int]
@@ -71,8 +73,9 @@ class Arrivals:
         self._end.set()
         self._thread.join()
 
-    def wait_for(self, records: int, check: Check, seconds: float = _WAIT_SECONDS) -> None:
+    def wait_for(self, records: int, check: Check, seconds: float | None = None) -> None:
         """Until so many records may have come: see ``arrival``. ``check`` raises when no more can come."""
+        seconds = _wait_seconds(records) if seconds is None else seconds
         deadline = time.monotonic() + seconds
         next_check = time.monotonic() + 2.0
         while self._passed(self._looks[-1][1]) < records:
@@ -85,8 +88,9 @@ class Arrivals:
                 raise NotArrived(f"{self._passed(self._looks[-1][1]):,} of {records:,} records in {seconds:.0f} s")
             time.sleep(_LOOK_SECONDS / 2)
 
-    def arrival(self, records: int, check: Check, seconds: float = _WAIT_SECONDS) -> Arrival:
+    def arrival(self, records: int, check: Check, seconds: float | None = None) -> Arrival:
         """Wait for so many records and count them. :raises NotArrived: they do not come in time."""
+        seconds = _wait_seconds(records) if seconds is None else seconds
         self.wait_for(records, check, seconds)
         ends = self._count(records, check, seconds)
         while True:
@@ -147,3 +151,7 @@ class Arrivals:
                 self._looks.append((time.monotonic(), ends))
         except Exception as error:  # noqa: BLE001 - raised by the thread that waits
             self._error = error
+
+
+def _wait_seconds(records: int) -> float:
+    return _WAIT_SECONDS + records / _SLOWEST_RATE

@@ -5,20 +5,21 @@ Both sides read the same backlog, one after the other. The first life of each on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from benchmarks.arrivals import Arrivals
 from benchmarks.beat import Beat
 from benchmarks.changes import Write, deletes_and_inserts, mix, mix_changes, mix_records, updates
+from benchmarks.notes import Notes, failing
 from benchmarks.place import Place, topics
 from benchmarks.processes import MemoryPeak
 from benchmarks.processor import Processor
 from benchmarks.rows import BACKLOGS, Figures, Scale
 from benchmarks.sides import Job
 from benchmarks.tables import ORDERS
-from benchmarks.warm import START_SECONDS, Note
+from benchmarks.warm import START_SECONDS
 
 _MIX_TABLES = 20
 
@@ -47,26 +48,38 @@ class Backlogs:
     def tables(self) -> list[str]:
         return list(dict.fromkeys([self._live, *(table for each in self._backlogs.values() for table in each.tables)]))
 
-    def measure(self, jobs: Mapping[str, Job], notes: Mapping[str, Note]) -> None:
-        """Both keyed by side, in the order in which the sides have their turn; each job is new."""
-        kafka = self._place.servers.kafka
+    def measure(self, new_jobs: Mapping[str, Callable[[], Job]], notes: Mapping[str, Notes]) -> None:
+        """Both keyed by side, in the order in which the sides have their turn. A side that fails goes on with the next
+        backlog, with a new job: its old one has not read what was before.
+        """
         with ExitStack() as stack:
-            names = {
-                side: stack.enter_context(topics(kafka, job.prefix, dict.fromkeys(self.tables, 1)))
-                for side, job in jobs.items()
-            }
-            for side, job in jobs.items():
-                with Beat(self._place.connect, self._live, kafka, names[side][self._live]) as beat, job.life() as life:
-                    beat.wait_for_first(life.check, START_SECONDS)
-                    beat.quiet()
-                    life.stop()
+            jobs: dict[str, tuple[Job, dict[str, str]]] = {}
             for name, backlog in self._backlogs.items():
-                backlog.write(self._place.connection)
-                for side, job in jobs.items():
-                    notes[side](self._catch_up(job, name, backlog, [names[side][table] for table in backlog.tables]))
+                for side in [side for side in new_jobs if side not in jobs]:
+                    with failing(name, notes[side]):
+                        jobs[side] = self._begun(stack, new_jobs[side]())
+                # A job is only taken back when it has read all.
+                ready, jobs = jobs, {}
+                with failing(name, *(notes[side] for side in ready)):
+                    backlog.write(self._place.connection)
+                    for side in [side for side in new_jobs if side in ready]:
+                        with failing(name, notes[side]):
+                            notes[side].found(name, self._catch_up(ready[side][0], name, backlog, ready[side][1]))
+                            jobs[side] = ready[side]
 
-    def _catch_up(self, job: Job, name: str, backlog: _Backlog, into: Sequence[str]) -> Figures:
+    def _begun(self, stack: ExitStack, job: Job) -> tuple[Job, dict[str, str]]:
+        """The job has had a life in which it found its place in the binlog; its topics are there."""
+        kafka = self._place.servers.kafka
+        names = stack.enter_context(topics(kafka, job.prefix, dict.fromkeys(self.tables, 1)))
+        with Beat(self._place.connect, self._live, kafka, names[self._live]) as beat, job.life() as life:
+            beat.wait_for_first(life.check, START_SECONDS)
+            beat.quiet()
+            life.stop()
+        return job, names
+
+    def _catch_up(self, job: Job, name: str, backlog: _Backlog, names: Mapping[str, str]) -> Figures:
         processor = Processor(job.place.servers)
+        into = [names[table] for table in backlog.tables]
         with (
             Arrivals(job.place.servers.kafka, into) as arrivals,
             job.life() as life,
@@ -85,7 +98,7 @@ class Backlogs:
         }
 
     def _mix(self, scale: Scale) -> _Backlog:
-        rows, transactions = scale.part(0.02), scale.part(0.02)
+        rows, transactions = scale.part(0.02), scale.part(0.012)
         tables = [self._place.create(ORDERS, f"mix{number:02}", rows) for number in range(_MIX_TABLES)]
         return _Backlog(tables, mix(tables, rows, transactions), mix_changes(transactions), mix_records(transactions))
 
@@ -94,7 +107,7 @@ def _of_orders(name: str, orders: str, scale: Scale) -> _Backlog:
     if name == "backlog":
         return _Backlog([orders], updates(orders, scale.rows, 1_000), scale.rows, scale.rows)
     if name == "single":
-        rows = scale.part(0.2)
+        rows = scale.part(0.15)
         return _Backlog([orders], updates(orders, rows, 1), rows, rows)
-    rows = scale.part(0.25)
+    rows = scale.part(0.15)
     return _Backlog([orders], deletes_and_inserts(orders, rows), 2 * rows, 3 * rows)

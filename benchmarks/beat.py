@@ -47,10 +47,15 @@ class Beat:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Neither write nor read any more. May be called twice."""
         self.quiet()
-        self._end.set()
-        self._reader.join()
-        self._consumer.close()
+        if not self._end.is_set():
+            self._end.set()
+            self._reader.join()
+            self._consumer.close()
 
     def wait_for_first(self, check: Callable[[], None], seconds: float) -> float:
         """When the first record was read, in ``time.monotonic``."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure as Drawing
 
-from benchmarks.report import Results
+from benchmarks.outcome import Outcome
 
 _BETTER, _WORSE = "#2b7a4b", "#b3423a"
 
 
-def draw(results: Results, rows: Sequence[str], file: Path) -> None:
+def draw(outcome: Outcome, file: Path) -> None:
     """An SVG with text as text. Nothing is drawn where no line has both sides."""
-    lines = [(figure, results.times_better(figure)) for figure in results.lines(rows)]
+    lines = [(figure, outcome.times_better(figure)) for figure in outcome.lines()]
     bars = [(figure, times) for figure, times in lines if times]
     if not bars:
         return

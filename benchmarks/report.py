@@ -1,98 +1,87 @@
-"""The results: every run's figures and what they were measured with, and one table of the medians."""
+"""The outcome as text: one table of the medians, and the page that shows it with what it was measured with."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from benchmarks.rows import FIGURES, Figure, Figures
-from benchmarks.sides import DEBEZIUM, INCSNAP, SIDES
+from benchmarks.outcome import Outcome, failed
+from benchmarks.rows import Figure
+from benchmarks.sides import DEBEZIUM, SIDES
+
+PICTURE = "figures.svg"
 
 
-@dataclass(slots=True)
-class Results:
-    """``about``: machine, versions, settings. ``figures``: of each side, those of each key in order of the runs."""
-
-    about: Mapping[str, Any]
-    figures: dict[str, dict[str, list[float]]] = field(default_factory=lambda: {side: {} for side in SIDES})
-
-    def add(self, side: str, figures: Figures) -> None:
-        """Those of one run. One that is no number, for all came in one moment, is left out."""
-        for key, value in figures.items():
-            if not math.isnan(value):
-                self.figures[side].setdefault(key, []).append(value)
-
-    def median(self, side: str, key: str) -> float | None:
-        """Of the runs that have it; None without any."""
-        values = self.figures[side].get(key)
-        return median(values) if values else None
-
-    def times_better(self, figure: Figure) -> float | None:
-        """How many times better incsnap is than Debezium, by the medians; None where one has none."""
-        ours, theirs = self.median(INCSNAP, figure.key), self.median(DEBEZIUM, figure.key)
-        if not ours or not theirs:
-            return None
-        return ours / theirs if figure.more else theirs / ours
-
-    def lines(self, rows: Sequence[str]) -> list[Figure]:
-        """The figures of these rows that at least one side has."""
-        return [
-            figure
-            for figure in FIGURES
-            if figure.row in rows and any(figure.key in self.figures[side] for side in SIDES)
-        ]
+def table(outcome: Outcome) -> str:
+    """Markdown: the medians of both sides, how many times better incsnap is, and when, if not all at once."""
+    lines = outcome.lines()
+    times = {when for figure in lines for when in outcome.when(figure.row)}
+    heads = ["what", *SIDES, "times better", *(["measured"] if len(times) > 1 else [])]
+    text = [f"| {' | '.join('Debezium' if head == DEBEZIUM else head for head in heads)} |", "|---" * len(heads) + "|"]
+    for figure in lines:
+        cells = [figure.title, *(_cell(outcome, side, figure) for side in SIDES)]
+        better = outcome.times_better(figure)
+        cells.append("–" if better is None else f"{better:.2f}")
+        if len(times) > 1:
+            cells.append(", ".join(outcome.when(figure.row)))
+        text.append(f"| {' | '.join(cells)} |")
+    return "\n".join(text)
 
 
-def table(results: Results, rows: Sequence[str]) -> str:
-    """Markdown: the medians of both sides, and how many times better incsnap is."""
-    lines = ["| what | Debezium | incsnap | times better |", "|---|---|---|---|"]
-    for figure in results.lines(rows):
-        cells = [_cell(results.median(side, figure.key), figure.unit) for side in (DEBEZIUM, INCSNAP)]
-        times = results.times_better(figure)
-        lines.append(f"| {figure.title} | {' | '.join(cells)} | {'–' if times is None else f'{times:.2f}'} |")
-    return "\n".join(lines)
+def failures(outcome: Outcome) -> str:
+    """Markdown; nothing where nothing failed."""
+    return "\n".join(f"- {side}, {row}: {said.splitlines()[0]}" for row, side, said in failed(outcome))
 
 
-def processes(results: Results, what: str) -> str:
+def processes(outcome: Outcome, what: str) -> str:
     """Markdown: the processor seconds of each process in a million rows or changes; nothing where none were taken."""
     lines = []
+    start = f"processor.{what}."
     for side in SIDES:
-        start = f"processor.{what}."
+        row = outcome.rows.get("processor", {}).get(side)
+        keys = [key for key in (row.figures if row else {}) if key.startswith(start)]
+        # Those below half a tenth did nothing of it: the launchers, which wait.
         found = {
-            key.removeprefix(start): results.median(side, key) for key in results.figures[side] if key.startswith(start)
+            key.removeprefix(start).removeprefix("job: "): value
+            for key in keys
+            if (value := outcome.median(side, key)) is not None and value >= 0.05
         }
-        parts = [
-            f"{name.removeprefix('job: ')} {value:.1f}" for name, value in found.items() if value and name != "job"
-        ]
+        parts = [f"{name} {value:.1f}" for name, value in found.items() if name != "job"]
         if parts:
             lines.append(f"- {side}: {', '.join(parts)} s")
     return "\n".join(lines)
 
 
-def write(results: Results, rows: Sequence[str], folder: Path) -> None:
-    """``figures.json`` and ``README.md``, which shows ``figures.svg``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    everything = {"about": results.about, "figures": results.figures}
-    (folder / "figures.json").write_text(json.dumps(everything, indent=1) + "\n")
-    about = "\n".join(f"- {name}: {_text(value)}" for name, value in results.about.items())
-    parts = ["# Side by side", "What `make bench` printed, medians of the runs.", table(results, rows)]
-    parts += ["![how many times better](figures.svg)", "## Measured with", about]
-    for what in ("snapshot", "backlog"):
-        if found := processes(results, what):
-            parts += [f"## Processor seconds of each process, {what} of a million", found]
+def sections(outcome: Outcome) -> list[str]:
+    """Below the table, each with a heading."""
+    parts = []
+    if said := failures(outcome):
+        parts.append(f"## Failed runs\n\n{said}")
+    return parts + [
+        f"## Processor seconds of each process, {what} of a million\n\n{found}"
+        for what in ("snapshot", "backlog")
+        if (found := processes(outcome, what))
+    ]
+
+
+def write(outcome: Outcome, folder: Path) -> None:
+    """``README.md``, which shows the picture."""
+    parts = ["# Side by side", "What `make bench` printed, medians of the runs.", table(outcome)]
+    parts += [f"![how many times better]({PICTURE})", *sections(outcome)]
+    for when, about in outcome.abouts.items():
+        lines = "\n".join(f"- {name}: {_text(value)}" for name, value in about.items())
+        parts.append(f"## Measured with, {when}\n\n{lines}")
     (folder / "README.md").write_text("\n\n".join(parts) + "\n")
 
 
-def _cell(value: float | None, unit: str) -> str:
+def _cell(outcome: Outcome, side: str, figure: Figure) -> str:
+    value = outcome.median(side, figure.key)
+    measured = outcome.rows.get(figure.row, {}).get(side)
     if value is None:
-        return "–"
+        return "failed" if measured and measured.failures else "–"
     text = f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-    return f"{text} {unit}"
+    return f"{text} {figure.unit}"
 
 
 def _text(value: Any) -> str:

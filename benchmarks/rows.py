@@ -8,11 +8,11 @@ from dataclasses import dataclass
 #: Of one measurement, by the keys of ``FIGURES``; more than those in the file of results.
 Figures = dict[str, float]
 
-WARM = ("start", "latency", "signal", "snapshot", "during", "source")
+WARM = ("start", "latency", "snapshot", "during", "source")
 SHAPES = ("columns3", "columns60", "composite", "partitions8", "tables4")
 BACKLOGS = ("backlog", "single", "deletes", "mix")
 #: These are read off others while they run.
-_BY_OTHERS = {"memory": ("snapshot", "backlog"), "processor": ("snapshot", "backlog")}
+_BY_OTHERS = {"signal": ("snapshot",), "memory": ("snapshot", "backlog"), "processor": ("snapshot", "backlog")}
 ROWS = (*WARM, *SHAPES, *BACKLOGS, *_BY_OTHERS)
 
 
@@ -36,9 +36,9 @@ FIGURES = (
     Figure("single.start", "single", "backlog, single-row transactions, with the job's start", "changes/s", True),
     Figure("latency.p50", "latency", "commit to consumer, 50 updates/s, otherwise idle, p50", "ms"),
     Figure("latency.p99", "latency", "commit to consumer, 50 updates/s, otherwise idle, p99", "ms"),
-    Figure("during.p50", "during", "commit to consumer, 50 updates/s during a snapshot, p50", "ms"),
-    Figure("during.p99", "during", "commit to consumer, 50 updates/s during a snapshot, p99", "ms"),
-    Figure("during", "during", "snapshot beside 50 updates/s", "rows/s", True),
+    Figure("during.p50", "during", "commit to consumer, 50 updates/s during the snapshot of another table, p50", "ms"),
+    Figure("during.p99", "during", "commit to consumer, 50 updates/s during the snapshot of another table, p99", "ms"),
+    Figure("during", "during", "snapshot beside 50 updates/s of another table", "rows/s", True),
     Figure("signal", "signal", "signal row to first `r`, warm", "s"),
     Figure("memory.snapshot", "memory", "peak memory of all processes, snapshot", "MB"),
     Figure("memory.backlog", "memory", "peak memory of all processes, backlog", "MB"),
@@ -50,7 +50,7 @@ FIGURES = (
     Figure("tables4", "tables4", "snapshot of 4 tables at once", "rows/s", True),
     Figure("deletes", "deletes", "backlog of deletions and insertions, 1,000-row transactions", "changes/s", True),
     Figure("mix", "mix", "backlog of a mix over 20 tables, 20 changes a transaction", "changes/s", True),
-    Figure("source", "source", "snapshot beside a client that writes all the time", "rows/s", True),
+    Figure("source", "source", "snapshot beside a client that writes to another table all the time", "rows/s", True),
     Figure("source.kept", "source", "what a snapshot leaves of that client's transactions/s", "%", True),
     Figure("processor.snapshot.job", "processor", "processor time of a snapshot, the job", "s/million"),
     Figure("processor.snapshot.MySQL", "processor", "processor time of a snapshot, MySQL", "s/million"),
@@ -78,6 +78,11 @@ class Scale:
         return max(100, round(self.rows * share))
 
 
+def row_of(key: str) -> str:
+    """The row that a figure belongs to, also one that has no line in the table."""
+    return key.partition(".")[0]
+
+
 def chosen(only: str) -> tuple[str, ...]:
     """The rows of a list with commas; all for an empty one. :raises ValueError: names the rows there are."""
     names = [name.strip() for name in only.split(",") if name.strip()]
@@ -89,3 +94,8 @@ def chosen(only: str) -> tuple[str, ...]:
 def measured(rows: Sequence[str]) -> set[str]:
     """What must run for these rows."""
     return {other for row in rows for other in _BY_OTHERS.get(row, (row,))}
+
+
+def served(measurement: str) -> tuple[str, ...]:
+    """The rows that get figures from a measurement: the other way round."""
+    return (measurement, *(row for row, others in _BY_OTHERS.items() if measurement in others))

@@ -6,56 +6,65 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from benchmarks import estimate
 from benchmarks.about import about, settings
 from benchmarks.backlogs import Backlogs
+from benchmarks.outcome import Outcome
 from benchmarks.place import Place, place
-from benchmarks.report import Results
-from benchmarks.rows import BACKLOGS, SHAPES, WARM, Figures, Scale
-from benchmarks.shapes import Shapes
+from benchmarks.rows import BACKLOGS, SHAPES, WARM, Figures, Scale, measured, served
 from benchmarks.sides import Job
 from benchmarks.warm import WarmJob
 from incsnap.sandbox.servers import Servers
 
 
 class Runner:
-    """``sides`` in the order of the first run; they change places in each run, so that neither has all warm caches."""
+    """``sides`` in the order of the first run; they change places in each run, so that neither has all warm caches.
 
-    def __init__(self, servers: Servers, folder: Path, scale: Scale, sides: Sequence[str], runs: int) -> None:
-        self._servers, self._folder, self._scale = servers, folder, scale
+    ``keep`` is called whenever there is more in ``outcome``.
+    """
+
+    def __init__(
+        self, servers: Servers, folder: Path, scale: Scale, sides: Sequence[str], runs: int, keep: Callable[[], None]
+    ) -> None:
+        self._servers, self._folder, self._scale, self._sides, self._keep = servers, folder, scale, sides, keep
         self._turns = [sides if run % 2 == 0 else sides[::-1] for run in range(runs)]
         self._numbers = itertools.count()
+        self._mark = time.monotonic()
+        self.when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
         with place(servers, folder) as here:
             given = {f"settings of {side}": settings(self._job(here, side, ()).settings()) for side in sides}
-            self.results = Results({**about(here, scale, runs), **given})
+            self.outcome = Outcome({self.when: {**about(here, scale, runs), **given}})
+        #: Seconds by measurement, of all sides and runs.
+        self.elapsed: dict[str, float] = {}
 
-    def measure(self, wanted: Collection[str]) -> None:
-        """``wanted``: of ``rows.measured``. Adds to ``results`` what is measured, and says it."""
-        if warm := set(wanted) & set(WARM):
+    def measure(self, rows: Sequence[str]) -> None:
+        """Adds to ``outcome`` what is measured, and says it."""
+        wanted = measured(rows)
+        expected = estimate.seconds(wanted, self._scale, self._sides, len(self._turns))
+        self._say(f"{', '.join(rows)}: this takes about {max(1, round(expected / 60))} minutes")
+        if warm := wanted & {*WARM, *SHAPES}:
             with place(self._servers, self._folder) as here:
-                self._say("preparing the tables of the warm job")
-                self._one_by_one(here, WarmJob(here, self._scale, warm))
-        if shapes := set(wanted) & set(SHAPES):
+                job = WarmJob(here, self._scale, warm)
+                self._took("tables")
+                for turn in self._turns:
+                    for side, notes in self._all_notes(turn, rows).items():
+                        job.measure(partial(self._job, here, side, job.tables), notes)
+        if backlogs := wanted & set(BACKLOGS):
             with place(self._servers, self._folder) as here:
-                self._say("preparing the tables of other shapes")
-                self._one_by_one(here, Shapes(here, self._scale, shapes))
-        if backlogs := set(wanted) & set(BACKLOGS):
-            with place(self._servers, self._folder) as here:
-                self._say("preparing the tables of the backlogs")
-                self._backlogs(here, Backlogs(here, self._scale, backlogs))
+                all_ = Backlogs(here, self._scale, backlogs)
+                self._took("tables")
+                for turn in self._turns:
+                    new_jobs = {side: partial(self._job, here, side, all_.tables) for side in turn}
+                    all_.measure(new_jobs, self._all_notes(turn, rows))
 
-    def _one_by_one(self, here: Place, measures: WarmJob | Shapes) -> None:
-        for turn in self._turns:
-            for side in turn:
-                measures.measure(self._job(here, side, measures.tables), partial(self._note, side))
-
-    def _backlogs(self, here: Place, measures: Backlogs) -> None:
-        for turn in self._turns:
-            jobs = {side: self._job(here, side, measures.tables) for side in turn}
-            measures.measure(jobs, {side: partial(self._note, side) for side in turn})
+    def _all_notes(self, turn: Sequence[str], rows: Sequence[str]) -> Mapping[str, _Notes]:
+        return {side: _Notes(self, side, rows) for side in turn}
 
     def _job(self, here: Place, side: str, tables: Sequence[str]) -> Job:
         number = next(self._numbers)
@@ -64,10 +73,39 @@ class Runner:
             side, here, f"bench-{os.getpid()}-{side}-{number}", tables, 100_000 + os.getpid() % 50_000 * 100 + number
         )
 
-    def _note(self, side: str, figures: Figures) -> None:
-        self.results.add(side, figures)
-        self._say(f"{side}: " + ", ".join(f"{name} {value:,.6g}" for name, value in figures.items()))
+    def noted(self, measurement: str, text: str) -> None:
+        """``outcome`` has more."""
+        seconds = self._took(measurement)
+        self._say(f"{text} ({seconds:.0f} s)")
+        self._keep()
+
+    def _took(self, measurement: str) -> float:
+        """Seconds since whatever was before."""
+        before, self._mark = self._mark, time.monotonic()
+        self.elapsed[measurement] = self.elapsed.get(measurement, 0.0) + self._mark - before
+        return self._mark - before
 
     def _say(self, text: str) -> None:
         sys.stderr.write(f"{time.strftime('%X')} {text}\n")
         sys.stderr.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Notes:
+    """One side's, of these rows."""
+
+    runner: Runner
+    side: str
+    rows: Sequence[str]
+
+    def found(self, measurement: str, figures: Figures) -> None:
+        self.runner.outcome.add(self.runner.when, self.side, figures, self.rows)
+        said = ", ".join(f"{name} {value:,.6g}" for name, value in figures.items())
+        self.runner.noted(measurement, f"{self.side}: {said}")
+
+    def failed(self, measurements: Sequence[str], error: Exception) -> None:
+        said = f"{type(error).__name__}: {error}"
+        for row in dict.fromkeys(row for each in measurements for row in served(each) if row in self.rows):
+            self.runner.outcome.of(row, self.side, self.runner.when).failures.append(said)
+        what = f"failed: {', '.join(measurements)}" if measurements else "did not end well"
+        self.runner.noted(measurements[0] if measurements else "ends", f"{self.side} {what}: {said}")

@@ -2,69 +2,84 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from benchmarks.arrivals import Arrivals
 from benchmarks.beat import Beat, percentile
 from benchmarks.load import Load
+from benchmarks.notes import Notes
 from benchmarks.place import Place, topics
 from benchmarks.processes import MemoryPeak
 from benchmarks.processor import Processor
 from benchmarks.rows import Figures, Scale
+from benchmarks.shapes import Shapes
 from benchmarks.sides import Job, Life
 from benchmarks.tables import ORDERS
 
 START_SECONDS = 180.0
 _SETTLE_SECONDS = 2.0
 _LOAD_SECONDS = 8.0
-Note = Callable[[Figures], None]
 
 
 class WarmJob:
-    """The tables: ``orders``, a smaller one (``part``), and ``live``, which is updated. Rows that nobody reads are
-    not made.
+    """The tables: ``orders``, a smaller one (``part``), ``live``, which is updated, and those of ``Shapes``. Rows that
+    nobody reads are not made.
     """
 
     def __init__(self, place: Place, scale: Scale, wanted: Collection[str]) -> None:
         self._place, self._scale, self._wanted = place, scale, set(wanted)
-        self.orders = place.create(
-            ORDERS, "orders", scale.rows if self._wanted & {"snapshot", "signal", "during"} else 0
-        )
+        orders = scale.rows if self._wanted & {"snapshot", "during"} else 0
+        self.orders = place.create(ORDERS, "orders", orders)
         self.part = place.create(ORDERS, "part", scale.part(0.3) if "source" in self._wanted else 0)
         self.live = place.create(ORDERS, "live", scale.part(0.1))
+        self._shapes = Shapes(place, scale, wanted)
+        steps = {"latency": self._latency, "snapshot": self._snapshot, "during": self._during, "source": self._source}
+        self._steps = {name: step for name, step in steps.items() if name in wanted} | self._shapes.steps()
 
     @property
     def tables(self) -> list[str]:
-        return [self.orders, self.part, self.live]
+        return [self.orders, self.part, self.live, *self._shapes.partitions]
 
-    def measure(self, job: Job, note: Note) -> None:
-        """One life of the job, new; ``note`` is given the figures as they come."""
+    def measure(self, new_job: Callable[[], Job], notes: Notes) -> None:
+        """All that is wanted in one life of one job; where something fails, the rest in that of a new job."""
+        start = ["start"] if "start" in self._wanted else []
+        left = dict(self._steps)
+        while start or left:
+            risked = [*start, *left]
+            try:
+                with self._life(new_job()) as (life, names, beat):
+                    began = beat.wait_for_first(life.check, START_SECONDS)
+                    if start:
+                        notes.found(start.pop(), {"start": began - life.began})
+                    if left:
+                        risked = list(left)
+                        warm_up(self._place, life, self.live, names[self.live], self._scale, beat)
+                    while left:
+                        risked = [next(iter(left))]
+                        step = left.pop(risked[0])
+                        notes.found(risked[0], step(life, names))
+                    # Killed: nobody goes on with what it kept.
+            except Exception as error:  # noqa: BLE001 - whatever one row dies of, the others are measured
+                notes.failed(risked, error)
+                if len(risked) > 1:
+                    # It does not start, or not warm up, and would not do so again.
+                    return
+
+    @contextlib.contextmanager
+    def _life(self, job: Job) -> Iterator[tuple[Life, dict[str, str], Beat]]:
+        """A new life of the job, which some updates wait for, and the topics."""
         place, kafka = self._place, self._place.servers.kafka
+        partitions = dict.fromkeys(self.tables, 1) | self._shapes.partitions
         with (
-            topics(kafka, job.prefix, dict.fromkeys(self.tables, 1)) as names,
+            topics(kafka, job.prefix, partitions) as names,
             Beat(place.connect, self.live, kafka, names[self.live]) as beat,
             job.life() as life,
         ):
-            note({"start": beat.wait_for_first(life.check, START_SECONDS) - life.began})
-            self._rest(life, beat, names, note)
-            life.stop()
+            yield life, names, beat
 
-    def _rest(self, life: Life, beat: Beat, names: dict[str, str], note: Note) -> None:
-        wanted = self._wanted
-        if wanted == {"start"}:
-            return
-        warm_up(self._place, life, self.live, names[self.live], self._scale, beat)
-        if "latency" in wanted:
-            note(self._latency(life, names))
-        if wanted & {"snapshot", "signal"}:
-            note(self._snapshot(life, names))
-        if "during" in wanted:
-            note(self._during(life, names))
-        if "source" in wanted:
-            note(self._source(life, names))
-
-    def _latency(self, life: Life, names: dict[str, str]) -> Figures:
+    def _latency(self, life: Life, names: Mapping[str, str]) -> Figures:
         with self._beat(names) as beat:
             time.sleep(_SETTLE_SECONDS)
             since = time.monotonic()
@@ -73,7 +88,7 @@ class WarmJob:
             beat.stop(life.check)
             return _percentiles("latency", beat.lags(since, until))
 
-    def _snapshot(self, life: Life, names: dict[str, str]) -> Figures:
+    def _snapshot(self, life: Life, names: Mapping[str, str]) -> Figures:
         rows = self._scale.rows
         time.sleep(_SETTLE_SECONDS)
         with Arrivals(self._place.servers.kafka, [names[self.orders]]) as arrivals, MemoryPeak(life.pid) as memory:
@@ -91,7 +106,7 @@ class WarmJob:
             **{f"processor.snapshot.{name}": seconds * 1e6 / rows for name, seconds in used.items()},
         }
 
-    def _during(self, life: Life, names: dict[str, str]) -> Figures:
+    def _during(self, life: Life, names: Mapping[str, str]) -> Figures:
         rows = self._scale.rows
         with self._beat(names) as beat, Arrivals(self._place.servers.kafka, [names[self.orders]]) as arrivals:
             time.sleep(_SETTLE_SECONDS)
@@ -103,7 +118,7 @@ class WarmJob:
             lags = beat.lags(signalled, arrival.last)
             return _percentiles("during", lags) | {"during": arrival.rate_since(signalled)}
 
-    def _source(self, life: Life, names: dict[str, str]) -> Figures:
+    def _source(self, life: Life, names: Mapping[str, str]) -> Figures:
         rows = self._scale.part(0.3)
         with Arrivals(self._place.servers.kafka, [names[self.part]]) as arrivals:
             with Load(self._place.connect, self.live) as load:
@@ -122,14 +137,15 @@ class WarmJob:
             "source": arrival.rate_since(signalled),
         }
 
-    def _beat(self, names: dict[str, str]) -> Beat:
+    def _beat(self, names: Mapping[str, str]) -> Beat:
         return Beat(self._place.connect, self.live, self._place.servers.kafka, names[self.live])
 
 
 def warm_up(place: Place, life: Life, table: str, topic: str, scale: Scale, beat: Beat) -> None:
     """Single changes for some seconds, then a snapshot of a small table: what compilers of all kinds have to see."""
     time.sleep(scale.warm_up_seconds)
-    beat.quiet()
+    # It would read all that is written to the table from here on, beside those who measure.
+    beat.end()
     with Arrivals(place.servers.kafka, [topic]) as arrivals:
         place.execute_snapshot([table])
         arrivals.arrival(scale.part(0.1), life.check)

@@ -1,0 +1,65 @@
+"""How long the whole will take, by what its parts took on two cores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from benchmarks.rows import BACKLOGS, SHAPES, WARM, Scale
+from benchmarks.sides import DEBEZIUM, INCSNAP
+
+#: Seconds of one run, whatever the number of rows, and what a million rows (of ``Scale``) adds. The records are counted
+#: by a consumer within them.
+_PARTS: dict[str, dict[str, tuple[float, float]]] = {
+    DEBEZIUM: {
+        "latency": (25, 0),
+        "snapshot": (4, 45),
+        "during": (5, 42),
+        "source": (12, 22),
+        "columns3": (3, 12),
+        "columns60": (3, 20),
+        "composite": (3, 14),
+        "partitions8": (3, 14),
+        "tables4": (3, 18),
+        "backlog": (12, 48),
+        "single": (12, 18),
+        "deletes": (12, 16),
+        "mix": (12, 16),
+    },
+    INCSNAP: {
+        "latency": (25, 0),
+        "snapshot": (4, 12),
+        "during": (5, 18),
+        "source": (12, 8),
+        "columns3": (3, 3),
+        "columns60": (3, 6),
+        "composite": (3, 4),
+        "partitions8": (3, 4),
+        "tables4": (3, 5),
+        "backlog": (8, 20),
+        "single": (8, 7),
+        "deletes": (8, 8),
+        "mix": (8, 8),
+    },
+}
+#: Of a life: its start and clean end, and (warm) a snapshot of a tenth.
+_LIFE, _WARMING = {DEBEZIUM: 14.0, INCSNAP: 8.0}, {DEBEZIUM: 6.0, INCSNAP: 2.0}
+#: Writing the backlog, once for both sides; and filling the tables, once for all runs.
+_WRITING = {"backlog": 20.0, "single": 30.0, "deletes": 12.0, "mix": 18.0}
+_TABLES = {WARM: 15.0, SHAPES: 15.0, BACKLOGS: 15.0}
+
+
+def seconds(wanted: Collection[str], scale: Scale, sides: Sequence[str], runs: int) -> float:
+    """``wanted``: of ``rows.measured``."""
+    millions = scale.rows / 1e6
+    once = sum(each * millions for rows, each in _TABLES.items() if set(rows) & set(wanted))
+    a_run = sum(_WRITING.get(each, 0.0) * millions for each in wanted)
+    for side in sides:
+        parts = [_PARTS[side][each] for each in wanted if each in _PARTS[side]]
+        a_run += sum(fixed + more * millions for fixed, more in parts)
+        if set(wanted) & {*WARM, *SHAPES}:
+            a_run += _LIFE[side]
+        if set(wanted) & {*WARM, *SHAPES} - {"start"}:
+            a_run += scale.warm_up_seconds + _WARMING[side] * millions
+        if set(wanted) & set(BACKLOGS):
+            a_run += _LIFE[side]
+    return once + runs * a_run
