@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,12 +39,7 @@ class Dead(Job):
     """Does not start."""
 
     def life(self) -> AbstractContextManager[Life]:
-        return self._dead()
-
-    @contextlib.contextmanager
-    def _dead(self) -> Iterator[Life]:
         raise ServerUnreachable("Kafka Connect does not start")
-        yield
 
 
 class Mute(Job):

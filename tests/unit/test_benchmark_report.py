@@ -21,7 +21,7 @@ from incsnap.errors import ServerUnreachable
 NOW, BEFORE = "2026-11-22 20:00 UTC", "2026-11-21 20:00 UTC"
 
 
-def outcome(when: str = NOW, **figures: tuple[list[float], list[float]]) -> Outcome:
+def outcome(when: str = NOW, /, **figures: tuple[list[float], list[float]]) -> Outcome:
     """Of each key Debezium's runs and ours."""
     made = Outcome({when: {"runs": 3}})
     for key, sides in figures.items():
@@ -183,10 +183,13 @@ class _Notes:
 def test_what_fails_is_noted_and_an_interruption_goes_through() -> None:
     notes = _Notes()
 
+    def end(error: BaseException) -> None:
+        raise error
+
     with failing("mix", notes):
-        raise ServerUnreachable("Kafka Connect ended")
+        end(ServerUnreachable("Kafka Connect ended"))
     with pytest.raises(KeyboardInterrupt), failing("mix", notes):
-        raise KeyboardInterrupt
+        end(KeyboardInterrupt())
 
     assert [rows for rows, _ in notes.failures] == [["mix"]]
     assert "Kafka Connect ended" in notes.failures[0][1]
