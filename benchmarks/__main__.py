@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.outcome import FILE, Outcome, failed, read
+from benchmarks.outcome import FILE, failed, read
 from benchmarks.rows import ROWS, Scale, chosen
 from benchmarks.runner import Runner
 from benchmarks.sides import SIDES
@@ -45,13 +45,15 @@ def main() -> None:
         parser.error("--results draws a picture, which needs matplotlib: pip install -e '.[bench]'")
     # A SIGTERM ends the run as Ctrl-C does: jobs, servers and tables go.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    before = _before(asked.results)
+    if asked.results:
+        _put_aside(asked.results)
     with servers() as found, run_folder() as folder:
         sides = SIDES if asked.side == "both" else (asked.side,)
 
         def keep() -> None:
             if asked.results:
-                everything = runner.outcome.over(before)
+                # Read again each time: another run may have written other rows.
+                everything = runner.outcome.over(read(asked.results))
                 everything.write(asked.results)
                 report.write(everything, asked.results)
 
@@ -60,31 +62,28 @@ def main() -> None:
             runner.measure(rows)
         finally:
             # Of a run that fails or is interrupted, what was measured is told all the same.
-            _tell(runner, before, asked.results)
+            _tell(runner, asked.results)
     if failed(runner.outcome):
         sys.exit("some runs failed: see above")
 
 
-def _before(folder: Path | None) -> Outcome:
-    """What the folder holds: rows that are not measured now stay in it. A file of another form is put aside."""
-    if folder is None:
-        return Outcome()
+def _put_aside(folder: Path) -> None:
+    """A file of another form. Of one of this form, rows that are not measured now stay."""
     try:
-        return read(folder)
+        read(folder)
     except ValueError as error:
         aside = (folder / FILE).rename(folder / f"before-{FILE}")
         sys.stderr.write(f"{error}: it is {aside} now, its rows are not in the new table\n")
-        return Outcome()
 
 
-def _tell(runner: Runner, before: Outcome, folder: Path | None) -> None:
+def _tell(runner: Runner, folder: Path | None) -> None:
     sys.stdout.write("\n\n".join(["", report.table(runner.outcome), *report.sections(runner.outcome), ""]))
     parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in runner.elapsed.items())
     print(f"Elapsed: {sum(runner.elapsed.values()) / 60:.1f} minutes ({parts})")
     if folder and runner.outcome.rows:
         from benchmarks.picture import draw
 
-        draw(runner.outcome.over(before), folder / report.PICTURE)
+        draw(read(folder), folder / report.PICTURE)
         print(f"Kept in {folder}.")
 
 

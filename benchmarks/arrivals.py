@@ -20,8 +20,9 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicParti
 _LATEST: Any = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
 _LOOK_SECONDS, _FIRST_LOOK_SECONDS = 0.05, 0.02
 _KAFKA_SECONDS = 30
-#: A side that needs more for so many records is taken for one that hangs: a tenth of the slowest rate there is.
-_WAIT_SECONDS, _SLOWEST_RATE = 120.0, 1_000
+#: A side that needs more for so many records is taken for one that hangs: its start, for a backlog is read from there,
+#: and a rate below a third of the slowest that was ever measured on two cores.
+_WAIT_SECONDS, _SLOWEST_RATE = 180.0, 3_000
 
 Place = tuple[str, int]
 Offsets = Mapping[Place, int]
