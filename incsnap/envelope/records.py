@@ -61,6 +61,11 @@ def overtaken_by(records: Any) -> Any:
     return pa.concat_arrays([now, records.column("old_identity").drop_null()])
 
 
+def shares_identity(records: Any) -> bool:
+    """Are two of the rows of one identity, by which they cannot be told apart?"""
+    return len(pc.unique(overtaken_by(records))) < len(records)
+
+
 def snapshot_records(
     format_: TableFormat,
     columns: Columns,
@@ -185,7 +190,7 @@ def _keys(format_: TableFormat, columns: Columns, n: int) -> Any:
 
 
 def _identities(view: TableView, columns: Columns) -> Any:
-    """The primary key of each row as JSON; None where the record's key serves."""
+    """The columns of ``view.identity`` of each row as JSON; None where the record's key serves."""
     if view.key_is_identity or not view.identity:
         return None
     shape = view.shape

@@ -2,7 +2,7 @@
 
 As in Debezium, the key stands outside ``column.*``: its columns are in it though they are left out of the row, and
 unchanged though they are masked there. De-duplication goes by the primary key (``identity``), whatever the
-record's key is.
+record's key is; in a table without one by the columns that message.key.columns names.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class ViewField:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """``identity``: indexes of the primary key's columns, which de-duplication goes by, whatever the message key is."""
+    """``identity``: indexes of the columns that tell rows apart, which de-duplication goes by: the primary key's,
+    whatever the message key is, else the message key's, which nothing but the settings calls unique.
+    """
 
     shape: TableShape
     fields: tuple[ViewField, ...]
@@ -113,7 +115,7 @@ def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
     key = _key(shape, rules, names)
     _refuse_equal_names(shape, fields, rules)
     _refuse_equal_names(shape, tuple(plain[index] for index in sorted(set(key))), rules)
-    return TableView(shape, fields, tuple(plain[index] for index in key), shape.key)
+    return TableView(shape, fields, tuple(plain[index] for index in key), shape.key or key)
 
 
 def _with_mask(field: ViewField, name: str, rules: ColumnRules) -> ViewField:

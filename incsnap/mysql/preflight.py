@@ -186,16 +186,17 @@ def _may_select(connection: Connection[Any], table: TableId, user: str) -> Findi
 
 
 def _shape(shape: TableShape, rules: ColumnRules, *, is_signal: bool) -> Iterable[Finding]:
-    table = shape.id
-    for index in sorted(view_of(shape, rules).needed):
+    table, view = shape.id, view_of(shape, rules)
+    for index in sorted(view.needed):
         try:
             describe(shape.columns[index], table)
         except UnsupportedType as error:
             yield Finding("types", error.message, error.hint)
-    if not shape.key and not is_signal:
+    if not view.identity and not is_signal:
         lacks = f"{table} has no primary key, nor a unique key without NULLs"
         problem = f"{lacks}: its changes are streamed without key, and it cannot be snapshotted"
-        yield Finding("primary key", problem, f"ALTER TABLE {table.sql} ADD PRIMARY KEY (...);", "warning")
+        repair = f"ALTER TABLE {table.sql} ADD PRIMARY KEY (...); or name columns with message.key.columns"
+        yield Finding("primary key", problem, repair, "warning")
 
 
 def _user(connection: Connection[Any]) -> str:

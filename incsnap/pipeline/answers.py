@@ -20,19 +20,27 @@ from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.chunk_query import condition_probe, maximum_key, next_boundary
 from incsnap.snapshot.keys import Key, key_fingerprint, key_select
 from incsnap.snapshot.questions import Answer, Describe, Described, Failed, MaximumKey, NextBoundary, Question, Refused
-from incsnap.tables import Column, TableId
+from incsnap.tables import Column, TableId, quote
 from incsnap.types.column_type import describe
 
 #: Milliseconds for one boundary: an index walk of 100,000 keys takes 26 ms on a warm server.
 _QUESTION_MS = 5_000
 #: Seconds to wait for a table that is locked; the session's own bound is for chunks, for which no batch need wait.
 _LOCK_SECONDS = 1
+_OUT_OF_TIME = 3024
 #: Errors that pass: lock wait, deadlock, KILL QUERY, table changed, out of time.
-_PASSING = frozenset({1205, 1213, 1317, 1412, 3024})
+_PASSING = frozenset({1205, 1213, 1317, 1412, _OUT_OF_TIME})
 #: No such column, table, index: a DDL is on its way through the log, and then the table is described anew.
 _CHANGED = frozenset({1054, 1146, 1176})
 #: The stream waits with us, so not for long; the question is asked again with a later batch.
 _FENCE_SECONDS = 0.2
+
+_NO_IDENTITY = (
+    "it has no primary key and no unique key without NULLs, so its rows cannot be told apart: give it one (ALTER TABLE"
+    " ... ADD COLUMN my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY), or name columns that no"
+    " two of its rows share with message.key.columns"
+)
+_NO_INDEX = "without an index that begins with {}, its rows cannot be put in order in time: create one"
 
 
 class Answers:
@@ -69,6 +77,8 @@ class Answers:
         except ServerUnreachable:
             raise
         except QueryRefusedError as error:
+            if error.code == _OUT_OF_TIME and not isinstance(question, Describe) and not question.index:
+                return Failed(_NO_INDEX.format(", ".join(question.columns)), permanent=True)
             return Failed(error.message, permanent=error.code not in _PASSING | _CHANGED)
         except (ChunkFailed, KeyError, ValueError) as error:  # ValueError: the key's type has changed since
             return Failed(str(error))
@@ -80,8 +90,9 @@ class Answers:
         shape = shape_of(self._connection, table)
         if shape is None:
             return Refused(notes.UNKNOWN_SCHEMA, "the table does not exist, or the user may not see it")
+        view = view_of(shape, self._rules)
         try:
-            for needed in sorted(view_of(shape, self._rules).needed):
+            for needed in sorted(view.needed):
                 describe(shape.columns[needed], table)
         except UnsupportedType as error:
             return Refused(notes.SKIPPED, f"{error.message}. {error.hint}")
@@ -94,18 +105,18 @@ class Answers:
                 return Refused(notes.SQL_EXCEPTION, f"its additional condition is refused: {error.message}")
             except UnicodeError as error:
                 return Refused(notes.SQL_EXCEPTION, f"its additional condition is no text: {error}")
-        if not shape.key:
-            # Also with a surrogate key: de-duplication needs the identity of a row.
-            return Refused(notes.NO_PRIMARY_KEY, "it has no primary key, so its rows cannot be told apart")
-        columns = shape.key_columns
+        if not view.identity:
+            # Also with a surrogate key: de-duplication needs what tells rows apart in events too.
+            return Refused(notes.NO_PRIMARY_KEY, _NO_IDENTITY)
+        columns = tuple(shape.columns[place] for place in view.identity)
         if question.surrogate:
             columns = tuple(column for column in shape.columns if column.name == question.surrogate)
-        index = self._unique_index(table, [column.name for column in columns])
-        if index is None or any(column.nullable for column in columns):
-            wanted = f"surrogate key {question.surrogate}" if question.surrogate else "key"
-            return Refused(
-                notes.NO_PRIMARY_KEY, f"its {wanted} must be NOT NULL and have a visible unique index of its own"
-            )
+            if not columns:
+                return Refused(notes.NO_PRIMARY_KEY, f"it has no column {question.surrogate} (its surrogate-key)")
+        index = self._index(table, [column.name for column in columns])
+        if index is None and question.surrogate:
+            repair = f"CREATE INDEX ... ON {table.sql} ({quote(question.surrogate)})"
+            return Refused(notes.NO_PRIMARY_KEY, f"no index begins with its surrogate-key: {repair}")
         try:
             for column in columns:
                 key_select(column)
@@ -122,22 +133,22 @@ class Answers:
         }
         names = tuple(column.name for column in columns)
         self._columns[(table, names)] = columns
-        return Described(names, key_fingerprint(columns, collations), index)
+        return Described(names, key_fingerprint(columns, collations), index or "")
 
-    def _unique_index(self, table: TableId, columns: Sequence[str]) -> str | None:
-        """The unique index of exactly these columns in this order (the primary key's before others), or None."""
+    def _index(self, table: TableId, columns: Sequence[str]) -> str | None:
+        """An index that begins with these columns in this order (the primary key's and unique ones first), or None."""
         rows = query(
             self._connection,
             "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s"
-            " AND TABLE_NAME = %s AND NON_UNIQUE = 0 AND IS_VISIBLE = 'YES'"
-            " ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX",
+            " AND TABLE_NAME = %s AND IS_VISIBLE = 'YES' AND INDEX_TYPE = 'BTREE'"
+            " ORDER BY INDEX_NAME <> 'PRIMARY', NON_UNIQUE, INDEX_NAME, SEQ_IN_INDEX",
             (table.database, table.table),
         )
         indexes: dict[str, list[str | None]] = {}
         for index, column, prefix in rows:
-            # A prefix of a column is unique, but does not order by the whole column.
-            indexes.setdefault(str(index), []).append(None if prefix is not None else str(column))
-        return next((index for index, found in indexes.items() if found == list(columns)), None)
+            # A prefix of a column does not order by the whole column.
+            indexes.setdefault(str(index), []).append(None if prefix is not None else column)
+        return next((index for index, found in indexes.items() if found[: len(columns)] == list(columns)), None)
 
     def _ordering(self, table: TableId, names: tuple[str, ...]) -> Sequence[Column]:
         columns = self._columns.get((table, names))

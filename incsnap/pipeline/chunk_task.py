@@ -22,7 +22,7 @@ from pymysql.connections import Connection
 
 from incsnap.config.settings import MySqlSettings, Settings
 from incsnap.envelope.json_rows import rows_of
-from incsnap.envelope.records import snapshot_records
+from incsnap.envelope.records import shares_identity, snapshot_records
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, ValueRefused, shorten
 from incsnap.mysql.catalog import shape_of
@@ -158,6 +158,12 @@ def _read(
         order.layout.buckets,
         now_us=now_us,
     )
+    # Rows of one identity have one key, and so one bucket.
+    if not shape.key and any(map(shares_identity, records.values())):
+        raise _SharedKeyError(
+            f"rows of {chunk.table} have the same values in {', '.join(f.name for f in format_.view.key)}: the table"
+            " has no unique key without NULLs, so message.key.columns must name columns that tell its rows apart"
+        )
     record_bytes = sum(map(blocks.record_bytes, records.values()))
     rows = rows_of(columns)
     if record_bytes > MAX_RECORD_BYTES and rows > 1:
@@ -200,6 +206,10 @@ class _TooLargeError(Exception):
     """The chunk's records are more than a window may hold."""
 
 
+class _SharedKeyError(Exception):
+    """Rows that cannot be told apart."""
+
+
 class _ShapeChangedError(Exception):
     """The table is not the one that the chunk was planned for; the DDL is on its way through the log."""
 
@@ -227,6 +237,7 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((ServerUnreachable, OSError), failures.UNREACHABLE),
     ((_ShapeChangedError, QueryRefusedError), failures.SHAPE),
     ((MemoryError, pa.ArrowCapacityError, _TooLargeError), failures.TOO_LARGE),
+    ((_SharedKeyError,), failures.SHARED_KEY),
     # The row is found by halving and put into quarantine.
     ((ValueRefused,), "value"),
 )
@@ -247,5 +258,5 @@ def _kind_of_refusal(error: pymysql.err.MySQLError) -> str:
 
 
 def _failed(window_id: str, kind: str, error: Exception) -> Manifest:
-    text = error.message if isinstance(error, IncsnapError) else shorten(error)
+    text = error.message if isinstance(error, IncsnapError) else shorten(error, 400)
     return Manifest(window_id=window_id, error=f"{kind}: {text}")

@@ -17,7 +17,7 @@ class Chunk:
     """Rows of ``table`` with ``lower < key <= upper`` that also meet ``condition``.
 
     ``columns`` names the ordering columns: the primary key, or the surrogate key of the signal.
-    ``index`` holds them in this order and is forced; "" leaves the choice to the server.
+    ``index`` begins with them in this order and is forced; "" leaves the choice to the server.
     ``lower`` is None for the first chunk. ``condition`` is an SQL fragment of the signal, "" for none.
     """
 

@@ -1,6 +1,6 @@
 """The SQL of keyset pagination: text only, nobody is asked anything here.
 
-Three rules hold for every statement:
+Four rules hold for every statement:
 
 * **Expanded, not row-wise.** ``(a, b) > (x, y)`` makes MySQL scan the whole index; ``a > x OR (a = x AND b > y)`` does
   not, provided the leading column has a plain range of its own beside it: ``a >= x AND (...)``.
@@ -10,6 +10,8 @@ Three rules hold for every statement:
   planner walk the whole table before it finds a boundary. The price is a chunk with few rows, or none.
 * **The index is forced** (the primary key's, or the surrogate key's), so that no statistics of the day choose another
   one and sort: a chunk of ``n`` rows is ``n`` steps.
+* **Neither uniqueness nor NOT NULL is needed.** Borders are values, not places: all rows of one value are in one chunk.
+  NULL comes before all values, as MySQL's ORDER BY has it, and is asked for by IS NULL, for nothing compares with it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from incsnap.snapshot.chunk import Chunk
-from incsnap.snapshot.keys import Key, key_literal, key_select
+from incsnap.snapshot.keys import Key, KeyValue, key_literal, key_select
 from incsnap.tables import Column, TableId, quote
 
 
@@ -64,7 +66,7 @@ def between(columns: Sequence[Column], lower: Key | None, upper: Key) -> str:
     terms: list[str] = []
     shared = 0
     while shared < len(columns) - 1 and lower[shared] == upper[shared]:
-        terms.append(f"{quote(columns[shared].name)} = {key_literal(columns[shared], lower[shared])}")
+        terms.append(_equal(columns[shared], lower[shared]))
         shared += 1
     rest = columns[shared:]
     terms.append(_bounded(rest, ">", lower[shared:], inclusive=False))
@@ -74,18 +76,32 @@ def between(columns: Sequence[Column], lower: Key | None, upper: Key) -> str:
 
 def _bounded(columns: Sequence[Column], sign: str, key: Key, *, inclusive: bool) -> str:
     """``key sign columns`` as a triangle of ORs behind the range of the leading column."""
-    names = [quote(c.name) for c in columns]
-    literals = [key_literal(c, value) for c, value in zip(columns, key, strict=True)]
-    last = len(names) - 1
+    last = len(columns) - 1
     branches = []
-    for level in range(len(names)):
-        equal = [f"{names[i]} = {literals[i]}" for i in range(level)]
-        strict = f"{names[level]} {sign}{'=' if inclusive and level == last else ''} {literals[level]}"
-        branches.append(" AND ".join([*equal, strict]))
+    for level, (column, value) in enumerate(zip(columns, key, strict=True)):
+        equal = [_equal(columns[i], key[i]) for i in range(level)]
+        compared = _compared(column, sign, value, inclusive=inclusive and level == last)
+        branches.append(" AND ".join([*equal, compared]))
     if len(branches) == 1:
         return f"({branches[0]})"
     triangle = " OR ".join(f"({branch})" for branch in branches)
-    return f"({names[0]} {sign}= {literals[0]} AND ({triangle}))"
+    return f"({_compared(columns[0], sign, key[0], inclusive=True)} AND ({triangle}))"
+
+
+def _equal(column: Column, value: KeyValue) -> str:
+    name = quote(column.name)
+    return f"{name} IS NULL" if value is None else f"{name} = {key_literal(column, value)}"
+
+
+def _compared(column: Column, sign: str, value: KeyValue, *, inclusive: bool) -> str:
+    """``column sign value`` where NULL is the least of all values."""
+    name = quote(column.name)
+    if value is None:
+        if sign == "<":
+            return f"{name} IS NULL" if inclusive else "FALSE"
+        return "TRUE" if inclusive else f"{name} IS NOT NULL"
+    plain = f"{name} {sign}{'=' if inclusive else ''} {key_literal(column, value)}"
+    return f"({plain} OR {name} IS NULL)" if sign == "<" and column.nullable else plain
 
 
 def _keys(columns: Sequence[Column]) -> str:

@@ -21,6 +21,8 @@ LOST = "lost"
 #: The SELECT ran into its bound of time, or the rows into theirs of bytes.
 TIMEOUT = "timeout"
 TOO_LARGE = "too_large"
+#: Two rows of one identity, in a table that has no unique key: none of them may be sent, or which is left is chance.
+SHARED_KEY = "shared_key"
 #: The table has a column that cannot be read (UnsupportedType).
 UNSUPPORTED = "unsupported"
 
@@ -51,6 +53,7 @@ _VERDICTS = {
     LOST: Verdict.READ_AGAIN,
     TIMEOUT: Verdict.SPLIT,
     TOO_LARGE: Verdict.SPLIT,
+    SHARED_KEY: Verdict.SPLIT,
     UNSUPPORTED: Verdict.GIVE_UP,
 }
 

@@ -24,7 +24,7 @@ from incsnap.errors import UnsupportedType, shorten
 from incsnap.tables import Column, quote
 
 KeyValue = str | None
-"""One column's value in canonical text form; None is SQL's NULL (no key column is NULL in this version)."""
+"""One column's value in canonical text form; None is SQL's NULL, which comes before all values."""
 Key = tuple[KeyValue, ...]
 """One value for each ordering column, in order."""
 
@@ -68,7 +68,7 @@ def key_select(column: Column) -> str:
 def key_literal(column: Column, value: KeyValue) -> str:
     """``value`` as a literal to compare with ``column``. ``ValueError`` when it is not the canonical form of one."""
     if value is None:
-        raise ValueError(f"NULL cannot bound a chunk (column {column.name})")
+        raise ValueError(f"NULL has no literal that compares (column {column.name})")
     kind = column.type
     if kind in _TEXTS:
         if column.charset in _WHOLE:
@@ -117,5 +117,5 @@ def _checked(pattern: re.Pattern[str], column: Column, value: str) -> str:
 def _unfit(column: Column) -> UnsupportedType:
     return UnsupportedType(
         f"column {column.name} of type {column.type} cannot order the chunks of a table",
-        "Name another ordering column with surrogate-key in the signal: NOT NULL and with a unique index of its own.",
+        "Name another ordering column with surrogate-key in the signal, one that an index begins with.",
     )

@@ -17,8 +17,9 @@ from incsnap.tables import TableId
 class Describe:
     """Which columns order the chunks of ``table``? Answer: Described, Refused or Failed.
 
-    With ``surrogate`` that column, which must be NOT NULL and have a unique index of its own, else Refused
-    NO_PRIMARY_KEY; without it the primary key. ``condition`` must be understood by the server
+    With ``surrogate`` that column, with which an index must begin; without it the primary key, or what
+    message.key.columns names in a table that has none. Neither must be unique to order chunks, but there must be
+    something that tells rows apart, else Refused NO_PRIMARY_KEY. ``condition`` must be understood by the server
     (``chunk_query.condition_probe``), else Refused SQL_EXCEPTION.
 
     ``fence`` must be executed first, as for MaximumKey: otherwise the key may be that before a DDL which the stream has
@@ -63,7 +64,10 @@ class NextBoundary:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """``columns`` order the chunks, ``index`` holds them ("PRIMARY"); ``fingerprint``: ``keys.key_fingerprint``."""
+    """``columns`` order the chunks, ``index`` begins with them ("": none does).
+
+    ``fingerprint``: ``keys.key_fingerprint``.
+    """
 
     columns: tuple[str, ...]
     fingerprint: str

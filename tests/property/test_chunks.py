@@ -62,6 +62,39 @@ def test_chunks_cover_every_row_exactly_once(
     assert found == [key for key in keys if int(key[0]) > kept]
 
 
+sharing = st.tuples(
+    st.none() | st.integers(-1, 1), st.none() | st.sampled_from(["", "a"]), st.none() | st.binary(max_size=1)
+)
+
+
+@given(rows=st.lists(sharing, max_size=30), width=st.integers(1, 3), size=st.integers(1, 12))
+def test_chunks_of_a_key_with_nulls_and_equal_rows_cover_every_row_once(
+    rows: list[tuple[int | None, str | None, bytes | None]], width: int, size: int
+) -> None:
+    keys = [row[:width] for row in rows]
+    columns = COLUMNS[:width]
+    names = tuple(column.name for column in columns)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE TABLE t ({', '.join(text.split(' NOT')[0] for text in DEFINITIONS[:width])})")
+        connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * width)})", keys)
+
+        def ask(sql: str) -> list[Key]:
+            return [tuple(row) for row in connection.execute(on_sqlite(sql))]
+
+        found: list[object] = []
+        lower: Key | None = None
+        for maximum in ask(maximum_key(TABLE, columns, index="")):
+            while lower != maximum:
+                upper = (ask(next_boundary(TABLE, columns, lower, maximum, size, index="")) or [maximum])[0]
+                chunk = Chunk(TABLE, names, lower, upper, index="")
+                found += ask(f"SELECT {', '.join(names)} {chunk_tail(chunk, columns)}")
+                lower = upper
+        expected = ask(f"SELECT {', '.join(names)} FROM t ORDER BY {', '.join(names)}")
+
+    assert found == expected
+    assert len(found) == len(rows)
+
+
 @given(
     lower=st.none() | st.tuples(*[st.integers(0, 3)] * 3),
     upper=st.tuples(*[st.integers(0, 3)] * 3),

@@ -10,7 +10,7 @@ from incsnap.errors import UnsupportedType
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.chunk import Chunk, ordering_columns
-from incsnap.snapshot.chunk_query import chunk_tail, maximum_key, next_boundary
+from incsnap.snapshot.chunk_query import between, chunk_tail, maximum_key, next_boundary
 from incsnap.snapshot.failures import Verdict, back_off_ms, verdict
 from incsnap.snapshot.json_form import from_json, to_json
 from incsnap.snapshot.keys import key_fingerprint, key_literal, key_select, show_key
@@ -21,7 +21,7 @@ from incsnap.tables import Column, TableId, TableShape
 from tests.support.snapshots import SERVER, A, Snapshots, execute, position
 
 T = TableId("db", "t`x")
-ID = Column("id", "bigint", unsigned=True)
+ID = Column("id", "bigint", nullable=False, unsigned=True)
 NAME = Column("na`me", "varchar", charset="latin1")
 
 
@@ -118,7 +118,7 @@ def test_the_next_boundary_is_the_nth_key_after_the_last() -> None:
 
 
 def test_a_composite_range_is_a_triangle_behind_the_range_of_its_leading_column() -> None:
-    a, b = Column("a", "int"), Column("b", "int")
+    a, b = Column("a", "int", nullable=False), Column("b", "int", nullable=False)
     chunk = Chunk(T, ("a", "b"), ("1", "5"), ("2", "6"), "a <> b OR b = 3", "by_ab")
 
     assert chunk_tail(chunk, [a, b]) == (
@@ -129,8 +129,17 @@ def test_a_composite_range_is_a_triangle_behind_the_range_of_its_leading_column(
     )
 
 
-def test_a_prefix_that_both_bounds_share_becomes_an_equality() -> None:
+def test_null_comes_before_all_values_in_bounds() -> None:
     a, b = Column("a", "int"), Column("b", "int")
+
+    assert between([a, b], (None, "5"), ("2", None)) == (
+        "(TRUE AND ((`a` IS NOT NULL) OR (`a` IS NULL AND `b` > 5)))"
+        " AND ((`a` <= 2 OR `a` IS NULL) AND (((`a` < 2 OR `a` IS NULL)) OR (`a` = 2 AND `b` IS NULL)))"
+    )
+
+
+def test_a_prefix_that_both_bounds_share_becomes_an_equality() -> None:
+    a, b = Column("a", "int", nullable=False), Column("b", "int", nullable=False)
 
     assert chunk_tail(Chunk(T, ("a", "b"), ("1", "5"), ("1", "6"), index=""), [a, b]) == (
         "FROM `db`.`t``x` WHERE `a` = 1 AND (`b` > 5) AND (`b` <= 6) ORDER BY `a`, `b`"
@@ -154,6 +163,7 @@ def test_the_ordering_columns_are_found_by_name_in_the_present_shape() -> None:
         ("lost: no manifest", Verdict.READ_AGAIN),
         ("timeout: 3024", Verdict.SPLIT),
         ("too_large: 512 MiB", Verdict.SPLIT),
+        ("shared_key: two rows", Verdict.SPLIT),
         ("unsupported: geometry", Verdict.GIVE_UP),
         ("1205: Lock wait timeout exceeded", Verdict.COUNT),
         ("anything", Verdict.COUNT),

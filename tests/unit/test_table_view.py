@@ -249,3 +249,12 @@ def test_views_are_made_once_and_pickle() -> None:
 
     assert view_of(SHAPE, rules) is view_of(SHAPE, pickle.loads(pickle.dumps(rules)))
     assert pickle.loads(pickle.dumps(view_of(SHAPE, rules))) == view_of(SHAPE, rules)
+
+
+def test_in_a_table_without_a_key_the_message_key_tells_rows_apart() -> None:
+    shape = TableShape(TableId("shop", "keyless"), (Column("a", "int"), Column("b", "decimal"), Column("c", "int")))
+    view = view_of(shape, ColumnRules(keys=(("shop.keyless", ("c", "b")),)))
+
+    assert view.identity == (2, 1)
+    assert not view.key_is_identity, "a DECIMAL may be rounded in the key"
+    assert view_of(shape, ColumnRules()).identity == ()

@@ -1,0 +1,87 @@
+"""What orders the chunks of a table, whatever keys it has: found by the server's own words, read in the real chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.gtid import GtidSet
+from incsnap.mysql.connection import connect, query
+from incsnap.pipeline.answers import Answers
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.snapshot.questions import Answer, Describe, Described, Refused
+from incsnap.tables import TableId
+from tests.support.planned_job import settings_of
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
+    with closing(connect(settings_of(mysql_address, "unused:1", "p", database).mysql)) as opened:
+        query(opened, f"USE {database}")
+        yield opened
+
+
+def described(connection: Any, database: str, *, surrogate: str = "", key: str = "") -> Answer:
+    rules = ColumnRules(keys=((f"{database}.t", tuple(key.split(","))),) if key else ())
+    return Answers(connection, rules)(Describe(TableId(database, "t"), surrogate, "", GtidSet()))
+
+
+@pytest.mark.parametrize(
+    ("columns", "surrogate", "key", "ordered", "index"),
+    [
+        ("id INT PRIMARY KEY, k INT", "", "k", ("id",), "PRIMARY"),
+        ("a INT NOT NULL, b INT NOT NULL, UNIQUE by_ba (b, a)", "", "", ("b", "a"), "by_ba"),
+        ("a INT, b INT, KEY by_ab (a, b)", "", "a,b", ("a", "b"), "by_ab"),
+        ("a INT, b INT, c INT, KEY (b), KEY longer (a, b, c)", "", "a,b", ("a", "b"), "longer"),
+        ("a INT, b INT, KEY (b, a)", "", "a,b", ("a", "b"), ""),
+        ("a INT, b VARCHAR(9), KEY (b(3))", "", "b", ("b",), ""),
+        ("c VARCHAR(20), n INT, PRIMARY KEY (c(5))", "", "", ("c",), ""),
+        ("id INT PRIMARY KEY, s INT NULL, KEY by_s (s)", "s", "", ("s",), "by_s"),
+        ("id INT PRIMARY KEY, s INT, KEY longer (s, id), UNIQUE exact (s)", "s", "", ("s",), "exact"),
+        ("a INT, s INT, KEY by_s (s)", "s", "a", ("s",), "by_s"),
+    ],
+)
+def test_an_index_that_begins_with_the_ordering_columns_is_found(
+    connection: Any, database: str, columns: str, surrogate: str, key: str, ordered: tuple[str, ...], index: str
+) -> None:
+    query(connection, f"CREATE TABLE t ({columns})")
+    answer = described(connection, database, surrogate=surrogate, key=key)
+
+    assert isinstance(answer, Described), answer
+    assert (answer.columns, answer.index) == (ordered, index)
+
+
+@pytest.mark.parametrize(
+    ("columns", "surrogate", "repair"),
+    [
+        ("a INT", "", "message.key.columns"),
+        ("a INT UNIQUE", "", "INVISIBLE PRIMARY KEY"),
+        ("a INT, KEY (a)", "a", "message.key.columns"),
+        ("id INT PRIMARY KEY, s INT", "s", "CREATE INDEX"),
+        ("id INT PRIMARY KEY", "s", "no column s"),
+    ],
+)
+def test_a_table_whose_rows_cannot_be_told_apart_or_put_in_order_is_refused_with_what_helps(
+    connection: Any, database: str, columns: str, surrogate: str, repair: str
+) -> None:
+    query(connection, f"CREATE TABLE t ({columns})")
+    answer = described(connection, database, surrogate=surrogate)
+
+    assert isinstance(answer, Refused)
+    assert answer.status == "NO_PRIMARY_KEY"
+    assert repair in answer.reason
+
+
+def test_a_generated_invisible_primary_key_orders_the_chunks(connection: Any, database: str) -> None:
+    query(connection, "SET sql_generate_invisible_primary_key = ON")
+    query(connection, "CREATE TABLE t (a INT)")
+    answer = described(connection, database)
+
+    assert isinstance(answer, Described)
+    assert (answer.columns, answer.index) == (("my_row_id",), "PRIMARY")
