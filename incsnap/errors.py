@@ -20,10 +20,10 @@ from __future__ import annotations
 _MAX_VALUE = 80
 
 
-def shorten(value: object) -> str:
+def shorten(value: object, most: int = _MAX_VALUE) -> str:
     """``value`` as text of at most 80 characters: keys of rows must not flood a log."""
     text = str(value)
-    return text if len(text) <= _MAX_VALUE else text[: _MAX_VALUE - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class IncsnapError(Exception):

@@ -27,6 +27,8 @@ from incsnap.snapshot.keys import Key, show_key
 from incsnap.snapshot.notifications import Notification, comma_list
 from incsnap.snapshot.window import Window
 
+#: Characters of what was wrong with a chunk or a table: it may end with what to do.
+_REASON = 400
 #: Ranges to read again beyond which none is halved any more: the offset must stay small.
 MAX_RANGES = 256
 
@@ -117,7 +119,7 @@ class Draft:
         attempt, faults = window.attempt + 1, window.faults + blamed
         self.dropped.append(window.id)
         where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
-        self.warn(f"chunk {where} failed, reading {attempt}: {shorten(error)}")
+        self.warn(f"chunk {where} failed, reading {attempt}: {shorten(error, _REASON)}")
         missed = Range(window.lower, window.upper, window.rows, attempt, faults, self.now_ms + back_off_ms(attempt))
         hopeless = window.rows == 1 and faults >= ATTEMPTS_BEFORE_QUARANTINE
         if judged is Verdict.GIVE_UP:
@@ -162,14 +164,14 @@ class Draft:
 
     def _quarantine(self, scan: Scan, lost: Range, error: str) -> None:
         self.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, lost))
-        self.warn(f"{scan.table}: the row with key {show_key(lost.upper)} is given up: {shorten(error)}")
+        self.warn(f"{scan.table}: the row with key {show_key(lost.upper)} is given up: {shorten(error, _REASON)}")
         self.notify(
             scan.request.signal,
             notes.QUARANTINED,
             data_collections=str(scan.table),
             first_key=show_key(lost.lower),
             last_key=show_key(lost.upper),
-            error=shorten(error),
+            error=shorten(error, _REASON),
         )
 
     # -- tables
@@ -182,20 +184,20 @@ class Draft:
     def end(self, scan: Scan, status: str, reason: str = "") -> None:
         """The table is done, well or not."""
         self._forget(lambda number: number == scan.number)
-        self.ended(scan.request, status, scan.rows_read, reason)
-
-    def ended(self, request: Request, status: str, rows: int = 0, reason: str = "") -> None:
-        """Tells that a table's scan is over; also for one that could not begin."""
         if reason:
-            self.warn(f"{request.table}: {status}: {shorten(reason)}")
-        self._scan_completed(request.signal, str(request.table), status, rows)
+            self.warn(f"{scan.table}: {status}: {shorten(reason, _REASON)}")
+        lost = [(each.lower, each.upper) for each in scan.quarantine]
+        more = {"missing_keys": notes.key_ranges(lost)} if lost else {}
+        if reason:
+            more["reason"] = shorten(reason, _REASON)
+        self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **more)
 
     def unknown(self, signal: str, name: str) -> None:
         """``name`` fits no table that is captured."""
         self.warn(f"signal {signal}: no captured table is called {shorten(name)}")
         self._scan_completed(signal, shorten(name), notes.UNKNOWN_SCHEMA, 0)
 
-    def _scan_completed(self, signal: str, name: str, status: str, rows: int) -> None:
+    def _scan_completed(self, signal: str, name: str, status: str, rows: int, **more: str) -> None:
         self._ended_signals.append(signal)
         left = [*(request.table for request in self.unfinished().get(signal, ()))]
         self.notify(
@@ -205,6 +207,7 @@ class Draft:
             scanned_collection=name,
             total_rows_scanned=str(rows),
             status=status,
+            **more,
         )
 
     def abort(self, stops: Callable[[Request], bool]) -> dict[str, list[Request]]:

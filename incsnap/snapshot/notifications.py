@@ -7,10 +7,11 @@ One difference, on purpose: ``id`` is the id of the signal that asked for *these
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from incsnap.snapshot.keys import Key, show_key
 from incsnap.tables import TableId
 
 STARTED = "STARTED"
@@ -63,3 +64,14 @@ def comma_list(tables: Iterable[TableId | str]) -> str:
     names = [str(table) for table in tables]
     more = f",... {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ",".join(names[:MAX_NAMED]) + more
+
+
+#: Ranges told in a notification; each is two keys of 80 characters at most.
+MAX_RANGES_TOLD = 10
+
+
+def key_ranges(ranges: Sequence[tuple[Key | None, Key]]) -> str:
+    """``(4, 5]; (<null>, 1]``: the first not included, the last included; the number of the rest beyond 10."""
+    told = [f"({show_key(lower)}, {show_key(upper)}]" for lower, upper in ranges[:MAX_RANGES_TOLD]]
+    more = f"; ... {len(ranges) - MAX_RANGES_TOLD} more" if len(ranges) > MAX_RANGES_TOLD else ""
+    return "; ".join(told) + more

@@ -10,7 +10,7 @@ from incsnap.events import BinlogPosition, SchemaChange
 from incsnap.snapshot.commands import DataCollection, Execute, Pause, Resume, Stop
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import awaited
-from incsnap.snapshot.notifications import Notification
+from incsnap.snapshot.notifications import Notification, key_ranges
 from incsnap.snapshot.questions import Answer, Describe, Failed, MaximumKey, NextBoundary, Question, Refused
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Reading
@@ -254,6 +254,13 @@ def test_a_bad_row_is_isolated_by_halving_and_put_into_quarantine() -> None:
     (told,) = [n for context in log for n in context.notifications if n.type == "QUARANTINED"]
     assert (dict(told.fields)["first_key"], dict(told.fields)["last_key"]) == ("4", "5")
     assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    (completed,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
+    assert dict(completed.fields)["missing_keys"] == "(4, 5]"
+
+
+def test_the_end_of_a_table_names_ten_of_the_ranges_that_are_missing() -> None:
+    assert key_ranges([(None, ("1", None)), (("3",), ("4",))]) == "(<null>, 1,<null>]; (3, 4]"
+    assert key_ranges([(("1",), ("2",))] * 12).endswith("; (1, 2]; ... 2 more")
 
 
 def test_a_chunk_is_halved_after_three_readings_and_a_row_given_up_after_five() -> None:
