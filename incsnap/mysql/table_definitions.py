@@ -91,8 +91,8 @@ def _column(part: list[Token], position: int, table_charset: str | None) -> dict
     arguments, rest = _arguments(part[2:])
     words = _outer(rest)
     type_ = " ".join([base, *(word for word in ("UNSIGNED", "ZEROFILL") if word in words)])
-    literals = [text for kind, text in arguments if kind == "string"]
-    lengths = [int(text) for kind, text in arguments if kind == "word"]
+    literals = _literals(arguments)
+    lengths = [int(text) for kind, text in arguments if kind == "word" and text.isdecimal()]
     length = lengths[0] if lengths else None
     if base == "ENUM":
         length = 1
@@ -116,6 +116,16 @@ def _column(part: list[Token], position: int, table_charset: str | None) -> dict
         "defaultValueExpression": _default(rest),
         "enumValues": literals or None,
     }
+
+
+def _literals(arguments: list[Token]) -> list[str]:
+    """Strings in their quotes; one that is no text stands as ``x'FF41'``."""
+    before = [("", ""), *arguments]
+    return [
+        (text_before if kind_before == "word" else "") + text
+        for (kind_before, text_before), (kind, text) in zip(before, arguments, strict=False)
+        if kind == "string"
+    ]
 
 
 def _arguments(rest: list[Token]) -> tuple[list[Token], list[Token]]:

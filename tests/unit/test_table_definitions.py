@@ -128,3 +128,9 @@ def test_a_drop_of_several_tables_is_one_statement_a_table() -> None:
         "DROP TABLE IF EXISTS `db`.`a` CASCADE",
         "DROP TABLE IF EXISTS `x`.`b` CASCADE",
     ]
+
+
+def test_a_literal_that_is_no_text_is_told_as_the_server_prints_it() -> None:
+    (column,) = shown("CREATE TABLE `t` (\n  `e` enum(x'FF41','b') CHARACTER SET binary DEFAULT NULL\n)")["columns"]
+
+    assert (column["typeName"], column["length"], column["enumValues"]) == ("ENUM", 1, ["x'FF41'", "'b'"])
