@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -26,19 +26,26 @@ _READY_SECONDS = 60
 _CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka Uuid.
 
 
+#: Further settings of a broker by the ports of its plain listener and of its controller; they win over ours.
+MoreSettings = Callable[[int, int], str]
+
+
 @contextlib.contextmanager
-def fetched_kafka() -> Iterator[str]:
+def fetched_kafka(more: MoreSettings | None = None) -> Iterator[str]:
     """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none."""
     installed = cache.entry(f"kafka-{VERSION}", _build)
-    with on_free_ports(lambda folder: _server(installed, folder)) as address:
+    with on_free_ports(lambda folder: _server(installed, folder, more)) as address:
         yield address
 
 
 @contextlib.contextmanager
-def _server(installed: Path, folder: Path) -> Iterator[str]:
+def _server(installed: Path, folder: Path, more: MoreSettings | None) -> Iterator[str]:
     shutil.copytree(installed / "template", folder / "data")
     broker, controller = free_ports(2)
     settings = _settings(folder / "server.properties", folder / "data", broker, controller)
+    if more is not None:
+        with settings.open("a") as file:  # of a name that is given twice Java takes the last
+            file.write(more(broker, controller))
     # 1 GB: room for the benchmark's million rows; an idle broker takes a third of it.
     command = [*_kafka(installed), "-Xms256m", "-Xmx1g", "kafka.Kafka", str(settings)]
     with child("Kafka", command, folder / "kafka.log") as server:

@@ -215,6 +215,37 @@ def test_a_surrogate_key_orders_the_chunks_by_its_own_index(connection: Connecti
     assert found == [2, 3, 1]
 
 
+def test_keys_that_lie_far_apart_make_chunks_of_equal_size(connection: Connection, database: str) -> None:
+    query(connection, "CREATE TABLE t (k BIGINT PRIMARY KEY)")
+    query(
+        connection, "INSERT INTO t VALUES (-9000000000000000000), (1), (2), (3), (4), (5), (6), (9000000000000000000)"
+    )
+    table, columns = TableId(database, "t"), [Column("k", "bigint", nullable=False)]
+    ((maximum,),) = query(connection, maximum_key(table, columns))
+
+    lower: Key | None = None
+    sizes = []
+    while lower != (maximum,):
+        found = query(connection, next_boundary(table, columns, lower, (maximum,), 3))
+        upper: Key = found[0] if found else (maximum,)
+        sizes.append(len(query(connection, f"SELECT k {chunk_tail(Chunk(table, ('k',), lower, upper), columns)}")))
+        lower = upper
+
+    assert sizes == [3, 3, 2]
+
+
+def test_rows_inserted_behind_the_maximum_are_in_no_chunk(connection: Connection, database: str) -> None:
+    query(connection, "CREATE TABLE t (k BIGINT PRIMARY KEY)")
+    query(connection, "INSERT INTO t VALUES (1), (2), (3)")
+    table, columns = TableId(database, "t"), [Column("k", "bigint", nullable=False)]
+    maximum: Key = query(connection, maximum_key(table, columns))[0]
+    query(connection, "INSERT INTO t VALUES (4), (5), (6), (7)")
+
+    assert query(connection, next_boundary(table, columns, ("2",), maximum, 2)) == []
+    last = Chunk(table, ("k",), ("2",), maximum)
+    assert query(connection, f"SELECT k {chunk_tail(last, columns)}") == [(3,)]
+
+
 COMPOSITE = [Column("a", "int"), Column("b", "int", unsigned=True), Column("s", "varchar", charset="utf8mb4")]
 BOUNDS: list[tuple[Key | None, Key]] = [
     (None, ("3", "700", "k4")),

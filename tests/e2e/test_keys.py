@@ -1,0 +1,89 @@
+"""Snapshots of tables with every kind of key while those very keys are written, by transactions of several origins."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from itertools import chain
+
+import pytest
+
+from incsnap.pipeline.status import read_status
+from incsnap.sandbox.replay import TopicReplay, replay
+from incsnap.sandbox.scene import Scene
+from incsnap.tables import TableId
+from signals import send
+from tests.support.key_kinds import KINDS, KeyKind
+from tests.support.key_writer import KeyWriter, create
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+
+ROUNDS = 1
+
+
+def test_snapshots_of_every_kind_of_key_agree_with_the_tables_while_those_keys_are_written(play: Scene) -> None:
+    with play.connect() as connection:
+        tables = [(kind, create(connection, play.database, kind)) for kind in KINDS]
+    keys = [f"{table}:{kind.message_key}" for kind, table in tables if kind.message_key]
+    settings = {
+        "table.include.list": f"{play.database}\\..*",
+        "message.key.columns": ";".join(keys),
+        "incremental.snapshot.chunk.size": "12",
+        "snapshot.max.threads": "4",
+    }
+    with play.job(settings) as job, play.notices() as notices:
+        job.wait_until_streaming()
+        with KeyWriter(play.connect, tables) as writer:
+            for round_ in range(ROUNDS):
+                asked = ask(play, tables, round_)
+                for name in asked:
+                    job.wait_until("a snapshot was complete", partial(notices.completed, name), 150)
+        play.drain(job)
+        job.stop()
+
+    ended = notices.of("TABLE_SCAN_COMPLETED")
+    assert [each for each in ended if each["additional_data"]["status"] != "SUCCEEDED"] == []
+    assert len(ended) == ROUNDS * len(KINDS)
+    assert len(writer.origins) == 3
+    faults = list(chain.from_iterable(found_wrong(play, tables)))
+    assert faults == [], "\n".join(faults)
+    status = read_status(str(play.checkpoint))
+    assert status is not None
+    assert status.sent.discarded > 0, "no event ever met a window: nothing was put to the test"
+
+
+def ask(play: Scene, tables: list[tuple[KeyKind, TableId]], round_: int) -> list[str]:
+    """Ids of signals that ask for all tables."""
+    by_key = [table for kind, table in tables if not kind.surrogate]
+    play.execute_by_row(f"by-key-{round_}", by_key)
+    names = [str(table) for kind, table in tables if kind.surrogate]
+    play.signal_by_row(f"by-surrogate-{round_}", "execute-snapshot", send.snapshot_data(names, surrogate_key="s"))
+    return [f"by-key-{round_}", f"by-surrogate-{round_}"]
+
+
+def found_wrong(play: Scene, tables: list[tuple[KeyKind, TableId]]) -> list[list[str]]:
+    topics = {play.topic(table): TopicReplay() for _, table in tables}
+    replay(play.kafka, topics)
+    found = []
+    with play.connect() as connection, connection.cursor() as cursor:
+        for kind, table in tables:
+            cursor.execute(f"SELECT which, version FROM {table.sql}")
+            found.append([f"{kind.name}: {fault}" for fault in _faults(kind, topics[play.topic(table)], dict(cursor))])
+    return found
+
+
+def _faults(kind: KeyKind, seen: TopicReplay, rows: dict[int, int]) -> list[str]:
+    found = seen.judgement.faults()
+    at = {name: place for place, name in enumerate(seen.columns)}
+    histories = {history.row[at["which"]]: history for history in seen.state.values() if history.row is not None}
+    held = {which: history.row[at["version"]] for which, history in histories.items() if history.row is not None}
+    if held != rows or len(histories) != len(seen.living):
+        wrong = {which for which in {*held, *rows} if held.get(which) != rows.get(which)}
+        found.append(f"the topic differs from the table at {json.dumps(sorted(wrong))}")
+    for which, history in histories.items():
+        if not KeyWriter.touches(which) and history.reads != ROUNDS:
+            found.append(f"key {which} was read {history.reads} times in {ROUNDS} snapshots")
+    # A row that moves in the order of its chunks, not being its identity, may be met in both places.
+    if not kind.surrogate and seen.most_reads() > ROUNDS:
+        found.append(f"a key was read {seen.most_reads()} times in {ROUNDS} snapshots")
+    return found + [f"no record of op {op}" for op in "rcud" if not seen.counts[op]]
