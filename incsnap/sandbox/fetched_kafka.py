@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient
 
 from incsnap.errors import ServerUnreachable
 from incsnap.sandbox import cache
-from incsnap.sandbox.children import Child, child, run
+from incsnap.sandbox.breakable import Breakable
+from incsnap.sandbox.children import Child, run
 from incsnap.sandbox.free_port import PortTaken, free_ports, listens
 from incsnap.sandbox.java import java
 from incsnap.sandbox.maven import dependency, retrieve
@@ -33,13 +34,20 @@ MoreSettings = Callable[[int, int], str]
 @contextlib.contextmanager
 def fetched_kafka(more: MoreSettings | None = None) -> Iterator[str]:
     """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none."""
-    installed = cache.entry(f"kafka-{VERSION}", _build)
-    with on_free_ports(lambda folder: _server(installed, folder, more)) as address:
+    with breakable_kafka(more) as (address, _):
         yield address
 
 
 @contextlib.contextmanager
-def _server(installed: Path, folder: Path, more: MoreSettings | None) -> Iterator[str]:
+def breakable_kafka(more: MoreSettings | None = None) -> Iterator[tuple[str, Breakable]]:
+    """The same, with what can be done to it."""
+    installed = cache.entry(f"kafka-{VERSION}", _build)
+    with on_free_ports(lambda folder: _server(installed, folder, more)) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def _server(installed: Path, folder: Path, more: MoreSettings | None) -> Iterator[tuple[str, Breakable]]:
     shutil.copytree(installed / "template", folder / "data")
     broker, controller = free_ports(2)
     settings = _settings(folder / "server.properties", folder / "data", broker, controller)
@@ -48,9 +56,8 @@ def _server(installed: Path, folder: Path, more: MoreSettings | None) -> Iterato
             file.write(more(broker, controller))
     # 1 GB: room for the benchmark's million rows; an idle broker takes a third of it.
     command = [*_kafka(installed), "-Xms256m", "-Xmx1g", "kafka.Kafka", str(settings)]
-    with child("Kafka", command, folder / "kafka.log") as server:
-        _wait_until_ready(server, broker)
-        yield f"127.0.0.1:{broker}"
+    with Breakable("Kafka", command, folder / "kafka.log", lambda kafka: _wait_until_ready(kafka, broker)) as server:
+        yield f"127.0.0.1:{broker}", server
 
 
 def _wait_until_ready(server: Child, port: int) -> None:

@@ -20,7 +20,8 @@ import pymysql
 from incsnap.errors import ServerUnreachable
 from incsnap.sandbox import cache, debian_mirror
 from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.children import Child, child, run
+from incsnap.sandbox.breakable import Breakable
+from incsnap.sandbox.children import Child, run
 from incsnap.sandbox.flags import MYSQL_OPTIONS
 from incsnap.sandbox.free_port import PortTaken, free_ports
 from incsnap.sandbox.mysql_client import connect
@@ -40,13 +41,20 @@ _NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/lo
 @contextlib.contextmanager
 def fetched_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
     """A server on a free loopback port with empty data; fetched first where the cache has none."""
-    installed = cache.entry(f"mysql-debian-sid-{platform.machine()}", _build)
-    with on_free_ports(lambda folder: _server(installed, folder, options)) as address:
+    with breakable_mysql(options) as (address, _):
         yield address
 
 
 @contextlib.contextmanager
-def _server(installed: Path, folder: Path, options: Sequence[str]) -> Iterator[MySqlAddress]:
+def breakable_mysql(options: Sequence[str] = ()) -> Iterator[tuple[MySqlAddress, Breakable]]:
+    """The same, with what can be done to it."""
+    installed = cache.entry(f"mysql-debian-sid-{platform.machine()}", _build)
+    with on_free_ports(lambda folder: _server(installed, folder, options)) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def _server(installed: Path, folder: Path, options: Sequence[str]) -> Iterator[tuple[MySqlAddress, Breakable]]:
     shutil.copytree(installed / "template", folder / "data")
     (port,) = free_ports(1)
     address = MySqlAddress("127.0.0.1", port)
@@ -58,9 +66,10 @@ def _server(installed: Path, folder: Path, options: Sequence[str]) -> Iterator[M
         f"--pid-file={folder}/pid",
         *options,
     ]
-    with child("MySQL", command, folder / "mysqld.log") as mysqld:
-        _wait_until_ready(mysqld, address)
-        yield address
+    with Breakable(
+        "MySQL", command, folder / "mysqld.log", lambda mysqld: _wait_until_ready(mysqld, address)
+    ) as server:
+        yield address, server
 
 
 def _wait_until_ready(mysqld: Child, address: MySqlAddress) -> None:

@@ -25,6 +25,9 @@ class Follower:
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 10,
                 "allow.auto.create.topics": False,
+                # A broker that is away for a moment is no record: it would come instead of those that were polled.
+                "error_cb": lambda error: None,
+                "log_level": 0,
             }
         )
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from incsnap.errors import IncsnapError
@@ -89,10 +89,19 @@ class RunningJob:
         return session_pids(self.pid)
 
 
+#: What `incsnap` is, wherever it is installed.
+INCSNAP = ("-c", "from incsnap.cli.main import main; main()")
+
+
 @contextlib.contextmanager
-def running_job(properties: Path, log: Path, checkpoint: Path) -> Iterator[RunningJob]:
-    """Run the job of the properties file; whatever is left of it is killed when the block ends."""
-    command = [sys.executable, "-c", "from incsnap.cli.main import main; main()", "run", str(properties)]
+def running_job(
+    properties: Path, log: Path, checkpoint: Path, program: Sequence[str] = INCSNAP
+) -> Iterator[RunningJob]:
+    """Run the job of the properties file; whatever is left of it is killed when the block ends.
+
+    ``program``: Python's arguments in place of the command line's own start.
+    """
+    command = [sys.executable, *program, "run", str(properties)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with child("incsnap run", command, log, env=environment) as started:
         try:
