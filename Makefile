@@ -8,12 +8,13 @@ READY := .venv/.installed
 # What draws the benchmark's picture.
 DRAWING := .venv/.bench-installed
 
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test check bench faults format clean
 help:
 	@echo "make demo    a snapshot under load on real servers, checked row by row"
 	@echo "make test    all tests (starts MySQL and Kafka by itself)"
 	@echo "make check   lint, types, import direction, unit and property tests: for daily work"
 	@echo "make bench   incsnap and Debezium side by side (about 40 minutes)"
+	@echo "make faults  200 faults done to a job and its servers, and what was lost by them (an hour or two)"
 	@echo "make format  what ruff can mend by itself"
 	@echo "make clean   remove .venv and what tools left behind"
 
@@ -32,6 +33,9 @@ check: $(READY)
 
 bench: $(DRAWING)
 	@$(BIN)/python -m benchmarks --results benchmarks/results
+
+faults: $(READY)
+	@$(BIN)/python -m tests.faults
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

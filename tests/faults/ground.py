@@ -1,0 +1,101 @@
+"""The servers that faults are done to: always of their own, killed and started again as a row wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.breakable import Breakable
+from incsnap.sandbox.fetched_kafka import breakable_kafka
+from incsnap.sandbox.fetched_mysql import breakable_mysql
+from incsnap.sandbox.mysql_client import connect
+from tests.faults.switch import Switch
+
+
+class Ground:
+    """Use ``ground``. ``mysql`` is where clients go: the switch, as soon as there is a replica."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.source, first = stack.enter_context(breakable_mysql(["--server-id=91"]))
+        self._servers = {self.source: first}
+        self.kafka, self.kafka_server = stack.enter_context(breakable_kafka())
+        self.mysql = self.source
+        self.replica: MySqlAddress | None = None
+        self._switch: Switch | None = None
+
+    @property
+    def switch(self) -> Switch:
+        assert self._switch is not None
+        return self._switch
+
+    @property
+    def mysql_server(self) -> Breakable:
+        """The one that takes the writes now."""
+        return self._servers[self.source]
+
+    def replicate(self) -> None:
+        """Once: a second server, which has all that the first has and will have."""
+        if self.replica is not None:
+            return
+        self.replica, second = self._stack.enter_context(breakable_mysql(["--server-id=92"]))
+        self._servers[self.replica] = second
+        self._switch = self._stack.enter_context(Switch(self.source))
+        self.mysql = self._switch.address
+        execute(self.replica, "RESET BINARY LOGS AND GTIDS")
+        self._follow(self.replica, self.source)
+
+    def fail_over(self) -> None:
+        """Planned: the source takes no more writes, the replica has all and takes its place; and back the next time."""
+        assert self.replica is not None
+        old, new = self.source, self.replica
+        execute(old, "SET GLOBAL super_read_only = ON")
+        self.switch.to(None)
+        [(executed,)] = execute(old, "SELECT @@GLOBAL.gtid_executed")
+        [(late,)] = execute(new, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)")
+        assert late == 0, "the replica did not catch up in a minute"
+        execute(
+            new, "STOP REPLICA", "RESET REPLICA ALL", "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF"
+        )
+        self.source, self.replica = new, old
+        self._follow(old, new)
+        self.switch.to(new)
+
+    def _follow(self, replica: MySqlAddress, source: MySqlAddress) -> None:
+        execute(
+            replica,
+            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{source.host}', SOURCE_PORT={source.port}, SOURCE_USER='root',"
+            " SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
+            "START REPLICA",
+            "SET GLOBAL super_read_only = ON",
+        )
+
+
+@contextmanager
+def ground() -> Iterator[Ground]:
+    with ExitStack() as stack:
+        yield Ground(stack)
+
+
+def execute(address: MySqlAddress, *statements: str) -> list[tuple[object, ...]]:
+    """The rows of the last one."""
+    with closing(connect(address)) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def sessions(address: MySqlAddress, *, dumps: bool) -> list[int]:
+    """Connections of clients that call themselves incsnap (``program_name``), the stream's or the others."""
+    verb = "LIKE" if dumps else "NOT LIKE"
+    return [
+        int(str(number))
+        for (number,) in execute(
+            address,
+            "SELECT t.PROCESSLIST_ID FROM performance_schema.threads t"
+            " JOIN performance_schema.session_connect_attrs a ON a.PROCESSLIST_ID = t.PROCESSLIST_ID"
+            " WHERE a.ATTR_NAME = 'program_name' AND a.ATTR_VALUE = 'incsnap'"
+            f" AND t.PROCESSLIST_COMMAND {verb} 'Binlog Dump%'",
+        )
+    ]

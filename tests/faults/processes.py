@@ -1,0 +1,111 @@
+"""Who is who among the processes of a job, and how one of them is stopped, looked at and killed.
+
+No process bears its part's name: all of Python's are forked from one (``pipeline.zygote``). The tree tells them apart::
+
+    job ─┬─ JVM ─── launchers
+         └─ zygote ─┬─ planner               a child with threads
+                    └─ daemon ─── workers    its children: tasks of the stream and readers of chunks
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from incsnap.pipeline.chunk_task import NICENESS
+from incsnap.sandbox.running_job import RunningJob, kill_session
+
+ALL, DRIVER, JVM, PLANNER, WORKER, DAEMON, ZYGOTE, READER = (
+    "all", "job", "JVM", "planner", "worker", "daemon", "zygote", "reader",
+)  # fmt: skip
+#: Those whose death ends the life of the job: it has to be started again by somebody.
+ENDS_THE_JOB = frozenset({ALL, DRIVER, JVM})
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: int
+    parent: int
+    name: str
+    threads: int
+
+
+def parts(job: RunningJob) -> dict[str, list[int]]:
+    """The pids of each part that lives."""
+    living = {each.pid: each for each in map(_process, job.remains()) if each is not None}
+    children: dict[int, list[_Process]] = {}
+    for each in living.values():
+        children.setdefault(each.parent, []).append(each)
+    ours = children.get(job.pid, [])
+    jvms = [each.pid for each in ours if each.name == "java"]
+    zygotes = [each.pid for each in ours if each.name != "java"]
+    forked = [each for zygote in zygotes for each in children.get(zygote, [])]
+    busy = {each.pid: [child.pid for child in children.get(each.pid, []) if child.threads > 1] for each in forked}
+    return {
+        DRIVER: [job.pid],
+        JVM: jvms,
+        ZYGOTE: zygotes,
+        PLANNER: [each.pid for each in forked if each.threads > 1],
+        DAEMON: [pid for pid, workers in busy.items() if workers],
+        WORKER: [pid for workers in busy.values() for pid in workers],
+    }
+
+
+def _process(pid: int) -> _Process | None:
+    """proc(5): parent and number of threads are fields 4 and 20 of stat."""
+    with contextlib.suppress(OSError):
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+        fields = rest.split()
+        return _Process(pid, int(fields[1]), name, int(fields[17]))
+    return None
+
+
+def held(pids: Iterable[int]) -> None:
+    """They stand still, from one moment to the next."""
+    _send(pids, signal.SIGSTOP)
+
+
+def go_on(pids: Iterable[int]) -> None:
+    _send(pids, signal.SIGCONT)
+
+
+def killed(job: RunningJob, victim: str, random: Random) -> str:
+    """``kill -9`` of that part, or of all where it has no process yet; returns what was killed."""
+    found = [job.pid] if victim in (ALL, DRIVER) else parts(job).get(victim, [])
+    if victim == ALL or not found:
+        # Workers outlive their driver for a moment now and then: zombies, to be fenced.
+        _send([job.pid], signal.SIGKILL)
+        kill_session(job.pid)
+        return ALL
+    _send([random.choice(found)], signal.SIGKILL)
+    return victim
+
+
+def reading(job: RunningJob, looked: dict[int, int]) -> Iterator[int]:
+    """A process of the job whose reader has used the processor since it was looked at last; ``looked`` remembers."""
+    for pid in job.remains():
+        ticks = sum(_ticks_of_readers(pid))
+        if ticks and looked.get(pid, 0) < ticks:
+            looked[pid] = ticks
+            yield pid
+            return
+
+
+def _ticks_of_readers(pid: int) -> Iterator[int]:
+    """Processor time of each thread that gives way (proc(5): utime and stime are fields 14 and 15, nice is 19)."""
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[16]) == NICENESS:
+                yield int(fields[11]) + int(fields[12])
+
+
+def _send(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)

@@ -1,0 +1,75 @@
+"""Rows of jobs beside the job: on its checkpoint, on an older copy of it, or under its name."""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+from incsnap.sandbox.running_job import RunningJob, running_job, write_properties
+from tests.faults.trial import Trial
+
+_SECONDS = 240.0
+
+
+def same_checkpoint(trial: Trial, number: int) -> None:
+    """A second job on the checkpoint is refused, and the first does not notice."""
+    folder = trial.play.folder
+    path = write_properties(folder / "second.properties", trial.play.properties(trial.settings))
+    trial.reads()
+    with running_job(path, folder / f"second-{number}.log", trial.play.checkpoint) as second:
+        _ended(trial, second)
+        assert second.exit_code() == 2, second.log_tail()
+        assert "Another incsnap runs on the checkpoint" in second.log_tail(), second.log_tail()
+    trial.done["second refused"] += 1
+
+
+def older_copy(trial: Trial, number: int) -> None:
+    """A copy of the checkpoint is gone on from while the job runs: it is refused, and what it disturbed goes on."""
+    folder = trial.play.folder
+    copy = folder / f"copy-{number}"
+    trial.reads()
+    trial.job.kill()
+    shutil.copytree(trial.play.checkpoint, copy)
+    trial.start()
+    trial.goes_on()
+    trial.reads()
+    more = {**trial.settings, "checkpoint.location": str(copy)}
+    path = write_properties(folder / "copy.properties", trial.play.properties(more))
+    with running_job(path, folder / f"copy-{number}.log", copy) as second:
+        _ended(trial, second)
+        assert second.exit_code() == 1, second.log_tail()
+        assert "This is an older copy of the checkpoint" in second.log_tail(), second.log_tail()
+    # It had taken over the replication connection and fenced the transactions before it knew.
+    trial.may_end = True
+    trial.done["copy refused"] += 1
+    shutil.rmtree(copy)
+
+
+def same_prefix(trial: Trial, number: int) -> None:
+    """Another job with the same topic.prefix, for other tables, takes over: the older one ends and says why."""
+    folder = trial.play.folder
+    trial.reads()
+    more = {
+        **trial.settings,
+        "checkpoint.location": str(folder / f"other-{number}"),
+        "table.include.list": str(trial.play.signals).replace(".", "\\."),
+        "signal.enabled.channels": "file",
+        "signal.file": str(folder / "none.txt"),
+        "notification.enabled.channels": "log",
+    }
+    path = write_properties(folder / "other.properties", trial.play.properties(more))
+    with running_job(path, folder / f"other-{number}.log", folder / f"other-{number}") as second:
+        _ended(trial, trial.job)
+        assert trial.job.exit_code() in (1, 2), trial.job.log_tail()
+        assert "another replica took over the binlog connection" in trial.job.log_tail(), trial.job.log_tail()
+        assert second.exit_code() is None, second.log_tail()
+    trial.may_end = True
+    trial.done["older ended"] += 1
+
+
+def _ended(trial: Trial, job: RunningJob) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while job.exit_code() is None:
+        trial.keep_reading()
+        assert time.monotonic() < deadline, f"it did not end in {_SECONDS:.0f} s:\n{job.log_tail()}"
+        time.sleep(0.05)

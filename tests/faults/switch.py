@@ -1,0 +1,86 @@
+"""An address in front of two servers, as a virtual IP of a failover is: clients know it alone."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+from incsnap.sandbox.addresses import MySqlAddress
+
+
+class Switch:
+    """Listens on ``address``; what connects there is led to ``target``. ``to`` cuts all that is connected."""
+
+    def __init__(self, target: MySqlAddress) -> None:
+        self._target: MySqlAddress | None = target
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = MySqlAddress("127.0.0.1", self._listener.getsockname()[1], target.user, target.password)
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, name="switch", daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    def to(self, target: MySqlAddress | None) -> None:
+        """``None``: nobody answers."""
+        with self._lock:
+            self._target = target
+        self.cut()
+
+    def cut(self) -> None:
+        """Every connection ends, in the midst of whatever it is saying."""
+        with self._lock:
+            gone, self._open = self._open, set()
+        for each in gone:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                target = self._target
+            if target is None:
+                client.close()
+                continue
+            try:
+                server = socket.create_connection((target.host, target.port), 5)
+            except OSError:
+                client.close()
+                continue
+            threading.Thread(target=self._pair, args=(client, server), name="switch", daemon=True).start()
+
+    def _pair(self, client: socket.socket, server: socket.socket) -> None:
+        with client, server:
+            with self._lock:
+                self._open |= {client, server}
+            answers = threading.Thread(target=_lead, args=(server, client), daemon=True)
+            answers.start()
+            _lead(client, server)
+            answers.join()
+            with self._lock:
+                self._open -= {client, server}
+
+
+def _lead(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        source.settimeout(None)
+        while block := source.recv(1 << 18):
+            sink.sendall(block)
+    # Whoever is left waits for nobody.
+    for each in source, sink:
+        with contextlib.suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,121 @@
+"""What faults are timed and counted by must see what it is said to see, or a row proves nothing."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from incsnap.pipeline.files import Files
+from incsnap.sandbox.addresses import MySqlAddress
+from tests.faults.matrix import Outcome, rows, shares, table
+from tests.faults.moments import FILES, Watch
+from tests.faults.switch import Switch
+
+only_linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
+
+
+@only_linux
+@pytest.mark.parametrize("moment", FILES["plan"], ids=lambda moment: moment.name)
+def test_a_step_is_seen_before_and_after(tmp_path: Path, moment: object) -> None:
+    files = Files(str(tmp_path / "incsnap"))
+    files.write("another.json", b"")
+    before, after = FILES["plan"]
+    with Watch(tmp_path, before) as early, Watch(tmp_path, after) as late:
+        files.write("another.json", b"")
+        assert not early.wait(0.0)
+        files.write("planned-offset.json", b"{}", durable=True)
+
+        assert early.wait(5)
+        assert late.wait(5)
+        assert not (early if moment is before else late).wait(0.0), "seen twice"
+
+
+@only_linux
+@pytest.mark.parametrize("row", ["window", "manifest", "discards"])
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_step_in_a_folder_that_is_made_for_it_is_seen(tmp_path: Path, row: str, turn: int) -> None:
+    name = {"window": f"{'a' * 32}.arrow", "manifest": "manifest.json", "discards": "0.arrow"}[row]
+    moment = FILES[row][turn]
+    files = Files(str(tmp_path))
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.wait(0.01):
+            # A temporary file lives for a moment only: in a folder that is new it may be gone before it is looked for.
+            number += 1
+            files.write(f"{moment.folder}/{number // 5}/{name}", b"x", durable=True)
+
+    writing = threading.Thread(target=write)
+    with Watch(tmp_path, moment) as watch:
+        writing.start()
+        try:
+            assert watch.wait(30)
+        finally:
+            stop.set()
+            writing.join()
+
+
+def test_the_switch_leads_to_the_other_server_and_cuts_who_was_connected() -> None:
+    with _greeter(b"one") as one, _greeter(b"two") as two, Switch(_address(one)) as switch:
+        with socket.create_connection((switch.address.host, switch.address.port), 5) as client:
+            assert client.recv(3) == b"one"
+            switch.to(_address(two))
+            assert client.recv(3) == b"", "still connected"
+        with socket.create_connection((switch.address.host, switch.address.port), 5) as client:
+            assert client.recv(3) == b"two"
+            switch.to(None)
+        with socket.create_connection((switch.address.host, switch.address.port), 5) as client:
+            assert client.recv(3) == b""
+
+
+def test_every_row_is_given_its_share_of_the_faults() -> None:
+    known = rows(30.0)
+
+    given = shares(list(known), known, 200)
+
+    assert sum(given.values()) >= 200
+    assert min(given.values()) >= 2
+
+
+def test_a_row_that_lost_something_is_wrong_in_the_table() -> None:
+    said = table([Outcome("a", 2, wrong=["1 row is missing"]), Outcome("b", 2), Outcome("c", skipped="no root")])
+
+    assert [line.split("|")[5].strip() for line in said.splitlines()[2:]] == [
+        "**wrong**",
+        "nothing",
+        "skipped: no root",
+    ]
+
+
+@contextmanager
+def _greeter(word: bytes) -> Iterator[socket.socket]:
+    """Says its word to everybody, and keeps the connection."""
+    kept: list[socket.socket] = []
+
+    def greet() -> None:
+        with suppress(OSError):
+            while True:
+                kept.append(listener.accept()[0])
+                kept[-1].sendall(word)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        greeting = threading.Thread(target=greet)
+        greeting.start()
+        try:
+            yield listener
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            greeting.join()
+            for each in kept:
+                each.close()
+
+
+def _address(listener: socket.socket) -> MySqlAddress:
+    return MySqlAddress("127.0.0.1", listener.getsockname()[1])

@@ -1,0 +1,75 @@
+"""The short form of the matrix: twenty faults, one after the other, on one job: nothing lost, twice or back in time."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from incsnap.pipeline.status import read_status
+from tests.faults.ground import ground
+from tests.faults.matrix import rows
+from tests.faults.trial import trial
+
+SEED = 20_261
+#: Rows, and which of their turns. Before and after each durable step, and a death of each part; what starts the JVM
+#: anew takes longest, so there is little of it.
+FAULTS = (
+    ("plan", 0),  # all
+    ("mysql-sessions", 0),
+    ("plan", 3),  # planner
+    ("reader", 0),
+    ("counters", 0),  # all: sent, and Spark does not know it
+    ("offset-log", 2),  # planner
+    ("mysql-sessions", 1),
+    ("commit-log", 5),  # worker
+    ("window", 4),  # worker
+    ("kafka-slow", 0),
+    ("transaction", 4),  # worker, before
+    ("transaction", 1),  # all, after
+    ("manifest", 5),  # worker
+    ("reader", 0),
+    ("discards", 4),  # worker
+    ("mysql-sessions", 3),
+    ("mysql-killed", 0),
+    ("worker", 0),
+    ("counters", 1),  # all
+    ("kafka-killed", 0),
+)
+
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which("apt-get") is None,
+        reason="needs inotify, /proc and servers of its own to kill, which are fetched on Debian only",
+    ),
+]
+
+
+def test_twenty_faults_lose_nothing_and_repeat_nothing(tmp_path: Path, say: Callable[[str], None]) -> None:
+    random = Random(SEED)
+    known = rows(longest_hold=2.0)
+    with ground() as servers, trial(servers, "short", random, tmp_path, 6_000, {}) as running:
+        for row, turn in FAULTS:
+            running.keep_reading()
+            known[row].fault(running, turn)
+            if random.random() < 0.5:
+                running.goes_on()
+            else:
+                running.writers.keep()
+                running.alive()
+        wrong = running.finish()
+        say(f"{len(FAULTS)} faults: {running.account()}; {dict(running.done)}")
+        status = read_status(str(running.play.checkpoint))
+
+        assert wrong == []
+        assert status is not None
+        assert status.sent.skipped > 0, "no kill fell between Kafka's commit and Spark's: exactly once was not tested"
+        assert status.sent.discarded > 0, "no event ever met a window: nothing was put to the test"
+        assert running.writers.changes > 1_000
+        assert all(count > 0 for count in running.writers.prepared.values()), running.writers.prepared

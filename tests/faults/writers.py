@@ -1,0 +1,78 @@
+"""Writers that survive their server: one that has lost its connection is followed by another that looks again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing, suppress
+
+import pymysql
+
+from incsnap.sandbox.owned_keys import Share
+from incsnap.sandbox.scene import Scene
+from incsnap.sandbox.workload import Writer
+
+#: More versions than one writer makes.
+_VERSIONS = 1_000_000
+
+
+class Writers:
+    """Two writers on all tables of the scene, a tenth of their transactions XA ones; ``stop`` them."""
+
+    def __init__(self, play: Scene, seed: int, rate: float) -> None:
+        self._play, self._seed, self._rate = play, seed, rate
+        self._writers: list[Writer] = []
+        self._generation = 0
+        self._changes = 0
+        #: XA transactions, by how they ended.
+        self.prepared: Counter[str] = Counter()
+
+    @property
+    def changes(self) -> int:
+        return self._changes + sum(writer.written.changes for writer in self._writers)
+
+    def keep(self) -> None:
+        """Begins, and begins anew where a writer has failed. The server must answer."""
+        if self._writers and not any(writer.failed for writer in self._writers):
+            return
+        self.stop()
+        self._give_up_prepared()
+        self._generation += 1
+        first = self._generation * _VERSIONS
+        self._writers = [
+            Writer(
+                self._play.connect,
+                self._play.tables,
+                seed=self._seed * 1_000 + first // _VERSIONS * 2 + index,
+                rate=self._rate,
+                share=Share(index, 2),
+                first_version=first,
+                xa_share=0.1,
+            )
+            for index in range(2)
+        ]
+        for writer in self._writers:
+            writer.__enter__()
+
+    def stop(self) -> None:
+        """What a lost server has done to them is forgotten; whatever else was wrong is raised."""
+        for writer in self._writers:
+            with suppress(pymysql.MySQLError, OSError):
+                writer.stop()
+            self._changes += writer.written.changes
+            self.prepared.update(writer.prepared.ended)
+        self._writers = []
+
+    def finish(self) -> None:
+        """For good: nothing is left prepared."""
+        self.stop()
+        self._give_up_prepared()
+
+    def _give_up_prepared(self) -> None:
+        """What writers had prepared when they lost their server would keep its rows locked for ever.
+
+        All that is prepared there is ours: faults have servers of their own.
+        """
+        with closing(self._play.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute("XA RECOVER")
+            for _, length, _, name in list(cursor.fetchall()):
+                cursor.execute(f"XA ROLLBACK '{name[:length]}','{name[length:]}'")
