@@ -145,12 +145,11 @@ def test_transactions_are_numbered_alike_however_batches_cut_them(
     topics = (f"{topic_prefix}.{database}.a", f"{topic_prefix}.{database}.b")
     told = []
     for job in (whole, cut):
-        for _ in range(100):
-            # Only behind a batch that was made: restarted again and again, a slow tail never comes to its first event.
-            if job.batch() and job is cut and len(job.batches) == 3:
-                job.restart()
-            if len(job.of(topics[1])) >= 4 and len(job.of(f"{topic_prefix}.transaction")) >= 4:
-                break
+        if job is cut:
+            job.batches_until(lambda: len(cut.batches) >= 3, "third batch")
+            job.restart()
+        job.until(topics[1], 4)
+        job.until(f"{topic_prefix}.transaction", 4)
         numbers = [
             (each.topic, each.value["op"], each.value["transaction"], each.value["after"])
             for topic in topics

@@ -92,7 +92,7 @@ def tail(start: StreamPosition, answers: list[Server]) -> Iterator[Tail]:
 
 def advanced(tail: Tail, start: StreamPosition, server: Server) -> StreamPosition:
     """The end of the batch that has come to the end of the server's binlog."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     end = start
     while not (end.server_uuid == server.uuid and end.reached(*server.end())):
         assert time.monotonic() < deadline, end

@@ -88,12 +88,12 @@ def _send(job: PlannedJob, address: MySqlAddress, name: str, kind: str, data: An
 def _until_read(job: PlannedJob, *names: str) -> None:
     """Batches until the snapshots that these signals ask for are complete."""
     left = set(names)
-    for _ in range(300):
-        job.batch()
-        left -= {n.id for n in job.offset.snapshot.notifications if n.type == "COMPLETED"}
-        if not left:
-            return
-    raise AssertionError(f"not complete: {left}, {job.offset.snapshot}")
+
+    def complete() -> bool:
+        left.difference_update(n.id for n in job.offset.snapshot.notifications if n.type == "COMPLETED")
+        return not left
+
+    job.batches_until(complete, f"end of {names}")
 
 
 def test_hostile_signals_neither_fill_the_memory_nor_stop_the_job_nor_come_again(

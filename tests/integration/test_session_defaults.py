@@ -172,11 +172,12 @@ def test_a_job_streams_and_snapshots_a_server_of_hostile_defaults(
         job.until(f"{topic_prefix}.shop.orders")
         send.to_file(settings.signals.file, "s", "execute-snapshot", send.snapshot_data([str(TABLE)]))
         told: dict[str, dict[str, str]] = {}
-        for _ in range(200):
-            job.batch()
-            told |= {n.type: dict(n.fields) for n in job.offset.snapshot.notifications}
-            if "COMPLETED" in told:
-                break
+
+        def complete() -> bool:
+            told.update({n.type: dict(n.fields) for n in job.offset.snapshot.notifications})
+            return "COMPLETED" in told
+
+        job.batches_until(complete, "completed snapshot")
 
     after = job.of(f"{topic_prefix}.shop.orders")[0].value["after"]
     assert (after["name"], after["day"]) == ("é€", "2024-01-01T00:00:00Z")

@@ -43,7 +43,7 @@ class Read:
 
 
 def read_all(
-    address: str, topic: str, partitions: Iterable[int] = (0,), isolation: str = "read_committed", seconds: float = 20
+    address: str, topic: str, partitions: Iterable[int] = (0,), isolation: str = "read_committed", seconds: float = 60
 ) -> list[Read]:
     """All records of the partitions, one partition after the other, up to their ends as they are now."""
     consumer = Consumer(

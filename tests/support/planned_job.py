@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,9 @@ from incsnap.pipeline.parts import BatchPart, ReadyPart, SlicePart
 from incsnap.pipeline.planner import Planner, first_position
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.snapshot.offset import Offset
+
+#: For what takes moments where nothing else runs.
+_SECONDS = 120.0
 
 
 def settings_of(mysql: MySqlAddress, kafka: str, prefix: str, database: str, **more: str) -> Settings:
@@ -110,11 +114,14 @@ class PlannedJob:
 
     def until(self, topic: str, count: int = 1) -> None:
         """Batches until that many records of the topic were sent."""
-        for _ in range(200):
-            if len(self.of(topic)) >= count:
-                return
+        self.batches_until(lambda: len(self.of(topic)) >= count, f"{count} records of {topic}")
+
+    def batches_until(self, done: Callable[[], bool], what: str) -> None:
+        """By time and not by number: with nothing to do a batch takes no time, and a busy server none the less."""
+        deadline = time.monotonic() + _SECONDS
+        while not done():
+            assert time.monotonic() < deadline, f"no {what} in {_SECONDS} s: {self.offset}"
             self.batch()
-        raise AssertionError(f"{topic}: {len(self.of(topic))} of {count} records after 200 batches")
 
     def of(self, topic: str) -> list[Sent]:
         return [each for each in self.sent if each.topic == topic]

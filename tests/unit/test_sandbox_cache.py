@@ -57,7 +57,7 @@ def test_when_a_builder_is_killed_the_next_process_builds_anew(root: Path) -> No
     building = context.Event()
     builder = context.Process(target=_build_for_ever, args=(str(root), building))
     builder.start()
-    assert building.wait(30)
+    assert building.wait(120), "the builder did not begin in 120 s"
     assert builder.pid is not None
     os.kill(builder.pid, signal.SIGKILL)
     builder.join()

@@ -49,7 +49,7 @@ def job() -> Iterator[Job]:
         yield Job(process, python, int(pid))
         assert process.stdin is not None
         process.stdin.close()
-        process.wait(10)
+        process.wait(60)
 
 
 @pytest.fixture(scope="module")
@@ -115,14 +115,14 @@ def listens(folder: Path) -> bool:
 def test_who_ends_the_launcher_ends_the_process(number: signal.Signals, running: Job, tmp_path: Path) -> None:
     with daemon(running.python, tmp_path) as launcher:
         launcher.send_signal(number)
-        wait_until(lambda: not listens(tmp_path), 10)
+        wait_until(lambda: not listens(tmp_path), 60)
 
 
 def test_a_daemon_ends_when_its_input_does(running: Job, tmp_path: Path) -> None:
     with daemon(running.python, tmp_path) as launcher:
         assert launcher.stdin is not None
         launcher.stdin.close()
-        launcher.wait(10)
+        launcher.wait(60)
         assert not listens(tmp_path)
 
 
@@ -135,8 +135,8 @@ def test_without_its_zygote_the_launcher_becomes_a_python() -> None:
 def test_a_killed_job_leaves_neither_the_zygote_nor_its_folder() -> None:
     with job() as found:
         found.process.kill()
-        wait_until(lambda: not Path(found.python).parent.exists(), 10)
-        wait_until(lambda: not Path(f"/proc/{found.zygote}").exists(), 10)
+        wait_until(lambda: not Path(found.python).parent.exists(), 60)
+        wait_until(lambda: not Path(f"/proc/{found.zygote}").exists(), 60)
 
 
 def test_the_next_job_clears_away_what_was_killed_with_its_zygote(
