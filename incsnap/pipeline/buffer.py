@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from urllib.parse import quote, unquote
 from uuid import uuid4
@@ -48,9 +48,6 @@ class Manifest:
     window_id: str
     rows: int = 0
     bytes: int = 0
-    #: Key values as text, in the order of the primary key.
-    first_key: list[str] = field(default_factory=list)
-    last_key: list[str] = field(default_factory=list)
     high_file: str = ""
     high_pos: int = 0
     server_uuid: str = ""

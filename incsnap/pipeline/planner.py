@@ -46,7 +46,7 @@ from incsnap.pipeline.planned import recall, remember
 from incsnap.pipeline.prepared_xa import PreparedXas
 from incsnap.pipeline.signal_inbox import SignalInbox
 from incsnap.pipeline.spark_log import SparkLog
-from incsnap.pipeline.window_readings import WindowReadings
+from incsnap.pipeline.window_readings import WindowReadings, delete_spent
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, awaited, drive, next_context
 from incsnap.snapshot.offset import Offset, OpenCounts
@@ -202,13 +202,7 @@ class Planner:
             self._tail.forget(end.stream)
         self._control_files.forget(end.batch)
         self._xa.forget(end.batch)
-        for release in end.snapshot.released:
-            if release.is_last:
-                self._buffers.delete(release.window.id)
-        for window_id in end.snapshot.dropped:
-            self._buffers.delete(window_id)
-        if end.snapshot.released or end.snapshot.dropped:
-            self._buffers.forget_before(end.oldest_discards())
+        delete_spent(self._buffers, end)
 
     def close(self) -> None:
         if self._readings is not None:

@@ -90,3 +90,14 @@ class WindowReadings:
 
     def close(self) -> None:
         self._readers.close()
+
+
+def delete_spent(buffers: WindowBuffers, end: Offset) -> None:
+    """Batch ``end`` is done, and asked for no more: what it was the last to need beside the checkpoint goes."""
+    for release in end.snapshot.released:
+        if release.is_last:
+            buffers.delete(release.window.id)
+    for window_id in end.snapshot.dropped:
+        buffers.delete(window_id)
+    if end.snapshot.released or end.snapshot.dropped:
+        buffers.forget_before(end.oldest_discards())

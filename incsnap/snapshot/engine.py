@@ -36,7 +36,15 @@ from incsnap.snapshot.notifications import comma_list
 from incsnap.snapshot.planning import plan_chunks
 from incsnap.snapshot.questions import Answer, Question
 from incsnap.snapshot.sizing import Limits, next_chunk_rows
-from incsnap.snapshot.window import RULES, Reading, Rules, Window
+from incsnap.snapshot.window import (
+    Reading,
+    Window,
+    fence_set,
+    finished_by,
+    read_elsewhere,
+    released_by,
+    spoiled_by,
+)
 
 #: Ids of execute signals that are remembered, to warn of a repeated one.
 MAX_RECENT = 32
@@ -79,18 +87,16 @@ class Plan:
     idle: bool
 
 
-def next_context(
-    context: SnapshotContext, facts: BatchFacts, rules: Rules = RULES
-) -> Generator[Question, Answer, Plan]:
+def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Question, Answer, Plan]:
     """Plans batch ``facts.batch``; ``context`` is the state at the end of the batch before it."""
     draft = Draft(context, facts.batch, facts.now_ms)
-    _receive(draft, context, facts, rules)
-    _observe(draft, facts, rules)
+    _receive(draft, context, facts)
+    _observe(draft, facts)
     for command in facts.commands:
         _obey(draft, command)
-    _release(draft, facts, rules)
+    _release(draft, facts)
     if not (draft.paused or facts.behind):
-        yield from plan_chunks(draft, facts.limits, rules.fence_set(facts.end))
+        yield from plan_chunks(draft, facts.limits, fence_set(facts.end))
     _complete(draft)
     after = draft.finished()
     moved = after.planned or after.released or after.dropped or after.notifications
@@ -118,7 +124,7 @@ def awaited(context: SnapshotContext, readings: Mapping[str, Reading], server_uu
     return max((BinlogPosition(reading.high_file, reading.high_pos) for reading in good), default=None)
 
 
-def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts, rules: Rules) -> None:
+def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts) -> None:
     """Manifests become readings, once: from here on the offset carries them.
 
     A chunk without a manifest is being read, until its lease is over. Rows that were read on another server than the
@@ -152,7 +158,7 @@ def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts, rules: R
     _read_again(
         draft,
         lambda window: (
-            facts.layout_changed or rules.read_elsewhere(window, facts.server_uuid) or _held_too_long(window, facts)
+            facts.layout_changed or read_elsewhere(window, facts.server_uuid) or _held_too_long(window, facts)
         ),
     )
 
@@ -170,10 +176,10 @@ def _held_too_long(window: Window, facts: BatchFacts) -> bool:
     return waits and facts.batch - window.read_batch > facts.limits.held_batches
 
 
-def _observe(draft: Draft, facts: BatchFacts, rules: Rules) -> None:
+def _observe(draft: Draft, facts: BatchFacts) -> None:
     """DDL and TRUNCATE: drops what was read of the table before, and lets the table be described again."""
     for change in facts.changes:
-        _read_again(draft, lambda window, change=change: rules.spoiled_by(window, change))  # type: ignore[misc]
+        _read_again(draft, lambda window, change=change: spoiled_by(window, change))  # type: ignore[misc]
         if not change.truncates:
             for scan in [scan for scan in draft.scans.values() if change.touches(scan.table)]:
                 draft.scans[scan.number] = replace(scan, described=False)
@@ -247,7 +253,7 @@ def _tell_all(draft: Draft, kind: str) -> None:
         draft.notify(signal, kind, data_collections=comma_list(request.table for request in requests))
 
 
-def _release(draft: Draft, facts: BatchFacts, rules: Rules) -> None:
+def _release(draft: Draft, facts: BatchFacts) -> None:
     """In the order of planning, so that only one window is cut short. Also while paused: what has been read is sent.
 
     A statement that changed the table comes behind what is left of a window of which a part was sent.
@@ -255,11 +261,11 @@ def _release(draft: Draft, facts: BatchFacts, rules: Rules) -> None:
     held, draft.held = draft.held, []
     budget = facts.release_bytes
     for window in held:
-        if not rules.released_by(window, facts.end, facts.server_uuid):
+        if not released_by(window, facts.end, facts.server_uuid):
             draft.held.append(window)
             continue
         parts = min(window.parts_left, budget // max(1, window.part_bytes))
-        if any(rules.finished_by(window, change) for change in facts.changes):
+        if any(finished_by(window, change) for change in facts.changes):
             parts = window.parts_left
         elif not draft.released:
             parts = max(1, parts)

@@ -19,7 +19,7 @@ from incsnap.gtid import GtidSet
 from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.json_form import from_json, to_json
-from incsnap.snapshot.window import RULES, Rules, Window
+from incsnap.snapshot.window import Window, discard_batches, fence_set
 from incsnap.tables import TableId
 
 #: Written into every offset. A release that changes the form raises it and keeps a loader for the older one. 2: with
@@ -91,24 +91,22 @@ class Offset:
     control: tuple[str, ...] = ()
     prepared: tuple[PreparedXa, ...] = ()
 
-    def reads(self, rules: Rules = RULES) -> tuple[PlannedRead, ...]:
+    def reads(self) -> tuple[PlannedRead, ...]:
         """The chunks that this batch has planned, each with its low fence."""
-        return self._reads(self.snapshot.planned, rules)
+        return self._reads(self.snapshot.planned)
 
-    def unread(self, rules: Rules = RULES) -> tuple[PlannedRead, ...]:
+    def unread(self) -> tuple[PlannedRead, ...]:
         """Chunks of this and of earlier batches of which no manifest was seen: after a restart they are read anew."""
-        return self._reads(self.snapshot.unread, rules)
+        return self._reads(self.snapshot.unread)
 
-    def _reads(self, windows: Iterable[Window], rules: Rules) -> tuple[PlannedRead, ...]:
-        fence = rules.fence_set(self.stream)
+    def _reads(self, windows: Iterable[Window]) -> tuple[PlannedRead, ...]:
+        fence = fence_set(self.stream)
         return tuple(PlannedRead(window, self.snapshot.chunk(window), fence) for window in windows)
 
-    def releases(self, rules: Rules = RULES) -> tuple[PlannedRelease, ...]:
+    def releases(self) -> tuple[PlannedRelease, ...]:
         """What this batch sends of windows."""
         return tuple(
-            PlannedRelease(
-                each.window, range(each.window.sent, each.upto), rules.discard_batches(each.window, self.batch)
-            )
+            PlannedRelease(each.window, range(each.window.sent, each.upto), discard_batches(each.window, self.batch))
             for each in self.snapshot.released
         )
 

@@ -34,7 +34,6 @@ needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from incsnap.events import SchemaChange, StreamPosition
@@ -164,18 +163,3 @@ def finished_by(window: Window, change: SchemaChange) -> bool:
 def discard_batches(window: Window, release_batch: int) -> range:
     """Batches whose recorded keys overtake rows of ``window``; those of the releasing batch are at hand in the sink."""
     return range(window.batch + 1, release_batch)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The rules as one value. The engine takes it as an argument only so that tests can show each rule to be needed."""
-
-    fence_set: Callable[[StreamPosition], GtidSet] = fence_set
-    released_by: Callable[[Window, StreamPosition, str], bool] = released_by
-    read_elsewhere: Callable[[Window, str], bool] = read_elsewhere
-    spoiled_by: Callable[[Window, SchemaChange], bool] = spoiled_by
-    finished_by: Callable[[Window, SchemaChange], bool] = finished_by
-    discard_batches: Callable[[Window, int], range] = discard_batches
-
-
-RULES = Rules()

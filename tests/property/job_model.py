@@ -1,126 +1,154 @@
-"""The job in miniature, around the real engine, offset, GTID sets and rules: planner, chunk readers, buckets, a topic.
+"""The job around a modelled server and a modelled Kafka: all between the two is the product's.
 
-Every batch's offset goes through JSON. A batch may be tried several times, each try doing a part of the work, as
-after crashes. Chunks are read by readers of their own at any time after they were planned: they may crash alone, be
-asked twice for one window after a restart, answer after their lease or never. What is a rule of the algorithm is a
-field of ``Strategy``, so that a test can put a wrong one in its place.
+Its engine, offsets, answers, chunk task, window files, records, bucket, sink and transactions run as they are, by hand
+instead of by Spark, on files in memory. Every batch's offset goes through JSON. A batch may be tried several times,
+each try doing a part of the work, as after crashes. Chunks are read by readers of their own at any time after they
+were planned: they may crash alone, be asked twice for one window after a restart, answer after their lease or never.
+
+``Tail`` stands for the tail of the binlog, which has property tests of its own.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import patch
 
+import pyarrow as pa
+
+from incsnap.errors import ServerUnreachable, SinkError
 from incsnap.events import PreparedXa, StreamPosition
+from incsnap.kafka import transaction
+from incsnap.kafka.kept import KeptProducers
+from incsnap.pipeline import blocks, chunk_task
+from incsnap.pipeline.answers import Answers
+from incsnap.pipeline.batch_parts import batch_parts
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.pipeline.chunk_readers import Answer, Ask
+from incsnap.pipeline.parts import ChunkOrder, ReadyPart
+from incsnap.pipeline.planned import recall, remember
+from incsnap.pipeline.sink import SinkOptions, write_bucket
+from incsnap.pipeline.window_readings import WindowReadings, delete_spent
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, Stop
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
-from incsnap.snapshot.keys import Key
 from incsnap.snapshot.notifications import QUARANTINED
-from incsnap.snapshot.offset import Layout, Offset, PlannedRead, PlannedRelease
-from incsnap.snapshot.questions import Answer, Describe, Described, Failed, MaximumKey, Question
+from incsnap.snapshot.offset import Layout, Offset, PlannedRelease, digest
 from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import RULES, Reading, Rules
+from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
+from tests.property.event_records import BUCKETS, PARTITIONS, SETTINGS, TOPICS, consumed, encoded
+from tests.property.habits import Habits, any_habits
+from tests.property.kafka_model import Broker, Died
+from tests.property.mysql_model import ServerConnection, read_chunk
 from tests.property.server_model import TABLES, Event, Row, Server, Xa
 from tests.property.topic_model import Record, Topic, Violation
+from tests.support.files_in_memory import FilesInMemory
 
-BUCKETS = 2
 
-
-def keys_of(event: Event) -> set[Row]:
+def overtaken_by(event: Event) -> set[Row]:
     """Keys whose rows an event overtakes: both of a key-changing update."""
     return {key for key in (event.key, event.new_key) if key}
 
 
-def end_of_binlog(server: Server) -> tuple[str, int]:
-    return server.position(len(server.log))
+class Readers:
+    """What the planner of one life asks for, and what it is answered."""
+
+    def __init__(self) -> None:
+        self.orders: list[ChunkOrder] = []
+        self.answered: list[Answer] = []
+
+    def ask(self, wish: Ask) -> None:
+        self.orders = [order for order in self.orders if order.read.window.id not in wish.dropped] + [*wish.orders]
+
+    def answers(self) -> list[Answer]:
+        found, self.answered = self.answered, []
+        return found
+
+    def close(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class Strategy:
-    """The rules: ``engine`` decides in the planner, the others in readers and sink."""
-
-    engine: Rules = RULES
-    high: Callable[[Server], tuple[str, int]] = end_of_binlog
-    keys: Callable[[Event], set[Row]] = keys_of
-    held_tables: Callable[[Offset], frozenset[TableId]] = Offset.held_tables
-    discards: bool = True
-    fenced_maximum: bool = True
-    skips_done: bool = True
-    xa_at_prepare: bool = False
-    remembers_prepared: bool = True
-
-
-@dataclass
-class File:
-    """What a chunk reader leaves: rows in their versions, in parts, and the table's shape."""
-
-    parts: list[dict[Row, int]]
-    shape: int
-
-
-@dataclass
 class Job:
     """One run. ``live`` ends by asking for all tables again, so that the topic must become the tables."""
 
-    seed: int
-    strategy: Strategy = field(default_factory=Strategy)
-
-    def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
-        self.server = Server(self.random)
+    def __init__(self, random_: random.Random, habits: Habits | None = None) -> None:
+        self.random = random_
+        self.habits = habits = habits or any_habits(random_)
+        self.server = Server(random_, habits.commits, habits.ddl_share, habits.xa_share)
         for _ in range(self.random.randint(0, 8)):
             self.server.step()
         self.topic = Topic(BUCKETS)
-        self.done = [0] * BUCKETS
-        self.files: dict[str, File] = {}
-        #: Chunks that readers were asked for, manifests that the planner has yet to see.
-        self.asks: list[PlannedRead] = []
-        self.manifests: dict[str, Reading] = {}
         self.relaid = False
-        self.discards: dict[tuple[int, int, TableId], set[Row]] = {}
         self.now_ms = 0
         self.signals = 0
         self.asked: dict[str, Execute] = {}
         self.stopped: dict[str, set[TableId]] = {}
         self.signalled_at: dict[str, tuple[int, int]] = {}
         self.quarantined: set[Row] = set()
-        self.faulty = self.random.random() < 0.5
-        self.failing_over = self.random.random() < 0.3
-        self.greed = self.random.choice((0.2, 0.5, 0.9))
-        self.poison: Row | None = (self.random.randint(0, 8),) if self.random.random() < 0.1 else None
-        parallelism = self.random.randint(1, 3)
         self.limits = Limits(
-            parallelism,
-            self.random.randint(parallelism, 6),
-            self.random.randint(1, 3),
-            self.random.randint(3, 6),
+            habits.parallelism,
+            habits.parallelism + habits.more_windows,
+            habits.chunk_rows,
+            habits.chunk_rows + habits.more_rows,
             lease_ms=30_000,
-            held_batches=self.random.randint(2, 8),
+            held_batches=habits.held_batches,
         )
         start = self.server.cut(self.random.randint(0, len(self.server.log)))
         #: Events of prepared transactions, in files that offsets name.
         self.parts: dict[str, tuple[Event, ...]] = {}
         prepared = self._kept(self.server.prepared_at(self.server.index[start.delivered]))
-        self.offset = Offset("job", 0, start, Layout(BUCKETS, {"t": BUCKETS}), prepared=prepared)
-        self.ends = {0: start}
+        self.offset = Offset("job", 0, start, Layout(BUCKETS, PARTITIONS), prepared=prepared)
+        #: By batch, as Spark wrote them.
+        self.offsets = {0: self.offset}
         before = self.server.tables_at(self.server.index[start.delivered], 0)
         self.shape_before = {table: before[table].shape for table in TABLES}
         self.overtaken: list[Record] = []
+        self.files = FilesInMemory()
+        self.buffers = WindowBuffers("/nowhere")
+        self.buffers._files = self.files
+        #: Of the readings that found rows, by their number: the window that it was for.
+        self.read: dict[int, Window] = {}
+        self.connection: Any = ServerConnection(self.server, faulty=habits.faulty, poison=habits.poison)
+        self.broker = Broker(BUCKETS, self.random, deadly=habits.deadly)
+        self.writer = SinkOptions("modelled:9092", "t", "job", "/nowhere").writer()
+        #: Spark's workers, each with its producers.
+        self.workers = [KeptProducers(), KeptProducers()]
+        #: Tasks of readers whose driver has died; what they find nobody is told.
+        self.strays: list[ChunkOrder] = []
+        self.readers = Readers()
+        self._restart_planner()
+        #: Where the product ends, and the models begin.
+        self.edges: dict[tuple[Any, str], Any] = {
+            (transaction, "TransactionalProducer"): self.broker.producer,
+            (transaction, "committed_batch"): self.broker.committed_batch,
+            (chunk_task, "connect"): lambda _: self.connection,
+            (chunk_task, "_sessions"): {},
+            (chunk_task, "read_chunk"): read_chunk,
+            (chunk_task, "time"): SimpleNamespace(time=lambda: 0.0, monotonic=lambda: 0.0, time_ns=lambda: 0),
+            # Small as they are, what takes time is to wake Arrow's threads for each.
+            (blocks, "_COMPRESSED"): pa.ipc.IpcWriteOptions(),
+        }
 
     # -- the run
 
     def live(self) -> None:
         """Signals, crashes, pauses, stops, failovers at random; then quiet, and everything is asked for once more."""
+        with ExitStack() as stack:
+            for (module, name), model in self.edges.items():
+                stack.enter_context(patch.object(module, name, model))
+            self._live()
+
+    def _live(self) -> None:
         self.server.commit(self._execute(list(TABLES)))
-        for _ in range(self.random.randint(8, 16)):
+        for _ in range(self.habits.batches):
             for _ in range(self.random.randint(0, 6)):
                 self.server.step()
-            if self.random.random() < 0.25:
+            if self.random.random() < self.habits.signals:
                 self.server.commit(self._any_command())
-            if self.failing_over and self.random.random() < 0.3:
+            if self.habits.failing_over and self.random.random() < 0.3:
                 self.server.fail_over()
             self.batch()
         self.server.commit(Resume("resume-at-last"))
@@ -130,7 +158,10 @@ class Job:
         while self.server.executed < len(self.server.log):
             self.server.show()
             self.server.execute()
-        self.batch(all_of_it=True)
+        self.strays.clear()  # with every statement of theirs the server may go on
+        while self.server.index[self.offset.stream.delivered] < len(self.server.log):
+            self.batch(all_of_it=True)
+        self._consume()
         self.topic.check(self)
         if self.overtaken:
             raise Violation("overtaken", f"{self.overtaken[0]} was sent, though an event of its key lay in its window")
@@ -149,45 +180,67 @@ class Job:
         """One micro-batch, with the crashes it meets."""
         self.now_ms += self.random.choice((0, 100, 1_000, 20_000))
         start = self.offset
-        plan = self._plan(start, all_of_it)
-        if self.random.random() < 0.1:  # a crash before Spark wrote the offset: what was planned never was
+        end = self._plan(start, all_of_it)
+        while self.random.random() < 0.1:  # a crash before Spark wrote the offset
+            self._restart_planner()
             self.server.step()
-            plan = self._plan(start, all_of_it)
-        end = plan
+            end = recall(self.files, start) or self._plan(start, all_of_it)
         written = json.dumps(end.dump())
         if Offset.load(json.loads(written)) != end:
             raise Violation("offset", "dump and load give another offset")
         if len(written) > 20_000:
             raise Violation("offset", f"{len(written)} bytes")
         self._note(end)
-        self.asks += end.reads(self.strategy.engine)
-        died = False
-        while True:
+        self.offsets[end.batch] = end
+        done: set[int] = set()
+        while len(done) < BUCKETS:
+            done = set()
             crashes = self.random.random() < 0.25
             start, end = Offset.load(json.loads(json.dumps(start.dump()))), Offset.load(json.loads(written))
+            tasks = self._tasks(start, end)
             for bucket in range(BUCKETS):
                 self._read_some()
-                if not (crashes and self.random.random() < 0.5):
-                    self._send(bucket, start, end)
-            if not crashes:
-                break
-            died = died or self.random.random() < 0.5
-        if died:
-            # The readers' driver has died with the planner; a task that it had started may still answer.
-            self.asks = [ask for ask in self.asks if self.random.random() < 0.2]
-            self.manifests.clear()
-            self.asks += end.unread(self.strategy.engine)
+                if not (crashes and self.random.random() < 0.5) and self._send(bucket, tasks[bucket]):
+                    done.add(bucket)
+            if len(done) < BUCKETS and self.random.random() < 0.5:
+                self._restart_planner()
         self._read_some()
         self.offset = end
-        self.ends[end.batch] = end.stream
+        if self.random.random() < 0.9:  # else it dies before
+            delete_spent(self.buffers, end)
 
     # -- planner
 
+    def _restart_planner(self) -> None:
+        """The readers' driver dies with the planner; a task that it had started may still go on."""
+        self.strays += [order for order in self.readers.orders if self.random.random() < 0.2]
+        self.readers = Readers()
+        self.readings = WindowReadings(self.readers, self.buffers, 2, TOPICS.__getitem__)
+        self.cleaned = False
+
     def _plan(self, start: Offset, all_of_it: bool) -> Offset:
+        """As ``Planner.plan`` does; the offset that it has written down for Spark."""
+        while True:
+            try:
+                end = self._planned(start, all_of_it)
+            except ServerUnreachable:
+                self._restart_planner()
+                continue
+            if self.random.random() < 0.05:
+                self._restart_planner()
+                continue
+            remember(self.files, end)
+            self.readings.ask(end)
+            return end
+
+    def _planned(self, start: Offset, all_of_it: bool) -> Offset:
+        if not self.cleaned:
+            self.cleaned = True
+            self.buffers.delete_orphans([window.id for window in start.snapshot.in_flight])
+        self.readings.make_way(self.random.random() < 0.5)
         transactions, events = self._any_cut(start, all_of_it)
         stream = self.server.cut(transactions, events)
         arrived, prepared = self._arrived(start, stream)
-        readings, self.manifests = self.manifests, {}
         layout_changed = self.random.random() < 0.01
         self.relaid |= layout_changed
         facts = BatchFacts(
@@ -195,21 +248,21 @@ class Job:
             end=stream,
             server_uuid=self.server.server_uuid(),
             now_ms=self.now_ms,
-            readings=readings,
+            readings=self.readings.arrived(start),
             commands=tuple(event.command for _, event in arrived if event.command),
             changes=tuple(event.change() for _, event in arrived if event.kind in ("truncate", "ddl")),
             limits=self.limits,
             layout_changed=layout_changed,
-            release_bytes=self.random.choice((0, 10, 30, 1_000)),
+            release_bytes=self.random.choice((0, 10, 30, 1_000)) * 40,
             behind=not all_of_it and self.random.random() < 0.1,
         )
-        plan: Plan = drive(next_context(start.snapshot, facts, self.strategy.engine), self._answer)
+        plan: Plan = drive(next_context(start.snapshot, facts), Answers(self.connection, SETTINGS.columns))
         if len(plan.context.in_flight) > self.limits.windows or len(plan.context.planned) > self.limits.parallelism:
             raise Violation("limits", str(plan.context.in_flight))
         if plan.context.paused and plan.context.planned:
             raise Violation("paused", "chunks are planned while paused")
         signals = {"source": start.batch}
-        kept = self._kept(prepared) if self.strategy.remembers_prepared else ()
+        kept = self._kept(prepared)
         return Offset("job", start.batch + 1, stream, start.layout, plan.context, signals, prepared=kept)
 
     def _arrived(self, start: Offset, end: StreamPosition) -> tuple[list[tuple[int, Event]], dict[str, Xa]]:
@@ -225,9 +278,8 @@ class Job:
                 sent += [(number, event) for event in self.server.log[number][low:high]]
             elif xa.verb == "prepare" and number < delivered:
                 held[xa.xid] = xa
-                sent += [(number, event) for event in xa.events] if self.strategy.xa_at_prepare else []
             elif xa.verb != "prepare" and xa.xid in held:
-                if xa.verb == "commit" and not self.strategy.xa_at_prepare:
+                if xa.verb == "commit":
                     sent += [(number, event) for event in held[xa.xid].events[low:high]]
                 if number < delivered:
                     del held[xa.xid]
@@ -242,31 +294,12 @@ class Job:
         done, last = self.server.index[start.stream.delivered], len(self.server.log)
         if all_of_it:
             return last, 0
-        whole = last if self.random.random() < self.greed else self.random.randint(done, min(done + 2, last))
+        whole = last if self.random.random() < self.habits.greed else self.random.randint(done, min(done + 2, last))
         if self.random.random() < 0.4 and last > done:
             whole = min(whole, last - 1)
             least = start.stream.events_done if whole == done else 0
             return whole, self.random.randint(least, len(self.server.log[whole]))
         return (whole, 0) if whole > done else (done, start.stream.events_done)
-
-    def _answer(self, question: Question) -> Answer:
-        if self.random.random() < 0.3:
-            self.server.step()
-        if self.faulty and self.random.random() < 0.05:
-            return Failed("the server has gone away")
-        table = self.server.view[question.table]
-        if isinstance(question, Describe):
-            if self.strategy.fenced_maximum:  # asked just before the maximum: its wait would do for both
-                self.server.wait_for_executed(question.fence)
-            names = ("k", "l")[: TABLES[question.table]]
-            return Described(names, f"{names} {table.key_shape}")
-        if isinstance(question, MaximumKey):
-            if self.strategy.fenced_maximum:
-                self.server.wait_for_executed(question.fence)
-            return text_key(max(table.rows)) if table.rows else None
-        lower, upper = row_key(question.after), row_key(question.maximum)
-        keys = sorted(key for key in table.rows if lower < key <= upper)
-        return text_key(keys[question.rows - 1]) if len(keys) >= question.rows else None
 
     def _note(self, end: Offset) -> None:
         """Remembers what this batch obeyed, for the checks at the end."""
@@ -280,107 +313,104 @@ class Job:
                         self.stopped.setdefault(signal, set()).update(gone)
                         self.topic.forbid(end.batch, signal, gone)
         for notification in end.snapshot.notifications:
-            if notification.type == QUARANTINED and self.poison:
-                self.quarantined.add(self.poison)
+            if notification.type == QUARANTINED and self.habits.poison:
+                self.quarantined.add(self.habits.poison)
 
     # -- chunk readers
 
     def _read_some(self) -> None:
         """Readers go on, each at its own pace."""
-        asks, self.asks = self.asks, []
-        for ask in asks:
+        strays, self.strays = self.strays, []
+        for order in strays:
+            if self.random.random() < 0.5:
+                self._read(order)
+            else:
+                self.strays.append(order)
+        orders, self.readers.orders = self.readers.orders, []
+        for order in orders:
             if self.random.random() < 0.4:
-                self.asks.append(ask)
-            elif not (self.faulty and self.random.random() < 0.05):  # else nothing is ever heard of it
-                self.manifests.setdefault(ask.window.id, self._read(ask))
+                self.readers.orders.append(order)
+            elif self.habits.faulty and self.random.random() < 0.1:  # its task is lost, or nothing is ever heard of it
+                if self.random.random() < 0.5:
+                    self.readers.answered.append(Answer(order.read.window.id, "the task was lost"))
+            else:
+                self._read(order)
+                self.readers.answered.append(Answer(order.read.window.id))
 
-    def _read(self, read: PlannedRead) -> Reading:
-        if self.failing_over and self.random.random() < 0.1:
+    def _read(self, order: ChunkOrder) -> None:
+        if self.habits.failing_over and self.random.random() < 0.1:
             self.server.fail_over()
-        if self.faulty and self.random.random() < 0.1:
-            kind = self.random.choice(("stalled", "timeout", "too_large", "deadlock", "unreachable", "lost"))
-            return Reading(error=f"{kind}: by chance")
-        self.server.wait_for_executed(read.fence)
-        for _ in range(self.random.randint(0, 2)):
-            self.server.step()
-        table = self.server.view[read.chunk.table]
-        lower, upper = row_key(read.chunk.lower), row_key(read.chunk.upper)
-        rows = {key: version for key, version in table.rows.items() if lower < key <= upper}
-        shape = table.shape
-        for _ in range(self.random.randint(0, 2)):
-            self.server.step()
-        high_file, high_pos = self.strategy.high(self.server)
-        file = f"{read.window.id}/{len(self.files)}"
-        parts = self.random.randint(1, 3)
-        keys = sorted(rows)
-        self.files[file] = File([{key: rows[key] for key in keys[part::parts]} for part in range(parts)], shape)
-        return Reading(
-            rows=len(rows),
-            bytes=9 * len(rows),
-            seconds=0.1,
-            high_file=high_file,
-            high_pos=high_pos,
-            server_uuid=self.server.server_uuid(),
-            error="row: it is poison" if self.poison in rows and read.chunk.table.table == "a" else "",
-            file=file,
-            record_bytes=10 * len(rows),
-            parts=parts,
-        )
+        with patch.object(chunk_task, "PART_BYTES", self.random.choice((300, 600, 1_200))):
+            manifest = chunk_task.read_window(order, SETTINGS, self.buffers)
+        if not manifest.error:
+            self.read[self.connection.identified] = order.read.window
 
     # -- sink
 
-    def _send(self, bucket: int, start: Offset, end: Offset) -> None:
-        if self.done[bucket] >= end.batch and self.strategy.skips_done:
-            return
+    def _tasks(self, start: Offset, end: Offset) -> list[Any]:
+        """The rows of each bucket, as a try of the batch has them."""
+        name = digest(end.dump())
+        tail = SimpleNamespace(slices=lambda *_, **__: [])
+        ready = batch_parts(SETTINGS, 2, (), cast(Any, tail), cast(Any, None), (), start, end)
+        rows = [row for part in ready if isinstance(part, ReadyPart) for row in part.rows]
         arrived, _ = self._arrived(start, end.stream)
-        overtaken: dict[TableId, set[Row]] = {table: set() for table in TABLES}
-        for _, event in arrived:
-            overtaken[event.table] |= {key for key in self.strategy.keys(event) if bucket_of(key) == bucket}
-        for table in self.strategy.held_tables(end):
-            self.discards[end.batch, bucket, table] = overtaken[table]
-        records = []
-        for release in end.releases(self.strategy.engine):
-            records += self._released(release, bucket, end, overtaken[release.window.table])
-        for transaction, event in arrived:
-            records += [each for each in records_of(transaction, event) if each.key is None or self._own(each, bucket)]
-        self.topic.append(bucket, end.batch, records)
-        self.done[bucket] = end.batch
+        for number, (bucket, table, of_rows, records) in enumerate(encoded(arrived)):
+            order = 1 << 32 | number
+            if of_rows:
+                rows.append(blocks.events(end.batch, bucket, order, TOPICS[table], str(table), records))
+            else:
+                rows.append(blocks.notes(end.batch, bucket, order, TOPICS[table], records))
+        return [blocks.to_arrow([row for row in rows if row[1] == bucket], name) for bucket in range(BUCKETS)]
 
-    def _released(self, release: PlannedRelease, bucket: int, end: Offset, overtaken: set[Row]) -> list[Record]:
-        window = release.window
-        assert window.reading is not None
-        file = self.files[window.reading.file]
-        if self.strategy.discards:
-            recorded = (self.discards.get((past, bucket, window.table), set()) for past in release.discards)
-            overtaken = overtaken.union(*recorded)
-        else:
-            overtaken = set()
-        records = [
-            Record(window.table, "r", key, version, signal=window.signal)
-            for part in release.parts
-            for key, version in file.parts[part].items()
-            if bucket_of(key) == bucket and key not in overtaken
-        ]
-        self._check_released(release, end, records, file.shape)
-        return records
+    def _send(self, bucket: int, task: Any) -> bool:
+        """False if the task, or its worker, has died of it."""
+        worker = self.random.randrange(len(self.workers))
+        try:
+            with patch.object(transaction, "PRODUCERS", self.workers[worker]):
+                write_bucket(iter([task]), self.buffers, self.writer)
+        except Died:
+            self.workers[worker] = KeptProducers()
+            return False
+        except SinkError as error:
+            if not error.resumable:
+                raise Violation("damaged", str(error)) from error
+            return False
+        return True
 
-    def _check_released(self, release: PlannedRelease, end: Offset, records: list[Record], shape: int) -> None:
+    # -- what has become of it
+
+    def _consume(self) -> None:
+        """A consumer reads all that was committed."""
+        for bucket, log in enumerate(self.broker.log):
+            for sent in log:
+                found = [record for topic, records in sent.records for record in consumed(topic, records)]
+                rows = [
+                    replace(each, signal=self.read[each.reading].signal) if each.op == "r" else each for each in found
+                ]
+                self.topic.append(bucket, sent.batch, rows)
+                self._check_released(sent.batch, [row for row in rows if row.op == "r"])
+
+    def _check_released(self, batch: int, rows: list[Record]) -> None:
         """I5, told from the log alone: since the chunk's batch no event of a sent row's key; no TRUNCATE and no DDL
         either, up to this batch's end or, where parts were sent before, up to its beginning: rows go in front."""
-        table = release.window.table
-        since = self.server.between(self.ends[release.window.batch], end.stream)
-        keys = {key for _, event in since if event.table == table for key in keys_of(event)}
-        until = self.ends[end.batch - 1] if release.window.sent else end.stream
-        before = self.server.between(self.ends[release.window.batch], until)
-        emptied = any(event.kind == "truncate" and event.table == table for _, event in before)
-        self.overtaken += [record for record in records if emptied or record.key in keys]
-        altered = sum(e.kind == "ddl" and e.table == table for _, e in self.server.between(self.ends[0], until))
-        if shape != self.shape_before[table] + altered:
-            raise Violation("shape", f"a row of {table} in its shape {shape} is sent in batch {end.batch}")
+        end = self.offsets[batch]
+        releases = {release.window.id: release for release in end.releases()}
+        for row in rows:
+            self._check_row(releases[self.read[row.reading].id], end, row)
 
-    @staticmethod
-    def _own(record: Record, bucket: int) -> bool:
-        return record.key is not None and bucket_of(record.key) == bucket
+    def _check_row(self, release: PlannedRelease, end: Offset, row: Record) -> None:
+        table, began = row.table, self.offsets[release.window.batch].stream
+        since = self.server.between(began, end.stream)
+        until = self.offsets[end.batch - 1].stream if release.window.sent else end.stream
+        emptied = any(
+            event.kind == "truncate" and event.table == table for _, event in self.server.between(began, until)
+        )
+        if emptied or any(event.table == table and row.key in overtaken_by(event) for _, event in since):
+            self.overtaken.append(row)
+        before = self.server.between(self.offsets[0].stream, until)
+        altered = sum(event.kind == "ddl" and event.table == table for _, event in before)
+        if row.shape != self.shape_before[table] + altered:
+            raise Violation("shape", f"{row} is sent in batch {end.batch}, whose table was altered {altered} times")
 
     # -- signals
 
@@ -401,28 +431,3 @@ class Job:
         command = Execute(f"e{self.signals}", tuple(DataCollection(table) for table in tables))
         self.asked[command.id] = command
         return command
-
-
-def bucket_of(key: Row) -> int:
-    return sum(key) % BUCKETS
-
-
-def text_key(row: Row) -> Key:
-    return tuple(map(str, row))
-
-
-def row_key(key: Key | None) -> Row:
-    """Rows compare as numbers; () is below all."""
-    return tuple(int(value or 0) for value in key) if key is not None else ()
-
-
-def records_of(transaction: int, event: Event) -> list[Record]:
-    if event.kind == "truncate":
-        return [Record(event.table, "t", None, event.version, transaction)]
-    if event.kind == "rekey":
-        return [
-            Record(event.table, "d", event.key, event.version, transaction),
-            Record(event.table, "c", event.new_key, event.version, transaction),
-        ]
-    op = {"put": "u", "delete": "d"}.get(event.kind)
-    return [Record(event.table, op, event.key, event.version, transaction)] if op else []

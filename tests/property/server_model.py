@@ -83,11 +83,13 @@ def apply(tables: Tables, event: Event) -> None:
 
 
 class Server:
-    def __init__(self, random_: random.Random) -> None:
+    """``habit``: which gap is wide. ``ddl_share``, ``xa_share``: of its transactions."""
+
+    def __init__(self, random_: random.Random, habit: str, ddl_share: float, xa_share: float) -> None:
         self.random = random_
-        self.habit = random_.choice(("any", "late to show", "late to execute"))
-        self.ddl_share = random_.choice((0, 0, 0.15))
-        self.xa_share = random_.choice((0, 0.4))
+        self.habit = habit
+        self.ddl_share = ddl_share
+        self.xa_share = xa_share
         self.uuid = 0
         self.versions = 0
         self.log: list[list[Event]] = []
@@ -102,7 +104,7 @@ class Server:
         self._numbers = dict.fromkeys(_SOURCES, 0)
         self.committed: Tables = {table: Table({}) for table in TABLES}
         for table in TABLES:
-            for key in self._keys(table):
+            for key in keys_of(table):
                 if random_.random() < 0.7:
                     self.committed[table].rows[key] = self._version()
         self.initial = {table: found.copy() for table, found in self.committed.items()}
@@ -271,7 +273,7 @@ class Server:
         table = self.random.choice(list(TABLES))
         prepared = [event for xa in self.prepared.values() for event in xa.events if event.table == table]
         locked = {key for event in prepared for key in (event.key, event.new_key)}
-        rows, keys = self.committed[table].rows, [key for key in self._keys(table) if key not in locked]
+        rows, keys = self.committed[table].rows, [key for key in keys_of(table) if key not in locked]
         if not keys:
             return None
         key = self.random.choice(keys)
@@ -289,6 +291,7 @@ class Server:
         self.versions += 1
         return self.versions
 
-    @staticmethod
-    def _keys(table: TableId) -> list[Row]:
-        return [(i,) for i in range(9)] if TABLES[table] == 1 else [(i, j) for i in range(3) for j in range(3)]
+
+def keys_of(table: TableId) -> list[Row]:
+    """Every key that a row of the table can have."""
+    return [(i,) for i in range(9)] if TABLES[table] == 1 else [(i, j) for i in range(3) for j in range(3)]

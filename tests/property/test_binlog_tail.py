@@ -1,26 +1,30 @@
 """However the stream arrives, is cut, breaks off and begins again: the same events come out, each once.
 
 Mutants that must fail: table maps not repeated behind a cut; the open transaction's known events not skipped; its name
-put into the delivered set before its end; what is prepared at a cut not named by it.
+put into the delivered set before its end. Those of XA transactions are tests, at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from incsnap.binlog import control_events as kinds
 from incsnap.binlog.places import Cut
-from incsnap.binlog.prepared import PreparedTransactions
+from incsnap.binlog.prepared import NotPrepared, PreparedTransactions
+from incsnap.binlog.segments import Segment
 from incsnap.binlog.slices import Slice
+from incsnap.binlog.xa_transactions import XaTransactions
 from incsnap.events import BinlogPosition, PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet, Interval, Source
-from incsnap.pipeline.prepared_files import prepared_after
+from incsnap.pipeline import prepared_files
 from tests.support.binlog_bytes import (
     BEGIN,
     DELETE,
@@ -123,7 +127,7 @@ def prepared_at(stream: Stream, end: StreamPosition) -> tuple[PreparedXa, ...]:
     first, last = stream.buffer.place_of(START), stream.buffer.place_of(end)
     assert first is not None
     assert last is not None
-    return prepared_after((), stream.buffer.contents(first, last).marks, stream.prepared.keep)
+    return prepared_files.prepared_after((), stream.buffer.contents(first, last).marks, stream.prepared.keep)
 
 
 def bodies(slices: list[Slice]) -> list[bytes]:
@@ -265,3 +269,37 @@ def numbered(transactions: Iterable[tuple[Source, int]]) -> GtidSet:
     for source, number in transactions:
         numbers.setdefault(source, []).append((number, number))
     return GtidSet(numbers)
+
+
+# -- wrong rules
+
+
+def rows_at_prepare(self: XaTransactions, _body: bytes, place: tuple[int, int]) -> Iterator[Segment]:
+    held = self._prepared.prepare()
+    yield from self._rows(held, place)
+    yield self._end(held, prepared=True)
+
+
+WRONG: dict[str, tuple[object, str, Callable[..., object], Callable[..., None]]] = {
+    "XA rows sent at XA PREPARE": (XaTransactions, "prepare", rows_at_prepare, test_blocks_and_cuts_change_nothing),
+    "prepared transactions forgotten": (
+        prepared_files,
+        "prepared_after",
+        lambda *_: (),
+        test_a_restart_at_any_cut_gives_the_same_slices,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_without_this_rule_other_events_come_out(name: str) -> None:
+    where, what, wrong, test = WRONG[name]
+    run = test.hypothesis.inner_test  # type: ignore[attr-defined]
+    for seed in range(100):
+        run(seed)
+        with patch.object(where, what, wrong):
+            try:
+                run(seed)
+            except (AssertionError, NotPrepared):
+                return
+    raise AssertionError("no run was disturbed")

@@ -29,6 +29,10 @@ class Record:
     key: Row | None
     version: int
     transaction: int = -1
+    #: Of a snapshot row: the number of the reading that found it, and how often DDL had changed its table then.
+    reading: int = 0
+    shape: int = 0
+    #: The signal that asked for it.
     signal: str = ""
 
 

@@ -9,7 +9,7 @@ import pytest
 from incsnap.events import SchemaChange
 from incsnap.snapshot.engine import Plan
 from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import RULES, Reading
+from incsnap.snapshot.window import Reading, discard_batches
 from tests.support.snapshots import A, B, C, Snapshots, alter, execute, spans, truncate
 
 
@@ -64,7 +64,7 @@ def test_a_chunk_that_is_read_later_holds_keys_from_the_batch_behind_its_own() -
     job.reading = None
     (release,) = job.batch().context.released
 
-    assert RULES.discard_batches(release.window, job.number) == range(2, 5)
+    assert discard_batches(release.window, job.number) == range(2, 5)
 
 
 def in_parts(job: Snapshots, parts: int) -> None:

@@ -1,0 +1,164 @@
+"""Events of the modelled server as the product's records, and what a consumer finds in records.
+
+An event's version is its position in the binlog, its transaction the server's id; a snapshot row brings its version in
+the column ``v``, and names its reading as the server's id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import groupby, permutations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.envelope.partitioner import bucket_of
+from incsnap.envelope.records import RECORDS, change_records, lay_out
+from incsnap.envelope.source_block import SourceColumns
+from incsnap.pipeline.formats import format_of
+from incsnap.pipeline.naming import topic_of
+from incsnap.tables import Column, TableId, TableShape
+from tests.property.mysql_model import KEYS, columns_of
+from tests.property.server_model import TABLES, Event, Row, keys_of
+from tests.property.topic_model import Record
+
+#: A record: its values for ``RECORDS``.
+Line = tuple[Any, ...]
+
+BUCKETS = 2
+#: The key of table b's records is the first column of its primary key alone: its rows have an identity beside it.
+SETTINGS: Settings = from_properties(
+    {
+        "database.hostname": "modelled",
+        "database.user": "u",
+        "database.password": "p",
+        "database.server.id": "1",
+        "topic.prefix": "t",
+        "database.include.list": "db",
+        "bootstrap.servers": "modelled:9092",
+        "checkpoint.location": "/nowhere",
+        "message.key.columns": "db.b:k",
+        "snapshot.mode": "no_data",
+    },
+    {},
+).settings
+TOPICS = {table: topic_of(SETTINGS, table) for table in TABLES}
+_OF_TOPIC = {topic: table for table, topic in TOPICS.items()}
+#: Partitions of each topic.
+PARTITIONS = dict(zip(TOPICS.values(), (2, 3), strict=True))
+_SHAPES = {
+    table: TableShape(
+        table,
+        tuple(Column(name, type_, nullable=False) for name, type_ in columns_of(table)),
+        tuple(range(len(KEYS[table]))),
+    )
+    for table in TABLES
+}
+#: Codes of rows events.
+_UPDATE, _DELETE = 31, 32
+#: What stands in a template for an event's version and for its transaction.
+_VERSION, _TRANSACTION = 7_000_000_001, 8_000_000_001
+_KINDS = {"put": _UPDATE, "rekey": _UPDATE, "delete": _DELETE}
+
+
+def encoded(arrived: Sequence[tuple[int, Event]]) -> Iterator[tuple[int, TableId, bool, pa.RecordBatch]]:
+    """(bucket, table, is it of rows, records) of (transaction, event) pairs, in order for each table."""
+    for table in TABLES:
+        mine = [each for each in arrived if each[1].table == table and each[1].kind in (*_KINDS, "truncate")]
+        for truncates, run in groupby(mine, lambda each: each[1].kind == "truncate"):
+            if truncates:
+                records = _truncations(run)
+                yield from ((bucket, table, False, records) for bucket in range(BUCKETS))
+                continue
+            found: dict[int, list[Line]] = {}
+            for transaction, event in run:
+                for bucket, line in _templates(table)[event.kind, event.key, event.new_key]:
+                    found.setdefault(bucket, []).append(_filled(line, transaction, event))
+            for bucket, lines in sorted(found.items()):
+                yield bucket, table, True, _batch(lines)
+
+
+@cache
+def _templates(table: TableId) -> Mapping[tuple[str, Row, Row], Sequence[tuple[int, Line]]]:
+    """(bucket, record) of every event there can be: encoding each by itself would take most of a run."""
+    keys = keys_of(table)
+    every = [Event(kind, table, _VERSION, key) for kind in ("put", "delete") for key in keys]
+    every += [Event("rekey", table, _VERSION, *pair) for pair in permutations(keys, 2)]
+    found: dict[tuple[str, Row, Row], list[tuple[int, Line]]] = {}
+    for event in every:
+        records = _changes(table, event)
+        owners = bucket_of(TOPICS[table], records.column("partition").to_numpy(), BUCKETS).tolist()
+        lines = zip(*(column.to_pylist() for column in records.columns), strict=True)
+        found[event.kind, event.key, event.new_key] = list(zip(owners, lines, strict=True))
+    return found
+
+
+def _changes(table: TableId, event: Event) -> pa.RecordBatch:
+    keys = [event.key] if event.kind == "delete" else [event.key, event.new_key or event.key]
+    columns = [pa.array(values, pa.int64()) for values in zip(*((*key, 0, 0) for key in keys), strict=True)]
+    event_of = np.zeros(len(keys), np.int32)
+    laid = lay_out(format_of(SETTINGS, _SHAPES[table]), columns, event_of, np.array([_KINDS[event.kind]], np.uint8))
+    source = SourceColumns(
+        gtid=pa.nulls(1, pa.string()),
+        ts_us=np.zeros(1, np.int64),
+        server_id=np.array([_TRANSACTION], np.int64),
+        thread=pa.nulls(1, pa.int64()),
+        file=pa.array(["binlog"], pa.string()),
+        pos=np.array([event.version], np.int64),
+    )
+    records: pa.RecordBatch = change_records(laid, source, None, PARTITIONS[TOPICS[table]], now_us=0)
+    return records
+
+
+def _filled(line: Line, transaction: int, event: Event) -> Line:
+    partition, key, value, *rest = line
+    if value is not None:
+        value = value.replace(b"%d" % _VERSION, b"%d" % event.version)
+        value = value.replace(b"%d" % _TRANSACTION, b"%d" % transaction)
+    return (partition, key, value, *rest)
+
+
+def _truncations(found: Iterable[tuple[int, Event]]) -> pa.RecordBatch:
+    """For the consumers of every bucket; the product tells of them on topics of their own."""
+    said = [{"op": "t", "source": {"pos": event.version, "server_id": number}} for number, event in found]
+    return _batch([(0, None, json.dumps(value).encode(), None, None, None, None) for value in said])
+
+
+def _batch(lines: Sequence[Line]) -> pa.RecordBatch:
+    columns = zip(*lines, strict=True)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, RECORDS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
+
+
+def consumed(topic: str, records: pa.RecordBatch) -> Iterator[Record]:
+    """What the records say; tombstones say nothing more."""
+    for value in records.column("value").to_pylist():
+        if value is not None:
+            yield from _read(_OF_TOPIC[topic], json.loads(value))
+
+
+def _read(table: TableId, value: Any) -> Iterator[Record]:
+    op, source = value["op"], value["source"]
+    if op == "r":
+        row = value["after"]
+        yield Record(table, "r", _key(table, row), row["v"], reading=source["server_id"], shape=row["s"])
+        return
+    version, transaction = source["pos"], source["server_id"]
+    if op == "t":
+        yield Record(table, "t", None, version, transaction)
+        return
+    before, after = (value[image] and _key(table, value[image]) for image in ("before", "after"))
+    if before and after and before != after:  # of one record's key, so no deletion and creation
+        yield Record(table, "d", before, version, transaction)
+        yield Record(table, "c", after, version, transaction)
+    else:
+        yield Record(table, op, after or before, version, transaction)
+
+
+def _key(table: TableId, row: Any) -> Row:
+    return tuple(row[name] for name in KEYS[table])

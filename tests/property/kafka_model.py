@@ -1,0 +1,131 @@
+"""Kafka in miniature, below the sink: transactions, fencing by epoch, and the number of the last batch.
+
+It stands where ``kafka.producer.TransactionalProducer`` and ``kafka.control.committed_batch`` stand; all above is the
+product's. Whoever commits may die of it: before Kafka has it, when Kafka has it and the answer is lost, or frozen, to
+wake up at any later call of anybody and send its commit then (a zombie).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from confluent_kafka import KafkaError
+
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.control import Committed, control_topic
+from incsnap.kafka.refusals import ClientError
+
+
+class Died(BaseException):
+    """The process is gone, with all that it holds; no code of it runs any more."""
+
+
+@dataclass
+class Sent:
+    """What a bucket's transaction has put into the topics, in order."""
+
+    batch: int
+    records: list[tuple[str, pa.RecordBatch]]
+
+
+@dataclass
+class Broker:
+    buckets: int
+    random: random.Random
+    #: Chance that a commit is the last that its process does.
+    deadly: float = 0.0
+    epochs: dict[str, int] = field(default_factory=dict)
+    numbers: dict[int, Committed] = field(default_factory=dict)
+    frozen: list[Producer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log: list[list[Sent]] = [[] for _ in range(self.buckets)]
+
+    def producer(self, settings: Mapping[str, str]) -> Producer:
+        return Producer(self, settings["transactional.id"])
+
+    def committed_batch(
+        self, _settings: ClientSettings, _prefix: str, _job_id: str, bucket: int, _seconds: float
+    ) -> Committed | None:
+        found = self.numbers.get(bucket)
+        self.wake()
+        return found
+
+    def wake(self) -> None:
+        """Those that were frozen go on, maybe; what they find is theirs."""
+        if self.frozen and self.random.random() < 0.5:
+            sleeper = self.frozen.pop(self.random.randrange(len(self.frozen)))
+            if not sleeper.fenced:
+                sleeper.apply()
+
+
+class Producer:
+    refused = None
+    refused_code = 0
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self._broker = broker
+        self._name = name
+        self._epoch = -1
+        self._dead = False
+        self._records: list[tuple[str, pa.RecordBatch]] = []
+        self._number: tuple[int, Committed] | None = None
+
+    @property
+    def fenced(self) -> bool:
+        return self._broker.epochs[self._name] != self._epoch
+
+    def init_transactions(self, _seconds: float) -> None:
+        self._broker.wake()
+        self._epoch = self._broker.epochs[self._name] = self._broker.epochs.get(self._name, 0) + 1
+        self._broker.wake()
+
+    def begin(self) -> None:
+        self._records = []
+
+    def send_offset(
+        self, _topic: str, partition: int, offset: int, metadata: str, _group: str, _seconds: float
+    ) -> None:
+        self._broker.wake()
+        self._refuse_fenced()
+        self._number = partition, Committed(offset, metadata)
+
+    def send(self, topic: str, records: pa.RecordBatch, _seconds: float) -> None:
+        self._records.append((topic, records))
+
+    def send_one(self, topic: str, _partition: int, _key: bytes, _value: bytes) -> None:
+        assert topic == control_topic("t")
+
+    def commit(self, _seconds: float) -> None:
+        self._refuse_fenced()
+        if self._broker.random.random() < self._broker.deadly:
+            end = self._broker.random.choice(("before", "behind", "frozen"))
+            if end == "behind":
+                self.apply()
+            elif end == "frozen":
+                self._broker.frozen.append(self)
+            self._dead = True
+            raise Died
+        self.apply()
+
+    def apply(self) -> None:
+        """Records and number at once."""
+        assert self._number is not None
+        bucket, number = self._number
+        self._broker.log[bucket].append(Sent(number.batch, self._records))
+        self._broker.numbers[bucket] = number
+        self._records = []
+
+    def abort(self, _seconds: float) -> None:
+        if not self._dead:
+            self._records = []
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
+
+    def _refuse_fenced(self) -> None:
+        if self.fenced:
+            raise ClientError(KafkaError._FENCED, "there is a newer producer of this name", fatal=True)

@@ -1,0 +1,195 @@
+"""Each rule of the algorithm is needed: without it, or with a wrong one in its place, an invariant breaks.
+
+What is put in its place is put into the product itself.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+
+from incsnap.events import SchemaChange, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.kafka import kept, transaction
+from incsnap.pipeline import answers, bucket, chunk_task
+from incsnap.snapshot import engine, offset
+from incsnap.snapshot.window import Window
+from incsnap.tables import TableId
+from tests.property.job_model import Job
+from tests.property.mysql_model import ServerConnection
+from tests.property.topic_model import Violation
+
+#: Runs in which every mutant must have been caught, from the one on that is known to catch it.
+MUTANT_RUNS = 200
+
+
+def waits_for_nothing(_end: StreamPosition) -> GtidSet:
+    return GtidSet()
+
+
+def forgets_the_open_transaction(end: StreamPosition) -> GtidSet:
+    return end.delivered
+
+
+def gtid_executed(connection: ServerConnection) -> tuple[str, int]:
+    return connection.server.position(connection.server.executed)
+
+
+def at_once(window: Window, _end: StreamPosition, _server_uuid: str) -> bool:
+    return window.reading is not None
+
+
+def whatever_server(window: Window, end: StreamPosition, _server_uuid: str) -> bool:
+    return window.reading is not None and end.reached(window.reading.high_file, window.reading.high_pos)
+
+
+def no_batches(_window: Window, _release_batch: int) -> range:
+    return range(0)
+
+
+def once_they_are_read(end: offset.Offset) -> frozenset[TableId]:
+    return frozenset(window.table for window in end.snapshot.held if window.reading is not None)
+
+
+def only_the_new_key(records: pa.RecordBatch) -> pa.Array:
+    """Of a re-keying without its deletion and tombstone, and without the identity before it."""
+    stays = records.filter(records.column("new_key").is_null())
+    return pa.compute.coalesce(stays.column("identity"), stays.column("key"))
+
+
+def only_the_old_key(records: pa.RecordBatch) -> pa.Array:
+    """Of a re-keying without its creation, and with the identity before it alone."""
+    stays = records.filter(records.column("old_key").is_null())
+    return pa.compute.coalesce(stays.column("old_identity"), stays.column("identity"), stays.column("key"))
+
+
+def only_the_key(records: pa.RecordBatch) -> pa.Array:
+    return records.column("key")
+
+
+def never(*_: object) -> bool:
+    return False
+
+
+def by_ddl_alone(window: Window, change: SchemaChange) -> bool:
+    return not change.truncates and change.touches(window.table)
+
+
+def all_rows(rows: pa.RecordBatch, _overtaking: Sequence[pa.Array]) -> pa.RecordBatch:
+    return rows
+
+
+def none_at_all(*_: object) -> None:
+    return None
+
+
+def any_kept(self: kept.KeptProducers, owner: object, before: int) -> kept.Kept | None:
+    return self._kept.pop(owner, None)
+
+
+class NumberBeforeFence(transaction.Transaction):
+    """Reads which batch is committed, then fences who may still be committing."""
+
+    def step(self, doing: str, call: Callable[[float], Any], patience: float = 1.0) -> Any:
+        if doing == "fencing older writers":
+            self.fence = call
+            return None
+        found = super().step(doing, call, patience)
+        if doing == "reading the committed batch":
+            super().step("fencing older writers", self.fence, patience)
+        return found
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """``wrong``: (where, name, what is put there). ``breaks``: the invariants by which it is known. ``seed``: of a run
+    that catches it."""
+
+    wrong: tuple[tuple[Any, str, Any], ...]
+    breaks: frozenset[str]
+    seed: int = 0
+
+
+def mutant(breaks: str, *wrong: tuple[Any, str, Any], seed: int = 0) -> Mutant:
+    return Mutant(wrong, frozenset(breaks.split(", ")), seed)
+
+
+MUTANTS = {
+    "no low wait": mutant(
+        "back in time, shape", (offset, "fence_set", waits_for_nothing), (engine, "fence_set", waits_for_nothing)
+    ),
+    "fence without the open transaction": mutant(
+        "back in time, shape",
+        (offset, "fence_set", forgets_the_open_transaction),
+        (engine, "fence_set", forgets_the_open_transaction),
+        seed=358,
+    ),
+    "high watermark from gtid_executed": mutant(
+        "back in time, shape", (chunk_task, "high_watermark", gtid_executed), seed=69
+    ),
+    "release before the high watermark": mutant("back in time, shape", (engine, "released_by", at_once), seed=2),
+    "positions of another server": mutant(
+        "back in time, shape",
+        (engine, "released_by", whatever_server),
+        (engine, "read_elsewhere", never),
+        seed=53,
+    ),
+    "keys of earlier batches forgotten": mutant("back in time, overtaken", (offset, "discard_batches", no_batches)),
+    "keys written down only once a window is read": mutant(
+        "back in time, overtaken, damaged", (offset.Offset, "held_tables", once_they_are_read)
+    ),
+    "the rest of a window behind a statement": mutant(
+        "back in time, shape, overtaken", (engine, "finished_by", never), seed=9
+    ),
+    "no discard": mutant("back in time, overtaken", (bucket, "_without", all_rows)),
+    "old key of a re-keying not discarded": mutant(
+        "back in time, overtaken", (bucket, "overtaken_by", only_the_new_key), seed=1
+    ),
+    "new key of a re-keying not discarded": mutant("overtaken", (bucket, "overtaken_by", only_the_old_key), seed=2),
+    "record's key taken for the row's": mutant("diverged, missing", (bucket, "overtaken_by", only_the_key), seed=2),
+    "DDL and TRUNCATE ignored": mutant(
+        "back in time, shape, diverged, overtaken", (engine, "spoiled_by", never), seed=1
+    ),
+    "TRUNCATE ignored": mutant("back in time, diverged, overtaken", (engine, "spoiled_by", by_ddl_alone), seed=3),
+    "maximum key without the fence": mutant("missing", (answers, "low_fence", none_at_all), seed=175),
+    "replayed batches sent again": mutant("twice, back in time", (transaction, "committed_batch", none_at_all)),
+    "a kept producer of the same batch": mutant("twice, back in time", (kept.KeptProducers, "take", any_kept)),
+    "number read before the fence": mutant(
+        "twice, back in time", (transaction, "Transaction", NumberBeforeFence), seed=20
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_without_this_rule_an_invariant_breaks(name: str) -> None:
+    tried = MUTANTS[name]
+    runs = range(tried.seed, tried.seed + MUTANT_RUNS)
+    found = next((broken for seed in runs if (broken := broken_by(seed, tried))), None)
+
+    assert found in tried.breaks
+
+
+def broken_by(seed: int, tried: Mutant) -> str | None:
+    """The invariant that a run breaks, if any."""
+    job = Job(random.Random(seed))
+    with ExitStack() as wrong:
+        for where, name, what in tried.wrong:
+            wrong.enter_context(patch.object(where, name, what))
+            job.edges.pop((where, name), None)
+        try:
+            job.live()
+        except Violation as violation:
+            return violation.kind
+    return None
+
+
+@pytest.mark.parametrize("seed", sorted({tried.seed for tried in MUTANTS.values()}))
+def test_runs_that_caught_a_mutant_hold_with_the_rules(seed: int) -> None:
+    Job(random.Random(seed)).live()
