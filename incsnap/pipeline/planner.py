@@ -25,7 +25,7 @@ from pymysql.err import MySQLError
 from incsnap.binlog.places import Advance
 from incsnap.binlog.tail import Tail
 from incsnap.config.settings import Settings
-from incsnap.events import StreamPosition
+from incsnap.events import StreamPosition, server_of
 from incsnap.mysql import fences
 from incsnap.mysql.catalog import charsets, tables
 from incsnap.mysql.connection import connect, dial
@@ -249,7 +249,7 @@ class Planner:
 
         The tail is left where it is: events must flow, chunks can wait (those read elsewhere are read again).
         """
-        if server_uuid in ("", self._server_uuid) or time.monotonic() < self._redial_at:
+        if server_of(server_uuid) in ("", self._server_uuid) or time.monotonic() < self._redial_at:
             return
         self._redial_at = time.monotonic() + _REDIAL_SECONDS
         log.warning(
@@ -298,7 +298,7 @@ class Planner:
         first = start.batch == 0
         if not advance.changes and not first:
             return ()
-        same_server = advance.end.server_uuid == self._server_uuid
+        same_server = server_of(advance.end.server_uuid) == self._server_uuid
         asked = DefinitionRecords(
             self._settings, connection, self._tail_from(start), advance, same_server, time.time_ns() // 1000
         )
