@@ -46,6 +46,7 @@ from incsnap.pipeline.planned import recall, remember
 from incsnap.pipeline.prepared_xa import PreparedXas
 from incsnap.pipeline.signal_inbox import SignalInbox
 from incsnap.pipeline.spark_log import SparkLog
+from incsnap.pipeline.unfinished import choices
 from incsnap.pipeline.window_readings import WindowReadings
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, awaited, drive, next_context
@@ -98,6 +99,8 @@ class Planner:
         self._tail: Tail | None = None
         self._inbox = SignalInbox(settings)
         self._layouts = Layouts(settings)
+        self._choices = choices(settings)
+        self._repeats = True
         self._charsets: Charsets = ()
         self._server_uuid = ""
         self._defaults = KnownDefaults()
@@ -141,7 +144,7 @@ class Planner:
             partial(self._captured, connection, start.snapshot),
             str(advance.end),
         )
-        layout, layout_changed = self._layouts.checked(start.layout)
+        layout_changed = self._layouts.checked(start.layout, {window.table for window in start.snapshot.in_flight})
         control = self._control(start, advance, connection)
         facts = BatchFacts(
             batch=start.batch + 1,
@@ -168,9 +171,7 @@ class Planner:
             start,
             batch=facts.batch,
             stream=advance.end,
-            layout=self._layouts.extended(
-                layout, sorted({*advance.tables, *(window.table for window in plan.context.planned)}), control
-            ),
+            layout=self._layouts.of(start.layout, {*advance.tables, *plan.context.tables_written_to()}, control),
             snapshot=plan.context,
             signal_positions=positions,
             counted=self._counted(start, advance.end),
@@ -181,12 +182,15 @@ class Planner:
         end = self._xa.after(start, end, advance, tail)
         self._moved_at = time.monotonic()
         self._spark_log.force()
-        remember(self._files, end)
+        remember(self._files, end, self._choices)
         self._window_readings().ask(end)
         self._pace.begin(end, advance.bytes)
         return end
 
     def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
+        if self._repeats:  # the first batch of a life may be one that was planned in another
+            self._repeats = False
+            self._layouts.ready(end.layout)
         tail = self._tail_from(start)
         connection = self._query_connection()
         defaults: TableDefaults = ()
@@ -305,7 +309,7 @@ class Planner:
         return self._control_files.write(start.batch + 1, asked.all(first=first))
 
     def _worth_a_batch(self, start: Offset, end: Offset, events: int) -> bool:
-        if events or end.control or end.signal_positions != start.signal_positions or end.layout != start.layout:
+        if events or end.control or end.signal_positions != start.signal_positions:
             return True
         moved = end.stream.delivered != start.stream.delivered
         return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS
