@@ -24,12 +24,32 @@ def file_number(file: str) -> int:
     return int(suffix) if suffix.isdecimal() and suffix.isascii() else -1
 
 
+def base_name(file: str) -> str:
+    """What ``log_bin`` calls the files: ``binlog`` of ``binlog.000012``."""
+    return file.rpartition(".")[0]
+
+
+def server_of(log: str) -> str:
+    """The server's own uuid, of a binlog's name (``begun_anew``)."""
+    return log.partition("/")[0]
+
+
+def begun_anew(log: str) -> str:
+    """The name of the binlog that follows ``log`` on the same server and has other positions.
+
+    A server's first one is called as the server is, by its uuid, and the nth after that ``uuid/n``.
+    """
+    server, _, number = log.partition("/")
+    return f"{server}/{int(number or 0) + 1}"
+
+
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class BinlogPosition:
     """A byte of one server's binlog, ordered as the server writes. ``pos`` is 64 bits wide.
 
-    No file ("") lies before every byte. Positions of different servers have no order; ``server_uuid`` says whose it is.
+    No file ("") lies before every byte. ``server_uuid`` says whose binlog it is, and which where the server has begun
+    one anew under the job (``begun_anew``); positions of different ones have no order.
     """
 
     file: str
@@ -39,6 +59,14 @@ class BinlogPosition:
     def __lt__(self, other: BinlogPosition) -> bool:
         return (file_number(self.file), self.pos) < (file_number(other.file), other.pos)
 
+    def reached(self, file: str, pos: int) -> bool:
+        """Is it at or past that byte of the same binlog? Numbers of files of another ``log_bin`` have no order."""
+        return base_name(self.file) == base_name(file) and not self < BinlogPosition(file, pos)
+
+
+#: Before every byte of a server that is not known.
+NOWHERE = BinlogPosition("", 0)
+
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
@@ -47,9 +75,9 @@ class StreamPosition:
     ``delivered`` holds whole transactions only. Where a cut lies inside a transaction (one larger than a batch),
     ``open_gtid`` names it and ``events_done`` counts its rows events of *included* tables before the cut; both are
     counted again from the transaction's beginning after a restart, so a change of ``table.include.list`` must not meet
-    a cut inside a transaction that touches the tables added or taken away.
+    a cut inside a transaction (``pipeline.unfinished`` refuses it).
 
-    ``file`` and ``pos`` are of the binlog of ``server_uuid`` ("": not known); of another server they say nothing.
+    ``file`` and ``pos`` are of the binlog ``server_uuid`` ("": not known); of another one they say nothing.
     """
 
     delivered: GtidSet
@@ -64,11 +92,11 @@ class StreamPosition:
         return BinlogPosition(self.file, self.pos, self.server_uuid)
 
     def reached(self, file: str, pos: int) -> bool:
-        """Does this cut lie at or past that byte of the binlog of the same server?"""
-        return not self.at < BinlogPosition(file, pos)
+        """Does this cut lie at or past that byte of the same binlog?"""
+        return self.at.reached(file, pos)
 
     def moved_to(self, at: BinlogPosition) -> StreamPosition:
-        """The same cut seen from a later position; never moves back on one server, and begins anew on another."""
+        """The same cut seen from a later position; never moves back in one binlog, and begins anew in another."""
         if at.server_uuid == self.server_uuid and not self.at < at:
             return self
         return replace(self, file=at.file, pos=at.pos, server_uuid=at.server_uuid)

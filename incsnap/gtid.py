@@ -147,3 +147,24 @@ class GtidSet:
             out.append(struct.pack("<Q", len(intervals)))
             out.extend(struct.pack("<QQ", first, last + 1) for first, last in intervals)
         return b"".join(out)
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> GtidSet:
+        """Of what ``encode`` gives, which is also the body of an event PREVIOUS_GTIDS. ``struct.error`` or
+        ``IndexError`` where that is cut short."""
+        (head,) = struct.unpack_from("<Q", encoded)
+        tagged = head >> 56 == 1
+        at, found = 8, dict[Source, list[Interval]]()
+        for _ in range(head >> 8 & (1 << 48) - 1 if tagged else head):
+            sid, tag = str(uuid.UUID(bytes=encoded[at : at + 16].ljust(16, b"\0"))), ""
+            at += 16
+            if tagged:
+                size = encoded[at] >> 1
+                tag = encoded[at + 1 : at + 1 + size].decode()
+                at += 1 + size
+            (count,) = struct.unpack_from("<Q", encoded, at)
+            at += 8
+            spans = struct.unpack_from(f"<{2 * count}Q", encoded, at)
+            at += 16 * count
+            found[sid, tag] = [(first, behind - 1) for first, behind in zip(spans[::2], spans[1::2], strict=True)]
+        return cls(found)

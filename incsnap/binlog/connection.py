@@ -15,12 +15,14 @@ import ssl
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pymysql
 
+from incsnap.binlog.same_log import refuse_reused, why_begun_anew
 from incsnap.errors import BinlogError, ConfigError, GtidsPurged, IncsnapError, OffsetError, PreflightFailed, shorten
+from incsnap.events import BinlogPosition, begun_anew, server_of
 from incsnap.gtid import GtidSet
 
 BLOCK = 1 << 20
@@ -53,12 +55,20 @@ class ConnectionLost(Exception):
     """The stream broke off; nothing is wrong with what was read."""
 
 
+class LogVanished(ConnectionLost):
+    """The file that was read is in the server's binlog no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Whose binlog a stream is, and whether its events carry a checksum."""
+    """Whose binlog a stream is (``events.begun_anew``), and whether its events carry a checksum. ``purged``: executed,
+    and in none of its files. ``anew``: why it is another than the one before, where the same server has begun it; else
+    ""."""
 
     server_uuid: str
     checksum: bool
+    purged: GtidSet = field(default_factory=GtidSet)
+    anew: str = ""
 
 
 class BinlogStream:
@@ -114,10 +124,12 @@ def open_stream(
     server_id: int,
     delivered: GtidSet,
     heartbeat_seconds: float,
-    server_uuid: str,
+    before: BinlogPosition,
     closed: Callable[[], bool],
+    doubt: str = "",
 ) -> tuple[BinlogStream, Source]:
-    """Ask for every transaction not in ``delivered``, which came from the server ``server_uuid`` ("": not known).
+    """Ask for every transaction not in ``delivered``, which came from a binlog that was read up to ``before`` (of no
+    server: not known). ``doubt``: what has shown already that this binlog is no more.
 
     No replica uuid is set, so that the server ends an older connection of the same server id: a job that was killed and
     started again throws its own ghost out, and two jobs with one id find out about each other.
@@ -131,8 +143,15 @@ def open_stream(
         raise ConnectionLost(str(failed)) from failed
     try:
         source = _introduce(connection, server_id, heartbeat_seconds)
-        if source.server_uuid != server_uuid:
+        if source.server_uuid != server_of(before.server_uuid):
             _await_delivered(connection, delivered, source.server_uuid, closed)
+        elif anew := doubt or why_begun_anew(connection, before):
+            _await_delivered(connection, delivered, source.server_uuid, closed)
+            if not doubt:
+                refuse_reused(connection, before, delivered)
+            source = replace(source, server_uuid=begun_anew(before.server_uuid), anew=anew)
+        else:
+            source = replace(source, server_uuid=before.server_uuid)
         _request(connection, server_id, delivered)
         return BinlogStream(connection), source
     except (pymysql.err.MySQLError, OSError) as failed:
@@ -146,8 +165,8 @@ def open_stream(
 def _introduce(connection: Any, server_id: int, heartbeat_seconds: float) -> Source:
     period = max(1_000_000, round(heartbeat_seconds * 1e9))  # ns; below a millisecond the server warns
     with connection.cursor() as cursor:
-        cursor.execute("SELECT @@GLOBAL.binlog_checksum, @@GLOBAL.server_uuid")
-        checksum, server_uuid = map(str, cursor.fetchone())
+        cursor.execute("SELECT @@GLOBAL.binlog_checksum, @@GLOBAL.server_uuid, @@GLOBAL.gtid_purged")
+        checksum, server_uuid, purged = map(str, cursor.fetchone())
         # Both names: servers before 8.0.26 read the second one.
         for name in ("source", "master"):
             cursor.execute(f"SET @{name}_heartbeat_period = {period}")
@@ -165,11 +184,11 @@ def _introduce(connection: Any, server_id: int, heartbeat_seconds: float) -> Sou
         + struct.pack("<HII", 0, 0, 0),  # port, rank, source id
     )  # fmt: skip
     connection._read_ok_packet()
-    return Source(server_uuid, checksum.upper() not in ("NONE", "OFF", "0"))
+    return Source(server_uuid, checksum.upper() not in ("NONE", "OFF", "0"), GtidSet.parse(purged))
 
 
 def _await_delivered(connection: Any, delivered: GtidSet, server_uuid: str, closed: Callable[[], bool]) -> None:
-    """Waits until another server than before has executed all that was delivered.
+    """Waits until another server than before, or one whose binlog is another, has executed all that was delivered.
 
     It would send the stream without that, too, and use the missing transactions' rows as if they had never been. Not
     asked of the same server: what it sends need not be executed yet, and it looks at its own transactions itself.
@@ -184,8 +203,8 @@ def _await_delivered(connection: Any, delivered: GtidSet, server_uuid: str, clos
         if time.monotonic() > deadline:
             raise OffsetError(
                 f"server {server_uuid} lacks transactions that were delivered already: {shorten(missing)}",
-                "It is not a copy of the server before, or far behind it. Go back to that one or let this one catch up;"
-                " else start with a new checkpoint.location and read the tables again.",
+                "It is not a copy of the server before, or far behind it, or was reset. Go back to that one or let this"
+                " one catch up; else start with a new checkpoint.location and signal execute-snapshot for the tables.",
             )
         time.sleep(_CATCH_UP_PAUSE_SECONDS)
     raise ConnectionLost("closed")
@@ -214,6 +233,8 @@ def server_error(code: int, message: str) -> Exception:
     text = message.lower()
     if code in _LOST:
         return ConnectionLost(f"{message} ({code})")
+    if code == _FATAL_READING_BINLOG and "could not find next log" in text:
+        return LogVanished(f"{message} ({code})")
     error: IncsnapError
     if code == _PURGED or (code == _FATAL_READING_BINLOG and "purged" in text):
         error = GtidsPurged(f"the server purged transactions that are not delivered yet: {message}")

@@ -20,7 +20,7 @@ from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark
 from incsnap.binlog.segments import Names
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.errors import BinlogError, shorten
-from incsnap.events import StreamPosition, file_number
+from incsnap.events import NOWHERE, StreamPosition, file_number
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
 
@@ -91,7 +91,7 @@ class PreparedSearch:
         return set(marks)
 
     def _marks(self, file: str, delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> dict[str, XaMark]:
-        stream, source = open_stream(self.connect, self.server_id, delivered, _HEARTBEAT_SECONDS, "", self.closed)
+        stream, source = open_stream(self.connect, self.server_id, delivered, _HEARTBEAT_SECONDS, NOWHERE, self.closed)
         with closing(stream):
             names = Names(self.included)
             prepared = self.prepared.sibling(xids)

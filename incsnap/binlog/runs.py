@@ -27,7 +27,7 @@ FINISH: Final = 5
 NAME: Final = 6
 
 _CLASS = np.zeros(256, np.uint8)
-_CLASS[[kinds.STOP, kinds.ROWS_QUERY, kinds.PREVIOUS_GTIDS, kinds.VIEW_CHANGE, *kinds.STATEMENT_DETAILS]] = SILENT
+_CLASS[[kinds.STOP, kinds.ROWS_QUERY, kinds.VIEW_CHANGE, *kinds.STATEMENT_DETAILS]] = SILENT
 _CLASS[kinds.TABLE_MAP] = MAP
 _CLASS[list(kinds.ROWS)] = ROWS
 _CLASS[kinds.XID] = FINISH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from incsnap.binlog.wanted import CHANGES, Wanted
 from incsnap.binlog.xa_transactions import XaTransactions
 from incsnap.errors import BinlogError, shorten
 from incsnap.events import BinlogPosition, Origin, SchemaChange, StreamPosition, file_number
+from incsnap.gtid import GtidSet
 
 _log = logging.getLogger(__name__)
 _SIZE = struct.Struct("<I")
@@ -30,8 +31,8 @@ _UNREADABLE = (IndexError, KeyError, ValueError, OverflowError, struct.error)
 
 
 class StreamReader:
-    """Blocks of a dump in, segments out. ``position`` is how far the stream was read; in one server's
-    binlog it never goes back."""
+    """Blocks of a dump in, segments out. ``position`` is how far the stream was read; in one binlog it never goes
+    back."""
 
     def __init__(
         self,
@@ -40,9 +41,10 @@ class StreamReader:
         damaged: str = "fail",
         wanted: Wanted = CHANGES,
         prepared: PreparedTransactions | None = None,
+        file_begins: Callable[[GtidSet], None] = lambda _: None,
     ) -> None:
         """``damaged``: what is done about rows events whose checksum is wrong (fail, warn, skip). ``prepared``: what is
-        prepared at ``start``; None where nothing is.
+        prepared at ``start``; None where nothing is. ``file_begins`` is told what the log had before each file.
 
         Of other events none is ever left out: transactions, tables and positions would be guesses then.
         """
@@ -50,6 +52,7 @@ class StreamReader:
         self._xa = XaTransactions(self._state, prepared or PreparedTransactions())
         self._damaged = damaged
         self._concerns = wanted.concerns
+        self._file_begins = file_begins
         self._warned: set[str] = set()
 
     @property
@@ -58,7 +61,7 @@ class StreamReader:
 
     @property
     def server_uuid(self) -> str:
-        """The server whose binlog is read, "" before the first connection of a start without one."""
+        """Whose binlog is read (``events.begun_anew``), "" before the first connection of a start without one."""
         return self._state.server_uuid
 
     def stream_begins(self, *, checksum: bool, server_uuid: str = "") -> None:
@@ -128,8 +131,7 @@ class StreamReader:
             self._heartbeat(kind, events, odd)
             return
         if kind == kinds.ROTATE:
-            state.advance()
-            state.file, state.pos = kinds.read_rotate(events.body(odd))
+            state.file_begins(*kinds.read_rotate(events.body(odd)))
             return
         # Events that the server makes up for this dump have no place in the file.
         if fixed is None and events.head["end"][odd]:
@@ -143,6 +145,8 @@ class StreamReader:
             self._left_out(kinds.read_execute_load_query(events.body(odd)).database, place[0])
         elif kind == kinds.TRANSACTION_PAYLOAD:
             yield from self._payload(events.body(odd), place)
+        elif kind == kinds.PREVIOUS_GTIDS:
+            self._file_begins(GtidSet.decode(events.body(odd)))
         elif kind == kinds.XA_PREPARE:
             yield from self._xa.prepare(events.body(odd), place)
         elif kind == kinds.FORMAT_DESCRIPTION:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from incsnap.binlog.buffer import Buffer
-from incsnap.binlog.connection import BinlogStream, ConnectionLost, open_stream
+from incsnap.binlog.connection import BinlogStream, ConnectionLost, LogVanished, open_stream
 from incsnap.binlog.frames import Framer
 from incsnap.binlog.places import Advance, Contents, Cut, Place
 from incsnap.binlog.prepared import PreparedTransactions
@@ -25,8 +25,8 @@ from incsnap.binlog.segments import Names
 from incsnap.binlog.slices import Slice, cut_slices
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.binlog.wanted import CHANGES, Wanted
-from incsnap.errors import BinlogError, IncsnapError
-from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
+from incsnap.errors import BinlogError, IncsnapError, shorten
+from incsnap.events import BinlogPosition, SchemaChange, StreamPosition, server_of
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
 
@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 #: Read on regardless of memory while less than this lies ahead: room for a table map and its first rows event.
 _ALWAYS_AHEAD = 64 * 1024
 _REPLAY_PATIENCE_SECONDS = 60.0
+_LOOK = "See the server's error log: files of its binlog are gone."
 
 
 class Tail:
@@ -42,8 +43,9 @@ class Tail:
 
     ``connect`` opens a PyMySQL connection with REPLICATION SLAVE. ``included`` is asked once per version of a table;
     the signal table counts as included. ``queue_bytes`` bounds what is kept besides the batches handed out and not
-    forgotten. ``reconnect_seconds``: how long the server may be away before ``ServerUnreachable``. After a failover the
-    stream goes on from the other server: ``end.server_uuid`` tells, positions begin anew. The last three: StreamReader.
+    forgotten. ``reconnect_seconds``: how long the server may be away before ``ServerUnreachable``. After a failover, or
+    where the server has begun its binlog anew, the stream goes on from the other one: ``end.server_uuid`` tells,
+    positions begin anew. The last three: StreamReader.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class Tail:
         self._reconnect_seconds = reconnect_seconds
         self._names = Names(lambda table: table == signal_table or included(table))
         self.prepared = prepared or PreparedTransactions()
-        self._reader = StreamReader(start, self._names, damaged, wanted, self.prepared)
+        self._reader = StreamReader(start, self._names, damaged, wanted, self.prepared, self._file_begins)
         self._search = PreparedSearch(connect, server_id, self._names.included, self.prepared, damaged, self._is_closed)
         self._buffer = Buffer(start, self._names, wanted)
         self._changed = threading.Condition()
@@ -76,6 +78,10 @@ class Tail:
         self._stalled = False
         self._woken = False
         self._connections = 0
+        self._files_begun = 0
+        self._purged = GtidSet()
+        self._doubt = ""
+        self._vanished: BinlogPosition | None = None
         self._replaying = False
         self._failure: IncsnapError | None = None
         self._stream: BinlogStream | None = None
@@ -144,9 +150,9 @@ class Tail:
         while the tail has not read that far, waiting at most that long. A tail that waits for memory reads no further.
         """
         deadline = time.monotonic() + wait_seconds
-        buffer, wanted = self._buffer, BinlogPosition(*until)
+        buffer = self._buffer
         with self._changed:
-            while buffer.newest < wanted:
+            while not buffer.newest.reached(*until):
                 left = deadline - time.monotonic()
                 if left <= 0 or self._stalled or self._failure is not None or self._closed:
                     return None
@@ -211,9 +217,7 @@ class Tail:
                 return
             if until is None and buffer.work != work:
                 return
-            if until is not None and (
-                not buffer.newest < BinlogPosition(*until) or buffer.cost - cost >= max_bytes // 4
-            ):
+            if until is not None and (buffer.newest.reached(*until) or buffer.cost - cost >= max_bytes // 4):
                 return
 
     def _replayed(self, position: StreamPosition) -> Place:
@@ -274,8 +278,12 @@ class Tail:
             return self._buffer.reached()
 
     def _read_stream(self) -> None:
-        before, server_id, period = self._reader.server_uuid, self._server_id, self._heartbeat_seconds
-        stream, source = open_stream(self._connect, server_id, self._reached(), period, before, self._is_closed)
+        at, server_id, period = self._reader.position, self._server_id, self._heartbeat_seconds
+        before = at.server_uuid
+        stream, source = open_stream(
+            self._connect, server_id, self._reached(), period, at, self._is_closed, self._doubt
+        )
+        self._doubt, self._files_begun, self._purged = "", 0, source.purged
         try:
             with self._changed:
                 if self._closed:
@@ -283,7 +291,10 @@ class Tail:
                 self._stream = stream
                 self._connections += 1
                 if before and source.server_uuid != before:
-                    _log.warning("the binlog is read from server %s now, not %s", source.server_uuid, before)
+                    if source.anew:
+                        _log.warning("server %s has begun its binlog anew: %s", server_of(before), source.anew)
+                    else:
+                        _log.warning("the binlog is read from server %s now, not %s", source.server_uuid, before)
                     self._buffer.drop_open()
                 self._reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
                 self._buffer.newest = self._reader.position
@@ -298,10 +309,33 @@ class Tail:
                     with self._changed:
                         self._buffer.newest = self._reader.position
                         self._changed.notify_all()
+        except LogVanished as vanished:
+            # After RESET BINARY LOGS AND GTIDS the next connection finds another binlog; else the files are gone.
+            if self._vanished == self._reader.position:
+                raise BinlogError(f"the server stopped sending the binlog: {vanished}", _LOOK) from vanished
+            self._vanished = self._reader.position
+            raise
         finally:
             with self._changed:
                 self._stream = None
             stream.close()
+
+    def _file_begins(self, passed: GtidSet) -> None:
+        """``passed``: all that the log has had before the file. The first one of a connection was chosen by the server,
+        to what was delivered. Of a later one it names nothing that did not come, and all that came from this server and
+        is in its files; else it was reset while the file before was read to its end, which a dump does not notice where
+        the first file has the same name again.
+        """
+        self._files_begun += 1
+        if self._files_begun == 1:
+            return
+        reached = self._reached()
+        own = server_of(self._reader.server_uuid)
+        # GTIDs that SET GLOBAL gtid_purged has made executed are named nowhere.
+        gone = GtidSet({source: spans for source, spans in reached - passed - self._purged if source[0] == own})
+        if gone or not passed <= reached:
+            self._doubt = f"{shorten(gone)} is in it no more" if gone else f"{shorten(passed - reached)} did not come"
+            raise ConnectionLost(f"the binlog is another one: {self._doubt}")
 
     def _make_room(self) -> None:
         """Back-pressure: wait while the buffer is full and something to hand out lies ahead."""

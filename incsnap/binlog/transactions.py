@@ -19,7 +19,7 @@ from incsnap.binlog.frames import Longs
 from incsnap.binlog.runs import Events, NameColumns, read_names
 from incsnap.binlog.segments import Map, Names, Segment, note_maps
 from incsnap.errors import BinlogError, OffsetError
-from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
+from incsnap.events import BinlogPosition, SchemaChange, StreamPosition, base_name, begun_anew
 
 _NOTHING = np.zeros(0, np.int64)
 _ZERO = np.zeros(1, np.int64)
@@ -69,7 +69,7 @@ class Transactions:
     def stream_begins(self, *, checksum: bool, server_uuid: str) -> None:
         """A new connection: the server sends the open transaction again, from its beginning.
 
-        Of another server nothing is known until its first rotate event names the file it begins with. Transactions in
+        Of another binlog nothing is known until its first rotate event names the file it begins with. Transactions in
         the files before that one are delivered: the server chose it by the delivered set.
         """
         if server_uuid != self.server_uuid:
@@ -83,6 +83,15 @@ class Transactions:
         if self.open is not None:
             self._resume = (self.name_of(self.open), self.open.rows_done)
             self.open = None
+
+    def file_begins(self, file: str, pos: int) -> None:
+        """What follows is of that file. Of another base name the server began its binlog anew, with the old files
+        still in its index: numbers of the two have no order."""
+        self.advance()
+        if self.position.file and base_name(file) != base_name(self.position.file):
+            self.server_uuid = begun_anew(self.server_uuid)
+            self.position = BinlogPosition("", 0, self.server_uuid)
+        self.file, self.pos = file, pos
 
     def forget_table_ids(self) -> None:
         """A server that restarts counts from one again."""

@@ -25,6 +25,7 @@ from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.records import shares_identity, snapshot_records
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, ValueRefused, shorten
+from incsnap.events import BinlogPosition, StreamPosition, server_of
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.mysql.column_defaults import shape_with_defaults
@@ -147,8 +148,12 @@ def _read(
     seconds = time.monotonic() - select_began
     high_file, high_pos = high_watermark(connection)
     server_id, server_uuid = query(connection, "SELECT @@server_id, @@server_uuid")[0]
-    if end.server_uuid not in ("", str(server_uuid)):
+    log_id = str(server_uuid)
+    if server_of(end.server_uuid) not in ("", log_id):
         connection.close()  # this one or the tail's is from before a failover; the chunk is read again on a new one
+    elif end.server_uuid:
+        log_id = end.server_uuid
+        _check_same_log(end, high_file, high_pos)
     now_us = time.time_ns() // 1000
     records = snapshot_records(
         format_,
@@ -178,7 +183,7 @@ def _read(
         bytes=sum(int(column.nbytes) for column in columns if column is not None),
         high_file=high_file,
         high_pos=high_pos,
-        server_uuid=str(server_uuid),
+        server_uuid=log_id,
         seconds=seconds,
         error="",
         file=file,
@@ -186,6 +191,13 @@ def _read(
         ended=time.time(),
         process=os.getpid(),
     )
+
+
+def _check_same_log(end: StreamPosition, high_file: str, high_pos: int) -> None:
+    """The stream was at ``end`` before the SELECT, so the end of that binlog lies behind it. Where it does not, the
+    server has begun another one, of which the stream is yet to hear."""
+    if end.file and not BinlogPosition(high_file, high_pos).reached(end.file, end.pos):
+        raise _AnotherLogError(f"the binlog ends at {high_file}:{high_pos}, and was read up to {end.file}:{end.pos}")
 
 
 def _session(settings: MySqlSettings) -> Connection[Any]:
@@ -208,6 +220,10 @@ class _TooLargeError(Exception):
 
 class _SharedKeyError(Exception):
     """Rows that cannot be told apart."""
+
+
+class _AnotherLogError(Exception):
+    """The server's binlog is another than the stream's."""
 
 
 class _ShapeChangedError(Exception):
@@ -234,7 +250,7 @@ def _kind(error: Exception) -> str:
 _KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((UnsupportedType,), failures.UNSUPPORTED),
     # OSError: the connection's own are ServerUnreachable, so it is where the window is written that is away or full.
-    ((ServerUnreachable, OSError), failures.UNREACHABLE),
+    ((ServerUnreachable, OSError, _AnotherLogError), failures.UNREACHABLE),
     ((_ShapeChangedError, QueryRefusedError), failures.SHAPE),
     ((MemoryError, pa.ArrowCapacityError, _TooLargeError), failures.TOO_LARGE),
     ((_SharedKeyError,), failures.SHARED_KEY),

@@ -32,11 +32,12 @@ from incsnap.pipeline.sink import OPTION as SINK_OPTION
 from incsnap.pipeline.sink import KafkaSink, SinkOptions
 from incsnap.pipeline.sink import register as register_sink
 from incsnap.pipeline.source import OPTION as SOURCE_OPTION
-from incsnap.pipeline.source import STOP, BinlogSource, SourceOptions, first_offset
+from incsnap.pipeline.source import STOP, STOPPED, BinlogSource, SourceOptions, first_offset
 from incsnap.pipeline.spark_log import SparkLog
 from incsnap.pipeline.starting import Starting
 from incsnap.pipeline.status import newest_offset
 from incsnap.pipeline.telling import told
+from incsnap.pipeline.unfinished import take_back
 
 log = logging.getLogger(__name__)
 
@@ -68,13 +69,15 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
             settings.checkpoint_location,
             spark.sparkContext.master,
         )
-    Files(root).delete(STOP)
+    for name in (STOP, STOPPED):
+        Files(root).delete(name)
     readers = Readers.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
 
     def begin() -> object:
         return first_position(settings, root, readers.stream)
 
     SparkLog(settings.checkpoint_location).mend()
+    take_back(settings, root)
     # What Spark has saved goes before the file: it is of the same job, or the file is of another one.
     saved = newest_offset(settings.checkpoint_location.rstrip("/"))
     if saved is None and read_progress(root).batches:
@@ -124,17 +127,17 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
 
 
 def stop(query: StreamingQuery, settings: Settings) -> None:
-    """Stops at a batch boundary: no new batch is planned, the one under way is waited for."""
+    """Stops at a batch boundary: no new batch is planned, the one under way is waited for, and so is one that is being
+    planned. Spark asks for a batch only when the one before is done."""
     files = Files(buffer_root(settings))
+    files.delete(STOPPED)
     files.write(STOP, b"")
     deadline = time.monotonic() + _STOP_SECONDS
-    quiet = 0
-    while query.isActive and quiet < 2 and time.monotonic() < deadline:
-        # Twice, because a batch may be about to begin between the planner's answer and the first look.
-        quiet = 0 if query.status["isDataAvailable"] or "Processing" in query.status["message"] else quiet + 1
-        time.sleep(0.2)
+    while query.isActive and not files.exists(STOPPED) and time.monotonic() < deadline:
+        time.sleep(0.05)
     query.stop()
-    files.delete(STOP)
+    for name in (STOP, STOPPED):
+        files.delete(name)
 
 
 def run_forever(settings: Settings, begun: Starting) -> None:

@@ -3,22 +3,41 @@
 Spark does not force its offset log to the disk: after a power cut the offset of a batch can be gone although Kafka
 holds the batch. Planned anew it would end elsewhere, its buckets would be skipped as sent, and what lies between
 the two ends would be lost. So the end is forced to the disk first (about 5 ms), and a batch that is planned again
-ends where it did.
+ends where it did. With it goes what of the settings it was planned with (``unfinished``).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from incsnap.errors import OffsetError
 from incsnap.pipeline.files import Files
 from incsnap.snapshot.offset import Offset
 
 _NAME = "planned-offset.json"
+_CHOICES = "planned_with"
 
 
-def remember(files: Files, end: Offset) -> None:
-    files.write(_NAME, json.dumps(end.dump()).encode(), durable=True)
+def remember(files: Files, end: Offset, choices: Mapping[str, str]) -> None:
+    files.write(_NAME, json.dumps({**end.dump(), _CHOICES: dict(choices)}).encode(), durable=True)
+
+
+def plan_and_choices(files: Files) -> tuple[dict[str, Any], dict[str, str]] | None:
+    """The end of the newest batch as it was dumped, and the settings it was planned with; ``None`` where there are none
+    (a torn file, one of an older release)."""
+    content = files.read(_NAME)
+    try:
+        found = json.loads(content.to_pybytes()) if content is not None else {}
+        choices = found.pop(_CHOICES, None)
+    except (ValueError, AttributeError):
+        return None
+    return (found, choices) if isinstance(choices, dict) else None
+
+
+def forget_plan(files: Files) -> None:
+    files.delete(_NAME)
 
 
 def planned(files: Files) -> Offset | None:

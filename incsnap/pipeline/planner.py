@@ -25,7 +25,7 @@ from pymysql.err import MySQLError
 from incsnap.binlog.places import Advance
 from incsnap.binlog.tail import Tail
 from incsnap.config.settings import Settings
-from incsnap.events import StreamPosition
+from incsnap.events import StreamPosition, server_of
 from incsnap.mysql import fences
 from incsnap.mysql.catalog import charsets, tables
 from incsnap.mysql.connection import connect, dial
@@ -46,6 +46,7 @@ from incsnap.pipeline.planned import recall, remember
 from incsnap.pipeline.prepared_xa import PreparedXas
 from incsnap.pipeline.signal_inbox import SignalInbox
 from incsnap.pipeline.spark_log import SparkLog
+from incsnap.pipeline.unfinished import choices
 from incsnap.pipeline.window_readings import WindowReadings, delete_spent
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, awaited, drive, next_context
@@ -98,6 +99,8 @@ class Planner:
         self._tail: Tail | None = None
         self._inbox = SignalInbox(settings)
         self._layouts = Layouts(settings)
+        self._choices = choices(settings)
+        self._repeats = True
         self._charsets: Charsets = ()
         self._server_uuid = ""
         self._defaults = KnownDefaults()
@@ -141,7 +144,7 @@ class Planner:
             partial(self._captured, connection, start.snapshot),
             str(advance.end),
         )
-        layout, layout_changed = self._layouts.checked(start.layout)
+        layout_changed = self._layouts.checked(start.layout, {window.table for window in start.snapshot.in_flight})
         control = self._control(start, advance, connection)
         facts = BatchFacts(
             batch=start.batch + 1,
@@ -168,9 +171,7 @@ class Planner:
             start,
             batch=facts.batch,
             stream=advance.end,
-            layout=self._layouts.extended(
-                layout, sorted({*advance.tables, *(window.table for window in plan.context.planned)}), control
-            ),
+            layout=self._layouts.of(start.layout, {*advance.tables, *plan.context.tables_written_to()}, control),
             snapshot=plan.context,
             signal_positions=positions,
             counted=self._counted(start, advance.end),
@@ -181,12 +182,15 @@ class Planner:
         end = self._xa.after(start, end, advance, tail)
         self._moved_at = time.monotonic()
         self._spark_log.force()
-        remember(self._files, end)
+        remember(self._files, end, self._choices)
         self._window_readings().ask(end)
         self._pace.begin(end, advance.bytes)
         return end
 
     def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
+        if self._repeats:  # the first batch of a life may be one that was planned in another
+            self._repeats = False
+            self._layouts.ready(end.layout)
         tail = self._tail_from(start)
         connection = self._query_connection()
         defaults: TableDefaults = ()
@@ -243,7 +247,7 @@ class Planner:
 
         The tail is left where it is: events must flow, chunks can wait (those read elsewhere are read again).
         """
-        if server_uuid in ("", self._server_uuid) or time.monotonic() < self._redial_at:
+        if server_of(server_uuid) in ("", self._server_uuid) or time.monotonic() < self._redial_at:
             return
         self._redial_at = time.monotonic() + _REDIAL_SECONDS
         log.warning(
@@ -292,14 +296,14 @@ class Planner:
         first = start.batch == 0
         if not advance.changes and not first:
             return ()
-        same_server = advance.end.server_uuid == self._server_uuid
+        same_server = server_of(advance.end.server_uuid) == self._server_uuid
         asked = DefinitionRecords(
             self._settings, connection, self._tail_from(start), advance, same_server, time.time_ns() // 1000
         )
         return self._control_files.write(start.batch + 1, asked.all(first=first))
 
     def _worth_a_batch(self, start: Offset, end: Offset, events: int) -> bool:
-        if events or end.control or end.signal_positions != start.signal_positions or end.layout != start.layout:
+        if events or end.control or end.signal_positions != start.signal_positions:
             return True
         moved = end.stream.delivered != start.stream.delivered
         return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS

@@ -33,6 +33,8 @@ OPTION = "incsnap.secret.settings"
 _FIRST = "first-offset.json"
 #: While this file is there no new batch is planned: how a clean stop waits for the batch under way.
 STOP = "stop"
+#: Written when Spark asked for a batch and got none for it: then all that was planned has been run.
+STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,10 @@ class BinlogReader(DataSourceStreamReader):
             return first_offset(root, lambda: first_position(self._settings, root, options.buckets)).dump()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        if Files(self._options.buffer_root).exists(STOP):
+        files = Files(self._options.buffer_root)
+        if files.exists(STOP):
+            if not files.exists(STOPPED):
+                files.write(STOPPED, b"")
             time.sleep(0.05)
             return start
         begin = Offset.load(start)

@@ -74,7 +74,12 @@ class WindowReadings:
         return found
 
     def _ask(self, at: Offset, reads: Iterable[PlannedRead]) -> None:
-        orders = tuple(ChunkOrder(self._layout(at.layout, read), at.stream, read) for read in reads)
+        # A topic that is not in the layout has another name since a restart: those windows are about to be dropped.
+        orders = tuple(
+            ChunkOrder(self._layout(at.layout, read), at.stream, read)
+            for read in reads
+            if self._topic_of(read.window.table) in at.layout.partitions
+        )
         if orders:
             self._asked.update(order.read.window.id for order in orders)
             self._readers.ask(Ask(orders, self._at_once))

@@ -129,6 +129,10 @@ class SnapshotContext:
         """Windows whose rows are (being) read and not yet sent."""
         return self.held + self.planned
 
+    def tables_written_to(self) -> frozenset[TableId]:
+        """Of windows: those in flight, and those that this batch sends parts of."""
+        return frozenset(window.table for window in (*self.in_flight, *(each.window for each in self.released)))
+
     @property
     def unread(self) -> tuple[Window, ...]:
         """Windows whose chunks are being read, or wait for it."""

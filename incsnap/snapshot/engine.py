@@ -115,7 +115,8 @@ def drive(asking: Generator[Question, Answer, Plan], answer: Callable[[Question]
 
 
 def awaited(context: SnapshotContext, readings: Mapping[str, Reading], server_uuid: str) -> BinlogPosition | None:
-    """The highest of the high watermarks that windows in flight wait for: a batch that ends there releases them all.
+    """The highest of the high watermarks that windows in flight wait for in this binlog: a batch that ends there
+    releases them all.
 
     ``context``: at the end of the last batch; ``readings``: of its windows. None when nothing waits.
     """

@@ -32,7 +32,8 @@ _FORMAT = "incsnap"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where records go: a replay must write to the same places. ``partitions``: topic -> number of partitions."""
+    """Where records go: a replay must write to the same places. ``partitions``: topic -> number of partitions, of those
+    topics that the batch writes rows to or has windows in flight for."""
 
     buckets: int
     partitions: dict[str, int] = field(default_factory=dict)

@@ -46,7 +46,8 @@ from incsnap.tables import TableId
 class Reading:
     """What the manifest of a window says: the chunk was read, or why not.
 
-    ``high_file``, ``high_pos``: the end of the binlog after the SELECT, of the server ``server_uuid``.
+    ``high_file``, ``high_pos``: the end of the binlog after the SELECT; ``server_uuid`` says whose binlog, as that of
+    the stream does (``events.begun_anew``): the chunk was read on its server, and at its end or behind it.
     ``rows``, ``bytes``, ``seconds``: of the SELECT alone, without the wait before it; they steer the chunk size.
     ``parts``: pieces that the rows were cut into, the unit of release. ``record_bytes``: of all keys and values.
     ``error``: "" or ``kind: message``, see ``snapshot.failures`` for the kinds.
@@ -120,10 +121,11 @@ def fence_set(end: StreamPosition) -> GtidSet:
 
 
 def released_by(window: Window, end: StreamPosition, server_uuid: str) -> bool:
-    """True if a batch that ends at ``end`` of the server ``server_uuid`` has passed the window's high watermark, or an
+    """True if a batch that ends at ``end`` of the binlog ``server_uuid`` has passed the window's high watermark, or an
     earlier one had.
 
-    Positions of two servers cannot be compared: after a failover the chunk is read again (``read_elsewhere``).
+    Positions of two binlogs cannot be compared: after a failover, or where the server has begun its binlog anew, the
+    chunk is read again (``read_elsewhere``).
     An end inside a transaction is a position inside it, so all earlier transactions are wholly delivered.
     """
     reading = window.reading
@@ -136,7 +138,8 @@ def released_by(window: Window, end: StreamPosition, server_uuid: str) -> bool:
 
 
 def read_elsewhere(window: Window, server_uuid: str) -> bool:
-    """True if the chunk was read on another server than the tail is connected to now: it is read again.
+    """True if the chunk was read on another server than the tail is connected to now, or when the server wrote another
+    binlog: it is read again.
 
     While the tail has no connection yet ("") nobody knows; the window is kept, and not released either. A window that
     has passed its high watermark needs no position any more: what its SELECT saw was delivered before the failover.

@@ -229,7 +229,7 @@ class Job:
             if self.random.random() < 0.05:
                 self._restart_planner()
                 continue
-            remember(self.files, end)
+            remember(self.files, end, {})
             self.readings.ask(end)
             return end
 

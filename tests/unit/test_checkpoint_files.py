@@ -22,7 +22,7 @@ START = Offset("job", 7, StreamPosition(GtidSet(), "binlog.000001", 4), Layout(2
 def test_a_batch_whose_offset_spark_lost_ends_where_it_did(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     end = replace(START, batch=8, stream=StreamPosition(GtidSet(), "binlog.000001", 900))
-    remember(files, end)
+    remember(files, end, {})
 
     assert end == recall(files, START)
 
@@ -30,7 +30,7 @@ def test_a_batch_whose_offset_spark_lost_ends_where_it_did(tmp_path: Path) -> No
 def test_the_plan_of_another_batch_or_job_is_not_taken(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     assert recall(files, START) is None
-    remember(files, replace(START, batch=8))
+    remember(files, replace(START, batch=8), {})
 
     assert recall(files, replace(START, batch=8)) is None
     assert recall(files, replace(START, job_id="other")) is None

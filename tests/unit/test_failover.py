@@ -57,6 +57,19 @@ def test_positions_begin_anew_on_another_server_and_never_go_back_on_one() -> No
     assert bodies(stream, ON_A, after) == [b"1", b"2"]
 
 
+def test_positions_begin_anew_where_the_stream_comes_to_files_of_another_log_bin() -> None:
+    old = a_log(500_000, [b"1"])
+    stream = Stream(ON_A).feed(old.dump(GtidSet()))
+    before, _ = stream.cut(ON_A)
+    stream.feed([made.packet(b"\0" + made.event(kinds.ROTATE, made.rotate_body("newlog.000001"), 0))])
+    after, _ = stream.cut(before)
+    assert after.at == BinlogPosition("newlog.000001", 4, "a/1")
+    assert not before.reached("newlog.000001", 4)
+    window = replace(WINDOW, reading=Reading(high_file="binlog.000001", high_pos=9, server_uuid="a"))
+    assert not released_by(window, after, after.server_uuid)
+    assert read_elsewhere(window, after.server_uuid)
+
+
 def test_a_saved_position_of_an_unknown_server_is_not_believed() -> None:
     saved = replace(START, file="binlog.000900").to_json()
     del saved["server_uuid"]

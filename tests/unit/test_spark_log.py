@@ -45,7 +45,7 @@ def job(root: Path, done: int) -> None:
         write(root, "offsets", number)
         write(root, "commits", number)
     (root / "spark" / "metadata").write_text('{"id":"1"}')
-    remember(Files(str(root / "incsnap")), end(done))
+    remember(Files(str(root / "incsnap")), end(done), {})
 
 
 def next_batch(root: Path) -> Offset | None:
@@ -126,7 +126,7 @@ def test_a_missing_offset_of_the_batch_before_the_newest_is_named(tmp_path: Path
 
 def test_a_torn_offset_that_was_not_planned_next_is_kept_and_named(tmp_path: Path) -> None:
     job(tmp_path, 3)
-    remember(Files(str(tmp_path / "incsnap")), end(1))
+    remember(Files(str(tmp_path / "incsnap")), end(1), {})
     write(tmp_path, "offsets", 3, "empty")
 
     with pytest.raises(OffsetError, match=r"offsets/3 is empty or torn"):

@@ -1,0 +1,281 @@
+"""A server that begins its binlog anew under its old uuid: RESET BINARY LOGS AND GTIDS, and another ``log_bin``."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incsnap.binlog import connection as dump
+from incsnap.binlog.tail import Tail
+from incsnap.errors import OffsetError, ServerUnreachable
+from incsnap.events import BinlogPosition, StreamPosition, begun_anew, server_of
+from incsnap.gtid import GtidSet
+from incsnap.sandbox import cache, fetched_mysql
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
+from incsnap.sandbox.servers import servers
+from incsnap.snapshot.window import Reading
+from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.stream_in_memory import of_shop, rows_of
+
+pytestmark = pytest.mark.servers
+BEGIN = StreamPosition(GtidSet(), "", 0)
+RESET = "RESET BINARY LOGS AND GTIDS"
+
+
+class Server:
+    def __init__(self, address: MySqlAddress) -> None:
+        self.address = address
+        self._connection = self.connect()
+        [(self.uuid,)] = self.run("SELECT @@server_uuid")
+
+    def connect(self) -> Any:
+        return connect(self.address)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            found: list[tuple[Any, ...]] = []
+            for statement in statements:
+                cursor.execute(statement)
+                found = list(cursor.fetchall())
+            return found
+
+    def insert(self, *ids: int) -> None:
+        for number in ids:
+            self.run(f"INSERT INTO shop.t VALUES ({number}, 'row {number}')")
+
+    def end(self) -> tuple[str, int]:
+        [(file, pos, *_)] = self.run("SHOW BINARY LOG STATUS")
+        return file, pos
+
+    def executed(self) -> str:
+        [(executed,)] = self.run("SELECT @@GLOBAL.gtid_executed")
+        return str(executed).replace("\n", "")
+
+    def reset(self, *, keep_gtids: bool) -> None:
+        executed = self.executed()
+        self.run(RESET)
+        if keep_gtids:
+            self.run(f"SET GLOBAL gtid_purged = '{executed}'")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[MySqlAddress]:
+    with servers(kafka=False, mysql_options=["--server-id=13"]) as one:
+        yield one.mysql
+
+
+@pytest.fixture
+def server(address: MySqlAddress, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(dump, "_CATCH_UP_SECONDS", 0.3)
+    with closing(Server(address)) as server:
+        server.run("DROP DATABASE IF EXISTS shop", RESET)
+        server.run("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(200))")
+        yield server
+
+
+@contextmanager
+def tail(start: StreamPosition, server: Server) -> Iterator[Tail]:
+    with closing(Tail(server.connect, 4713, start, of_shop, None, 1 << 26)) as found:
+        yield found
+
+
+def advanced(tail: Tail, start: StreamPosition, server: Server, log: str) -> StreamPosition:
+    """The end of the batch that has come to the end of that binlog of the server."""
+    deadline = time.monotonic() + 60
+    end = start
+    while not (end.server_uuid == log and end.reached(*server.end())):
+        assert time.monotonic() < deadline, end
+        end = tail.advance(start, 1 << 20, 1000, server.end(), 0.1).end
+    return end
+
+
+def ids(tail: Tail, start: StreamPosition, end: StreamPosition) -> list[int]:
+    return [int(body.split(b"row ")[1][:1]) for *_, body in rows_of(tail.slices(start, end, 2))]
+
+
+def refused(tail: Tail, start: StreamPosition) -> str:
+    with pytest.raises(OffsetError) as found:
+        tail.advance(start, 1 << 20, 1000, ("binlog.999999", 4), 60)
+    assert "new checkpoint.location" in found.value.hint
+    return found.value.message
+
+
+@pytest.mark.parametrize("flushes", [0, 3], ids=["in the first file", "in a later file"])
+def test_the_stream_goes_on_behind_a_reset_that_kept_the_gtids(server: Server, flushes: int) -> None:
+    server.run(*["FLUSH BINARY LOGS"] * flushes)
+    server.insert(1, 2, 3)
+    again = begun_anew(server.uuid)
+    with tail(BEGIN, server) as running:
+        before = advanced(running, BEGIN, server, server.uuid)
+        server.reset(keep_gtids=True)
+        server.insert(4, 5)
+        server.run("FLUSH BINARY LOGS")
+        server.insert(6)
+        after = advanced(running, before, server, again)
+        assert ids(running, before, after) == [4, 5, 6]
+    # Restarted from the last place in the binlog before.
+    saved = StreamPosition.from_json(before.to_json())
+    with tail(saved, server) as restarted:
+        end = advanced(restarted, saved, server, again)
+        assert ids(restarted, saved, end) == [4, 5, 6]
+        assert end.delivered == after.delivered == GtidSet.parse(server.executed())
+
+
+@pytest.mark.parametrize("flushes", [0, 3], ids=["in the first file", "in a later file"])
+def test_a_reset_that_lost_delivered_gtids_stops_a_running_job_with_what_to_do(server: Server, flushes: int) -> None:
+    server.run(*["FLUSH BINARY LOGS"] * flushes)
+    server.insert(1, 2, 3)
+    with tail(BEGIN, server) as running:
+        before = advanced(running, BEGIN, server, server.uuid)
+        server.reset(keep_gtids=False)
+        server.insert(4)
+        server.run("FLUSH BINARY LOGS")
+        assert f"server {server.uuid} lacks transactions that were delivered already" in refused(running, before)
+
+
+def test_a_server_that_was_reset_while_the_job_was_away_and_gave_the_names_again_is_refused(server: Server) -> None:
+    server.run(*["FLUSH BINARY LOGS"] * 3)
+    server.insert(1)
+    with tail(BEGIN, server) as running:
+        before = advanced(running, BEGIN, server, server.uuid)
+    server.reset(keep_gtids=False)
+    server.insert(2, 3, 4, 5)  # now it has executed all names that were delivered
+    assert before.delivered <= GtidSet.parse(server.executed())
+    with tail(before, server) as restarted:
+        assert "has begun its binlog anew, with other transactions" in refused(restarted, before)
+
+
+def test_a_position_at_which_no_event_begins_is_of_another_binlog(server: Server) -> None:
+    server.insert(1)
+    with tail(BEGIN, server) as running:
+        before = advanced(running, BEGIN, server, server.uuid)
+    server.reset(keep_gtids=True)
+    server.run("INSERT INTO shop.t VALUES (2, 'row 2" + "." * 150 + "')", "DELETE FROM shop.t WHERE id = 2")
+    server.insert(3, 4, 5, 6)
+    assert server.end() > (before.file, before.pos)
+    with tail(before, server) as restarted:
+        end = advanced(restarted, before, server, begun_anew(server.uuid))
+        assert ids(restarted, before, end)[2:] == [3, 4, 5, 6]
+
+
+def test_a_connection_that_is_made_again_finds_its_binlog_the_same(server: Server) -> None:
+    with tail(BEGIN, server) as running:
+        end = advanced(running, BEGIN, server, server.uuid)
+        for number in range(1, 6):
+            server.insert(number)
+            before, end = end, advanced(running, end, server, server.uuid)
+            assert ids(running, before, end) == [number]
+            for (dumping,) in server.run(
+                "SELECT PROCESSLIST_ID FROM performance_schema.threads WHERE PROCESSLIST_COMMAND LIKE 'Binlog Dump%'"
+            ):
+                server.run(f"KILL {dumping}")
+            server.run("FLUSH BINARY LOGS")
+            server.run(f"PURGE BINARY LOGS TO '{server.end()[0]}'")
+        assert server.run("SHOW BINARY LOGS")[0][0] == "binlog.000006"
+        end = advanced(running, end, server, server.uuid)
+    with tail(end, server) as restarted:
+        server.insert(7)
+        assert ids(restarted, end, advanced(restarted, end, server, server.uuid)) == [7]
+
+
+def test_what_the_log_had_before_a_file_is_read_as_the_server_writes_it(server: Server) -> None:
+    server.insert(1)
+    for name in ("abc", "b"):
+        server.run(f"SET gtid_next = 'AUTOMATIC:{name}'", "DELETE FROM shop.t", "SET gtid_next = AUTOMATIC")
+        server.insert(1)
+    server.run("FLUSH BINARY LOGS")
+    told = server.run(f"SHOW BINLOG EVENTS IN '{server.end()[0]}' LIMIT 2")[1][5]
+    with tail(BEGIN, server) as running:
+        end = advanced(running, BEGIN, server, server.uuid)
+        assert end.delivered == GtidSet.parse(told)
+        assert GtidSet.decode(end.delivered.encode()) == end.delivered
+
+
+# -- another log_bin ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder that servers can be started on one after the other."""
+    try:
+        installed = cache.entry(f"mysql-debian-sid-{platform.machine()}", fetched_mysql._build)
+    except ServerUnreachable as unknown:
+        pytest.skip(f"needs a server on a folder of its own: {unknown}")
+    shutil.copytree(installed / "template", tmp_path / "data")
+    return tmp_path / "data"
+
+
+@contextmanager
+def started(data: Path, *options: str) -> Iterator[Server]:
+    with (
+        fetched_mysql.fetched_mysql([f"--datadir={data}", "--server-id=14", *options]) as address,
+        closing(Server(address)) as server,
+    ):
+        yield server
+
+
+@pytest.mark.parametrize("index", [[], ["--log-bin-index=binlog.index"]], ids=["index of its own", "index kept"])
+def test_another_log_bin_with_a_snapshot_in_flight_loses_and_reorders_nothing(
+    data: Path, index: list[str], kafka_address: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    signal = "INSERT INTO shop.s VALUES ('1', 'execute-snapshot', '{\"data-collections\": [\"shop.t\"]}')"
+    topic = f"{topic_prefix}.shop.t"
+
+    def settings(server: Server) -> Any:
+        more = {"signal__data__collection": "shop.s", "incremental__snapshot__chunk__size": "2"}
+        return settings_of(server.address, kafka_address, topic_prefix, "shop", **more)
+
+    with started(data, "--log-bin=binlog", *index) as server:
+        server.run("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(200))")
+        server.run("CREATE TABLE shop.s (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
+        server.run(*["FLUSH BINARY LOGS"] * 4)
+        server.insert(1, 2, 3, 4, 5, 6)
+        job = PlannedJob(settings(server), str(tmp_path / "job"))
+        server.insert(7)
+        server.run(signal)
+        job.until(topic, 1)
+        while not job.offset.snapshot.in_flight:
+            assert job.batch(), "the snapshot was never begun"
+        before = job.offset
+        job.close()
+        assert before.stream.file.startswith("binlog.")
+    with started(data, "--log-bin=newlog", *index) as server:
+        server.run("UPDATE shop.t SET v = 'row 1 newer' WHERE id = 1")
+        job.settings = settings(server)
+        job.restart()
+        try:
+            released: list[Reading] = []
+            for _ in range(200):
+                if job.batch():
+                    end = job.offset
+                    found = [each.window.reading for each in end.snapshot.released if each.window.reading]
+                    assert {each.server_uuid for each in found} <= {end.stream.server_uuid}
+                    released += found
+                if not job.offset.snapshot.active and job.offset.stream.reached(*server.end()):
+                    break
+            assert sum(each.rows for each in released) == 7
+            stream = job.offset.stream
+            assert (stream.file, stream.server_uuid) == (server.end()[0], begun_anew(server.uuid))
+            assert server_of(stream.server_uuid) == server.uuid
+            assert stream.delivered == GtidSet.parse(server.executed())
+            assert [sent.value["op"] for sent in job.of(topic)] == ["c", "u"]
+        finally:
+            job.close()
+
+
+def test_files_of_another_log_bin_have_no_order() -> None:
+    assert BinlogPosition("binlog.000012", 9).reached("binlog.000011", 99)
+    assert not BinlogPosition("newlog.000013", 9).reached("binlog.000011", 99)
+    assert begun_anew(begun_anew("u")) == "u/2"
+    assert server_of("u/2") == "u"

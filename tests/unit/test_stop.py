@@ -1,0 +1,65 @@
+"""A clean stop leaves no batch that is planned and not run."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.pipeline.files import Files
+from incsnap.pipeline.job import buffer_root, stop
+from incsnap.pipeline.source import STOP, STOPPED, BinlogReader, SourceOptions
+
+
+def settings_in(root: Path) -> Settings:
+    properties = {
+        "database.hostname": "nowhere",
+        "database.user": "u",
+        "topic.prefix": "p",
+        "bootstrap.servers": "nowhere:9",
+        "checkpoint.location": str(root),
+    }
+    return from_properties(properties, {}).settings
+
+
+class Query:
+    """Spark between two batches: it waits for the planner, and says so the whole time."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.isActive = True
+        self.status = {"message": "Getting offsets from incsnap-mysql", "isDataAvailable": False}
+        self.stopped = threading.Event()
+        self.events: list[str] = []
+
+    def stop(self) -> None:
+        self.events.append("stopped")
+        self.isActive = False
+        self.stopped.set()
+
+
+def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    files = Files(buffer_root(settings))
+    files.write(STOPPED, b"")  # of an earlier life that was killed
+    query = Query(files)
+    reader = BinlogReader(SourceOptions(settings.to_json(), buffer_root(settings), 1, 1, 1, "", ""))
+
+    def spark() -> None:
+        # The planner asks the server, for longer than two looks at Spark's status take: then the batch is run.
+        query.stopped.wait(1.5)
+        query.events.append("batch run")
+        begin: dict[str, object] = {}
+        assert reader.latestOffset(begin, ReadAllAvailable()) is begin
+
+    running = threading.Thread(target=spark)
+    running.start()
+    stop(query, settings)  # type: ignore[arg-type]
+    running.join(30)
+
+    assert query.events == ["batch run", "stopped"]
+    assert not files.exists(STOP)
+    assert not files.exists(STOPPED)
