@@ -26,8 +26,7 @@ class Layouts:
         return self.extended(Layout(buckets), tables)
 
     def checked(self, layout: Layout) -> tuple[Layout, bool]:
-        """Topics that were given more partitions since are noticed at start-up; then what is in flight must be read
-        again."""
+        """Topics that were given more partitions since are noticed at start-up; what is in flight is outdated then."""
         if self._checked:
             return layout, False
         self._ensure_control_topic(layout.buckets)

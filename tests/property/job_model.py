@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from incsnap.events import PreparedXa, StreamPosition
@@ -51,14 +51,16 @@ class Strategy:
     skips_done: bool = True
     xa_at_prepare: bool = False
     remembers_prepared: bool = True
+    heeds_forms: bool = True
 
 
 @dataclass
 class File:
-    """What a chunk reader leaves: rows in their versions, in parts, and the table's shape."""
+    """What a chunk reader leaves: rows in their versions, in parts, the table's shape, the form of the records."""
 
     parts: list[dict[Row, int]]
     shape: int
+    form: str
 
 
 @dataclass
@@ -76,11 +78,14 @@ class Job:
         self.topic = Topic(BUCKETS)
         self.done = [0] * BUCKETS
         self.files: dict[str, File] = {}
-        #: Chunks that readers were asked for, manifests that the planner has yet to see.
-        self.asks: list[PlannedRead] = []
+        #: Chunks that readers were asked for, and in which form; manifests that the planner has yet to see.
+        self.asks: list[tuple[str, PlannedRead]] = []
         self.manifests: dict[str, Reading] = {}
-        self.relaid = False
-        self.discards: dict[tuple[int, int, TableId], set[Row]] = {}
+        #: Windows that were taken back because they were outdated, and of how many of them parts were sent.
+        self.taken_back = self.taken_back_half_sent = 0
+        #: What identities and records are made by: the settings of this life.
+        self.form = "a"
+        self.discards: dict[tuple[int, int, TableId], set[tuple[str, Row]]] = {}
         self.now_ms = 0
         self.signals = 0
         self.asked: dict[str, Execute] = {}
@@ -109,6 +114,7 @@ class Job:
         before = self.server.tables_at(self.server.index[start.delivered], 0)
         self.shape_before = {table: before[table].shape for table in TABLES}
         self.overtaken: list[Record] = []
+        self.in_another_form: list[Record] = []
 
     # -- the run
 
@@ -134,6 +140,8 @@ class Job:
         self.topic.check(self)
         if self.overtaken:
             raise Violation("overtaken", f"{self.overtaken[0]} was sent, though an event of its key lay in its window")
+        if self.in_another_form:
+            raise Violation("form", f"{self.in_another_form[0]} was sent as it was before the settings changed")
 
     def run_until_quiet(self) -> None:
         self.batch(all_of_it=True)
@@ -152,6 +160,7 @@ class Job:
         plan = self._plan(start, all_of_it)
         if self.random.random() < 0.1:  # a crash before Spark wrote the offset: what was planned never was
             self.server.step()
+            self._start_with_any_settings()
             plan = self._plan(start, all_of_it)
         end = plan
         written = json.dumps(end.dump())
@@ -160,7 +169,7 @@ class Job:
         if len(written) > 20_000:
             raise Violation("offset", f"{len(written)} bytes")
         self._note(end)
-        self.asks += end.reads(self.strategy.engine)
+        self._ask(end.reads(self.strategy.engine))
         died = False
         while True:
             crashes = self.random.random() < 0.25
@@ -176,10 +185,23 @@ class Job:
             # The readers' driver has died with the planner; a task that it had started may still answer.
             self.asks = [ask for ask in self.asks if self.random.random() < 0.2]
             self.manifests.clear()
-            self.asks += end.unread(self.strategy.engine)
+            self._start_with_any_settings()
+            if not self._outdated(end):
+                self._ask(end.unread(self.strategy.engine))
         self._read_some()
         self.offset = end
         self.ends[end.batch] = end.stream
+
+    def _start_with_any_settings(self) -> None:
+        """What was planned is run by what it was planned with all the same."""
+        if self.random.random() < 0.3:
+            self.form = self.random.choice("abc")
+
+    def _outdated(self, start: Offset) -> bool:
+        return self.strategy.heeds_forms and start.form not in ("", self.form)
+
+    def _ask(self, reads: Iterable[PlannedRead]) -> None:
+        self.asks += [(self.form, read) for read in reads]
 
     # -- planner
 
@@ -188,8 +210,11 @@ class Job:
         stream = self.server.cut(transactions, events)
         arrived, prepared = self._arrived(start, stream)
         readings, self.manifests = self.manifests, {}
-        layout_changed = self.random.random() < 0.01
-        self.relaid |= layout_changed
+        outdated = self._outdated(start) or self.random.random() < 0.01
+        if outdated:
+            readings = {}
+            self.taken_back += len(start.snapshot.in_flight)
+            self.taken_back_half_sent += sum(window.sent > 0 for window in start.snapshot.in_flight)
         facts = BatchFacts(
             batch=start.batch + 1,
             end=stream,
@@ -199,7 +224,7 @@ class Job:
             commands=tuple(event.command for _, event in arrived if event.command),
             changes=tuple(event.change() for _, event in arrived if event.kind in ("truncate", "ddl")),
             limits=self.limits,
-            layout_changed=layout_changed,
+            outdated=outdated,
             release_bytes=self.random.choice((0, 10, 30, 1_000)),
             behind=not all_of_it and self.random.random() < 0.1,
         )
@@ -210,7 +235,9 @@ class Job:
             raise Violation("paused", "chunks are planned while paused")
         signals = {"source": start.batch}
         kept = self._kept(prepared) if self.strategy.remembers_prepared else ()
-        return Offset("job", start.batch + 1, stream, start.layout, plan.context, signals, prepared=kept)
+        return Offset(
+            "job", start.batch + 1, stream, start.layout, plan.context, signals, prepared=kept, form=self.form
+        )
 
     def _arrived(self, start: Offset, end: StreamPosition) -> tuple[list[tuple[int, Event]], dict[str, Xa]]:
         """What a batch sends, (transaction, event), and what is prepared at its end. Of the log nothing before the
@@ -288,13 +315,13 @@ class Job:
     def _read_some(self) -> None:
         """Readers go on, each at its own pace."""
         asks, self.asks = self.asks, []
-        for ask in asks:
+        for form, read in asks:
             if self.random.random() < 0.4:
-                self.asks.append(ask)
+                self.asks.append((form, read))
             elif not (self.faulty and self.random.random() < 0.05):  # else nothing is ever heard of it
-                self.manifests.setdefault(ask.window.id, self._read(ask))
+                self.manifests.setdefault(read.window.id, self._read(form, read))
 
-    def _read(self, read: PlannedRead) -> Reading:
+    def _read(self, form: str, read: PlannedRead) -> Reading:
         if self.failing_over and self.random.random() < 0.1:
             self.server.fail_over()
         if self.faulty and self.random.random() < 0.1:
@@ -313,7 +340,8 @@ class Job:
         file = f"{read.window.id}/{len(self.files)}"
         parts = self.random.randint(1, 3)
         keys = sorted(rows)
-        self.files[file] = File([{key: rows[key] for key in keys[part::parts]} for part in range(parts)], shape)
+        cut = [{key: rows[key] for key in keys[part::parts]} for part in range(parts)]
+        self.files[file] = File(cut, shape, form)
         return Reading(
             rows=len(rows),
             bytes=9 * len(rows),
@@ -333,9 +361,10 @@ class Job:
         if self.done[bucket] >= end.batch and self.strategy.skips_done:
             return
         arrived, _ = self._arrived(start, end.stream)
-        overtaken: dict[TableId, set[Row]] = {table: set() for table in TABLES}
+        overtaken: dict[TableId, set[tuple[str, Row]]] = {table: set() for table in TABLES}
         for _, event in arrived:
-            overtaken[event.table] |= {key for key in self.strategy.keys(event) if bucket_of(key) == bucket}
+            keys = self.strategy.keys(event)
+            overtaken[event.table] |= {(end.form, key) for key in keys if bucket_of(key) == bucket}
         for table in self.strategy.held_tables(end):
             self.discards[end.batch, bucket, table] = overtaken[table]
         records = []
@@ -346,7 +375,9 @@ class Job:
         self.topic.append(bucket, end.batch, records)
         self.done[bucket] = end.batch
 
-    def _released(self, release: PlannedRelease, bucket: int, end: Offset, overtaken: set[Row]) -> list[Record]:
+    def _released(
+        self, release: PlannedRelease, bucket: int, end: Offset, overtaken: set[tuple[str, Row]]
+    ) -> list[Record]:
         window = release.window
         assert window.reading is not None
         file = self.files[window.reading.file]
@@ -359,8 +390,9 @@ class Job:
             Record(window.table, "r", key, version, signal=window.signal)
             for part in release.parts
             for key, version in file.parts[part].items()
-            if bucket_of(key) == bucket and key not in overtaken
+            if bucket_of(key) == bucket and (file.form, key) not in overtaken
         ]
+        self.in_another_form += records if file.form != end.form else []
         self._check_released(release, end, records, file.shape)
         return records
 

@@ -35,6 +35,16 @@ def test_runs_that_caught_a_mutant_hold_with_the_rules(seed: int) -> None:
     Job(seed).live()
 
 
+def test_modelled_runs_take_back_windows_of_which_a_part_was_sent() -> None:
+    """So that what the runs hold to be true is true of those, too: what is sent again is never older than before."""
+    runs = [Job(seed) for seed in range(20)]
+    for run in runs:
+        run.live()
+
+    assert any(run.taken_back > run.taken_back_half_sent for run in runs)
+    assert sum(run.taken_back_half_sent > 0 for run in runs) > 2
+
+
 # -- wrong rules
 
 
@@ -121,6 +131,9 @@ MUTANTS = {
         Strategy(xa_at_prepare=True), frozenset({"back in time", "diverged", "overtaken", "missing"})
     ),
     "prepared transactions forgotten": Mutant(Strategy(remembers_prepared=False), frozenset({"diverged", "missing"})),
+    "settings of another form ignored": Mutant(
+        Strategy(heeds_forms=False), frozenset({"back in time", "overtaken", "form"})
+    ),
     "replayed batches sent again": Mutant(Strategy(skips_done=False), frozenset({"twice", "back in time"})),
 }
 

@@ -76,10 +76,10 @@ class Topic:
     @staticmethod
     def _check_once(batch: int, record: Record, seen: set[object], job: Job) -> None:
         """An event comes once; a row at most once a request, unless a DDL changed the key and the table began again, or
-        a changed layout took back a window of which a part was sent."""
+        a window of which a part was sent was outdated."""
         identity: object = (record.table, record.key, record.op, record.version)
         if record.op == "r":
-            if job.server.committed[record.table].key_shape or job.relaid:
+            if job.server.committed[record.table].key_shape or job.taken_back_half_sent:
                 return
             identity = (record.table, record.key, "r", record.signal)
         if identity in seen:
