@@ -20,12 +20,14 @@ from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark
 from incsnap.binlog.segments import Names
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.errors import BinlogError, shorten
-from incsnap.events import NOWHERE, StreamPosition, file_number
+from incsnap.events import NOWHERE, BinlogPosition, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
 
 _log = logging.getLogger(__name__)
 
+#: Of an encrypted file: in its size, not in the places of its events.
+_HEADER_BYTES = 512
 #: The server says where it is while it passes over transactions.
 _HEARTBEAT_SECONDS = 1.0
 
@@ -67,30 +69,34 @@ class PreparedSearch:
                 cursor.execute("SELECT @@GLOBAL.gtid_executed")
                 executed = GtidSet.parse(str(cursor.fetchone()[0]))
                 cursor.execute("SHOW BINARY LOGS")
-                files = [str(row[0]) for row in cursor.fetchall()]
+                files = [
+                    (str(row[0]), int(row[1]) - _HEADER_BYTES * (row[2:3] == ("Yes",))) for row in cursor.fetchall()
+                ]
                 following = before
                 while files and left:
-                    file = files.pop()
+                    file, end = files.pop()
                     cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT 3", (file,))
                     passed = next(GtidSet.parse(str(row[5])) for row in cursor.fetchall() if row[2] == "Previous_gtids")
                     inside = before - (before - following) - passed
                     following = passed
                     if inside:
-                        left -= self._take(file, executed - inside, inside, left)
+                        left -= self._take((file, end), executed - inside, inside, left)
         except (pymysql.err.MySQLError, OSError) as failed:
             raise translated(failed) from failed
         return left
 
-    def _take(self, file: str, delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> set[str]:
-        """Those of ``xids`` that the transactions ``inside``, which are in that file, prepare or end last."""
-        _log.info("searching %s for the XA PREPARE of %s", file, shorten(", ".join(sorted(xids))))
-        marks = self._marks(file, delivered, inside, xids)
+    def _take(self, place: tuple[str, int], delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> set[str]:
+        """Those of ``xids`` that the transactions ``inside``, in a file up to that place, prepare or end last."""
+        _log.info("searching %s for the XA PREPARE of %s", place[0], shorten(", ".join(sorted(xids))))
+        marks = self._marks(place, delivered, inside, xids)
         for mark in marks.values():
             if mark.prepared:
                 self.prepared.found(mark.held)
         return set(marks)
 
-    def _marks(self, file: str, delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> dict[str, XaMark]:
+    def _marks(
+        self, place: tuple[str, int], delivered: GtidSet, inside: GtidSet, xids: Collection[str]
+    ) -> dict[str, XaMark]:
         stream, source = open_stream(self.connect, self.server_id, delivered, _HEARTBEAT_SECONDS, NOWHERE, self.closed)
         with closing(stream):
             names = Names(self.included)
@@ -99,7 +105,8 @@ class PreparedSearch:
             reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
             framer = Framer()
             seen, marks = GtidSet(), dict[str, XaMark]()
-            while not inside <= seen and file_number(reader.position.file) <= file_number(file):
+            # To the end of the file, at most: the server may have executed what is in none (gtid_purged).
+            while not inside <= seen and reader.position < BinlogPosition(*place):
                 if self.closed():
                     raise ConnectionLost("closed")
                 for block in framer.feed(stream.read()):

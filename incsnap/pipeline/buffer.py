@@ -41,6 +41,19 @@ class CheckpointDamaged(SinkError):
     resumable = False
 
 
+def kept(files: Files, file: str, name: str, what: str) -> pa.RecordBatch:
+    """The record batch ``name`` of a packed file that was forced to the disk. Raises ``CheckpointDamaged``, which says
+    ``what`` is missing."""
+    content = files.read(file)
+    try:
+        found = None if content is None else unpack(content, name)
+    except pa.ArrowInvalid:
+        found = None
+    if found is None:
+        raise CheckpointDamaged(f"{files.path(file)} lacks {what}")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What the planner must know of a chunk that was read; ``error`` says why it could not be."""

@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from incsnap.pipeline.buffer import CheckpointDamaged
+from incsnap.pipeline.buffer import kept
 from incsnap.pipeline.control_topics import in_partition_0
-from incsnap.pipeline.files import Files, packed, unpack
+from incsnap.pipeline.files import Files, packed
 
 _FOLDER = "control"
 #: A power cut may take back the last batches that Spark has noted as done; run again, they ask for their files.
@@ -50,14 +48,7 @@ class ControlFiles:
 
     def read(self, batch: int, topic: str) -> Any:
         """RECORDS. Raises ``CheckpointDamaged``."""
-        content = self._files.read(_name(batch))
-        try:
-            found = None if content is None else unpack(content, topic)
-        except pa.ArrowInvalid:
-            found = None
-        if found is None:
-            raise CheckpointDamaged(f"{self._files.path(_name(batch))} lacks the records for topic {topic}")
-        return found
+        return kept(self._files, _name(batch), topic, f"the records for topic {topic}")
 
     def forget(self, done: int) -> None:
         """Batch ``done`` is done."""

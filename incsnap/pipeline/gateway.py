@@ -18,9 +18,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from incsnap.errors import IncsnapError
+from incsnap.pipeline.zygote import listening, sweep
 
 #: Where a program finds the JVM that it was given: it is one of ``spark-submit``, then, and starts none of its own.
 GIVEN = "PYSPARK_GATEWAY_PORT"
+_PREFIX, _SOCKET = "incsnap-jvm-", "owner"
 _SECRET = "PYSPARK_GATEWAY_SECRET"
 #: Seconds for the JVM to boot: 1 to 3 on an idle machine.
 _BOOT_SECONDS = 120.0
@@ -37,7 +39,10 @@ class Gateway:
     def __init__(self, spark: Mapping[str, str], home: str) -> None:
         """``spark``: the session's properties, some of which (memory, options of the JVM) only hold from its start.
         ``home``: the folder of Spark."""
-        self._folder = Path(tempfile.mkdtemp(prefix="incsnap-jvm-"))
+        sweep(_PREFIX, _SOCKET)
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        #: Nobody is answered; it is there as long as we are, so that the folder is not taken for a killed job's.
+        self._owner = listening(self._folder, _SOCKET)
         self._told = self._folder / "address"
         command = [os.path.join(home, "bin", "spark-submit")]
         for name, value in spark.items():
@@ -54,9 +59,9 @@ class Gateway:
         self._life = self._jvm.stdin
 
     @property
-    def descriptor(self) -> int:
-        """The end of the pipe that keeps the JVM alive. No other process may have it."""
-        return self._life.fileno()
+    def descriptors(self) -> tuple[int, ...]:
+        """The end of the pipe that keeps the JVM alive, and what says that we live. No other process may have them."""
+        return (self._life.fileno(), *((self._owner.fileno(),) if self._owner else ()))
 
     def offer(self) -> None:
         """Waits until the JVM listens, and lets PySpark's next session find it. Raises ``JvmDidNotStart``."""
@@ -72,7 +77,7 @@ class Gateway:
             port, length = struct.unpack(">ii", told.read(8))
             os.environ[GIVEN] = str(port)
             os.environ[_SECRET] = told.read(length).decode()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._clear()
 
     def withdraw(self) -> None:
         """PySpark has it, or never will: the secret need not stand in the environment."""
@@ -82,7 +87,7 @@ class Gateway:
     def close(self) -> None:
         """Ends the JVM."""
         self.withdraw()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._clear()
         self._life.close()
         try:
             self._jvm.wait(5.0)
@@ -90,3 +95,9 @@ class Gateway:
             # It does not read the pipe before it has booted.
             self._jvm.kill()
             self._jvm.wait(5.0)
+
+    def _clear(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._owner is not None:
+            self._owner.close()
+            self._owner = None

@@ -24,6 +24,7 @@ from pymysql.err import MySQLError
 
 from incsnap.binlog.places import Advance
 from incsnap.binlog.tail import Tail
+from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
 from incsnap.events import StreamPosition, server_of
 from incsnap.mysql import fences
@@ -101,6 +102,7 @@ class Planner:
         self._layouts = Layouts(settings)
         self._choices = choices(settings)
         self._repeats = True
+        self._form = record_form(settings)
         self._charsets: Charsets = ()
         self._server_uuid = ""
         self._defaults = KnownDefaults()
@@ -126,7 +128,10 @@ class Planner:
         tail = self._tail_from(start)
         connection = self._query_connection()
         self._window_readings().make_way(self._pace.reads_at_full_speed)
-        readings = self._window_readings().arrived(start)
+        relaid = self._layouts.checked(start.layout, {window.table for window in start.snapshot.in_flight})
+        outdated = relaid or start.form != self._form
+        # What is outdated is read again, under another name: nobody is asked for it, and nobody's answer counts.
+        readings = {} if outdated else self._window_readings().arrived(start)
         until = awaited(start.snapshot, readings, start.stream.server_uuid)
         advance = tail.advance(
             start.stream,
@@ -144,7 +149,6 @@ class Planner:
             partial(self._captured, connection, start.snapshot),
             str(advance.end),
         )
-        layout_changed = self._layouts.checked(start.layout, {window.table for window in start.snapshot.in_flight})
         control = self._control(start, advance, connection)
         facts = BatchFacts(
             batch=start.batch + 1,
@@ -155,7 +159,7 @@ class Planner:
             commands=commands,
             changes=advance.changes,
             limits=self._pace.limits,
-            layout_changed=layout_changed,
+            outdated=outdated,
             release_bytes=self._pace.release_bytes,
             asked_since_ms=self._began_ms,
             behind=advance.full and time.time() - advance.last_ts_us / 1e6 > _BEHIND_SECONDS,
@@ -176,6 +180,7 @@ class Planner:
             signal_positions=positions,
             counted=self._counted(start, advance.end),
             control=control,
+            form=self._form,
         )
         if plan.idle and not self._worth_a_batch(start, end, advance.events):
             return start

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from incsnap.binlog.prepared import Held, HeldEvents, XaMark
 from incsnap.events import PreparedXa
-from incsnap.pipeline.buffer import CheckpointDamaged
-from incsnap.pipeline.files import Files, packed, unpack
+from incsnap.pipeline.buffer import kept
+from incsnap.pipeline.files import Files, packed
 
 _FOLDER = "prepared"
 #: Batches.
@@ -49,14 +49,7 @@ class PreparedFiles:
     def get(self, name: str) -> HeldEvents:
         """Raises ``CheckpointDamaged``."""
         token, _, number = name.partition("/")
-        content = self._files.read(_path(token))
-        try:
-            found = None if content is None else unpack(content, number)
-        except pa.ArrowInvalid:
-            found = None
-        if found is None:
-            raise CheckpointDamaged(f"{self._files.path(_path(token))} lacks events of a prepared XA transaction")
-        return _events(found)
+        return _events(kept(self._files, _path(token), number, "events of a prepared XA transaction"))
 
     def drop(self, names: Sequence[str]) -> None:
         for token in self._without(names):

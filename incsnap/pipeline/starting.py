@@ -61,5 +61,5 @@ def starting(settings: Settings) -> Iterator[Starting]:
             stack.callback(gateway.close)
         if zygote:
             stack.callback(zygote.close)
-            zygote.start((gateway.descriptor,) if gateway else ())
+            zygote.start(gateway.descriptors if gateway else ())
         yield Starting(spark, archive, gateway)

@@ -62,16 +62,10 @@ class Zygote:
 
         ``private``: open descriptors that no other process may have, as the pipe that keeps the JVM alive.
         """
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            listener.bind(str(self._folder / "new"))
-        except OSError:
-            # The path is too long for a socket: there will be no answer, and plain Python does it.
-            listener.close()
+        listener = listening(self._folder, _SOCKET)
+        if listener is None:
+            # There will be no answer, and plain Python does it.
             return
-        listener.listen(64)
-        # Under its name it listens from the first moment: a socket that does not is swept away by other jobs.
-        (self._folder / "new").rename(self._folder / _SOCKET)
         worker_python.import_all()
         gc.collect()
         gc.freeze()
@@ -105,6 +99,20 @@ class Zygote:
             os.waitpid(self.pid, 0)
             self.pid = -1
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def listening(folder: Path, name: str) -> socket.socket | None:
+    """A socket ``name`` in the folder; None where its path is too long for one. Under that name it listens from the
+    first moment: a folder whose socket does not is swept away by other jobs."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(folder / "new"))
+    except OSError:
+        listener.close()
+        return None
+    listener.listen(64)
+    (folder / "new").rename(folder / name)
+    return listener
 
 
 def sweep(prefix: str, name: str) -> None:

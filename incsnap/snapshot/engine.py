@@ -57,8 +57,8 @@ class BatchFacts:
     ``batch``: the number of the batch being planned. ``end``: how far its events go, a position of the server
     ``server_uuid``, to which the tail is connected now. ``readings``: window id -> manifest, of chunks that were read
     since the last batch. ``commands``: the signals found up to ``end``, in order. ``changes``: every DDL and TRUNCATE
-    between the last batch's end and ``end``. ``layout_changed``: records now go to other buckets or partitions than
-    the windows in flight were cut for. ``release_bytes``: of windows' records, what the batch may send; one part is
+    between the last batch's end and ``end``. ``outdated``: records have another form now, or go to other partitions,
+    than those of the windows in flight. ``release_bytes``: of windows' records, what the batch may send; one part is
     always allowed. ``behind``: the stream has a backlog, whose keys every new window would have to be freed of.
     ``asked_since_ms``: when this life of the planner began, and with it the leases of all that an earlier one planned.
     """
@@ -71,7 +71,7 @@ class BatchFacts:
     commands: tuple[Command, ...] = ()
     changes: tuple[SchemaChange, ...] = ()
     limits: Limits = field(default_factory=Limits)
-    layout_changed: bool = False
+    outdated: bool = False
     release_bytes: int = 1 << 62
     behind: bool = False
     asked_since_ms: int = 0
@@ -129,7 +129,7 @@ def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts) -> None:
     """Manifests become readings, once: from here on the offset carries them.
 
     A chunk without a manifest is being read, until its lease is over. Rows that were read on another server than the
-    tail is connected to now, cut for another layout, or that wait behind too many batches are read again.
+    tail is connected to now, outdated ones, and those that wait behind too many batches are read again.
     """
     good: dict[int, list[Window]] = {}
     bad: dict[int, str] = {}
@@ -158,9 +158,7 @@ def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts) -> None:
 
     _read_again(
         draft,
-        lambda window: (
-            facts.layout_changed or read_elsewhere(window, facts.server_uuid) or _held_too_long(window, facts)
-        ),
+        lambda window: facts.outdated or read_elsewhere(window, facts.server_uuid) or _held_too_long(window, facts),
     )
 
 

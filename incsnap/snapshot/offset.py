@@ -79,7 +79,8 @@ class Offset:
     ``counted``: of the transaction that is open at the end, where transactions are counted. ``control``: topics that
     the batch sends records of schema changes and truncations to; these are in a file beside the checkpoint.
     ``prepared``: XA transactions whose XA PREPARE is before the end and whose XA COMMIT or XA ROLLBACK is not; their
-    events are in files beside the checkpoint.
+    events are in files beside the checkpoint. ``form``: of the records of its windows, as the settings have it
+    (``config.record_form``); "" in an offset that was written before there was one.
     """
 
     job_id: str
@@ -91,6 +92,7 @@ class Offset:
     counted: OpenCounts | None = None
     control: tuple[str, ...] = ()
     prepared: tuple[PreparedXa, ...] = ()
+    form: str = ""
 
     def reads(self) -> tuple[PlannedRead, ...]:
         """The chunks that this batch has planned, each with its low fence."""
@@ -134,6 +136,7 @@ class Offset:
             **({"counted": to_json(self.counted)} if self.counted else {}),
             **({"control": list(self.control)} if self.control else {}),
             **({"prepared": to_json(self.prepared)} if self.prepared else {}),
+            **({"form": self.form} if self.form else {}),
         }
 
     @classmethod
@@ -164,6 +167,7 @@ class Offset:
                 counted=from_json(OpenCounts, found["counted"]) if "counted" in found else None,
                 control=from_json(tuple[str, ...], found.get("control", [])),
                 prepared=from_json(tuple[PreparedXa, ...], found.get("prepared", [])),
+                form=from_json(str, found.get("form", "")),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error

@@ -28,6 +28,12 @@ Events of batches up to *n* are executed before the SELECT, so *v* is that versi
 to *r*, so up to *n*: *v* is exactly the newest version sent. Every later event is newer than *v*. A discarded row is
 not lost: its event, which is newer or the same, is sent. A row deleted before the SELECT is not read; its delete is
 an event like any other.
+
+A window that is dropped, also one of which parts were sent (records have another form or other partitions now), is
+read again by one that is planned in the batch that drops it, or later. What was sent of it in version *v* lay before
+the end of the batch that sent it, so before the new one's low fence: that reads version *v* or a newer one, and what is
+said above applies to it. A row may so come twice for a request, never in an older version.
+
 ``docs/adr/0001-two-fences.md`` has the counter-examples; the mutants in ``tests/property`` show that each rule is
 needed.
 """

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
 
+from incsnap.binlog.prepared_search import PreparedSearch
 from incsnap.config.settings import Settings
 from incsnap.errors import BinlogError, OffsetError
+from incsnap.gtid import GtidSet
+from incsnap.mysql.connection import connect, dial
+from incsnap.mysql.fences import executed
 from incsnap.mysql.preflight import findings
+from incsnap.pipeline.files import Files
+from incsnap.pipeline.prepared_xa import PreparedXas
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.sandbox.servers import servers
 from incsnap.snapshot.offset import Offset
@@ -290,6 +298,28 @@ def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
             with pytest.raises(BinlogError, match=f"{name}.*does not hold") as stopped:
                 job.until(scene.topic())
             assert "execute-snapshot" in stopped.value.hint
+
+
+def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file(scene: Scene) -> None:
+    """As where gtid_purged was set behind the newest file's beginning."""
+    settings = scene.settings()
+    with closing(connect(settings.mysql)) as connection:
+        before = executed(connection) | GtidSet.parse("00000000-0000-0000-0000-000000000001:1-7")
+    given_up = threading.Event()
+    timer = threading.Timer(30, given_up.set)
+    timer.start()
+    known = PreparedXas(settings, Files(str(scene.root / "search"))).known(())
+    search = PreparedSearch(
+        partial(dial, settings.mysql),
+        settings.mysql.server_id,
+        settings.tables.included,
+        known,
+        closed=given_up.is_set,
+    )
+    try:
+        assert search.find(["X'6e6f626f6479',X'',1"], before) == {"X'6e6f626f6479',X'',1"}
+    finally:
+        timer.cancel()
 
 
 def _create(mysql: MySqlAddress, database: str) -> None:

@@ -241,8 +241,8 @@ class Job:
         transactions, events = self._any_cut(start, all_of_it)
         stream = self.server.cut(transactions, events)
         arrived, prepared = self._arrived(start, stream)
-        layout_changed = self.random.random() < 0.01
-        self.relaid |= layout_changed
+        outdated = self.random.random() < 0.01
+        self.relaid |= outdated
         facts = BatchFacts(
             batch=start.batch + 1,
             end=stream,
@@ -252,7 +252,7 @@ class Job:
             commands=tuple(event.command for _, event in arrived if event.command),
             changes=tuple(event.change() for _, event in arrived if event.kind in ("truncate", "ddl")),
             limits=self.limits,
-            layout_changed=layout_changed,
+            outdated=outdated,
             release_bytes=self.random.choice((0, 10, 30, 1_000)) * 40,
             behind=not all_of_it and self.random.random() < 0.1,
         )

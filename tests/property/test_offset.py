@@ -89,6 +89,7 @@ offsets = st.builds(
     contexts,
     st.dictionaries(text, st.none() | count | text | st.dictionaries(text, count, max_size=2), max_size=2),
     prepared=some(st.builds(PreparedXa, text, text, text, some(text), text)),
+    form=text,
 )
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from typing import Any
+
+import pyarrow as pa
 
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
@@ -18,6 +22,7 @@ from incsnap.pipeline.chunk_readers import Answer, Ask
 from incsnap.pipeline.chunk_task import read_chunks
 from incsnap.pipeline.parts import BatchPart, ReadyPart, SlicePart
 from incsnap.pipeline.planner import Planner, first_position
+from incsnap.pipeline.sink import write_bucket
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.snapshot.offset import Offset
 
@@ -94,9 +99,10 @@ class PlannedJob:
     def close(self) -> None:
         self.planner.close()
 
-    def restart(self) -> None:
-        """As after a crash: all that is left is the offset."""
+    def restart(self, settings: Settings | None = None) -> None:
+        """As after a crash: all that is left is the offset. ``settings``: others than before."""
         self.planner.close()
+        self.settings = settings or self.settings
         self.offset = Offset.load(json.loads(json.dumps(self.offset.dump())))
         self.planner = self._planner()
 
@@ -128,15 +134,32 @@ class PlannedJob:
 
 
 def run(parts: list[BatchPart], settings: Settings, root: str, now_us: int = 1) -> list[Sent]:
-    """What the tasks of a batch send, bucket by bucket, in the sink's order; snapshot rows are left out."""
-    rows = [row for part in parts for row in _rows(part, settings, root, now_us)]
-    found: list[Sent] = []
-    for row in sorted(rows, key=lambda row: (row[1], row[2])):
-        if row[3] in (blocks.EVENTS, blocks.NOTES):
-            for batch in blocks.decode(row[6]):
-                pairs = zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
-                found += [Sent(row[4], _json(key), _json(value)) for key, value in pairs]
-    return found
+    """What the tasks of a batch send, rows of windows too, bucket by bucket, in the sink's order."""
+    rows = sorted(row for part in parts for row in _rows(part, settings, root, now_us))
+    sent: list[Sent] = []
+    for _, some in groupby(rows, lambda row: row[1]):
+        write_bucket(iter([blocks.to_arrow(some, "digest")]), WindowBuffers(root), _Records(sent))
+    return sent
+
+
+@dataclass
+class _Records(AbstractContextManager["_Records"]):
+    """Kafka's place: takes all that it is given."""
+
+    sent: list[Sent]
+
+    def open(self, bucket: int, batch: int, digest: str) -> _Records:
+        return self
+
+    def send(self, topic: str, records: pa.RecordBatch) -> None:
+        pairs = zip(records.column("key").to_pylist(), records.column("value").to_pylist(), strict=True)
+        self.sent += [Sent(topic, _json(key), _json(value)) for key, value in pairs]
+
+    def commit(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterator[blocks.Row]:

@@ -71,7 +71,7 @@ class Snapshots:
         *commands: Command,
         changes: tuple[SchemaChange, ...] = (),
         pos: int | None = None,
-        layout_changed: bool = False,
+        outdated: bool = False,
         release_bytes: int = 1 << 62,
         behind: bool = False,
     ) -> Plan:
@@ -87,7 +87,7 @@ class Snapshots:
             commands=commands,
             changes=changes,
             limits=self.limits,
-            layout_changed=layout_changed,
+            outdated=outdated,
             release_bytes=release_bytes,
             behind=behind,
             asked_since_ms=self.asked_since_ms,

@@ -219,7 +219,7 @@ def test_rows_read_on_another_server_are_read_again() -> None:
 def test_windows_are_read_again_when_the_layout_changes() -> None:
     job = Snapshots({A: [1, 2]})
     job.batch(execute("s", A))
-    job.batch(layout_changed=True)
+    job.batch(outdated=True)
 
     assert job.context.released == ()
     assert spans(job.context.planned) == [("a", None, "2")]

@@ -1,0 +1,133 @@
+"""A job that is started again with settings that give its records another form, in the middle of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incsnap.pipeline.buffer import WindowBuffers
+from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.sandbox.mysql_client import connect
+from signals import send
+from tests.support.planned_job import PlannedJob, settings_of
+
+pytestmark = pytest.mark.servers
+
+_ROWS = 12
+_LAST = _ROWS - 1
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window has a few parts, and a batch sends one."""
+    monkeypatch.setattr("incsnap.pipeline.chunk_task.PART_BYTES", 2_000)
+    monkeypatch.setattr("incsnap.pipeline.pace.Pace.release_bytes", 0)
+
+
+@pytest.fixture
+def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
+    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id BINARY(2) PRIMARY KEY, v VARCHAR(9), n INT)")
+        rows = [(number.to_bytes(2), f"old{number}", number) for number in range(_ROWS)]
+        cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows)
+        yield cursor
+
+
+@pytest.fixture
+def make_job(
+    mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
+) -> Iterator[Callable[..., PlannedJob]]:
+    jobs: list[PlannedJob] = []
+
+    def make(**more: str) -> PlannedJob:
+        options = {"signal__enabled__channels": "file", "signal__file": str(tmp_path / "signals"), **more}
+        settings = settings_of(mysql_address, kafka_address, topic_prefix, database, **options)
+        jobs.append(PlannedJob(settings, str(tmp_path / str(len(jobs)))))
+        return jobs[-1]
+
+    yield make
+    for job in jobs:
+        job.close()
+
+
+def until(job: PlannedJob, done: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if done():
+            return
+        job.batch()
+    raise AssertionError(f"not after 200 batches: {job.offset.snapshot}")
+
+
+def until_complete(job: PlannedJob) -> None:
+    until(job, lambda: not job.offset.snapshot.active)
+
+
+def rows(job: PlannedJob) -> list[tuple[str, Any, Any]]:
+    """Topic, key and row of each record of the table."""
+    values = [(each, each.value.get("payload", each.value)) for each in job.sent]
+    return [(each.topic, each.key, value["after"]) for each, value in values if "after" in value]
+
+
+def by_number(found: list[tuple[str, Any, Any]]) -> dict[int, tuple[str, Any, Any]]:
+    return {row["n"]: (topic, key, row) for topic, key, row in found}
+
+
+def ask(job: PlannedJob, database: str) -> None:
+    send.to_file(job.settings.signals.file, "s", "execute-snapshot", send.snapshot_data([f"{database}.t"]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"key__converter": "JsonConverter"},
+        {"message__key__columns": ".*:n"},
+        {"topic__delimiter": "-"},
+    ],
+    ids=lambda options: next(iter(options)).replace("__", "."),
+)
+def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its_event(
+    session: Any,
+    make_job: Callable[..., PlannedJob],
+    database: str,
+    options: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = make_job()
+    ask(job, database)
+    until(job, lambda: bool(rows(job)))
+    assert len(rows(job)) < _ROWS // 2, "a part of the window is sent"
+
+    anew = make_job(**options)
+    job.restart(anew.settings)
+    job.sent.clear()
+    session.execute("UPDATE t SET v = 'new' WHERE n = %s", (_LAST,))
+    with monkeypatch.context() as patch:  # no part is sent before the update has come, and some are behind it
+        patch.setattr("incsnap.pipeline.planner._patience", lambda *_: 10.0)
+        until(job, lambda: _LAST in by_number(rows(job)))
+    until_complete(job)
+
+    until(anew, lambda: bool(rows(anew)))
+    until_complete(anew)
+    wanted = by_number(rows(anew))
+    assert [each for each in rows(job) if each != wanted[each[2]["n"]]] == []
+    assert by_number(rows(job)) == wanted
+
+
+@pytest.mark.usefixtures("session")
+def test_a_chunk_that_nobody_has_read_is_asked_for_in_the_new_form_alone(
+    make_job: Callable[..., PlannedJob], database: str, topic_prefix: str
+) -> None:
+    job = make_job()
+    ask(job, database)
+    until(job, lambda: bool(job.offset.snapshot.planned))
+    for window in job.offset.snapshot.planned:
+        WindowBuffers(job.root).delete(window.id)
+
+    job.restart(make_job(topic__delimiter="-").settings)
+    until_complete(job)
+    assert sorted(row["n"] for _, _, row in rows(job)) == list(range(_ROWS))
+    assert {topic for topic, _, _ in rows(job)} == {f"{topic_prefix}-{database}-t"}
