@@ -55,8 +55,10 @@ class Arrival:
 class Arrivals:
     """``with Arrivals(kafka, topics) as arrivals:`` looks at all partitions of the topics, which exist."""
 
-    def __init__(self, kafka: str, topics: Sequence[str]) -> None:
+    def __init__(self, kafka: str, topics: Sequence[str], consumer: Mapping[str, Any] | None = None) -> None:
+        """``consumer``: settings of the one that counts."""
         self._kafka = kafka
+        self._consumer = dict(consumer or {})
         self._admin = admin.AdminClient({"bootstrap.servers": kafka})
         found = self._admin.list_topics(timeout=_KAFKA_SECONDS).topics
         self._places = [(topic, partition) for topic in topics for partition in found[topic].partitions]
@@ -111,6 +113,7 @@ class Arrivals:
                 "group.id": "incsnap-bench",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
+                **self._consumer,
             }
         )
         try:

@@ -71,7 +71,9 @@ def place(servers: Servers, folder: Path) -> Iterator[Place]:
 
 
 @contextlib.contextmanager
-def topics(kafka: str, prefix: str, tables: Mapping[str, int]) -> Iterator[dict[str, str]]:
+def topics(
+    kafka: str, prefix: str, tables: Mapping[str, int], config: Mapping[str, str] | None = None
+) -> Iterator[dict[str, str]]:
     """The topic of each table, made with so many partitions for both sides alike.
 
     Every topic of the prefix is deleted when the block ends.
@@ -79,7 +81,7 @@ def topics(kafka: str, prefix: str, tables: Mapping[str, int]) -> Iterator[dict[
     admin = AdminClient({"bootstrap.servers": kafka})
     names = {table: f"{prefix}.{table}" for table in tables}
     try:
-        new = [NewTopic(names[table], partitions, 1) for table, partitions in tables.items()]
+        new = [NewTopic(names[table], partitions, 1, config=dict(config or {})) for table, partitions in tables.items()]
         for future in admin.create_topics(new, request_timeout=_KAFKA_SECONDS).values():
             future.result(_KAFKA_SECONDS)
         for table, partitions in tables.items():

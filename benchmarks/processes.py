@@ -36,6 +36,16 @@ def memory_bytes(pids: Iterable[int]) -> int:
     return total
 
 
+def memory_by_kind(pids: Iterable[int]) -> dict[str, int]:
+    """The same by kind (``java``, ``planner`` ...)."""
+    found: dict[str, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            kind = _kind(pid)
+            found[kind] = found.get(kind, 0) + memory_bytes([pid])
+    return found
+
+
 class MemoryPeak:
     """``with MemoryPeak(leader) as peak:`` looks once a second at all processes of the session; then ``peak.bytes``."""
 

@@ -53,7 +53,7 @@ class Job:
     more: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
         folder = self.place.folder / self.prefix
         folder.mkdir(exist_ok=True)
         return folder
@@ -85,7 +85,7 @@ class Job:
             "bootstrap.servers": self.place.servers.kafka,
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
-            "checkpoint.location": str(self._folder / "checkpoint"),
+            "checkpoint.location": str(self.folder / "checkpoint"),
         }
 
     def _debezium_settings(self) -> dict[str, str]:
@@ -102,8 +102,8 @@ class Job:
 
     @contextlib.contextmanager
     def _incsnap(self) -> Iterator[Life]:
-        properties = write_properties(self._folder / "job.properties", self.settings())
-        with running_job(properties, self._folder / "job.log", self._folder / "checkpoint") as job:
+        properties = write_properties(self.folder / "job.properties", self.settings())
+        with running_job(properties, self.folder / "job.log", self.folder / "checkpoint") as job:
 
             def check() -> None:
                 if job.exit_code() is not None:
@@ -113,11 +113,11 @@ class Job:
 
     @contextlib.contextmanager
     def _debezium(self) -> Iterator[Life]:
-        properties = write_properties(self._folder / "connector.properties", self.settings())
+        properties = write_properties(self.folder / "connector.properties", self.settings())
         with debezium.connect_worker(
             self.place.servers.kafka,
-            self._folder / "connect.log",
-            offsets=self._folder / "offsets",
+            self.folder / "connect.log",
+            offsets=self.folder / "offsets",
             connectors=[properties],
             jvm_options=_CONNECT_JVM,
         ) as worker:

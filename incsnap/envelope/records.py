@@ -25,7 +25,7 @@ from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.errors import BinlogError
 from incsnap.tables import TableShape
 from incsnap.types.modes import Modes
-from incsnap.types.variable import Bools, Ints, take, variable
+from incsnap.types.variable import MAX_BYTES, Bools, Ints, take, variable
 
 #: ``value`` null: a tombstone. ``old_key`` and ``new_key``: of the headers __debezium.oldkey and __debezium.newkey,
 #: or null. ``identity``: what de-duplication of window rows goes by, null where that is the key; ``old_identity``:
@@ -51,6 +51,14 @@ _TOMBSTONE = 3
 _LETTER = {"c": _INSERT, "u": _UPDATE, "d": _DELETE}
 
 
+#: Raw bytes of rows whose values are encoded at once: that takes some ten times as many for a moment.
+_ENCODED_AT_ONCE = 8 << 20
+
+
+class RecordsTooLarge(Exception):
+    """The records of more than one row take more bytes than they may."""
+
+
 #: The year 1 must not look like 2001 in an identity.
 _EXACT = Modes(time_adjuster="false")
 
@@ -74,9 +82,10 @@ def snapshot_records(
     buckets: int,
     *,
     now_us: int,
+    most: int = MAX_BYTES,
 ) -> dict[int, Any]:
     """``op: "r"`` records of a chunk's rows, a batch of RECORDS for each bucket that has any, rows in the chunk's
-    order.
+    order. Raises ``RecordsTooLarge`` as soon as the values of more than one row take more than ``most`` bytes.
 
     The raw columns are split, not the encoded values: those are five times as many bytes.
     """
@@ -91,7 +100,7 @@ def snapshot_records(
         order = pa.array(np.argsort(owners, kind="stable"))
         keys, places = keys.take(order), places[order.to_numpy()]
         columns = [None if column is None else column.take(order) for column in columns]
-    values = format_.value.reads(columns, source, now_us)
+    values = _reads(format_, columns, n, source, now_us, most)
     none = pa.nulls(n, pa.binary())
     identity = _identities(format_.view, columns)
     batch = pa.RecordBatch.from_arrays(
@@ -103,6 +112,20 @@ def snapshot_records(
         found[bucket] = batch.slice(first, int(counts[bucket]))
         first += int(counts[bucket])
     return found
+
+
+def _reads(format_: TableFormat, columns: Columns, n: int, source: SourceConstants, now_us: int, most: int) -> Any:
+    raw = sum(column.nbytes for column in columns if column is not None)
+    step = max(1, n * _ENCODED_AT_ONCE // max(raw, 1))
+    found: list[Any] = []
+    size = 0
+    for begin in range(0, n, step):
+        rows = [None if column is None else column.slice(begin, step) for column in columns]
+        found.append(format_.value.reads(rows, source, now_us))
+        size += found[-1].nbytes
+        if size > most and n > 1:
+            raise RecordsTooLarge(f"its records take more than {most} bytes")
+    return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

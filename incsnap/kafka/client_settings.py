@@ -18,7 +18,6 @@ _PRODUCER_DEFAULTS = {
     "linger.ms": "5",
     # Above a batch, so that producing seldom waits; memory is bounded by bytes.
     "queue.buffering.max.messages": "1000000",
-    "queue.buffering.max.kbytes": "262144",
     # A zombie's open transaction ends by itself after this long; brokers allow up to 15 minutes.
     "transaction.timeout.ms": "60000",
     # With the default 100 ms, a transaction that follows another at once waits that long for the first to be complete.
@@ -26,6 +25,8 @@ _PRODUCER_DEFAULTS = {
     # A topic that was deleted under a running job is named after this long; must be below the wait for a commit.
     "topic.metadata.propagation.max.ms": "10000",
 }
+#: A second of what a broker takes. It is memory of each task that sends, beside the blocks of its batch.
+_QUEUE_KILOBYTES = 65_536
 #: Exactly-once stands on these.
 _PRODUCER_FIXED = {
     # Successful deliveries need no word: commit_transaction waits for all of them.
@@ -69,11 +70,17 @@ class ClientSettings:
         return {
             **_CLIENT_DEFAULTS,
             **_PRODUCER_DEFAULTS,
+            "queue.buffering.max.kbytes": str(self._queue_kilobytes()),
             **self.producer,
             **_PRODUCER_FIXED,
             "bootstrap.servers": self.bootstrap_servers,
             "transactional.id": transactional_id,
         }
+
+    def _queue_kilobytes(self) -> int:
+        """Room for the largest message: one that is larger than the queue would never be taken."""
+        largest = self.producer.get("message.max.bytes", "")
+        return max(_QUEUE_KILOBYTES, int(largest) // 1000 if largest.isdigit() else 0)
 
     def for_admin(self) -> dict[str, str]:
         return {

@@ -39,21 +39,22 @@ def read_chunk(
     ``needed``: indexes of the columns to read (None: all); None stands for each of the others.
 
     Raises ``ChunkFailed`` when the server fails, when it takes longer than ``timeout_seconds``, or when the rows take
-    more than ``max_bytes`` on the wire; in the last case, and when the connection broke, ``connection.open`` is False.
+    more than ``max_bytes`` on the wire, unless it is one row (which may take 2 GiB); in the last case, and when the
+    connection broke, ``connection.open`` is False.
     Raises ``UnsupportedType`` for a column that cannot be read.
     """
     wanted = sorted(needed) if needed is not None else range(len(shape.columns))
     types = [describe(shape.columns[index], shape.id) for index in wanted]
-    max_bytes = min(max_bytes, MAX_BYTES)
     sql = chunk_select(shape, types, from_where_sql, timeout_seconds)
     blocks: list[list[Any]] = []
-    size = 0
+    size = count = 0
     before, connection._read_timeout = connection._read_timeout, timeout_seconds + _GRACE_SECONDS
     try:
         with closing(fetch_rows(connection, sql, block_bytes=min(BLOCK_BYTES, max_bytes))) as fetched:
             for rows in fetched:
                 size += rows.packets.size
-                if size > max_bytes:
+                count += len(rows)
+                if size > (max_bytes if count > 1 else MAX_BYTES):
                     raise ChunkFailed(
                         f"{shape.id}: a chunk takes more than {max_bytes} bytes",
                         "It is read again in smaller chunks; set incremental.snapshot.chunk.size lower to begin so.",

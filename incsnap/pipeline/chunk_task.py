@@ -22,7 +22,7 @@ from pymysql.connections import Connection
 
 from incsnap.config.settings import MySqlSettings, Settings
 from incsnap.envelope.json_rows import rows_of
-from incsnap.envelope.records import shares_identity, snapshot_records
+from incsnap.envelope.records import RecordsTooLarge, shares_identity, snapshot_records
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, ValueRefused, shorten
 from incsnap.events import BinlogPosition, StreamPosition, server_of
@@ -41,11 +41,12 @@ from incsnap.snapshot.chunk_query import chunk_tail
 
 log = logging.getLogger(__name__)
 
-#: Bytes of a chunk on the wire. Its records are about four times as many, and must stay below Arrow's 2 GiB a column.
-MAX_CHUNK_BYTES = 192 << 20
-#: Bytes of a chunk's keys and values. What is left of a window goes out with one batch when a DDL comes behind its
-#: first parts, and a sink task must be able to hold it.
-MAX_RECORD_BYTES = 256 << 20
+#: Bytes of a chunk on the wire, and of its keys and values: a chunk that takes more is halved, down to a single row,
+#: which may be of any size. What a reader holds is the one and twice the other, so these are what two readers may take
+#: beside the rest of a job of 1.6 GB (with 192 and 256 MiB, eleven rows of 16 MB took 1.2 GB in one reader). A window's
+#: rest goes out with one batch when a DDL comes behind its first parts, and a sink task must be able to hold it too.
+MAX_CHUNK_BYTES = 64 << 20
+MAX_RECORD_BYTES = 128 << 20
 #: Seconds of one SELECT: past them the chunk is halved. Ten times what the adaptive size aims at.
 CHUNK_SECONDS = 20.0
 
@@ -162,6 +163,7 @@ def _read(
         order.layout.partitions[format_.topic],
         order.layout.buckets,
         now_us=now_us,
+        most=MAX_RECORD_BYTES,
     )
     # Rows of one identity have one key, and so one bucket.
     if not shape.key and any(map(shares_identity, records.values())):
@@ -171,8 +173,6 @@ def _read(
         )
     record_bytes = sum(map(blocks.record_bytes, records.values()))
     rows = rows_of(columns)
-    if record_bytes > MAX_RECORD_BYTES and rows > 1:
-        raise _TooLargeError(f"its records take {record_bytes} bytes")
     parts = max(1, min(rows, -(-record_bytes // PART_BYTES)))
     file = buffers.write_window(window.id, records, parts)
     return Manifest(
@@ -214,10 +214,6 @@ def _session(settings: MySqlSettings) -> Connection[Any]:
     return connection
 
 
-class _TooLargeError(Exception):
-    """The chunk's records are more than a window may hold."""
-
-
 class _SharedKeyError(Exception):
     """Rows that cannot be told apart."""
 
@@ -252,7 +248,7 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     # OSError: the connection's own are ServerUnreachable, so it is where the window is written that is away or full.
     ((ServerUnreachable, OSError, _AnotherLogError), failures.UNREACHABLE),
     ((_ShapeChangedError, QueryRefusedError), failures.SHAPE),
-    ((MemoryError, pa.ArrowCapacityError, _TooLargeError), failures.TOO_LARGE),
+    ((MemoryError, pa.ArrowCapacityError, RecordsTooLarge), failures.TOO_LARGE),
     ((_SharedKeyError,), failures.SHARED_KEY),
     # The row is found by halving and put into quarantine.
     ((ValueRefused,), "value"),

@@ -36,13 +36,17 @@ _ALWAYS = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.worker.reuse": "true",
-    # Blocks are megabytes each: the default of 10,000 rows a batch would collect gigabytes on the way.
+    # Blocks are megabytes each: the default of 10,000 rows a batch would collect gigabytes on the way, and a batch's
+    # vector grows by doubling. Of bytes: as soon as a batch has so many.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     "spark.shuffle.compress": "false",  # blocks are compressed already
     "spark.rpc.message.maxSize": "512",  # MiB: input partitions carry slices of the binlog
     "spark.redaction.regex": "(?i)secret|password|passphrase|token|access[.]?key",
     "spark.scheduler.mode": "FIFO",
-    "spark.driver.memory": "2g",
+    # What the heap may grow to, and Arrow's buffers outside of it as much again. A batch of 96 MiB in blocks of 8 takes
+    # 300 MB of it; a collector that may have 2 GB uses them before it looks for garbage.
+    "spark.driver.memory": "768m",
 }
 #: The JVM moves blocks of megabytes and decides little: what its second compiler makes of that is worth less than the
 #: processor time it takes (a third of the JVM's at 20 changes/s).

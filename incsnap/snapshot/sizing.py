@@ -21,7 +21,8 @@ class Limits:
     ``start_rows``, ``max_rows``: rows of the first and of the largest chunk. 10,000 is 8 MB of ordinary rows, a tenth
     of a second to read: small enough for a table nobody knows. 50,000 rows amortise the fixed costs of a chunk (a job,
     some round trips, a file, a manifest); its border is found in 25 ms, which the stream's batch waits for.
-    ``target_bytes``: 32 MiB, so that two chunks at once stay far below a worker's memory.
+    ``target_bytes``: 32 MiB of values as they are read, and twice as many of records, so that two chunks at once stay
+    far below a worker's memory.
     ``target_seconds``: of one SELECT.
     ``lease_ms``: a chunk of which nothing was heard for so long after it was planned is planned again. Three times what
     a chunk may take behind those that are in flight with it; a task that fails says so at once.
@@ -59,7 +60,7 @@ def next_chunk_rows(present: int, read: Sequence[Window], limits: Limits) -> int
         if window.reading is not None:
             wanted = min(
                 wanted,
-                window.rows * limits.target_bytes / max(window.reading.bytes, 1),
+                window.rows * limits.target_bytes / max(window.reading.bytes, window.reading.record_bytes // 2, 1),
                 window.rows * limits.target_seconds / max(window.reading.seconds, 1e-6),
             )
     grown = min(wanted, 2 * present if read else present)

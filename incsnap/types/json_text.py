@@ -9,6 +9,7 @@ https://www.rfc-editor.org/rfc/rfc8259#section-7
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ _ADDED, _ESCAPE = _escapes()
 #: A character of four bytes begins with one of these, and becomes twelve.
 _FOUR_BYTES = 0xF0
 _ADDED[_FOUR_BYTES:] = 8
+_ADDED_TABLE = _ADDED.tobytes()
+#: Bytes that are escaped at once.
+_STRETCH = 1 << 18
 _HEXADECIMAL = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
@@ -56,18 +60,58 @@ class Encoded:
 
 
 def escape(texts: Any) -> Any:
-    """``texts`` (string) as they stand between the quotes of JSON strings."""
+    """``texts`` (string) as they stand between the quotes of JSON strings.
+
+    Stretch by stretch: an escape costs some 50 bytes of index vectors, so a text of 16 MB in which every character is
+    one took 1.7 GB at once.
+    """
     offsets, data = split(texts)
     data = data[int(offsets[0]) : int(offsets[-1])]
     if not _needs_escape(data):
         return texts
     mask = valid(texts)
     offsets, data = dense(texts)
-    places = np.flatnonzero((data < 32) | (data == ord('"')) | (data == ord("\\")) | (data >= _FOUR_BYTES))
+    stretches = list(pairwise(_borders(data)))
+    added = [int(_added(data[begin:end]).sum(dtype=np.int64)) for begin, end in stretches]
+    out = np.empty(len(data) + sum(added), np.uint8)
+    moved = offsets.astype(np.int64)
+    so_far = 0
+    for (begin, end), more in zip(stretches, added, strict=True):
+        own = slice(*np.searchsorted(offsets, (begin, end)))
+        moved[own] += so_far
+        if more:
+            places, before = _escaped(data[begin:end], out[begin + so_far : end + so_far + more])
+            # An offset moves by what was added before the place it points at.
+            moved[own] += before[np.searchsorted(places, offsets[own] - begin)]
+        else:
+            out[begin + so_far : end + so_far] = data[begin:end]
+        so_far += more
+    moved[np.searchsorted(offsets, len(data)) :] += so_far
+    return variable(moved, out, pa.string(), mask)
+
+
+def _borders(data: Bytes) -> list[int]:
+    """Of stretches, none of which begins inside a character."""
+    borders = [0]
+    while (border := borders[-1] + _STRETCH) < len(data):
+        # The last of at most three bytes that go on with a character of four.
+        borders.append(border - next(k for k in range(4) if data[border - k] & 0xC0 != 0x80 or k == 3))
+    return [*borders, len(data)]
+
+
+def _added(data: Bytes) -> Bytes:
+    """Of each byte; by a table of bytes, which is four times as fast as NumPy's index vectors."""
+    return np.frombuffer(data.tobytes().translate(_ADDED_TABLE), np.uint8)
+
+
+def _escaped(data: Bytes, out: Bytes) -> tuple[Any, Any]:
+    """Writes ``data``, escaped, to ``out``. Returns the places of what was escaped, and what was added before each of
+    them and in all."""
+    more = _added(data)
+    places = np.flatnonzero(more != 0)
     codes = data[places]
-    added = _ADDED[codes].astype(np.int64)
+    added = more[places].astype(np.int64)
     before = np.cumsum(added) - added
-    out = np.zeros(len(data) + int(added.sum()), np.uint8)
     new_places = places + before
     wide = codes >= _FOUR_BYTES
     keep = np.ones(len(out), np.bool_)
@@ -78,10 +122,7 @@ def escape(texts: Any) -> Any:
         which = (added >= k) & ~wide
         out[new_places[which] + k] = _ESCAPE[codes[which], k]
     _surrogates(out, new_places[wide], data, places[wide])
-    # An offset moves by what was added before the place it points at.
-    total = np.append(before, int(added.sum()))
-    shifted = offsets + total[np.searchsorted(places, offsets)]
-    return variable(shifted, out, pa.string(), mask)
+    return places, np.append(before, len(out) - len(data))
 
 
 def _surrogates(out: Bytes, new_places: Any, data: Bytes, places: Any) -> None:

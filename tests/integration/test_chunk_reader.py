@@ -137,6 +137,14 @@ def test_a_chunk_of_too_many_bytes_fails_and_says_so(connection: Any, numbers: A
     assert not connection.open
 
 
+def test_one_row_may_be_of_any_size(connection: Any, numbers: Any) -> None:
+    """It could not be halved."""
+    tail = f"FROM {numbers.id.sql} WHERE i = 7"
+    assert len(read_chunk(connection, numbers, tail, max_bytes=50, timeout_seconds=10)[0]) == 1
+    with pytest.raises(ChunkFailed, match="more than 50 bytes"):
+        read_chunk(connection, numbers, f"FROM {numbers.id.sql} WHERE i < 3", max_bytes=50, timeout_seconds=10)
+
+
 def test_a_chunk_that_takes_too_long_fails_and_the_connection_lives(connection: Any, numbers: Any) -> None:
     tail = f"FROM {numbers.id.sql} WHERE SLEEP(0.1) = 0 AND i < 100"
     before = connection._read_timeout

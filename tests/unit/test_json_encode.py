@@ -7,8 +7,10 @@ import datetime as dt
 import decimal
 import json
 import struct
+import tracemalloc
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incsnap.tables import Column, TableId
+from incsnap.types import json_text
 from incsnap.types.column_type import describe
 from incsnap.types.json_text import escape
 from incsnap.types.modes import Modes
@@ -47,6 +50,27 @@ def test_only_what_json_demands_is_escaped_and_as_jackson_does_it() -> None:
     text = '\x00\x01\x07\b\t\n\x0b\f\r\x1f "\\/\x7fé\u2028\U0001f600'
     expected = '\\u0000\\u0001\\u0007\\b\\t\\n\\u000B\\f\\r\\u001F \\"\\\\/\x7fé\u2028\\uD83D\\uDE00'
     assert escape(pa.array(["plain", text, None, "", text])).to_pylist() == ["plain", expected, None, "", expected]
+
+
+@given(texts, st.integers(1, 9))
+def test_a_text_is_escaped_alike_in_stretches_of_any_length(values: list[str | None], stretch: int) -> None:
+    whole = escape(pa.array(values, pa.string())).to_pylist()
+    with mock.patch.object(json_text, "_STRETCH", stretch):
+        assert escape(pa.array(values, pa.string())).to_pylist() == whole
+
+
+def test_escaping_a_long_text_takes_little_more_than_what_comes_of_it() -> None:
+    text = pa.array(["\n" * (4 << 20)])
+    tracemalloc.start()
+    try:
+        escaped = escape(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert escaped.nbytes > 2 * (4 << 20)
+    # What NumPy holds: the 8 MB that come out, the 4 that go in, as a mask, and the vectors of one stretch (192 without
+    # stretches).
+    assert peak < 40 << 20
 
 
 @given(byte_strings, st.integers(0, 3))

@@ -37,6 +37,17 @@ def test_the_defaults_are_settings_that_librdkafka_knows() -> None:
     TransactionalProducer(ClientSettings("localhost:1").for_producer("x")).close()
 
 
+def test_the_queue_has_room_for_the_largest_message() -> None:
+    """librdkafka never takes one that is larger than its queue, and says only that the queue is full."""
+
+    def kilobytes(given: dict[str, str]) -> int:
+        return int(ClientSettings("h:1", given).for_producer("id")["queue.buffering.max.kbytes"])
+
+    assert kilobytes({}) == 65_536
+    assert kilobytes({"message.max.bytes": "200000000"}) * 1024 > 200_000_000
+    assert kilobytes({"message.max.bytes": "200000000", "queue.buffering.max.kbytes": "1000"}) == 1_000
+
+
 def test_names_hold_the_prefix_so_that_jobs_do_not_meet() -> None:
     assert transactional_id("shop", 3) == "incsnap-shop-3"
     assert group_of("shop", "j1") == "incsnap-shop-j1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from incsnap.envelope import records as records_module
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.json_rows import json_objects
 from incsnap.envelope.partitioner import bucket_of, partition
-from incsnap.envelope.records import RECORDS, change_records, lay_out, overtaken_by, snapshot_records
+from incsnap.envelope.records import (
+    RECORDS,
+    RecordsTooLarge,
+    change_records,
+    lay_out,
+    overtaken_by,
+    snapshot_records,
+)
 from incsnap.envelope.source_block import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
 from incsnap.envelope.table_view import view_of
@@ -93,6 +102,31 @@ def test_a_snapshot_row_has_debeziums_fields_in_debeziums_order() -> None:
         b'"ts_ns":1700000000123456000}'
     ]
     assert found[0].column("key").to_pylist() == [b'{"id":1}']
+
+
+def test_rows_encoded_bit_by_bit_are_the_same_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, rows = SourceConstants("binlog.000007", 4, 0), columns([(at, "a" * at, None) for at in range(50)])
+    (whole,) = snapshot_records(format_of(), rows, source, 1, 1, now_us=NOW).values()
+    monkeypatch.setattr(records_module, "_ENCODED_AT_ONCE", 100)
+    (bitwise,) = snapshot_records(format_of(), rows, source, 1, 1, now_us=NOW).values()
+    assert bitwise.equals(whole)
+
+
+def test_records_of_a_chunk_are_given_up_as_soon_as_they_are_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records_module, "_ENCODED_AT_ONCE", 1)
+    source, made = SourceConstants("binlog.000007", 4, 0), format_of()
+    encoded: list[int] = []
+
+    class Counting:
+        def reads(self, rows: Any, *rest: Any) -> Any:
+            encoded.append(len(rows[0]))
+            return made.value.reads(rows, *rest)
+
+    counting = replace(made, value=Counting())  # type: ignore[arg-type]
+    with pytest.raises(RecordsTooLarge):
+        snapshot_records(counting, columns([(at, "a", 2) for at in range(50)]), source, 1, 1, now_us=NOW, most=2_000)
+    assert sum(encoded) < 10
+    assert len(snapshot_records(made, columns([(1, "a" * 5_000, 2)]), source, 1, 1, now_us=NOW, most=2_000)[0]) == 1
 
 
 def test_a_change_has_debeziums_fields_in_debeziums_order() -> None:

@@ -12,8 +12,8 @@ from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import awaited
 from incsnap.snapshot.notifications import Notification, key_ranges
 from incsnap.snapshot.questions import Answer, Describe, Failed, MaximumKey, NextBoundary, Question, Refused
-from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import Reading
+from incsnap.snapshot.sizing import Limits, next_chunk_rows
+from incsnap.snapshot.window import Reading, Window
 from tests.support.snapshots import SERVER, A, B, C, Snapshots, alter, execute, position, spans, truncate
 
 
@@ -474,6 +474,14 @@ def test_chunks_grow_at_most_twofold_and_shrink_at_once() -> None:
     assert job.batch().context.planned[0].rows == 100
     bytes_a_row, seconds = 1, 20.0
     assert job.batch().context.planned[0].rows == 5
+
+
+def test_a_chunk_is_cut_smaller_where_its_records_are_much_larger_than_its_rows() -> None:
+    limits = Limits(target_bytes=1_000)
+    reading = Reading(rows=100, bytes=100, seconds=0.001, record_bytes=4_000)
+    read = Window("w", 1, A, "s", None, (b"1",), 100, 1, reading=reading)
+
+    assert next_chunk_rows(100, [read], limits) == 50
 
 
 def test_a_configured_chunk_size_is_the_first_and_the_largest() -> None:

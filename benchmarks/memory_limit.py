@@ -1,0 +1,81 @@
+"""A limit of the operating system for all processes of a job together: a control group, where one may be made.
+
+Only version 1 of control groups (``/sys/fs/cgroup/memory``) lets a group beside running processes be made without a
+service manager; https://docs.kernel.org/admin-guide/cgroup-v1/memory.html.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup/memory")
+_LEAVE_SECONDS = 10.0
+
+
+class NoLimit(Exception):
+    """Says why processes cannot be limited here."""
+
+
+class MemoryLimit:
+    """``with MemoryLimit(limit) as group:`` a group below this process's own; ``group.take(pids)`` puts processes into
+    it, and what they start is born there. What the group reaches beyond ``limit`` bytes, and cannot be reclaimed, the
+    kernel kills."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._group = _own() / f"incsnap-{os.getpid()}-{time.monotonic_ns()}"
+
+    def __enter__(self) -> MemoryLimit:
+        try:
+            self._group.mkdir()
+        except OSError as error:
+            raise NoLimit(f"no control group can be made: {error}") from None
+        self._write("memory.limit_in_bytes", self._limit)
+        with contextlib.suppress(OSError):
+            # Not there where the kernel does not count what is swapped out.
+            self._write("memory.memsw.limit_in_bytes", self._limit)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """The processes must have been ended."""
+        deadline = time.monotonic() + _LEAVE_SECONDS
+        while True:
+            try:
+                return self._group.rmdir()
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def take(self, pids: list[int]) -> None:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                self._write("cgroup.procs", pid)
+
+    def killed(self) -> int:
+        """Processes that the kernel has killed for lack of memory."""
+        return self._said("memory.oom_control")["oom_kill"]
+
+    def unreclaimable(self) -> int:
+        """Bytes of the processes' own pages and of shared memory: what files' pages in the cache are besides."""
+        said = self._said("memory.stat")
+        return said["total_rss"] + said["total_shmem"] if "total_shmem" in said else said["total_rss"]
+
+    def _said(self, name: str) -> dict[str, int]:
+        return {key: int(value) for key, value in map(str.split, (self._group / name).read_text().splitlines())}
+
+    def _write(self, name: str, value: int) -> None:
+        (self._group / name).write_text(str(value))
+
+
+def _own() -> Path:
+    if not (_ROOT / "memory.limit_in_bytes").exists():
+        raise NoLimit(f"there are no control groups of version 1 in {_ROOT}")
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            return _ROOT / path.lstrip("/")
+    raise NoLimit("this process is in no control group for memory")
