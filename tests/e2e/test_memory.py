@@ -49,6 +49,7 @@ def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: S
         with play.job({**_SETTINGS, "table.include.list": f"{play.database}\\..*"}) as job, play.notices() as notices:
             limit(job)
             job.wait_until_streaming()
+            cursor.execute(f"USE {play.database}")
             cursor.execute("SET SESSION cte_max_recursion_depth = 100000")
             cursor.execute(
                 f"INSERT INTO {rows.sql} WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 640)"
