@@ -36,7 +36,7 @@ _ADDED, _ESCAPE = _escapes()
 _FOUR_BYTES = 0xF0
 _ADDED[_FOUR_BYTES:] = 8
 _ADDED_TABLE = _ADDED.tobytes()
-#: Bytes that are escaped at once.
+#: Bytes that are escaped at once; at least four, the longest character.
 _STRETCH = 1 << 18
 _HEXADECIMAL = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 

@@ -52,7 +52,7 @@ def test_only_what_json_demands_is_escaped_and_as_jackson_does_it() -> None:
     assert escape(pa.array(["plain", text, None, "", text])).to_pylist() == ["plain", expected, None, "", expected]
 
 
-@given(texts, st.integers(1, 9))
+@given(texts, st.integers(4, 12))
 def test_a_text_is_escaped_alike_in_stretches_of_any_length(values: list[str | None], stretch: int) -> None:
     whole = escape(pa.array(values, pa.string())).to_pylist()
     with mock.patch.object(json_text, "_STRETCH", stretch):

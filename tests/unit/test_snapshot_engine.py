@@ -479,7 +479,7 @@ def test_chunks_grow_at_most_twofold_and_shrink_at_once() -> None:
 def test_a_chunk_is_cut_smaller_where_its_records_are_much_larger_than_its_rows() -> None:
     limits = Limits(target_bytes=1_000)
     reading = Reading(rows=100, bytes=100, seconds=0.001, record_bytes=4_000)
-    read = Window("w", 1, A, "s", None, (b"1",), 100, 1, reading=reading)
+    read = Window("w", 1, A, "s", None, ("1",), 100, 1, reading=reading)
 
     assert next_chunk_rows(100, [read], limits) == 50
 
