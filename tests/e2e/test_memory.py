@@ -53,7 +53,7 @@ def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: S
             cursor.execute("SET SESSION cte_max_recursion_depth = 100000")
             cursor.execute(
                 f"INSERT INTO {rows.sql} WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 640)"
-                " SELECT n, REPEAT(MD5(n), 3200) FROM n"
+                " SELECT n, REPEAT(SHA2(n, 256), 1600) FROM n"
             )
             cursor.execute(f"UPDATE {texts.sql} SET v = CONCAT('x', SUBSTR(v, 2))")
             play.execute_by_row("long", [texts])
