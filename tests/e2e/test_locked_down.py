@@ -30,9 +30,9 @@ def hidden() -> dict[str, str]:
 
 @pytest.fixture
 def locked(hidden: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LockedServers]:
+    (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     with locked_servers(tmp_path, hidden["kafka"]) as servers:
-        (tmp_path / "tmp").mkdir()
         yield servers
 
 

@@ -26,11 +26,11 @@ def may_mount() -> str:
 
 def mount(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "incsnap-faults", str(folder)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "incsnap-faults", str(folder)], check=True, timeout=60)
 
 
 def unmount(folder: Path) -> None:
-    subprocess.run(["umount", "--lazy", str(folder)], check=False, capture_output=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=False, capture_output=True, timeout=60)
 
 
 def disk_full(trial: Trial, number: int) -> None:

@@ -64,15 +64,24 @@ def test_a_step_in_a_folder_that_is_made_for_it_is_seen(tmp_path: Path, row: str
 
 def test_the_switch_leads_to_the_other_server_and_cuts_who_was_connected() -> None:
     with _greeter(b"one") as one, _greeter(b"two") as two, Switch(_address(one)) as switch:
-        with socket.create_connection((switch.address.host, switch.address.port), 5) as client:
-            assert client.recv(3) == b"one"
+        with _connected(switch) as client:
+            assert _heard(client) == b"one"
             switch.to(_address(two))
-            assert client.recv(3) == b"", "still connected"
-        with socket.create_connection((switch.address.host, switch.address.port), 5) as client:
-            assert client.recv(3) == b"two"
+            assert _heard(client) == b"", "still connected"
+        with _connected(switch) as client:
+            assert _heard(client) == b"two"
             switch.to(None)
-        with socket.create_connection((switch.address.host, switch.address.port), 5) as client:
-            assert client.recv(3) == b""
+        with _connected(switch) as client:
+            assert _heard(client) == b""
+
+
+def _connected(switch: Switch) -> socket.socket:
+    return socket.create_connection((switch.address.host, switch.address.port), timeout=60)
+
+
+def _heard(client: socket.socket) -> bytes:
+    client.settimeout(60)
+    return client.recv(3)
 
 
 def test_every_row_is_given_its_share_of_the_faults() -> None:

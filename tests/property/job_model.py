@@ -161,7 +161,7 @@ class Job:
         self.strays.clear()  # with every statement of theirs the server may go on
         while self.server.index[self.offset.stream.delivered] < len(self.server.log):
             self.batch(all_of_it=True)
-        self._consume()
+        self._read_topics()
         self.topic.check(self)
         if self.overtaken:
             raise Violation("overtaken", f"{self.overtaken[0]} was sent, though an event of its key lay in its window")
@@ -379,7 +379,7 @@ class Job:
 
     # -- what has become of it
 
-    def _consume(self) -> None:
+    def _read_topics(self) -> None:
         """A consumer reads all that was committed."""
         for bucket, log in enumerate(self.broker.log):
             for sent in log:
