@@ -69,6 +69,7 @@ class Answers:
         self._catalog: dict[TableId, _Facts] = {}
         self._keys: dict[str, Key | None] = {}
         self._reached: GtidSet | None = None
+        self._late: ChunkFailed | None = None
 
     def __call__(self, question: Question) -> Answer:
         try:
@@ -149,10 +150,19 @@ class Answers:
         return Described(names, key_fingerprint(columns, facts.collations), index or "")
 
     def _wait(self, fence: GtidSet) -> None:
-        """What was reached once in a planning stays so."""
-        if fence != self._reached:
-            low_fence(self._connection, fence, _FENCE_SECONDS)
-            self._reached = fence
+        """Once in a planning: what was reached stays so, and for what was not the batch has waited long enough."""
+        if fence == self._reached:
+            return
+        if self._late is None:
+            try:
+                low_fence(self._connection, fence, _FENCE_SECONDS)
+            except ServerUnreachable:
+                raise
+            except ChunkFailed as error:
+                self._late = error
+        if self._late is not None:
+            raise self._late
+        self._reached = fence
 
     def _facts(self, table: TableId) -> _Facts | None:
         if table not in self._catalog:

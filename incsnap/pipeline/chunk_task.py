@@ -72,7 +72,7 @@ _sessions: dict[str, Connection[Any]] = {}
 
 def read_chunks(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
     """Reads the chunks one after the other; the ids of their windows, which have a manifest now."""
-    return _aside().submit(_read_all, orders, settings, buffers).result()
+    return _aside().submit(read_together, orders, settings, buffers).result()
 
 
 @cache
@@ -88,7 +88,7 @@ def _give_way() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
-def _read_all(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
+def read_together(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
     """What stands around a SELECT is done once for all that were ordered together: the wait for the low fence, the
     shapes, and the high watermark, which may always be later (48 chunks of small tables: 1.4 s to 0.5 s)."""
     group = _Group(orders, settings, buffers)
