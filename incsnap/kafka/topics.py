@@ -25,9 +25,11 @@ _CONTROL_CONFIG = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 _REQUEST_SECONDS = 15.0
-#: Topics of one request to create or describe them. A broker makes a few hundred a second; 10,000 in one request would
-#: take longer than any request may.
+#: Topics of one request to create or describe them. A broker makes some 200 a second, and a request has its time.
 _TOGETHER = 500
+#: Partitions of one request to create topics: brokers refuse it when it makes 10,000 records, of partitions and topics.
+#: Where their own default decides how many a topic has, it is taken for at most 10.
+_PARTITIONS_TOGETHER = 5_000
 #: Seconds in which another topic must get its leaders. A busy broker that has thousands was seen to take 30.
 _READY_SECONDS = 60.0
 
@@ -74,16 +76,21 @@ def ensure_topics(
         for name in wanted
         if name not in counts
     ]
-    for part in _parts(missing):
+    for part in creatable_together(missing, partitions):
         for name, answer in admin.create_topics(part, request_timeout=_REQUEST_SECONDS).items():
             _settle(f"creating topic {name}", answer, KafkaError.TOPIC_ALREADY_EXISTS)
         counts |= _ready(admin, {topic.topic: 1 for topic in part})
     return counts
 
 
-def _parts(found: list[_T]) -> Iterator[list[_T]]:
-    for begin in range(0, len(found), _TOGETHER):
-        yield found[begin : begin + _TOGETHER]
+def creatable_together(topics: list[NewTopic], partitions: int) -> Iterator[list[NewTopic]]:
+    """What one request may ask for, of topics with so many partitions (-1: the brokers' default)."""
+    return _parts(topics, max(1, min(_TOGETHER, _PARTITIONS_TOGETHER // max(1, partitions))))
+
+
+def _parts(found: list[_T], size: int = _TOGETHER) -> Iterator[list[_T]]:
+    for begin in range(0, len(found), size):
+        yield found[begin : begin + size]
 
 
 def ensure_control_topic(admin: AdminClient, prefix: str, buckets: int, replication: int = -1) -> str:
