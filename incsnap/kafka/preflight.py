@@ -14,7 +14,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import control_topic
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import ClientError, sink_error
-from incsnap.kafka.topics import partition_counts
+from incsnap.kafka.topics import creatable_together, partition_counts
 
 #: (problem, what to do), each one line.
 Finding = tuple[str, str]
@@ -63,7 +63,9 @@ def _creatable(admin: AdminClient, names: set[str], partitions: int, replication
         return [(error.message, error.hint)]
     findings = []
     wishes = [NewTopic(name, num_partitions=partitions, replication_factor=replication) for name in missing]
-    answers: dict[str, Any] = admin.create_topics(wishes, validate_only=True, request_timeout=seconds) if wishes else {}
+    answers: dict[str, Any] = {}
+    for part in creatable_together(wishes, partitions):
+        answers |= admin.create_topics(part, validate_only=True, request_timeout=seconds)
     for name, answer in answers.items():
         try:
             answer.result()

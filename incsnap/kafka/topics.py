@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
@@ -16,6 +16,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import client_error, control_topic
 from incsnap.kafka.refusals import sink_error
 
+_T = TypeVar("_T")
 #: One record a bucket and batch, of which only a job's newest matters: small segments, so that compaction comes soon.
 _CONTROL_CONFIG = {
     "cleanup.policy": "compact",
@@ -24,7 +25,13 @@ _CONTROL_CONFIG = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 _REQUEST_SECONDS = 15.0
-_READY_SECONDS = 30.0
+#: Topics of one request to create or describe them. A broker makes some 200 a second, and a request has its time.
+_TOGETHER = 500
+#: Partitions of one request to create topics: brokers refuse it when it makes 10,000 records, of partitions and topics.
+#: Where their own default decides how many a topic has, it is taken for at most 10.
+_PARTITIONS_TOGETHER = 5_000
+#: Seconds in which another topic must get its leaders. A busy broker that has thousands was seen to take 30.
+_READY_SECONDS = 60.0
 
 
 def admin_client(settings: ClientSettings) -> AdminClient:
@@ -35,9 +42,10 @@ def partition_counts(admin: AdminClient, names: Iterable[str]) -> dict[str, int]
     """Partitions of those topics that exist. A topic counts only when each partition has a leader."""
     counts: dict[str, int] = {}
     wanted = sorted(set(names))
-    if not wanted:
-        return counts
-    for name, answer in admin.describe_topics(TopicCollection(wanted), request_timeout=_REQUEST_SECONDS).items():
+    answers: dict[str, Future[Any]] = {}
+    for part in _parts(wanted):
+        answers |= admin.describe_topics(TopicCollection(part), request_timeout=_REQUEST_SECONDS)
+    for name, answer in answers.items():
         try:
             description = answer.result()
         except KafkaException as problem:
@@ -68,11 +76,21 @@ def ensure_topics(
         for name in wanted
         if name not in counts
     ]
-    if missing:
-        for name, answer in admin.create_topics(missing, request_timeout=_REQUEST_SECONDS).items():
+    for part in creatable_together(missing, partitions):
+        for name, answer in admin.create_topics(part, request_timeout=_REQUEST_SECONDS).items():
             _settle(f"creating topic {name}", answer, KafkaError.TOPIC_ALREADY_EXISTS)
-        counts |= _ready(admin, {topic.topic: 1 for topic in missing})
+        counts |= _ready(admin, {topic.topic: 1 for topic in part})
     return counts
+
+
+def creatable_together(topics: list[NewTopic], partitions: int) -> Iterator[list[NewTopic]]:
+    """What one request may ask for, of topics with so many partitions (-1: the brokers' default)."""
+    return _parts(topics, max(1, min(_TOGETHER, _PARTITIONS_TOGETHER // max(1, partitions))))
+
+
+def _parts(found: list[_T], size: int = _TOGETHER) -> Iterator[list[_T]]:
+    for begin in range(0, len(found), size):
+        yield found[begin : begin + size]
 
 
 def ensure_control_topic(admin: AdminClient, prefix: str, buckets: int, replication: int = -1) -> str:
@@ -89,12 +107,18 @@ def ensure_control_topic(admin: AdminClient, prefix: str, buckets: int, replicat
 def _ready(admin: AdminClient, least: Mapping[str, int]) -> dict[str, int]:
     """Waits until every broker asked knows the topics: creation is answered before it has spread."""
     deadline = time.monotonic() + _READY_SECONDS
+    counts: dict[str, int] = {}
+    waiting = dict(least)
     while True:
-        counts = partition_counts(admin, least)
-        if all(counts.get(name, 0) >= count for name, count in least.items()):
+        found = {name: n for name, n in partition_counts(admin, waiting).items() if n >= waiting[name]}
+        if found:
+            deadline = time.monotonic() + _READY_SECONDS
+        counts |= found
+        waiting = {name: count for name, count in waiting.items() if name not in found}
+        if not waiting:
             return counts
         if time.monotonic() > deadline:
-            late = ", ".join(sorted(name for name, count in least.items() if counts.get(name, 0) < count))
+            late = ", ".join(sorted(waiting)[:50])
             raise SinkError(f"Topics were created, but have no leaders after {_READY_SECONDS:.0f} s: {late}")
         time.sleep(0.02)
 

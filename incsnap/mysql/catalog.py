@@ -8,7 +8,7 @@ functional indexes are left out, and information_schema does not show those eith
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pymysql.connections import Connection
@@ -48,8 +48,7 @@ def shape_of(connection: Connection[Any], table: TableId) -> TableShape | None:
 def shapes_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[TableId, TableShape]:
     """The shapes of the tables that exist, by the names the server gives them. Two queries for each 500 tables."""
     shapes: dict[TableId, TableShape] = {}
-    for start in range(0, len(wanted), 500):
-        part = tuple((table.database, table.table) for table in wanted[start : start + 500])
+    for part in _parts(wanted):
         keys: dict[TableId, list[str]] = {}
         for database, name, column in query(
             connection,
@@ -77,6 +76,45 @@ def shapes_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[Ta
             places = {column.name: i for i, column in enumerate(found)}
             shapes[table] = TableShape(table, tuple(found), tuple(places[name] for name in key))
     return shapes
+
+
+def collations_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[TableId, dict[str, str]]:
+    """Of the columns that have one, by name."""
+    found: dict[TableId, dict[str, str]] = {}
+    for part in _parts(wanted):
+        for database, name, column, collation in query(
+            connection,
+            "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
+            " WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s AND COLLATION_NAME IS NOT NULL",
+            (part,),
+        ):
+            found.setdefault(TableId(database, name), {})[str(column)] = str(collation)
+    return found
+
+
+def indexes_of(
+    connection: Connection[Any], wanted: Sequence[TableId]
+) -> dict[TableId, list[tuple[str, list[str | None]]]]:
+    """(name, columns) of the visible ordered ones, the primary key's and unique ones first; None for a prefix of a
+    column, which does not order by the whole column, and for an expression."""
+    found: dict[TableId, dict[str, list[str | None]]] = {}
+    for part in _parts(wanted):
+        for database, name, index, column, prefix in query(
+            connection,
+            "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
+            " WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s AND IS_VISIBLE = 'YES' AND INDEX_TYPE = 'BTREE'"
+            " ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', NON_UNIQUE, INDEX_NAME, SEQ_IN_INDEX",
+            (part,),
+        ):
+            indexes = found.setdefault(TableId(database, name), {})
+            indexes.setdefault(str(index), []).append(None if prefix is not None else column)
+    return {table: list(indexes.items()) for table, indexes in found.items()}
+
+
+def _parts(wanted: Sequence[TableId]) -> Iterator[tuple[tuple[str, str], ...]]:
+    """For each 500 tables, what a statement needs."""
+    for start in range(0, len(wanted), 500):
+        yield tuple((table.database, table.table) for table in wanted[start : start + 500])
 
 
 def _promoted_key(connection: Connection[Any], table: TableId, columns: set[str]) -> list[str]:

@@ -24,7 +24,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from incsnap.errors import SinkError
-from incsnap.pipeline.files import Files, packed, unpack, unpack_all
+from incsnap.pipeline.files import Files, names_in, packed, unpack, unpack_all
 from incsnap.snapshot.window import Reading
 
 _log = logging.getLogger(__name__)
@@ -99,6 +99,8 @@ class WindowBuffers:
     def __init__(self, root: str) -> None:
         self.root = root
         self._files = Files(root)
+        #: Tables that a file of discards has keys of, by batch and bucket: looked at once by a task, for all tables.
+        self._changed: dict[tuple[int, int], frozenset[str]] = {}
 
     def __reduce__(self) -> tuple[type[WindowBuffers], tuple[str]]:
         return type(self), (self.root,)
@@ -156,17 +158,22 @@ class WindowBuffers:
     # -- discards ----------------------------------------------------------------------------------------------------
 
     def write_discards(self, batch: int, bucket: int, keys: Mapping[str, pa.Array]) -> None:
-        """Keys by table, for good: to be called before the batch's transaction commits."""
-        batches = {table: pa.record_batch([found], schema=_KEYS) for table, found in keys.items()}
+        """Keys by table, for good: to be called before the batch's transaction commits. Hundreds of tables may be held
+        of which few have changed: tables without keys are left out."""
+        batches = {table: pa.record_batch([found], schema=_KEYS) for table, found in keys.items() if len(found)}
+        self._changed.pop((batch, bucket), None)
         self._files.write(_discards(batch, bucket), packed(batches), durable=True)
 
     def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array:
         """The keys of the table that the batch wrote down for the bucket."""
+        if table not in self._changed.get((batch, bucket), {table}):
+            return pa.array([], pa.binary())
         name = _discards(batch, bucket)
         content = self._files.read(name)
         if content is None:
             raise CheckpointDamaged(f"The overtaken keys are gone: {self._files.path(name)}")
         try:
+            self._changed[batch, bucket] = names_in(content)
             keys = unpack(content, table)
         except pa.ArrowInvalid as problem:
             raise CheckpointDamaged(f"{self._files.path(name)} is torn: {problem}") from problem

@@ -149,6 +149,12 @@ def unpack_all(content: Any, names: Sequence[str]) -> list[pa.RecordBatch]:
         raise pa.ArrowInvalid(str(problem)) from problem
 
 
+def names_in(content: Any) -> frozenset[str]:
+    """Of the record batches. Raises ``pa.ArrowInvalid`` when the file is torn."""
+    with pa.ipc.open_file(content) as reader:
+        return frozenset(filter(None, (reader.schema.metadata or {}).get(_NAMES, b"").decode().split("\n")))
+
+
 def _open(root: str) -> tuple[Any, str]:
     scheme = urlparse(root).scheme
     if len(scheme) < 2:

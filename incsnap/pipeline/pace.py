@@ -21,6 +21,11 @@ _QUIET_SECONDS = 2.0
 #: plans many. While somebody writes, fewer: each chunk needs its border, which takes up to 50 ms of the batch.
 _BATCH_ROWS, _BATCH_ROWS_BESIDE = 50_000, 10_000
 _MOST_CHUNKS = 64
+#: A table of fewer rows is one of the small ones, of which many are read together.
+_SMALL_ROWS = 1_000
+#: Of these in flight. A batch waits for the server's answers about them, about a millisecond each, and sends to as many
+#: topics.
+_SMALL, _SMALL_BESIDE = 256, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,10 @@ class Pace:
         chunks = max(readers, min(_MOST_CHUNKS, _BATCH_ROWS // size)) if size else readers
         limits = Limits.configured(size, chunks)
         beside = max(1, _BATCH_ROWS_BESIDE // size) if size else 1
-        # Small tables, and the ends of large ones, need no border: as many as there may be windows.
-        self._limits = replace(limits, parallelism=limits.windows, cuts=chunks)
-        self._limits_beside = replace(limits, parallelism=limits.windows, cuts=beside)
+        # The ends of large tables need no border: as many as there may be windows.
+        limits = replace(limits, parallelism=limits.windows, small_rows=_SMALL_ROWS)
+        self._limits = replace(limits, cuts=chunks, small_windows=_SMALL)
+        self._limits_beside = replace(limits, cuts=beside, small_windows=_SMALL_BESIDE)
 
     @property
     def is_quiet(self) -> bool:

@@ -14,14 +14,15 @@ from typing import Any
 
 from incsnap.errors import OffsetError
 from incsnap.pipeline.files import Files
+from incsnap.pipeline.kept_offsets import KeptOffsets, QueueFiles
 from incsnap.snapshot.offset import Offset
 
 _NAME = "planned-offset.json"
 _CHOICES = "planned_with"
 
 
-def remember(files: Files, end: Offset, choices: Mapping[str, str]) -> None:
-    files.write(_NAME, json.dumps({**end.dump(), _CHOICES: dict(choices)}).encode(), durable=True)
+def remember(files: Files, offsets: KeptOffsets, end: Offset, choices: Mapping[str, str]) -> None:
+    files.write(_NAME, json.dumps({**offsets.dump(end), _CHOICES: dict(choices)}).encode(), durable=True)
 
 
 def plan_and_choices(files: Files) -> tuple[dict[str, Any], dict[str, str]] | None:
@@ -46,12 +47,19 @@ def planned(files: Files) -> Offset | None:
     if content is None:
         return None
     try:
-        return Offset.load(json.loads(content.to_pybytes()))
+        return Offset.load(json.loads(content.to_pybytes()), QueueFiles(files))
     except (ValueError, OffsetError):
         return None
 
 
-def recall(files: Files, start: Offset) -> Offset | None:
-    """The end of the batch behind ``start`` if it was planned before; ``None`` if not."""
-    found = planned(files)
-    return found if found and found.job_id == start.job_id and found.batch == start.batch + 1 else None
+def recall(files: Files, offsets: KeptOffsets, start: Offset) -> Offset | None:
+    """The end of the batch behind ``start`` if it was planned before, which ``offsets`` dumps as it was; ``None`` if
+    not."""
+    content = files.read(_NAME)
+    try:
+        found = json.loads(content.to_pybytes()) if content is not None else {}
+        found.pop(_CHOICES, None)
+        end = offsets.load(found)
+    except (ValueError, AttributeError, OffsetError):
+        return None
+    return end if end.job_id == start.job_id and end.batch == start.batch + 1 else None

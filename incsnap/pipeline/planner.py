@@ -38,6 +38,7 @@ from incsnap.pipeline.chunk_readers import Readers
 from incsnap.pipeline.control_file import ControlFiles
 from incsnap.pipeline.definition_records import DefinitionRecords, wanted
 from incsnap.pipeline.files import Files
+from incsnap.pipeline.kept_offsets import KeptOffsets
 from incsnap.pipeline.known_defaults import KnownDefaults, TableDefaults
 from incsnap.pipeline.layouts import Layouts
 from incsnap.pipeline.naming import topic_of
@@ -89,6 +90,7 @@ class Planner:
         self._settings = settings
         self._buffers = buffers
         self._files = Files(buffers.root)
+        self.offsets = KeptOffsets(self._files)
         self._control_files = ControlFiles(self._files)
         self._spark_log = SparkLog(settings.checkpoint_location)
         self._slices = slices
@@ -117,7 +119,7 @@ class Planner:
     def plan(self, start: Offset) -> Offset:
         if not self._cleaned:
             self._cleaned = True
-            planned = recall(self._files, start)
+            planned = recall(self._files, self.offsets, start)
             self._xa.adopt(start, planned)
             if planned is not None:
                 return planned
@@ -187,7 +189,7 @@ class Planner:
         end = self._xa.after(start, end, advance, tail)
         self._moved_at = time.monotonic()
         self._spark_log.force()
-        remember(self._files, end, self._choices)
+        remember(self._files, self.offsets, end, self._choices)
         self._window_readings().ask(end)
         self._pace.begin(end, advance.bytes)
         return end
@@ -212,6 +214,7 @@ class Planner:
         self._control_files.forget(end.batch)
         self._xa.forget(end.batch)
         delete_spent(self._buffers, end)
+        self.offsets.forget(end)
 
     def close(self) -> None:
         if self._readings is not None:

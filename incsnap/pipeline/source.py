@@ -83,14 +83,16 @@ class BinlogReader(DataSourceStreamReader):
                 files.write(STOPPED, b"")
             time.sleep(0.05)
             return start
-        begin = Offset.load(start)
         with telling():
-            end = self._planning().plan(begin)
-        return start if end is begin else end.dump()
+            planner = self._planning()
+            begin = planner.offsets.load(start)
+            end = planner.plan(begin)
+            return start if end is begin else planner.offsets.dump(end)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with telling():
-            parts = self._planning().parts(Offset.load(start), Offset.load(end))
+            planner = self._planning()
+            parts = planner.parts(planner.offsets.load(start), planner.offsets.load(end))
         told = digest(end)
         for part in parts:
             part.digest = told
@@ -98,7 +100,8 @@ class BinlogReader(DataSourceStreamReader):
 
     def commit(self, end: dict[str, Any]) -> None:
         with telling():
-            self._planning().committed(Offset.load(end))
+            planner = self._planning()
+            planner.committed(planner.offsets.load(end))
 
     def stop(self) -> None:
         if self._planner is not None:

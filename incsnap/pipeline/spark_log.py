@@ -16,6 +16,7 @@ from pathlib import Path
 
 from incsnap.errors import OffsetError, shorten
 from incsnap.pipeline.files import Files
+from incsnap.pipeline.kept_offsets import QueueFiles
 from incsnap.pipeline.planned import planned
 from incsnap.pipeline.session import is_local
 from incsnap.snapshot.offset import Offset
@@ -108,7 +109,7 @@ class SparkLog:
         except (FileNotFoundError, IndexError, ValueError):
             return None
         try:
-            return Offset.load(saved)
+            return Offset.load(saved, QueueFiles(Files(self._root + "/incsnap")))
         except OffsetError as error:
             raise OffsetError(f"{path}: {shorten(error.message)}", error.hint) from None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from incsnap.events import BinlogPosition
 from incsnap.gtid import GtidSet
 from incsnap.pipeline.files import Files
+from incsnap.pipeline.kept_offsets import QueueFiles
 from incsnap.pipeline.progress import Progress, read_progress
 from incsnap.snapshot.offset import Offset
 from incsnap.tables import TableId
@@ -75,5 +76,5 @@ def newest_offset(checkpoint_location: str, log: str = "offsets") -> Offset | No
             saved = json.loads(lines[-1])
         except (IndexError, ValueError):
             continue
-        return Offset.load(saved)
+        return Offset.load(saved, QueueFiles(Files(checkpoint_location + "/incsnap")))
     return None

@@ -18,6 +18,7 @@ from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.transaction import BucketWriter
 from incsnap.pipeline.files import Files
+from incsnap.pipeline.kept_offsets import QueueFiles
 from incsnap.pipeline.planned import forget_plan, plan_and_choices
 from incsnap.snapshot.offset import Offset, digest
 
@@ -65,10 +66,10 @@ def take_back(settings: Settings, root: str) -> None:
     changed = [name for name, value in before.items() if now.get(name) != value]
     if not changed:
         return
-    end = Offset.load(plan)
+    end = Offset.load(plan, QueueFiles(files))
     numbers = sorted(int(name) for name in spark.names("offsets") if name.isdecimal())
     newest = numbers[-1] if numbers else -1
-    logged = _logged(spark, newest)
+    logged = _logged(spark, newest, files)
     done = logged is not None and logged.batch >= end.batch and spark.exists(f"commits/{newest}")
     if not done:
         writer = BucketWriter(
@@ -84,7 +85,7 @@ def take_back(settings: Settings, root: str) -> None:
             # The plan goes last: cut short here, the same is done again.
             spark.delete(f"offsets/.{newest}.crc")
             spark.delete(f"offsets/{newest}")
-            logged = _logged(spark, newest - 1)
+            logged = _logged(spark, newest - 1, files)
         _log.warning("batch %d, of which nothing was sent, is planned again with the new settings", end.batch)
     if logged is not None and logged.stream.open_gtid:
         # The rest of a transaction that a batch has cut in two is told by its number of events of captured tables.
@@ -106,9 +107,11 @@ def _sent(writer: BucketWriter, bucket: int, plan: dict[str, Any]) -> bool:
     return False
 
 
-def _logged(spark: Files, number: int) -> Offset | None:
+def _logged(spark: Files, number: int, files: Files) -> Offset | None:
     content = spark.read(f"offsets/{number}") if number >= 0 else None
-    return None if content is None else Offset.load(json.loads(content.to_pybytes().decode().splitlines()[-1]))
+    if content is None:
+        return None
+    return Offset.load(json.loads(content.to_pybytes().decode().splitlines()[-1]), QueueFiles(files))
 
 
 def _told(changed: list[str], before: dict[str, str], now: dict[str, str]) -> str:

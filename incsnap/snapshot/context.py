@@ -1,7 +1,7 @@
 """The state of incremental snapshots at the end of one batch: what the offset carries, nothing else is remembered.
 
 Plain frozen values. The engine makes the next context of this one; ``partitions(start, end)`` and what the sink must do
-are read off it (``chunk``, ``released``, ``held_tables``). ``offset`` writes it as JSON.
+are read off it (``Scan.chunk``, ``released``, ``held_tables``). ``offset`` writes it as JSON.
 """
 
 from __future__ import annotations
@@ -82,6 +82,12 @@ class Scan:
         """True if every key up to the maximum has been planned at least once (ranges may have to be read again)."""
         return self.maximum is not None and self.boundary == self.maximum
 
+    def chunk(self, window: Window) -> Chunk:
+        """What the reader of a window selects."""
+        return Chunk(
+            self.table, self.columns, window.lower, window.upper, self.request.collection.condition, self.index
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -143,12 +149,8 @@ class SnapshotContext:
         """True if anything is asked for and not finished."""
         return bool(self.queue or self.scans)
 
-    def chunk(self, window: Window) -> Chunk:
-        """What the reader of a window selects."""
-        scan = next(scan for scan in self.scans if scan.number == window.scan)
-        return Chunk(
-            window.table, scan.columns, window.lower, window.upper, scan.request.collection.condition, scan.index
-        )
+    def scans_by_number(self) -> dict[int, Scan]:
+        return {scan.number: scan for scan in self.scans}
 
     def held_tables(self) -> frozenset[TableId]:
         """Tables whose keys the sink must write down for this batch: a window of an earlier batch outlives it.

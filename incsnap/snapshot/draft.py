@@ -5,7 +5,7 @@ The steps of the engine say *what* happens; here is *how* it changes the state, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from incsnap.errors import shorten
@@ -24,8 +24,9 @@ from incsnap.snapshot.failures import (
     verdict,
 )
 from incsnap.snapshot.keys import Key, show_key
-from incsnap.snapshot.notifications import Notification, comma_list
+from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
 from incsnap.snapshot.window import Window
+from incsnap.tables import TableId
 
 #: Characters of what was wrong with a chunk or a table: it may end with what to do.
 _REASON = 400
@@ -54,6 +55,8 @@ class Draft:
         self.paused = context.paused
         self.recent: list[str] = list(context.recent)
         self._ended_signals: list[str] = []
+        #: What ``unfinished`` tells, kept while tables end one by one: each tells which are left, of thousands.
+        self._unfinished: dict[str, dict[TableId, Request]] | None = None
 
     # -- telling
 
@@ -63,12 +66,18 @@ class Draft:
     def warn(self, text: str) -> None:
         self.warnings.append(text)
 
-    def unfinished(self) -> dict[str, list[Request]]:
-        """Signal id -> its tables that are read or wait, in order."""
-        found: dict[str, list[Request]] = {}
-        for request in (*(scan.request for scan in self.scans.values()), *self.queue):
-            found.setdefault(request.signal, []).append(request)
-        return found
+    def unfinished(self) -> dict[str, dict[TableId, Request]]:
+        """Signal id -> its tables that are read or wait, in order. A signal has a table once."""
+        if self._unfinished is None:
+            self._unfinished = {}
+            for request in (*(scan.request for scan in self.scans.values()), *self.queue):
+                self._unfinished.setdefault(request.signal, {})[request.table] = request
+        return self._unfinished
+
+    def ask(self, requests: Iterable[Request]) -> None:
+        """They wait from now on."""
+        self.queue += requests
+        self._unfinished = None
 
     # -- windows
 
@@ -183,14 +192,22 @@ class Draft:
 
     def end(self, scan: Scan, status: str, reason: str = "") -> None:
         """The table is done, well or not."""
-        self._forget(lambda number: number == scan.number)
+        self._forget({scan.number})
         if reason:
             self.warn(f"{scan.table}: {status}: {shorten(reason, _REASON)}")
+        self._done_with(scan.request)
         lost = [(each.lower, each.upper) for each in scan.quarantine]
         more = {"missing_keys": notes.key_ranges(lost)} if lost else {}
         if reason:
             more["reason"] = shorten(reason, _REASON)
         self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **more)
+
+    def _done_with(self, request: Request) -> None:
+        """It is no longer among them."""
+        if self._unfinished is not None and request.table in (left := self._unfinished.get(request.signal, {})):
+            del left[request.table]
+            if not left:
+                del self._unfinished[request.signal]
 
     def unknown(self, signal: str, name: str) -> None:
         """``name`` fits no table that is captured."""
@@ -199,11 +216,10 @@ class Draft:
 
     def _scan_completed(self, signal: str, name: str, status: str, rows: int, **more: str) -> None:
         self._ended_signals.append(signal)
-        left = [*(request.table for request in self.unfinished().get(signal, ()))]
         self.notify(
             signal,
             notes.TABLE_SCAN_COMPLETED,
-            data_collections=comma_list(left),
+            data_collections=comma_list(self.unfinished().get(signal, ()), FEW_NAMED),
             scanned_collection=name,
             total_rows_scanned=str(rows),
             status=status,
@@ -214,20 +230,21 @@ class Draft:
         """Forgets all tables that ``stops`` names, with their windows; tells which, by signal."""
         stopped: dict[str, list[Request]] = {}
         for signal, requests in self.unfinished().items():
-            if gone := [request for request in requests if stops(request)]:
+            if gone := [request for request in requests.values() if stops(request)]:
                 stopped[signal] = gone
-        self._forget(lambda number: stops(self.scans[number].request))
+        self._forget({number for number, scan in self.scans.items() if stops(scan.request)})
         self.queue = [request for request in self.queue if not stops(request)]
+        self._unfinished = None
         self._ended_signals = [signal for signal in self._ended_signals if signal not in stopped]
         return stopped
 
-    def _forget(self, goes: Callable[[int], bool]) -> None:
-        going = {number for number in self.scans if goes(number)}
+    def _forget(self, going: Collection[int]) -> None:
         self.dropped.extend(window.id for window in self.held if window.scan in going)
         self.held = [window for window in self.held if window.scan not in going]
         # Windows planned in this very batch have no files yet; they simply are not planned.
         self.planned = [window for window in self.planned if window.scan not in going]
-        self.scans = {number: scan for number, scan in self.scans.items() if number not in going}
+        for number in going:
+            del self.scans[number]
 
     def signals_completed(self) -> Iterable[str]:
         """Signals of which a table ended in this batch and nothing is left."""

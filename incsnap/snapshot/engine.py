@@ -32,7 +32,7 @@ from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.draft import Draft
 from incsnap.snapshot.failures import LOST, Verdict, verdict
 from incsnap.snapshot.keys import show_key
-from incsnap.snapshot.notifications import comma_list
+from incsnap.snapshot.notifications import FEW_NAMED, comma_list
 from incsnap.snapshot.planning import plan_chunks
 from incsnap.snapshot.questions import Answer, Question
 from incsnap.snapshot.sizing import Limits, next_chunk_rows
@@ -220,13 +220,13 @@ def _execute(draft: Draft, command: Execute) -> None:
     draft.notify(command.id, notes.STARTED, data_collections=comma_list(names))
     for name in command.unresolved:
         draft.unknown(command.id, name)
-    draft.queue += requests
+    draft.ask(requests)
 
 
 def _stop(draft: Draft, command: Stop) -> None:
     stopped = draft.abort(lambda request: command.stops(request.table))
     for signal, requests in stopped.items():
-        draft.notify(signal, notes.ABORTED, data_collections=comma_list(request.table for request in requests))
+        draft.notify(signal, notes.ABORTED, data_collections=comma_list([request.table for request in requests]))
     if not stopped:
         draft.warn(f"signal {command.id}: no running or waiting snapshot to stop")
 
@@ -249,7 +249,7 @@ def _resume(draft: Draft, command: Resume) -> None:
 
 def _tell_all(draft: Draft, kind: str) -> None:
     for signal, requests in draft.unfinished().items():
-        draft.notify(signal, kind, data_collections=comma_list(request.table for request in requests))
+        draft.notify(signal, kind, data_collections=comma_list(requests))
 
 
 def _release(draft: Draft, facts: BatchFacts) -> None:
@@ -281,7 +281,7 @@ def _release(draft: Draft, facts: BatchFacts) -> None:
         draft.notify(
             window.signal,
             notes.IN_PROGRESS,
-            data_collections=comma_list(request.table for request in draft.unfinished()[window.signal]),
+            data_collections=comma_list(draft.unfinished()[window.signal], FEW_NAMED),
             current_collection_in_progress=str(window.table),
             maximum_key=show_key(scan.maximum),
             last_processed_key=show_key(window.upper),

@@ -7,8 +7,9 @@ One difference, on purpose: ``id`` is the id of the signal that asked for *these
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from incsnap.snapshot.keys import Key, show_key
@@ -57,13 +58,15 @@ class Notification:
 
 #: Tables named in a notification; a signal may ask for thousands, and notifications are part of the offset.
 MAX_NAMED = 50
+#: The same in what is told of each single table, where more than those are left: hundreds end with one batch.
+FEW_NAMED = 5
 
 
-def comma_list(tables: Iterable[TableId | str]) -> str:
-    """``db.a,db.b``; the number of the rest beyond 50."""
-    names = [str(table) for table in tables]
-    more = f",... {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ",".join(names[:MAX_NAMED]) + more
+def comma_list(tables: Collection[TableId] | Collection[str], named: int = MAX_NAMED) -> str:
+    """``db.a,db.b``; of more than 50, the first ``named`` and the number of the rest."""
+    if len(tables) <= MAX_NAMED:
+        return ",".join(map(str, tables))
+    return f"{','.join(map(str, islice(tables, named)))},... {len(tables) - named} more"
 
 
 #: Ranges told in a notification; each is two keys of 80 characters at most.

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from incsnap.errors import OffsetError, shorten
 from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.chunk import Chunk
-from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.json_form import from_json, to_json
 from incsnap.snapshot.window import Window, discard_batches, fence_set
 from incsnap.tables import TableId
@@ -71,6 +71,15 @@ class OpenCounts:
         return sum(count for _, count in self.tables)
 
 
+class KeptQueues(Protocol):
+    """Long queues of tables, which are kept elsewhere by name: an offset then has the name alone."""
+
+    def place_of(self, queue: tuple[Request, ...]) -> tuple[str, int] | None:
+        """Of a queue that is kept: its name, and how many of its first requests are no longer in it."""
+
+    def requests(self, name: str) -> tuple[Request, ...]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Offset:
     """The end of batch ``batch``: what was sent up to here (``stream``) and what the snapshot is about.
@@ -103,8 +112,8 @@ class Offset:
         return self._reads(self.snapshot.unread)
 
     def _reads(self, windows: Iterable[Window]) -> tuple[PlannedRead, ...]:
-        fence = fence_set(self.stream)
-        return tuple(PlannedRead(window, self.snapshot.chunk(window), fence) for window in windows)
+        fence, scans = fence_set(self.stream), self.snapshot.scans_by_number()
+        return tuple(PlannedRead(window, scans[window.scan].chunk(window), fence) for window in windows)
 
     def releases(self) -> tuple[PlannedRelease, ...]:
         """What this batch sends of windows."""
@@ -122,8 +131,10 @@ class Offset:
         windows = (*(each.window for each in self.snapshot.released), *self.snapshot.in_flight)
         return min((window.batch + 1 for window in windows), default=self.batch + 1)
 
-    def dump(self) -> dict[str, Any]:
-        """A dict of JSON primitives."""
+    def dump(self, queues: KeptQueues | None = None) -> dict[str, Any]:
+        """A dict of JSON primitives; with the queue, unless that is kept in ``queues``."""
+        place = queues.place_of(self.snapshot.queue) if queues is not None else None
+        snapshot = to_json(self.snapshot if place is None else replace(self.snapshot, queue=()))
         return {
             "format": _FORMAT,
             "version": VERSION,
@@ -131,7 +142,7 @@ class Offset:
             "batch": self.batch,
             "stream": self.stream.to_json(),
             "layout": {"buckets": self.layout.buckets, "partitions": dict(self.layout.partitions)},
-            "snapshot": _with_shared_conditions(to_json(self.snapshot)),
+            "snapshot": {**_with_shared_conditions(snapshot), **({"queued": list(place)} if place else {})},
             "signal_positions": dict(self.signal_positions),
             **({"counted": to_json(self.counted)} if self.counted else {}),
             **({"control": list(self.control)} if self.control else {}),
@@ -140,8 +151,9 @@ class Offset:
         }
 
     @classmethod
-    def load(cls, found: dict[str, Any]) -> Offset:
-        """The offset that ``dump`` wrote; ``OffsetError`` for another program's, a newer version's, a damaged one."""
+    def load(cls, found: dict[str, Any], queues: KeptQueues | None = None) -> Offset:
+        """The offset that ``dump`` wrote with ``queues``; ``OffsetError`` for another program's, a newer version's, a
+        damaged one."""
         if not isinstance(found, dict) or found.get("format") != _FORMAT:
             raise OffsetError(f"this is not an offset of incsnap: {shorten(found)}")
         version = found.get("version")
@@ -159,10 +171,7 @@ class Offset:
                     from_json(int, found["layout"]["buckets"]),
                     from_json(dict[str, int], found["layout"]["partitions"]),
                 ),
-                snapshot=from_json(
-                    SnapshotContext,
-                    _with_own_conditions(found["snapshot"]) if version >= 3 else _in_parts(found["snapshot"]),
-                ),
+                snapshot=_snapshot(found["snapshot"], queues) if version >= 3 else _in_parts(found["snapshot"]),
                 signal_positions=from_json(dict[str, Any], found["signal_positions"]),
                 counted=from_json(OpenCounts, found["counted"]) if "counted" in found else None,
                 control=from_json(tuple[str, ...], found.get("control", [])),
@@ -173,9 +182,30 @@ class Offset:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error
 
 
-def _in_parts(snapshot: dict[str, Any]) -> dict[str, Any]:
+def _snapshot(found: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
+    own = {name: value for name, value in found.items() if name != "queued"}
+    snapshot = from_json(SnapshotContext, _with_own_conditions(own))
+    if "queued" not in found:
+        return snapshot
+    if queues is None:
+        raise ValueError("the tables that wait are in a file")
+    name, begun = from_json(tuple[str, int], found["queued"])
+    return replace(snapshot, queue=queues.requests(name)[begun:])
+
+
+def dump_requests(queue: tuple[Request, ...]) -> dict[str, Any]:
+    """JSON primitives."""
+    return _with_shared_conditions({"queue": to_json(queue)})
+
+
+def load_requests(found: dict[str, Any]) -> tuple[Request, ...]:
+    return from_json(tuple[Request, ...], _with_own_conditions(found)["queue"])
+
+
+def _in_parts(snapshot: dict[str, Any]) -> SnapshotContext:
     """Of version 2 or older: a released window was one part, and all of it."""
-    return {**snapshot, "released": [{"window": window, "upto": 1} for window in snapshot.get("released", ())]}
+    released = [{"window": window, "upto": 1} for window in snapshot.get("released", ())]
+    return from_json(SnapshotContext, {**snapshot, "released": released})
 
 
 def digest(dumped: dict[str, Any]) -> str:

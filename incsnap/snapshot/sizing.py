@@ -16,7 +16,9 @@ from incsnap.snapshot.window import Window
 class Limits:
     """``parallelism``: chunks planned in one batch. ``windows``: windows in flight at most, this batch's included.
     ``cuts``: of the chunks planned in one batch, those whose border had to be found among further rows (up to 50 ms,
-    which the batch waits for); the rest of a table, or a small one, costs a millisecond.
+    which the batch waits for); the rest of a table costs a millisecond.
+    ``small_windows``: windows over whole tables of less than ``small_rows`` rows, planned in one batch and in flight;
+    they are counted by themselves. 0: no table is small.
 
     ``start_rows``, ``max_rows``: rows of the first and of the largest chunk. 10,000 is 8 MB of ordinary rows, a tenth
     of a second to read: small enough for a table nobody knows. 50,000 rows amortise the fixed costs of a chunk (a job,
@@ -39,6 +41,8 @@ class Limits:
     lease_ms: int = 180_000
     held_batches: int = 256
     cuts: int = 1 << 30
+    small_rows: int = 0
+    small_windows: int = 0
 
     @classmethod
     def configured(cls, chunk_size: int | None, parallelism: int = 2, windows: int = 0) -> Limits:

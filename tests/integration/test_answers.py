@@ -11,11 +11,14 @@ import pytest
 
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.gtid import GtidSet
+from incsnap.mysql import fences
 from incsnap.mysql.connection import connect, query
 from incsnap.mysql.fences import executed
+from incsnap.pipeline import answers
 from incsnap.pipeline.answers import Answers
 from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.snapshot.questions import Describe, Described, Failed, MaximumKey
+from incsnap.snapshot.commands import DataCollection
+from incsnap.snapshot.questions import Describe, Described, Failed, LookAhead, MaximumKey, NextBoundary
 from incsnap.tables import TableId
 from tests.support.planned_job import settings_of
 
@@ -47,3 +50,96 @@ def test_a_question_is_asked_again_while_what_was_delivered_is_not_visible(conne
         assert isinstance(answer, Failed)
         assert not answer.permanent
         assert "not visible" in answer.message
+
+
+def test_tables_that_were_looked_ahead_at_are_answered_for_as_if_they_were_asked_about_one_by_one(
+    connection: Any, database: str
+) -> None:
+    names = {
+        "plain": "(k INT PRIMARY KEY)",
+        "large": "(k INT PRIMARY KEY)",
+        "empty": "(k INT PRIMARY KEY)",
+        "text": "(k VARCHAR(9) PRIMARY KEY)",
+        "binary_text": "(k VARCHAR(9) COLLATE utf8mb4_bin PRIMARY KEY)",
+        "both": "(a INT, b DATETIME(3), PRIMARY KEY (b, a))",
+        "prefix": "(k VARCHAR(90), PRIMARY KEY (k(3)))",
+        "promoted": "(k INT NOT NULL UNIQUE)",
+        "none": "(k INT)",
+    }
+    for name, columns in names.items():
+        query(connection, f"CREATE TABLE {database}.{name} {columns}")
+        if name not in ("empty", "both"):
+            query(connection, f"INSERT INTO {database}.{name} VALUES (3), (12)")
+    query(connection, f"INSERT INTO {database}.both VALUES (1, '2026-01-02 03:04:05.678'), (2, '2025-01-01')")
+    query(connection, f"INSERT INTO {database}.large VALUES (4), (5), (6)")
+    tables = [TableId(database, name) for name in (*names, "missing")]
+    fence = executed(connection)
+    ahead = Answers(connection, ColumnRules())
+
+    assert ahead(LookAhead(tuple(map(DataCollection, tables)), 4, fence)) is None
+    for table in tables:
+        asked = Answers(connection, ColumnRules())
+        described = asked(Describe(table, "", "", fence))
+        assert ahead(Describe(table, "", "", fence)) == described
+        if isinstance(described, Described):
+            maximum = MaximumKey(table, described.columns, described.index, fence)
+            found = asked(maximum)
+            assert ahead(maximum) == found
+            if isinstance(found, tuple):
+                boundary = NextBoundary(table, described.columns, described.index, None, found, 4)
+                assert ahead(boundary) == asked(boundary)
+                assert (asked(boundary) is None) == (table.table != "large")
+
+
+def test_looking_ahead_saves_every_other_statement(connection: Any, database: str) -> None:
+    for number in range(70):
+        query(connection, f"CREATE TABLE {database}.t{number} (k INT PRIMARY KEY)")
+        query(connection, f"INSERT INTO {database}.t{number} VALUES (1)")
+    tables = [TableId(database, f"t{number}") for number in range(70)]
+    fence = executed(connection)
+    ask = Answers(connection, ColumnRules())
+    before = _statements(connection)
+    ask(LookAhead(tuple(map(DataCollection, tables)), 1_000, fence))
+    for table in tables:
+        assert isinstance(ask(Describe(table, "", "", fence)), Described)
+        assert ask(MaximumKey(table, ("k",), "PRIMARY", fence)) == ("1",)
+        assert ask(NextBoundary(table, ("k",), "PRIMARY", None, ("1",), 1_000)) is None
+
+    assert _statements(connection) - before <= 12
+
+
+def test_a_locked_table_takes_no_answer_from_the_others(
+    connection: Any, mysql_address: MySqlAddress, database: str
+) -> None:
+    query(connection, f"CREATE TABLE {database}.u (k INT PRIMARY KEY)")
+    query(connection, f"INSERT INTO {database}.u VALUES (5)")
+    t, u = TableId(database, "t"), TableId(database, "u")
+    fence = executed(connection)
+    with closing(connect(settings_of(mysql_address, "unused:1", "p", database).mysql)) as other:
+        query(other, f"LOCK TABLES {t.sql} WRITE")
+        ask = Answers(connection, ColumnRules())
+        ask(LookAhead((DataCollection(t), DataCollection(u)), 1_000, fence))
+
+        assert ask(MaximumKey(u, ("k",), "PRIMARY", fence)) == ("5",)
+        assert isinstance(ask(MaximumKey(t, ("k",), "PRIMARY", fence)), Failed)
+
+
+def test_a_batch_waits_for_its_fence_once(connection: Any, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[GtidSet] = []
+
+    def low_fence(connection: Any, fence: GtidSet, seconds: float) -> None:
+        waits.append(fence)
+        fences.low_fence(connection, fence, seconds)
+
+    monkeypatch.setattr(answers, "low_fence", low_fence)
+    table, coming = TableId(database, "t"), GtidSet.parse(f"{uuid4()}:1")
+    ask = Answers(connection, ColumnRules())
+    ask(LookAhead((DataCollection(table),) * 2, 10, coming))
+    for _ in range(3):
+        assert isinstance(ask(Describe(table, "", "", coming)), Failed)
+
+    assert len(waits) == 1
+
+
+def _statements(connection: Any) -> int:
+    return int(query(connection, "SHOW SESSION STATUS LIKE 'Questions'")[0][1])

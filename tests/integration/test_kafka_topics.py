@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from incsnap.errors import SinkError
+from incsnap.kafka import topics as kafka_topics
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import control_topic
 from incsnap.kafka.preflight import cluster_check
@@ -86,3 +87,19 @@ def test_a_wrong_client_setting_is_one_finding(kafka_address: str) -> None:
         ((problem, hint),) = cluster_check(ClientSettings(kafka_address, given), "p")
         assert next(iter(given)) in problem
         assert hint
+
+
+def test_more_partitions_than_a_broker_takes_in_one_request_are_no_finding(kafka_address: str) -> None:
+    prefix = unique("many")
+    topics = [f"{prefix}.d.t{number}" for number in range(6)]
+
+    assert cluster_check(ClientSettings(kafka_address), prefix, topics, partitions=2_000) == []
+
+
+def test_topics_are_made_in_several_requests_where_they_are_many(
+    admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_topics, "_PARTITIONS_TOGETHER", 4)
+    names = [unique("parts") for _ in range(3)]
+    assert ensure_topics(admin, names, partitions=2) == dict.fromkeys(names, 2)
+    drop(admin, *names)

@@ -28,6 +28,7 @@ class Habits:
     chunk_rows: int
     more_rows: int
     held_batches: int
+    small_rows: int
     batches: int
     signals: float
 
@@ -46,6 +47,7 @@ _CHOICES = (
     (1, 2, 3),
     (2, 3),
     tuple(range(2, 9)),
+    (0, 0, 1, 4),
     tuple(range(8, 17)),
     (0.25, 0.0),
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from incsnap.pipeline.answers import Answers
 from incsnap.pipeline.batch_parts import batch_parts
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.chunk_readers import Answer, Ask
+from incsnap.pipeline.kept_offsets import KeptOffsets
 from incsnap.pipeline.parts import ChunkOrder, ReadyPart
 from incsnap.pipeline.planned import recall, remember
 from incsnap.pipeline.sink import SinkOptions, write_bucket
@@ -95,6 +97,8 @@ class Job:
             habits.chunk_rows + habits.more_rows,
             lease_ms=30_000,
             held_batches=habits.held_batches,
+            small_rows=habits.small_rows,
+            small_windows=2,
         )
         start = self.server.cut(self.random.randint(0, len(self.server.log)))
         #: Events of prepared transactions, in files that offsets name.
@@ -184,7 +188,7 @@ class Job:
         while self.random.random() < 0.1:  # a crash before Spark wrote the offset
             self._restart_planner()
             self.server.step()
-            end = recall(self.files, start) or self._plan(start, all_of_it)
+            end = recall(self.files, KeptOffsets(self.files), start) or self._plan(start, all_of_it)
         written = json.dumps(end.dump())
         if Offset.load(json.loads(written)) != end:
             raise Violation("offset", "dump and load give another offset")
@@ -229,7 +233,7 @@ class Job:
             if self.random.random() < 0.05:
                 self._restart_planner()
                 continue
-            remember(self.files, end, {})
+            remember(self.files, KeptOffsets(self.files), end, {})
             self.readings.ask(end)
             return end
 
@@ -257,13 +261,20 @@ class Job:
             behind=not all_of_it and self.random.random() < 0.1,
         )
         plan: Plan = drive(next_context(start.snapshot, facts), Answers(self.connection, SETTINGS.columns))
-        if len(plan.context.in_flight) > self.limits.windows or len(plan.context.planned) > self.limits.parallelism:
+        flying, planned = self._counted(plan.context.in_flight), self._counted(plan.context.planned)
+        limits = self.limits
+        if flying[0] > limits.windows or planned[0] > limits.parallelism or flying[1] > limits.small_windows:
             raise Violation("limits", str(plan.context.in_flight))
         if plan.context.paused and plan.context.planned:
             raise Violation("paused", "chunks are planned while paused")
         signals = {"source": start.batch}
         kept = self._kept(prepared)
         return Offset("job", start.batch + 1, stream, start.layout, plan.context, signals, prepared=kept)
+
+    def _counted(self, windows: Iterable[Window]) -> tuple[int, int]:
+        """Large ones, small ones."""
+        small = [window.rows <= self.limits.small_rows for window in windows]
+        return small.count(False), small.count(True)
 
     def _arrived(self, start: Offset, end: StreamPosition) -> tuple[list[tuple[int, Event]], dict[str, Xa]]:
         """What a batch sends, (transaction, event), and what is prepared at its end. Of the log nothing before the
@@ -341,8 +352,9 @@ class Job:
         if self.habits.failing_over and self.random.random() < 0.1:
             self.server.fail_over()
         with patch.object(chunk_task, "PART_BYTES", self.random.choice((300, 600, 1_200))):
-            manifest = chunk_task.read_window(order, SETTINGS, self.buffers)
-        if not manifest.error:
+            chunk_task.read_together([order], SETTINGS, self.buffers)
+        manifest = self.buffers.read_manifest(order.read.window.id)
+        if manifest is not None and not manifest.error:
             self.read[self.connection.identified] = order.read.window
 
     # -- sink

@@ -83,10 +83,13 @@ class ServerConnection:
             "SHOW BINARY LOG STATUS": lambda *_: [self.server.position(len(self.server.log))],
             "SELECT @@server_id, @@server_uuid": self._identity,
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS": self._keys,
-            "SELECT INDEX_NAME": lambda _, of: [("PRIMARY", name, None) for name in KEYS[TableId(*of)]],
+            "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME": self._indexes,
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_KEY": self._columns,
-            "SELECT COLUMN_NAME, COLLATION_NAME": lambda *_: [],
+            "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLLATION_NAME": lambda *_: [],
             r"SELECT /\*": lambda sql, _: self.select(sql),
+            r"\(SELECT /\*": lambda sql, _: [
+                row for one in sql[1:-1].split(") UNION ALL (") for row in self.select(one)
+            ],
         }
 
     def _wait(self, _sql: str, arguments: tuple[str, float]) -> Rows:
@@ -101,6 +104,9 @@ class ServerConnection:
 
     def _keys(self, _sql: str, arguments: Any) -> Rows:
         return [(*of, name) for of in arguments[0] for name in KEYS[TableId(*of)]]
+
+    def _indexes(self, _sql: str, arguments: Any) -> Rows:
+        return [(*of, "PRIMARY", name, None) for of in arguments[0] for name in KEYS[TableId(*of)]]
 
     def _columns(self, _sql: str, arguments: Any) -> Rows:
         return [

@@ -103,8 +103,9 @@ class PlannedJob:
         """As after a crash: all that is left is the offset. ``settings``: others than before."""
         self.planner.close()
         self.settings = settings or self.settings
-        self.offset = Offset.load(json.loads(json.dumps(self.offset.dump())))
+        written = json.dumps(self.planner.offsets.dump(self.offset))
         self.planner = self._planner()
+        self.offset = self.planner.offsets.load(json.loads(written))
 
     def batch(self) -> bool:
         """One batch; False when there was nothing to do."""

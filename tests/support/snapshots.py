@@ -11,7 +11,7 @@ from incsnap.snapshot.commands import Command, DataCollection, Execute
 from incsnap.snapshot.context import Release, SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.keys import Key
-from incsnap.snapshot.questions import Answer, Describe, Described, MaximumKey, Question, Refused
+from incsnap.snapshot.questions import Answer, Describe, Described, LookAhead, MaximumKey, Question, Refused
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
@@ -131,11 +131,14 @@ class Snapshots:
 
     def _answer(self, question: Question) -> Answer:
         self.asked.append(question)
+        if isinstance(question, LookAhead):
+            return None
         if self.answer:
             return self.answer(question)
         return self.truth(question)
 
     def truth(self, question: Question) -> Answer:
+        assert not isinstance(question, LookAhead)
         found = sorted(self.keys.get(question.table, []))
         if isinstance(question, Describe):
             if question.table not in self.keys:

@@ -12,6 +12,7 @@ from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.pipeline.files import Files
+from incsnap.pipeline.kept_offsets import KeptOffsets
 from incsnap.pipeline.only_one import only_one
 from incsnap.pipeline.planned import recall, remember
 from incsnap.snapshot.offset import Layout, Offset, digest
@@ -22,24 +23,24 @@ START = Offset("job", 7, StreamPosition(GtidSet(), "binlog.000001", 4), Layout(2
 def test_a_batch_whose_offset_spark_lost_ends_where_it_did(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     end = replace(START, batch=8, stream=StreamPosition(GtidSet(), "binlog.000001", 900))
-    remember(files, end, {})
+    remember(files, KeptOffsets(files), end, {})
 
-    assert end == recall(files, START)
+    assert end == recall(files, KeptOffsets(files), START)
 
 
 def test_the_plan_of_another_batch_or_job_is_not_taken(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
-    assert recall(files, START) is None
-    remember(files, replace(START, batch=8), {})
+    assert recall(files, KeptOffsets(files), START) is None
+    remember(files, KeptOffsets(files), replace(START, batch=8), {})
 
-    assert recall(files, replace(START, batch=8)) is None
-    assert recall(files, replace(START, job_id="other")) is None
+    assert recall(files, KeptOffsets(files), replace(START, batch=8)) is None
+    assert recall(files, KeptOffsets(files), replace(START, job_id="other")) is None
 
 
 def test_a_torn_plan_is_no_plan(tmp_path: Path) -> None:
     (tmp_path / "planned-offset.json").write_text('{"format": "incs')
 
-    assert recall(Files(str(tmp_path)), START) is None
+    assert recall(Files(str(tmp_path)), KeptOffsets(Files(str(tmp_path))), START) is None
 
 
 def test_a_second_job_on_a_checkpoint_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:

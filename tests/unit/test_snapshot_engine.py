@@ -336,7 +336,7 @@ def test_a_question_that_can_never_be_answered_ends_the_table(question: type[Que
     job = Snapshots({A: [1], B: [1]})
 
     def answer(asked: Question) -> Answer:
-        broken = isinstance(asked, question) and asked.table == A
+        broken = isinstance(asked, question) and asked.table == A  # type: ignore[union-attr]
         return Failed("no such column", permanent=True) if broken else job.truth(asked)
 
     job.answer = answer
@@ -389,7 +389,7 @@ def test_a_table_without_a_primary_key_is_refused_by_name() -> None:
 def test_condition_and_surrogate_key_reach_the_chunk() -> None:
     job = Snapshots({A: [1]})
     job.batch(Execute("s", (DataCollection(A, "k > 0", "k"),)))
-    chunk = job.context.chunk(job.context.planned[0])
+    chunk = job.context.scans[0].chunk(job.context.planned[0])
 
     assert job.asked[0] == Describe(A, "k", "k > 0", position(100).delivered)
     assert (chunk.columns, chunk.condition, chunk.lower, chunk.upper) == (("k",), "k > 0", None, ("1",))

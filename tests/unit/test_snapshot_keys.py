@@ -179,7 +179,9 @@ def test_the_back_off_doubles_and_is_bounded() -> None:
 
 def test_long_lists_of_tables_are_cut() -> None:
     assert comma_list(["a", "b"]) == "a,b"
-    assert comma_list(map(str, range(53))).endswith("48,49,... 3 more")
+    assert comma_list([*map(str, range(53))]).endswith("48,49,... 3 more")
+    assert comma_list([*map(str, range(53))], 2) == "0,1,... 51 more"
+    assert comma_list([*map(str, range(50))], 2).endswith("48,49")
 
 
 def test_the_fence_covers_the_transaction_that_the_end_cuts_in_two() -> None:

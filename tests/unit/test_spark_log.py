@@ -13,6 +13,7 @@ from incsnap.errors import OffsetError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.pipeline.files import Files
+from incsnap.pipeline.kept_offsets import KeptOffsets
 from incsnap.pipeline.planned import recall, remember
 from incsnap.pipeline.spark_log import SparkLog
 from incsnap.snapshot.offset import Layout, Offset, digest
@@ -45,7 +46,8 @@ def job(root: Path, done: int) -> None:
         write(root, "offsets", number)
         write(root, "commits", number)
     (root / "spark" / "metadata").write_text('{"id":"1"}')
-    remember(Files(str(root / "incsnap")), end(done), {})
+    files = Files(str(root / "incsnap"))
+    remember(files, KeptOffsets(files), end(done), {})
 
 
 def next_batch(root: Path) -> Offset | None:
@@ -67,7 +69,7 @@ def next_batch(root: Path) -> Offset | None:
     if offsets and (not commits or commits[-1] != offsets[-1]):
         return end(offsets[-1])
     start = end(offsets[-1]) if offsets else FIRST
-    return recall(Files(str(root / "incsnap")), start)
+    return recall(Files(str(root / "incsnap")), KeptOffsets(Files(str(root / "incsnap"))), start)
 
 
 def refusal(root: Path) -> OffsetError | None:
@@ -126,7 +128,8 @@ def test_a_missing_offset_of_the_batch_before_the_newest_is_named(tmp_path: Path
 
 def test_a_torn_offset_that_was_not_planned_next_is_kept_and_named(tmp_path: Path) -> None:
     job(tmp_path, 3)
-    remember(Files(str(tmp_path / "incsnap")), end(1), {})
+    files = Files(str(tmp_path / "incsnap"))
+    remember(files, KeptOffsets(files), end(1), {})
     write(tmp_path, "offsets", 3, "empty")
 
     with pytest.raises(OffsetError, match=r"offsets/3 is empty or torn"):

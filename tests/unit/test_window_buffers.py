@@ -133,3 +133,23 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     assert content is not None
     assert content.to_pybytes() == b"old"
     assert files.names("") == ["f"]
+
+
+def test_hundreds_of_held_tables_of_which_one_has_changed_are_told_apart(tmp_path: Path) -> None:
+    buffers = WindowBuffers(str(tmp_path))
+    tables = [f"db.t{number}" for number in range(300)]
+    nothing = pa.array([], pa.binary())
+    buffers.write_discards(4, 0, dict.fromkeys(tables, nothing) | {"db.t7": pa.array([b"k"], pa.binary())})
+    small = (tmp_path / "discards" / "4" / "0.arrow").stat().st_size
+    task = WindowBuffers(str(tmp_path))
+    found = {table: task.read_discards(4, 0, table).to_pylist() for table in tables}
+
+    assert {table: keys for table, keys in found.items() if keys} == {"db.t7": [b"k"]}
+    assert small < 2_000
+
+
+def test_what_is_written_down_again_is_read_again(tmp_path: Path) -> None:
+    buffers = WindowBuffers(str(tmp_path))
+    for keys in ([], [b"k"]):
+        buffers.write_discards(4, 0, {"db.t": pa.array(keys, pa.binary())})
+        assert buffers.read_discards(4, 0, "db.t").to_pylist() == keys
