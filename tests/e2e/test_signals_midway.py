@@ -19,12 +19,10 @@ from signals import send
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
 
 
-ROWS = 20_000
-#: Rows of a chunk. Up to 64 are planned ahead, and what is planned is read, pause or not: two such waves are not the
-#: whole table.
-CHUNK = 100
-#: Twenty seconds for the table, for what is done in its middle.
-SLOWLY = "SLEEP(0.001) = 0"
+ROWS = 60_000
+#: Twenty seconds for the table, for what is done in its middle. The size of a chunk is left to the job: of a size that
+#: is given so many chunks are planned ahead that they are the whole table, and what is planned is read, pause or not.
+SLOWLY = "SLEEP(0.0003) = 0"
 
 
 def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play: Scene) -> None:
@@ -33,7 +31,6 @@ def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play:
     settings = {
         "signal.enabled.channels": "source,kafka,file",
         "signal.file": str(file),
-        "incremental.snapshot.chunk.size": str(CHUNK),
         "snapshot.max.threads": "1",
     }
     conditions = [(f"{play.database}\\.ORDERS", SLOWLY)]

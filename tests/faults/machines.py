@@ -26,7 +26,9 @@ def may_mount() -> str:
 
 def mount(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "incsnap-faults", str(folder)], check=True, timeout=60)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "incsnap-faults", str(folder)], check=True, timeout=60
+    )
 
 
 def unmount(folder: Path) -> None:
