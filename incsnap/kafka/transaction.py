@@ -89,7 +89,8 @@ class BucketWriter:
         try:
             transaction.begin(_KEPT_SECONDS)
         except SinkError as error:
-            _log.info("The producer of batch %d is given up, another is opened: %s", kept.batch, error)
+            # Each time the bucket was last written by another worker: nothing that a user must know.
+            _log.debug("The producer of batch %d is given up, another is opened: %s", kept.batch, error)
             kept.producer.close()
             return None
         except BaseException:

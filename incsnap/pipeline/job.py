@@ -74,7 +74,7 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
     readers = Readers.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
 
     def begin() -> object:
-        return first_position(settings, root, readers.stream)
+        return first_position(settings, root, buckets_for(settings.topic_creation.default.partitions, readers.stream))
 
     SparkLog(settings.checkpoint_location).mend()
     take_back(settings, root)
@@ -124,6 +124,16 @@ def start(spark: SparkSession, settings: Settings) -> StreamingQuery:
         raise
     jobs.follow(query)
     return query
+
+
+def buckets_for(partitions: int, slots: int) -> int:
+    """Of a new job: how many sink tasks a batch has, and transactions at most. ``partitions``: of a topic that the job
+    makes, -1 for the brokers' choice. ``slots``: of the stream.
+
+    No more than can be busy: one sends what two tasks decode, a topic of one partition is sent by one; and the fewer
+    there are, the more often each meets the worker that has kept its producer (``kafka.kept``).
+    """
+    return max(1, slots // 2, min(slots, partitions))
 
 
 def stop(query: StreamingQuery, settings: Settings) -> None:
