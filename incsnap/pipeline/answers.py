@@ -172,7 +172,7 @@ class Answers:
     def _look_ahead(self, coming: LookAhead) -> None:
         """What cannot be had so is asked for table by table."""
         self._wait(coming.fence)
-        self._catalog |= _facts_of(self._connection, [each.table for each in coming.collections])
+        self._catalog |= _facts_of(self._connection, list(dict.fromkeys(each.table for each in coming.collections)))
         #: Tables whose keys are alike: only those of one type and collation can be selected by one statement.
         alike: dict[tuple[object, ...], list[_Ordered]] = {}
         for each in coming.collections:

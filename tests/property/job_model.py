@@ -98,7 +98,7 @@ class Job:
             lease_ms=30_000,
             held_batches=habits.held_batches,
             small_rows=habits.small_rows,
-            small_windows=2,
+            small_windows=2 if habits.small_rows else 0,
         )
         start = self.server.cut(self.random.randint(0, len(self.server.log)))
         #: Events of prepared transactions, in files that offsets name.
