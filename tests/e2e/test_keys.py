@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from functools import partial
 from itertools import chain
 
@@ -69,7 +70,9 @@ def found_wrong(play: Scene, tables: list[tuple[KeyKind, TableId]]) -> list[list
         for kind, table in tables:
             cursor.execute(f"SELECT which, version FROM {table.sql}")
             found.append([f"{kind.name}: {fault}" for fault in _faults(kind, topics[play.topic(table)], dict(cursor))])
-    return found
+    # Of all together: how many changes a single table meets depends on how soon the snapshots are done.
+    met = Counter(op for seen in topics.values() for op in seen.counts.elements())
+    return [*found, [f"nobody met an op {op}" for op in "cud" if not met[op]]]
 
 
 def _faults(kind: KeyKind, seen: TopicReplay, rows: dict[int, int]) -> list[str]:
@@ -86,4 +89,4 @@ def _faults(kind: KeyKind, seen: TopicReplay, rows: dict[int, int]) -> list[str]
     # A row that moves in the order of its chunks, not being its identity, may be met in both places.
     if not kind.surrogate and seen.most_reads() > ROUNDS:
         found.append(f"a key was read {seen.most_reads()} times in {ROUNDS} snapshots")
-    return found + [f"no record of op {op}" for op in "rcud" if not seen.counts[op]]
+    return found + ([] if seen.counts["r"] else ["no row was read"])
