@@ -28,13 +28,8 @@ def remember(files: Files, offsets: KeptOffsets, end: Offset, choices: Mapping[s
 def plan_and_choices(files: Files) -> tuple[dict[str, Any], dict[str, str]] | None:
     """The end of the newest batch as it was dumped, and the settings it was planned with; ``None`` where there are none
     (a torn file, one of an older release)."""
-    content = files.read(_NAME)
-    try:
-        found = json.loads(content.to_pybytes()) if content is not None else {}
-        choices = found.pop(_CHOICES, None)
-    except (ValueError, AttributeError):
-        return None
-    return (found, choices) if isinstance(choices, dict) else None
+    plan, choices = _written(files)
+    return (plan, choices) if isinstance(choices, dict) else None
 
 
 def forget_plan(files: Files) -> None:
@@ -43,11 +38,9 @@ def forget_plan(files: Files) -> None:
 
 def planned(files: Files) -> Offset | None:
     """The end of the newest batch; ``None`` before the first, or if the file is torn."""
-    content = files.read(_NAME)
-    if content is None:
-        return None
+    plan, _ = _written(files)
     try:
-        return Offset.load(json.loads(content.to_pybytes()), QueueFiles(files))
+        return Offset.load(plan, QueueFiles(files))
     except (ValueError, OffsetError):
         return None
 
@@ -55,11 +48,20 @@ def planned(files: Files) -> Offset | None:
 def recall(files: Files, offsets: KeptOffsets, start: Offset) -> Offset | None:
     """The end of the batch behind ``start`` if it was planned before, which ``offsets`` dumps as it was; ``None`` if
     not."""
-    content = files.read(_NAME)
+    plan, _ = _written(files)
     try:
-        found = json.loads(content.to_pybytes()) if content is not None else {}
-        found.pop(_CHOICES, None)
-        end = offsets.load(found)
+        end = offsets.load(plan)
     except (ValueError, AttributeError, OffsetError):
         return None
     return end if end.job_id == start.job_id and end.batch == start.batch + 1 else None
+
+
+def _written(files: Files) -> tuple[dict[str, Any], object]:
+    """The file's offset and settings. An empty offset, which no release loads, where there is no file or a torn one."""
+    content = files.read(_NAME)
+    try:
+        found = json.loads(content.to_pybytes()) if content is not None else {}
+        choices = found.pop(_CHOICES, None)
+    except (ValueError, AttributeError):
+        return {}, None
+    return found, choices
