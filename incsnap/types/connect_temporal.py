@@ -33,8 +33,6 @@ _MOST_FOR_NANOS = (2**63 - 1) // 1000
 #: Days since 1970-01-01 of the first day of the years 70 and 100; days in 2000 and in (those) 1900 years.
 _YEAR_70, _YEAR_100, _2000_YEARS, _1900_YEARS = -693_960, -683_003, 730_485, 693_960
 _EPOCH_ISO = "1970-01-01T00:00:00Z"
-#: So many days are looked up in one table of text; more (dates from the year 1 to 9999) by their distinct values.
-_TABLE_DAYS = 100_000
 _DOT, _Z, _T = ord("."), ord("Z"), ord("T")
 
 
@@ -165,11 +163,12 @@ def _digits(text: Bytes, start: int, number: Ints, count: int) -> None:
 
 
 def _dates_text(days: Ints) -> Bytes:
-    """``YYYY-MM-DD`` of each day, looked up: TIMESTAMP holds 24,855 different days."""
+    """``YYYY-MM-DD`` of each day: by a table of all days between them, unless that is longer than they are (a few rows
+    years apart, or dates from the year 1 to 9999)."""
     if not len(days):
         return np.zeros((0, 10), np.uint8)
     first, last = int(days.min()), int(days.max())
-    if last - first < _TABLE_DAYS:
+    if last - first < len(days):
         return _written(np.arange(first, last + 1))[days - first]
     distinct, place = np.unique(days, return_inverse=True)
     return _written(distinct)[place]
