@@ -2,17 +2,18 @@
 
 A batch takes a fixed time (Spark, the brokers), and more for every byte of windows that it sends; the changes that come
 meanwhile wait for it: half of a batch on average, then the whole of their own, and then the consumer has the snapshot's
-rows before them. And one batch in ten takes twice as long as most. So the budget follows the measured time of the batches: it grows while they are quicker than half of
-the target and shrinks at once when one was slower. When nobody writes, nobody waits, and the target is looser.
+rows before them; and one batch in ten takes twice as long as most. So the budget follows the measured time of the
+batches: it grows while they are quicker than a quarter of the target and shrinks at once when one was slower. When
+nobody writes, nobody waits, and the target is looser.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Before anything was measured, and never less: some 4,000 ordinary rows. They add about half to a batch's fixed time of
-#: 50 ms, on a machine that is busy as on one that is not; with less it would be little quicker, and the snapshot would
-#: crawl (p50 and rows/s beside 50 updates/s, target 240 ms: 6 MiB 149 ms, 71,000; 3 MiB 113, 47,000; 1.5 MiB 104, 18,000).
+#: Before anything was measured, and never less: some 4,000 ordinary rows. They add about half to a batch's fixed time
+#: (50 ms), on a machine that is busy as on one that is not; with less it would be little quicker, and snapshots would
+#: crawl (p50 and rows/s beside 50 updates/s: 6 MiB 149 ms, 71 thousand; 3 MiB 113, 47; 1.5 MiB 104, 18).
 START_BYTES = LEAST_BYTES = 3 << 20
 #: What a sink task may be given of windows whatever the target: it holds them in memory.
 MOST_BYTES = 64 << 20
@@ -26,7 +27,7 @@ GROWTH, SHRINKAGE = 1.5, 0.4
 
 @dataclass(slots=True)
 class ReleaseBudget:
-    """``target_seconds``: from the commit to the consumer, for nine of ten changes. ``bytes``: the next batch's budget."""
+    """``target_seconds``: from commit to consumer, for nine of ten changes. ``bytes``: the next batch's budget."""
 
     target_seconds: float
     bytes: int = START_BYTES
