@@ -6,6 +6,7 @@ import click
 from rich.text import Text
 
 from incsnap.cli import output
+from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError, OffsetError, PreflightFailed, ServerUnreachable, shorten
@@ -77,10 +78,10 @@ def show(found: list[Finding]) -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False))
-def check(file: str) -> None:
+@settings_file
+def check(file: str, worker: str | None) -> None:
     """Look whether settings and servers are ready; write nothing."""
-    loaded = read(file)
+    loaded = read(file, worker)
     for warning in loaded.warnings:
         output.warning(warning)
     found = all_findings(loaded.settings)

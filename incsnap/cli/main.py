@@ -17,6 +17,7 @@ from incsnap.errors import ConfigError, IncsnapError, PreflightFailed
 #: Where each command is, and its line of help, which must not wait for the second that its imports take.
 _COMMANDS = {
     "check": ("incsnap.cli.check", "Look whether settings and servers are ready; write nothing."),
+    "config": ("incsnap.cli.config_command", "Show each setting of a file, where it comes from, what becomes of it."),
     "demo": ("incsnap.cli.demo", "Show it: snapshot tables while they change, compare them with their topics."),
     "run": ("incsnap.cli.run", "Run the job until it is interrupted."),
     "signal": ("incsnap.cli.signal_command", "Ask a running job for a snapshot, or stop, pause or resume it."),
@@ -66,8 +67,9 @@ class _Commands(click.Group):
 def commands(log_level: str) -> None:
     """Stream MySQL changes to Kafka, and take incremental snapshots while the stream goes on.
 
-    FILE is a properties file with Debezium's names. Exit codes: 0 well, 1 something failed while running,
-    2 settings or servers must be repaired first.
+    FILE is a connector's file: properties with Debezium's names, the JSON of Kafka Connect's REST API, or a
+    KafkaConnector in YAML. Exit codes: 0 well, 1 something failed while running, 2 settings or servers must be
+    repaired first.
     """
     output.set_up_log(log_level)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from incsnap.cli.settings_file import settings_file
 from incsnap.errors import PreflightFailed
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False))
+@settings_file
 @click.option("--skip-check", is_flag=True, help="Start without asking whether the servers are ready.")
-def run(file: str, skip_check: bool) -> None:
+def run(file: str, worker: str | None, skip_check: bool) -> None:
     """Run the job until it is interrupted."""
     from incsnap.pipeline.worker_python import leave_pandas_out
 
@@ -18,7 +19,7 @@ def run(file: str, skip_check: bool) -> None:
     from incsnap.cli import output
     from incsnap.config.load import read
 
-    loaded = read(file)
+    loaded = read(file, worker)
     for warning in loaded.warnings:
         output.warning(warning)
     # Spark takes seconds: it boots while we import the rest and ask the servers.

@@ -7,6 +7,7 @@ import pymysql
 from confluent_kafka import KafkaException
 
 from incsnap.cli import output
+from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
@@ -20,7 +21,7 @@ _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapsho
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False))
+@settings_file
 @click.argument("type", type=click.Choice(_TYPES))
 @click.option("--table", "tables", multiple=True, metavar="DB.TABLE", help="A table or a Java regex; may be repeated.")
 @click.option("--condition", metavar="SQL", help="Only the rows of these tables where this is true.")
@@ -32,6 +33,7 @@ _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapsho
 @click.option("--id", "name", help="Shown in notifications; default: a new UUID.")
 def signal(
     file: str,
+    worker: str | None,
     type: str,  # noqa: A002 - the word of Debezium's documentation, shown as TYPE
     tables: tuple[str, ...],
     condition: str | None,
@@ -41,7 +43,7 @@ def signal(
     name: str | None,
 ) -> None:
     """Ask a running job for a snapshot, or stop, pause or resume it."""
-    settings = read(file).settings
+    settings = read(file, worker).settings
     chosen = _channel(settings, channel)
     conditions = [(table, condition) for table in tables] if condition is not None else []
     data: dict[str, object] = {"message": message}

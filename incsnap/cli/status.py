@@ -6,17 +6,18 @@ import click
 from rich.table import Table
 
 from incsnap.cli import output
+from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.errors import shorten
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False))
-def status(file: str) -> None:
+@settings_file
+def status(file: str, worker: str | None) -> None:
     """Show how far the job is, and what it has sent."""
     from incsnap.pipeline.status import read_status
 
-    found = read_status(read(file).settings.checkpoint_location)
+    found = read_status(read(file, worker).settings.checkpoint_location)
     shown = output.console()
     if found is None:
         shown.print("No batch has been written yet.")

@@ -1,4 +1,4 @@
-"""A properties file becomes ``Settings``, or one error that lists everything wrong with it."""
+"""A connector's file becomes ``Settings``, or one error that lists everything wrong with it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import javaproperties
-
-from incsnap.config import columns, record_settings, sections
+from incsnap.config import columns, record_settings, sections, unsupported
+from incsnap.config.documents import read_document
+from incsnap.config.explained import Explained, explained
 from incsnap.config.names import sort_names
 from incsnap.config.reading import Reading
 from incsnap.config.settings import Settings
+from incsnap.config.worker import inherited
 from incsnap.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -24,35 +25,60 @@ class Loaded:
     warnings: tuple[str, ...]
 
 
-def load(path: str | Path) -> Settings:
-    """The settings in ``path``; warnings go to the log. Raises ``ConfigError``."""
-    loaded = read(path)
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a file says, and what becomes of it. ``problem``: why it is no settings for a job, "" where it is."""
+
+    settings: tuple[Explained, ...]
+    warnings: tuple[str, ...]
+    problem: str
+
+
+def load(path: str | Path, worker: str | Path | None = None) -> Settings:
+    """The settings in ``path``; warnings go to the log. Raises ``ConfigError``.
+
+    ``worker``: the file of a Kafka Connect worker, whose addresses, converters and producers' settings hold for the
+    connector where it has none of its own.
+    """
+    loaded = read(path, worker)
     for warning in loaded.warnings:
         log.warning("%s", warning)
     return loaded.settings
 
 
-def read(path: str | Path) -> Loaded:
+def read(path: str | Path, worker: str | Path | None = None) -> Loaded:
     """As ``load``, with the warnings handed back."""
+    own, of_worker = _documents(path, worker)
+    return from_properties({**of_worker, **own}, source=str(path))
+
+
+def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
+    """Each setting of the file and each default. Raises ``ConfigError`` only where there is no such file."""
+    own, of_worker = _documents(path, worker)
+    reading = Reading({**of_worker, **own})
+    problem = ""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", "Name a .properties file that exists.") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not text in UTF-8", "Name a .properties file.") from None
-    try:
-        properties = javaproperties.loads(text)
-    except ValueError as error:
-        raise ConfigError(f"{path} is not a properties file: {error}", "Write one name=value on each line.") from None
-    return from_properties(properties, source=str(path))
+        warnings = _settings(reading, str(path)).warnings
+    except ConfigError as error:
+        problem, warnings = error.message, tuple(reading.warnings)
+    return Explanation(explained(reading, frozenset(own), frozenset(of_worker)), warnings, problem)
+
+
+def _documents(path: str | Path, worker: str | Path | None) -> tuple[dict[str, str], dict[str, str]]:
+    own = read_document(path)
+    return own, inherited(read_document(worker), own) if worker is not None else {}
 
 
 def from_properties(
     properties: Mapping[str, str], environment: Mapping[str, str] | None = None, source: str = "the settings"
 ) -> Loaded:
     """Settings of names and values. Raises ``ConfigError`` with one line for each problem."""
-    reading = Reading(properties, environment)
+    return _settings(Reading(properties, environment), source)
+
+
+def _settings(reading: Reading, source: str) -> Loaded:
     found = sort_names(reading.names())
+    unsupported.refused(reading)
     prefix = sections.topic_prefix(reading)
     kafka = sections.kafka(reading)
     failures = record_settings.failures(reading)
@@ -87,7 +113,7 @@ def from_properties(
         checkpoint_location=sections.checkpoint_location(reading),
         spark={f"spark.{name}": value for name, value in reading.prefixed("spark.").items()},
     )
-    problems = [*reading.problems, *_misspelt(found.unknown, properties)]
+    problems = [*reading.problems, *_misspelt(found.unknown, reading)]
     if problems:
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
@@ -95,12 +121,12 @@ def from_properties(
     return Loaded(settings, (*reading.warnings, *_about_names(found.elsewhere, found.unknown)))
 
 
-def _misspelt(unknown: tuple[tuple[str, str | None], ...], properties: Mapping[str, str]) -> list[str]:
+def _misspelt(unknown: tuple[tuple[str, str | None], ...], reading: Reading) -> list[str]:
     """Names that look like one of ours that is not given itself, listed beside other problems: mostly their cause."""
     return [
         f"{name}: not a setting; did you mean {meant}?"
         for name, meant in unknown
-        if meant is not None and meant not in properties and meant in _NEEDED
+        if meant is not None and not reading.given(meant) and meant in _NEEDED
     ]
 
 

@@ -30,7 +30,7 @@ OBEYED = words(
     schema.name.adjustment.mode field.name.adjustment.mode sanitize.field.names topic.naming.strategy
     event.processing.failure.handling.mode event.converting.failure.handling.mode inconsistent.schema.handling.mode
     enable.time.adjuster column.include.list column.exclude.list message.key.columns errors.max.retries
-    errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location incsnap.latency.target.ms
+    errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location incsnap.latency.target.ms incsnap.ignore
     """
 )
 OBEYED_PREFIXES = (

@@ -1,4 +1,4 @@
-"""Asking a properties file for values, one method per kind, and remembering every problem instead of the first."""
+"""Asking a file for values, one method per kind, and remembering every problem instead of the first."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ class Reading:
         self._raw = {name: value.strip() for name, value in properties.items()}
         self._values: dict[str, str] = {}
         self._unresolved: set[str] = set()
+        #: What was asked for, with what holds where it is not given.
+        self.defaults: dict[str, str] = {}
         for name, value in self._raw.items():
             try:
                 self._values[name] = resolve(value, environment)
@@ -43,7 +45,12 @@ class Reading:
             shown = repr(shorten(self._values.get(name, "")))
         self.problems.append(f"{name}: {shown} is not {allowed}")
 
+    def written(self, name: str) -> str:
+        """The value as the file has it: references are not followed, and so it tells no secret but its own."""
+        return self._raw.get(name, "")
+
     def text(self, name: str, default: str = "") -> str:
+        self.defaults.setdefault(name, default)
         return self._values.get(name) or default
 
     def required(self, name: str, meaning: str) -> str:
@@ -54,6 +61,7 @@ class Reading:
 
     def integer(self, name: str, default: int, low: int, high: int = 2**63 - 1) -> int:
         text = self.text(name)
+        self.defaults[name] = str(default)
         if not text:
             return default
         try:
@@ -68,6 +76,7 @@ class Reading:
 
     def flag(self, name: str, default: bool) -> bool:
         text = self.text(name).lower()
+        self.defaults[name] = str(default).lower()
         if text in ("true", "false"):
             return text == "true"
         if text:

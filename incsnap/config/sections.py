@@ -7,6 +7,7 @@ import re
 import zlib
 from urllib.parse import urlparse
 
+import platformdirs
 from pydantic import SecretStr
 
 from incsnap.config.clients import client_settings
@@ -250,5 +251,10 @@ def retries(reading: Reading) -> RetrySettings:
 
 def checkpoint_location(reading: Reading) -> str:
     """A path is made absolute: Spark's workers have working directories of their own."""
-    found = reading.required("checkpoint.location", "the folder in which the job keeps its state")
+    found = reading.text("checkpoint.location")
+    if not found and not reading.given("checkpoint.location"):
+        # Debezium's place is Connect's topic of offsets; here a folder, one for each prefix.
+        found = str(platformdirs.user_state_path("incsnap") / (reading.text("topic.prefix") or "unnamed"))
+        reading.warnings.append(f"checkpoint.location is not given: the job keeps its state in {found}")
+        reading.defaults["checkpoint.location"] = found
     return os.path.abspath(found) if found and len(urlparse(found).scheme) < 2 else found

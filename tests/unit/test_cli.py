@@ -56,7 +56,7 @@ def test_wrong_settings_are_listed_with_exit_code_2(command: list[str], tmp_path
     file.write_text("database.port=x\n")
     result = _run(command[0], str(file), *command[1:])
     assert result.exit_code == 2
-    for part in ("database.port: 'x' is not", "topic.prefix: missing", "checkpoint.location: missing", "→"):
+    for part in ("database.port: 'x' is not", "topic.prefix: missing", "bootstrap.servers: missing", "→"):
         assert part in result.output
 
 
@@ -64,7 +64,7 @@ def test_the_help_tells_of_every_command_what_the_command_says_of_itself() -> No
     help_page = " ".join(_run("--help").output.split())
     context = click.Context(commands)
     names = commands.list_commands(context)
-    assert names == ["check", "demo", "run", "signal", "status"]
+    assert names == ["check", "config", "demo", "run", "signal", "status"]
     for name in names:
         command = commands.get_command(context, name)
         assert command is not None

@@ -1,0 +1,98 @@
+"""A file as people have it becomes names and values: properties, Connect's REST API, Strimzi's resource.
+
+- properties, as Kafka Connect standalone and Debezium Server read them;
+- JSON: what is sent to ``POST /connectors`` (``{"name": ..., "config": {...}}``) or to ``PUT .../config``, its inside
+  (https://docs.confluent.io/platform/current/connect/references/restapi.html);
+- YAML: a ``KafkaConnector`` (https://strimzi.io/docs/operators/latest/configuring#type-KafkaConnectorSpec-reference).
+
+The form is found by the text, not by the file's name: a ConfigMap's key has any.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+import yaml
+
+from incsnap.errors import ConfigError
+
+_RESOURCE = re.compile(r"^kind\s*:\s*\S", re.MULTILINE)
+_KIND = "KafkaConnector"
+_HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
+
+
+def read_document(path: str | Path) -> dict[str, str]:
+    """Names and values of a connector's or worker's file. Raises ``ConfigError``."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", "Name a settings file that exists.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not text in UTF-8", _HINT) from None
+    if text.lstrip().startswith("{"):
+        return _of_json(path, text)
+    if _RESOURCE.search(text):
+        return _of_yaml(path, text)
+    try:
+        return dict(javaproperties.loads(text))
+    except ValueError as error:
+        raise ConfigError(f"{path} is not a properties file: {error}", "Write one name=value on each line.") from None
+
+
+def _of_json(path: str | Path, text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} is not JSON: {error}", _HINT) from None
+    if not isinstance(found.get("config"), dict):
+        return _values(path, found)
+    name = {"name": found["name"]} if "name" in found else {}
+    return _values(path, {**name, **found["config"]})
+
+
+def _of_yaml(path: str | Path, text: str) -> dict[str, str]:
+    try:
+        documents: Iterable[Any] = list(yaml.load_all(text, Loader=_Loader))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", _HINT) from None
+    connectors = [found for found in documents if isinstance(found, dict) and found.get("kind") == _KIND]
+    if len(connectors) != 1:
+        raise ConfigError(
+            f"{path} has {len(connectors)} resources of the kind {_KIND}", "Give each job a file of its own."
+        )
+    resource = connectors[0]
+    spec, metadata = resource.get("spec"), resource.get("metadata")
+    if not isinstance(spec, dict) or not isinstance(spec.get("config", {}), dict):
+        raise ConfigError(f"{path}: the {_KIND} has no spec with a config", _HINT)
+    outside = {
+        "name": metadata.get("name") if isinstance(metadata, dict) else None,
+        "connector.class": spec.get("class"),
+        "tasks.max": spec.get("tasksMax"),
+    }
+    return _values(path, {**outside, **spec.get("config", {})})
+
+
+class _Loader(yaml.SafeLoader):
+    """All values stay as they are written: ``no``, ``010`` and ``2026-11-22`` too."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "merge")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _values(path: str | Path, found: Mapping[str, Any]) -> dict[str, str]:
+    """Connect's values are texts; of a number or a truth value, as its REST API makes them."""
+    values: dict[str, str] = {}
+    for name, value in found.items():
+        if isinstance(value, dict | list):
+            raise ConfigError(f"{path}: {name} is not a text but {json.dumps(value)[:60]}", _HINT)
+        if value is not None:
+            values[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
+    return values

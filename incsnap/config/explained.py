@@ -1,0 +1,80 @@
+"""Each setting with where it comes from and what becomes of it: what ``incsnap config`` shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from incsnap.config import unsupported
+from incsnap.config.names import ELSEWHERE, sort_names
+from incsnap.config.reading import Reading
+from incsnap.config.references import is_reference
+from incsnap.config.settings import is_secret
+
+OBEYED, OTHERWISE, IDLE, REFUSED, UNKNOWN = "obeyed", "another meaning", "without effect", "refused", "unknown"
+FILE, WORKER, DEFAULT = "file", "worker", "default"
+_HIDDEN = "**********"
+#: Given, they are obeyed, but not for what Debezium does with them.
+_MEANINGS = {
+    "max.batch.size": "binlog events of one micro-batch, each of many rows; Debezium's are records",
+    "max.queue.size.in.bytes": "binlog that is read ahead; Debezium's is a queue of records",
+    "snapshot.max.threads": "chunks read at once, of incremental snapshots too",
+    "database.ssl.truststore": "a PEM file, not a Java key store",
+    "database.ssl.keystore": "a PEM file, not a Java key store",
+}
+#: Not given, they are what Debezium's are not; those without a value follow from something else.
+_DEFAULTS = {
+    "database.server.id": (True, "by topic.prefix; Debezium draws one"),
+    "incremental.snapshot.chunk.size": (False, "by what a table's rows take; Debezium's 1024"),
+    "max.batch.size": (True, "binlog events of one micro-batch; Debezium's 2048 are records"),
+    "max.queue.size.in.bytes": (False, "64 MiB of binlog that is read ahead"),
+    "signal.poll.interval.ms": (True, "Debezium's 5000"),
+    "snapshot.max.threads": (False, "by Spark's slots; Debezium's 1"),
+    "snapshot.mode": (True, "Debezium's initial"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """``value``: as written, a secret hidden. ``note``: what one must know of it, "" where that is nothing."""
+
+    name: str
+    value: str
+    origin: str
+    fate: str
+    note: str = ""
+
+
+def explained(reading: Reading, own: frozenset[str], inherited: frozenset[str]) -> tuple[Explained, ...]:
+    """Of a ``reading`` that was asked for everything: what is given first, then the defaults, each in order of names.
+
+    ``own``: names of the connector's file, ``inherited``: those of its worker's.
+    """
+    found = sort_names(reading.names())
+    elsewhere, unknown = set(found.elsewhere), dict(found.unknown)
+    problems = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in reading.problems}
+    given = []
+    for name in sorted({*own, *inherited}):
+        origin = FILE if name in own else WORKER
+        value = reading.written(name)
+        if is_secret(name) and not is_reference(value):
+            value = _HIDDEN if value else ""
+        if name in problems:
+            fate, note = REFUSED, problems[name]
+        elif name in unsupported.CHANGE_RECORDS or name in elsewhere:
+            fate, note = IDLE, ""
+        elif name in unknown:
+            fate, note = UNKNOWN, f"did you mean {unknown[name]}?" if unknown[name] else ""
+        else:
+            fate, note = (OTHERWISE, _MEANINGS[name]) if name in _MEANINGS else (OBEYED, "")
+        given.append(Explained(name, value, origin, fate, note))
+    defaults = [
+        _default(name, reading.defaults[name])
+        for name in sorted(reading.defaults)
+        if not reading.given(name) and name not in unsupported.CHANGE_RECORDS and name not in ELSEWHERE
+    ]
+    return (*given, *defaults)
+
+
+def _default(name: str, value: str) -> Explained:
+    has_value, note = _DEFAULTS.get(name, (True, ""))
+    return Explained(name, value if has_value else "", DEFAULT, OBEYED, note)

@@ -1,0 +1,62 @@
+"""Settings of Debezium and Kafka Connect that would change the records, and that nobody here obeys.
+
+Without them a consumer would get other records than it was written for, so they stop the start, with their names.
+``incsnap.ignore`` says that one may go without effect.
+"""
+
+from __future__ import annotations
+
+from incsnap.config.names import words
+from incsnap.config.patterns import split_list
+from incsnap.config.reading import Reading
+
+#: Names, with what the records would miss.
+CHANGE_RECORDS = {
+    "transforms": "records would not go through {value}",
+    "predicates": "no transform is asked {value}",
+    "converters": "columns would not be converted by {value}",
+    "post.processors": "records would not go through {value}",
+    "header.converter": "headers would not be written by {value}",
+    "skip.messages.without.change": "updates that change no captured column would be sent",
+    "column.propagate.source.type": "schemas would not name the types of the columns",
+    "datatype.propagate.source.type": "schemas would not name the types of the columns",
+    "include.schema.comments": "schemas would not have the columns' comments",
+    "snapshot.select.statement.overrides": "all rows of {value} would be read",
+    "gtid.source.includes": "changes of other servers than {value} would be sent",
+    "gtid.source.excludes": "changes of {value} would be sent",
+    "table.ignore.builtin": "tables of MySQL's own would not be captured",
+    "transaction.metadata.factory": "transactions would not be described by {value}",
+}
+#: Where this is the value, it asks for what is done anyway.
+_HARMLESS = {
+    "skip.messages.without.change": "false",
+    "include.schema.comments": "false",
+    "table.ignore.builtin": "true",
+}
+_OF_MYSQL = words(
+    "io.debezium.connector.mysql.MySqlConnector io.debezium.connector.mysql.legacy.MySqlConnector MySqlConnector"
+)
+IGNORE = "incsnap.ignore"
+
+
+def refused(reading: Reading) -> tuple[str, ...]:
+    """The given names that stop the start; each is a problem of ``reading`` now."""
+    connector = reading.text("connector.class")
+    if connector and connector not in _OF_MYSQL:
+        reading.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
+    ignored = split_list(reading.text(IGNORE))
+    found = [name for name in CHANGE_RECORDS if _asks(reading, name)]
+    idle = [name for name in ignored if name not in found]
+    if idle:
+        reading.warnings.append(f"{IGNORE}: nothing is to be ignored of {', '.join(idle)}")
+    stopping = tuple(name for name in found if name not in ignored)
+    for name in stopping:
+        missed = CHANGE_RECORDS[name].format(value=reading.text(name))
+        reading.problems.append(
+            f"{name}: not supported, {missed}; take it out, or accept that with {IGNORE}={','.join([*ignored, name])}"
+        )
+    return stopping
+
+
+def _asks(reading: Reading, name: str) -> bool:
+    return reading.given(name) and reading.text(name).lower() != _HARMLESS.get(name)

@@ -1,0 +1,25 @@
+"""What a connector inherits from the worker that it runs in: Kafka's addresses, converters, its producers' settings.
+
+A connector's file from Kafka Connect has none of them. The rest of a worker's file is about the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_INHERITED = ("bootstrap.servers", "key.converter", "value.converter")
+_INHERITED_PREFIXES = ("producer.", "key.converter.", "value.converter.")
+_CONVERTERS = ("key.converter", "value.converter")
+
+
+def inherited(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Of the worker's names and values those that hold for this connector."""
+    own = [name for name in _CONVERTERS if connector.get(name)]
+    return {
+        name: value
+        for name, value in worker.items()
+        # A connector with a converter of its own gets none of the worker's settings for the other one.
+        if (name in _INHERITED or name.startswith(_INHERITED_PREFIXES))
+        and not connector.get(name)
+        and not any(name.startswith(f"{converter}.") for converter in own)
+    }
