@@ -205,10 +205,9 @@ def snapshot(reading: Reading) -> SnapshotSettings:
     mode = reading.choice(
         "snapshot.mode",
         "no_data",
-        ("no_data", "schema_only", "never"),
+        ("no_data", "initial", "schema_only", "never"),
         (
             "always",
-            "initial",
             "initial_only",
             "when_needed",
             "recovery",
@@ -218,13 +217,14 @@ def snapshot(reading: Reading) -> SnapshotSettings:
         ),
         way_out=signal,
     )
-    if mode != "no_data":
+    if mode not in ("no_data", "initial"):
         reading.warnings.append(f"snapshot.mode={mode} is an old name and taken as no_data")
     if not reading.given("snapshot.mode"):
         reading.warnings.append(f"snapshot.mode is not given: no_data is taken (Debezium would take initial){signal}")
     size = reading.integer("incremental.snapshot.chunk.size", 0, 1, 10_000_000)
     threads = reading.integer("snapshot.max.threads", 0, 1, 1024)
     return SnapshotSettings(
+        initial=mode == "initial",
         chunk_size=size or None,
         threads=threads or None,
         latency_target_ms=reading.integer("incsnap.latency.target.ms", 250, 1, 60_000),

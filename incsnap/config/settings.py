@@ -91,11 +91,13 @@ class SignalSettings(_Frozen):
 
 
 class SnapshotSettings(_Frozen):
+    #: a new job begins with a snapshot of all captured tables, as by a signal
+    initial: bool = False
     #: rows of a chunk; None: found by time and bytes
     chunk_size: int | None = None
     #: chunks read at the same time; None: chosen from Spark's cores
     threads: int | None = None
-    #: what a batch that sends snapshot rows may take, so that live changes beside it keep their latency
+    #: what nine of ten live changes may take beside a snapshot
     latency_target_ms: int = 250
 
 

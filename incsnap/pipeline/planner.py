@@ -50,6 +50,7 @@ from incsnap.pipeline.signal_inbox import SignalInbox
 from incsnap.pipeline.spark_log import SparkLog
 from incsnap.pipeline.unfinished import choices
 from incsnap.pipeline.window_readings import WindowReadings, delete_spent
+from incsnap.snapshot.commands import initial_snapshot
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, awaited, drive, next_context
 from incsnap.snapshot.offset import Offset, OpenCounts
@@ -151,6 +152,8 @@ class Planner:
             partial(self._captured, connection, start.snapshot),
             str(advance.end),
         )
+        if start.batch == 0 and self._settings.snapshot.initial:
+            commands = (*initial_snapshot(start.job_id, self._captured(connection, start.snapshot)), *commands)
         control = self._control(start, advance, connection)
         facts = BatchFacts(
             batch=start.batch + 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from incsnap.tables import TableId
@@ -26,6 +27,17 @@ class Execute:
     id: str
     collections: tuple[DataCollection, ...]
     unresolved: tuple[str, ...] = ()
+
+
+def initial_snapshot(job_id: str, tables: Iterable[TableId]) -> tuple[Execute, ...]:
+    """Of ``snapshot.mode=initial``: all captured tables, by the way of a signal, so beside the stream. None where there
+    are no tables.
+
+    Debezium's withholds the stream until it is done. What is committed before the first batch is in the SELECTs,
+    what comes later is in the stream too.
+    """
+    collections = tuple(DataCollection(table) for table in tables)
+    return (Execute(f"initial-{job_id}", collections),) if collections else ()
 
 
 @dataclass(frozen=True, slots=True)

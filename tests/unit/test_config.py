@@ -94,7 +94,7 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("topic.prefix", "a b", "made of letters"),
         ("database.port", "70000", "from 1 to 65535"),
         ("database.port", "3_306", "whole number"),
-        ("snapshot.mode", "initial", "signal execute-snapshot"),
+        ("snapshot.mode", "initial_only", "signal execute-snapshot"),
         ("snapshot.mode", "sometimes", "one of: no_data"),
         ("time.precision.mode", "adaptive", "one of: adaptive_time_microseconds, connect, isostring"),
         ("binary.handling.mode", "octal", "one of: bytes, base64, base64-url-safe, hex"),
@@ -326,6 +326,12 @@ def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() 
 @pytest.mark.parametrize(("old", "warned"), [("schema_only", True), ("never", True), ("no_data", False)])
 def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, warned: bool) -> None:
     assert any("no_data" in warning for warning in _load(snapshot__mode=old).warnings) is warned
+
+
+def test_a_job_begins_with_a_snapshot_of_all_tables_where_that_is_asked_for() -> None:
+    loaded = _load(snapshot__mode="initial")
+    assert (loaded.settings.snapshot.initial, loaded.warnings) == (True, ())
+    assert not _load(snapshot__mode=None).settings.snapshot.initial
 
 
 def test_channels_that_do_not_exist_here_are_left_out_with_a_warning() -> None:
