@@ -55,10 +55,10 @@ class Readers(Protocol):
 
 
 def hang_up(connection: Connection) -> None:
-    """Closes it for both sides, now: while a thread waits to receive, the kernel would keep it open."""
+    """Ends it for both sides, now. The thread that receives from it closes it: were it closed here, that thread could
+    still be about to read, and would take the first bytes of whatever gets its number next."""
     with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as ours:
         ours.shutdown(socket.SHUT_RDWR)
-    connection.close()
 
 
 class ChunkReaders:
@@ -91,8 +91,9 @@ class ChunkReaders:
         return found
 
     def close(self) -> None:
-        self._closed = True
-        hang_up(self._driver)
+        with self._lock:
+            self._closed = True
+            hang_up(self._driver)
 
     def _listen(self) -> None:
         try:
@@ -101,6 +102,8 @@ class ChunkReaders:
                 with self._lock:
                     self._answers += answers
                 self._wake()
-        except (EOFError, OSError, TypeError):  # TypeError: closed on another thread while it waits
-            self._gone = not self._closed
+        except (EOFError, OSError):
+            with self._lock:
+                self._driver.close()
+                self._gone = not self._closed
             self._wake()

@@ -124,6 +124,9 @@ class ReaderJobs:
         while not self._is_closed():
             try:
                 planner = self._listener.accept()
+            except (EOFError, ConnectionError):
+                # Another job that looks whether this one lives (``zygote.sweep``), or a planner that died on its way.
+                continue
             except Exception as error:  # noqa: BLE001 - a stranger without the key, or we are closing
                 if not self._is_closed():
                     log.warning("Somebody could not be let in to the chunk readers: %s", shorten(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from incsnap.pipeline import reader_jobs
 from incsnap.pipeline.chunk_readers import Answer, Ask, ChunkReaders, ReadersGone
 from incsnap.pipeline.parts import ChunkOrder
 from incsnap.pipeline.reader_jobs import ReaderJobs, Readers
+from incsnap.pipeline.zygote import sweep
 from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.offset import Layout, PlannedRead
@@ -193,6 +195,36 @@ def test_a_stranger_is_not_let_in_and_the_next_planner_is(scene: Scene) -> None:
     scene.ask("a")
 
     assert scene.answers(1) == [Answer("a")]
+
+
+def test_a_job_that_looks_whether_this_one_lives_is_not_taken_for_a_stranger(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(Path(scene.jobs.address.path).parent.parent))
+    scene.planner.close()
+    sweep(reader_jobs._PREFIX, reader_jobs._SOCKET)
+    scene.woken.clear()
+    scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+    scene.ask("a")
+
+    assert scene.answers(1) == [Answer("a")]
+    assert caplog.messages == []
+
+
+def test_a_planner_that_is_closed_takes_nothing_of_what_comes_to_the_next(scene: Scene) -> None:
+    for _ in range(30):
+        scene.planner.close()
+        # Gets the descriptor's number, if it is free.
+        scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+
+
+def test_a_stranger_is_told_of(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.planner.close()
+    with pytest.raises(ReadersGone):
+        ChunkReaders(scene.jobs.address._replace(key="00" * 32), scene.woken.set)
+    scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+
+    assert ["Somebody could not be let in" in message for message in caplog.messages] == [True]
 
 
 def test_closing_twice_leaves_no_thread_of_the_readers_behind(monkeypatch: pytest.MonkeyPatch) -> None:
