@@ -42,6 +42,21 @@ def one_part(victim: str) -> Fault:
     return fault
 
 
+def the_zygote(trial: Trial, number: int) -> None:
+    """``kill -9`` of the zygote, every other time of the planner too: what takes its place is a Python of its own."""
+    if number:
+        # A life has one zygote, and goes on without it.
+        trial.job.stop()
+        trial.start()
+    trial.reads()
+    planners = processes.parts(trial.job)[processes.PLANNER]
+    _kill(trial, processes.ZYGOTE)
+    if number % 2:
+        for pid in planners:
+            os.kill(pid, signal.SIGKILL)
+        trial.done["planner after it"] += 1
+
+
 def readers(trial: Trial, number: int) -> None:
     """``kill -9`` of a process that is reading a chunk."""
     del number
@@ -121,7 +136,7 @@ ROWS: dict[str, Fault] = {
     "planner": one_part(processes.PLANNER),
     "worker": one_part(processes.WORKER),
     "daemon": one_part(processes.DAEMON),
-    "zygote": one_part(processes.ZYGOTE),
+    "zygote": the_zygote,
     "jvm": one_part(processes.JVM),
     "reader": readers,
 }
