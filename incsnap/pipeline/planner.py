@@ -111,7 +111,6 @@ class Planner:
         self._defaults = KnownDefaults()
         self._cleaned = False
         self._pace = Pace(settings.snapshot, buffers.root, readers)
-        self._began_ms = time.time_ns() // 1_000_000
         self._moved_at = time.monotonic()
         self._redial_at = 0.0
 
@@ -166,7 +165,6 @@ class Planner:
             limits=self._pace.limits,
             outdated=outdated,
             release_bytes=self._pace.release_bytes,
-            asked_since_ms=self._began_ms,
             behind=advance.full and time.time() - advance.last_ts_us / 1e6 > _BEHIND_SECONDS,
         )
         plan = drive(next_context(start.snapshot, facts), Answers(connection, self._settings.columns))

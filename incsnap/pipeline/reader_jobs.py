@@ -39,6 +39,7 @@ from incsnap.pipeline.chunk_readers import Address, Answer, Ask, hang_up
 from incsnap.pipeline.chunk_task import read_chunks
 from incsnap.pipeline.parts import ChunkOrder
 from incsnap.pipeline.zygote import sweep
+from incsnap.snapshot.failures import LOST_BEFORE_ALONE
 
 log = logging.getLogger(__name__)
 
@@ -179,8 +180,12 @@ class ReaderJobs:
             taken: list[ChunkOrder] = []
             rows = 0
             while self._orders and len(taken) < share and rows < _JOB_ROWS:
+                if taken and _alone(self._orders[0]):
+                    break
                 taken.append(self._orders.popleft())
                 rows += taken[-1].read.window.rows
+                if _alone(taken[-1]):
+                    break
             self._running += bool(taken)
             return tuple(taken)
 
@@ -191,6 +196,11 @@ class ReaderJobs:
             if self._planner is not None:
                 with suppress(OSError):
                     self._planner.send(answers)
+
+
+def _alone(order: ChunkOrder) -> bool:
+    """It may be what kills its reader, and those beside it must not be lost with it."""
+    return order.read.window.lost >= LOST_BEFORE_ALONE
 
 
 def _folder() -> str:

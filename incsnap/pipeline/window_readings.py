@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from incsnap.pipeline.buffer import WindowBuffers
 from incsnap.pipeline.chunk_readers import Ask, Readers
 from incsnap.pipeline.parts import ChunkOrder
-from incsnap.snapshot.failures import LOST
+from incsnap.snapshot.failures import LEFT, LOST
 from incsnap.snapshot.offset import Layout, Offset, PlannedRead
 from incsnap.snapshot.window import Reading
 from incsnap.tables import TableId
+
+_LEFT = f"{LEFT}: the job ended before the chunk was read"
 
 
 class WindowReadings:
@@ -28,7 +30,10 @@ class WindowReadings:
     def ask(self, end: Offset) -> None:
         """For the chunks that the batch has planned. Only when its end is on the disk: a batch planned anew may have
         other chunks under the same names."""
-        self._ask(end, end.reads())
+        orders = tuple(ChunkOrder(self._layout(end.layout, read), end.stream, read) for read in end.reads())
+        if orders:
+            self._asked.update(order.read.window.id for order in orders)
+            self._readers.ask(Ask(orders, self._at_once))
 
     def make_way(self, full_speed: bool) -> None:
         """Not at full speed, one chunk is read at a time: what readers read faster could not be sent beside the stream,
@@ -42,7 +47,7 @@ class WindowReadings:
         """Manifests, by window, that the batches up to ``start`` have not seen."""
         in_flight = {window.id for window in start.snapshot.in_flight}
         unread = {window.id for window in start.snapshot.unread}
-        found = self._left_before(start) if unread - self._asked else {}
+        found = {window_id: self._left_before(window_id) for window_id in unread - self._asked}
         for window_id, error in self._readers.answers():
             if window_id not in in_flight:
                 self._buffers.delete(window_id)  # dropped while it was being read
@@ -57,32 +62,11 @@ class WindowReadings:
             self._readers.ask(Ask((), self._at_once, frozenset(dropped)))
         return found
 
-    def _left_before(self, start: Offset) -> dict[str, Reading]:
-        """After a restart: chunks that the last life has read, without its planner seeing it; the others are read
-        again, behind a fence of ``start``."""
-        found: dict[str, Reading] = {}
-        missing: list[PlannedRead] = []
-        for read in start.unread():
-            if read.window.id in self._asked:
-                continue
-            reading = self._manifest(read.window.id)
-            if reading is None or reading.error:
-                missing.append(read)
-            else:
-                found[read.window.id] = reading
-        self._ask(start, missing)
-        return found
-
-    def _ask(self, at: Offset, reads: Iterable[PlannedRead]) -> None:
-        # A topic that is not in the layout has another name since a restart: those windows are about to be dropped.
-        orders = tuple(
-            ChunkOrder(self._layout(at.layout, read), at.stream, read)
-            for read in reads
-            if self._topic_of(read.window.table) in at.layout.partitions
-        )
-        if orders:
-            self._asked.update(order.read.window.id for order in orders)
-            self._readers.ask(Ask(orders, self._at_once))
+    def _left_before(self, window_id: str) -> Reading:
+        """After a restart: the last life may have read the chunk, without its planner seeing it. Else it is not asked
+        for again: it may be what the last life died of, and would be for ever if nobody counted."""
+        reading = self._manifest(window_id)
+        return reading if reading is not None and not reading.error else Reading(error=_LEFT)
 
     def _layout(self, whole: Layout, read: PlannedRead) -> Layout:
         """Of the chunk's topic alone: that of thousands of tables is larger than a socket's buffer."""

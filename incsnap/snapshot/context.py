@@ -32,7 +32,8 @@ class Request:
 class Range:
     """Keys that must be read again: ``lower < key <= upper``, cut for ``rows`` rows.
 
-    ``attempt``, ``faults`` as in ``Window``. ``not_before_ms`` is the back-off; ``split``: halve it before it is read.
+    ``attempt``, ``faults``, ``lost`` as in ``Window``. ``not_before_ms`` is the back-off; ``split``: halve it before it
+    is read.
     """
 
     lower: Key | None
@@ -40,6 +41,7 @@ class Range:
     rows: int
     attempt: int = 0
     faults: int = 0
+    lost: int = 0
     not_before_ms: int = 0
     split: bool = False
 

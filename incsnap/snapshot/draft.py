@@ -15,7 +15,9 @@ from incsnap.snapshot.failures import (
     ATTEMPTS_BEFORE_QUARANTINE,
     ATTEMPTS_BEFORE_SPLIT,
     GIVE_UP_AFTER,
+    LEFT,
     LOST,
+    LOST_BEFORE_QUARANTINE,
     MAX_QUARANTINED,
     SHAPE,
     Verdict,
@@ -23,7 +25,7 @@ from incsnap.snapshot.failures import (
     kind_of,
     verdict,
 )
-from incsnap.snapshot.keys import Key, show_key
+from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
@@ -81,20 +83,21 @@ class Draft:
 
     # -- windows
 
-    def plan(self, scan: Scan, lower: Key | None, upper: Key, rows: int, attempt: int = 0, faults: int = 0) -> None:
-        """A window of this batch over ``lower < key <= upper``."""
+    def plan(self, scan: Scan, span: Range) -> None:
+        """A window of this batch over it."""
         self.planned.append(
             Window(
                 id=f"{self.batch}-{len(self.planned)}",
                 scan=scan.number,
                 table=scan.table,
                 signal=scan.request.signal,
-                lower=lower,
-                upper=upper,
-                rows=rows,
+                lower=span.lower,
+                upper=span.upper,
+                rows=span.rows,
                 batch=self.batch,
-                attempt=attempt,
-                faults=faults,
+                attempt=span.attempt,
+                faults=span.faults,
+                lost=span.lost,
                 planned_ms=self.now_ms,
             )
         )
@@ -113,7 +116,7 @@ class Draft:
     def read_again(self, window: Window) -> None:
         """Drops the window's rows; its range is read anew, at once. Nobody's fault."""
         self.dropped.append(window.id)
-        self._again(window, Range(window.lower, window.upper, window.rows, window.attempt, window.faults))
+        self._again(window, _range(window))
 
     def drop_windows(self, number: int) -> None:
         """Of a scan that begins again: their borders are of another key, and must never be ranges of this one."""
@@ -123,14 +126,16 @@ class Draft:
     def fail(self, window: Window, error: str) -> None:
         """The chunk could not be read: again, halved, into quarantine, or the end of its table."""
         scan = self.scans[window.scan]
-        judged = verdict(error)
-        blamed = judged is not Verdict.READ_AGAIN
-        attempt, faults = window.attempt + 1, window.faults + blamed
+        judged, kind = verdict(error), kind_of(error)
+        blamed, gone = judged is not Verdict.READ_AGAIN, kind in (LOST, LEFT)
+        attempt, faults, lost = window.attempt + 1, window.faults + blamed, window.lost + gone
         self.dropped.append(window.id)
-        where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
-        self.warn(f"chunk {where} failed, reading {attempt}: {shorten(error, _REASON)}")
-        missed = Range(window.lower, window.upper, window.rows, attempt, faults, self.now_ms + back_off_ms(attempt))
-        hopeless = window.rows == 1 and faults >= ATTEMPTS_BEFORE_QUARANTINE
+        if kind != LEFT or lost > 1:  # each restart leaves some
+            where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
+            self.warn(f"chunk {where} failed, reading {attempt}: {shorten(error, _REASON)}")
+        not_before_ms = self.now_ms + (back_off_ms(attempt) if kind != LEFT else 0)
+        missed = replace(_range(window), attempt=attempt, faults=faults, lost=lost, not_before_ms=not_before_ms)
+        hopeless = window.rows == 1 and (faults >= ATTEMPTS_BEFORE_QUARANTINE or lost >= LOST_BEFORE_QUARANTINE)
         if judged is Verdict.GIVE_UP:
             self.end(scan, notes.SKIPPED, error)
         elif hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
@@ -139,17 +144,17 @@ class Draft:
             self._quarantine(scan, missed, error)
         else:
             # A chunk that is lost again and again may be what kills its reader: halving it is never wrong.
-            too_much = judged is Verdict.SPLIT or (kind_of(error) == LOST and attempt >= ATTEMPTS_BEFORE_SPLIT)
+            too_much = judged is Verdict.SPLIT or (gone and lost >= ATTEMPTS_BEFORE_SPLIT)
             split = too_much or faults >= ATTEMPTS_BEFORE_SPLIT
             if too_much and window.rows > 1:
                 smaller = min(scan.chunk_rows, window.rows // 2)
                 self.scans[scan.number] = replace(scan, chunk_rows=smaller)
                 missed = replace(missed, not_before_ms=self.now_ms)
-            if not blamed:
+            if not blamed and not too_much:
                 # The next chunk would meet the same stall, and the stream's batch would wait for it: the table
                 # backs off.
                 self._back_off(scan.number, missed.not_before_ms)
-            if kind_of(error) == SHAPE:
+            if kind == SHAPE:
                 # Also where no DDL is to come that would ask: the table may have been described before one was visible.
                 self.scans[scan.number] = replace(self.scans[scan.number], described=False)
             self._again(window, replace(missed, split=split and len(scan.again) < MAX_RANGES))
@@ -264,3 +269,7 @@ class Draft:
             recent=tuple(self.recent),
             scans_begun=self.scans_begun,
         )
+
+
+def _range(window: Window) -> Range:
+    return Range(window.lower, window.upper, window.rows, window.attempt, window.faults, window.lost)

@@ -60,7 +60,6 @@ class BatchFacts:
     between the last batch's end and ``end``. ``outdated``: records have another form now, or go to other partitions,
     than those of the windows in flight. ``release_bytes``: of windows' records, what the batch may send; one part is
     always allowed. ``behind``: the stream has a backlog, whose keys every new window would have to be freed of.
-    ``asked_since_ms``: when this life of the planner began, and with it the leases of all that an earlier one planned.
     """
 
     batch: int
@@ -74,7 +73,6 @@ class BatchFacts:
     outdated: bool = False
     release_bytes: int = 1 << 62
     behind: bool = False
-    asked_since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +161,7 @@ def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts) -> None:
 
 
 def _expired(window: Window, facts: BatchFacts) -> Reading | None:
-    if facts.now_ms - max(window.planned_ms, facts.asked_since_ms) <= facts.limits.lease_ms:
+    if facts.now_ms - window.planned_ms <= facts.limits.lease_ms:
         return None
     return Reading(error=f"{LOST}: no answer of its reader for {facts.limits.lease_ms / 1000:g} s")
 

@@ -3,6 +3,11 @@
 The reader writes ``kind: message`` into the manifest; the kind decides. A chunk that is not to blame is read again
 for as long as it takes; one that is too much is halved at once; any other is read three times, then halved, down to
 one row, which is given up by key after five readings, with a notification. A table is never silently given up.
+
+Nobody can say why a reading was lost: the reader's process may have been killed for the memory that this very chunk
+takes, or for anything else, and the whole job with it. One loss means nothing. After the second the range is read by
+itself, so that no other is lost with it; after the third it is halved, and its halves at each further loss; a single
+row is given up after ten, which take a minute of waiting at least.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ UNREACHABLE = "unreachable"
 SHAPE = "shape"
 #: No manifest: the task was lost.
 LOST = "lost"
+#: No manifest after a restart: the job ended before the chunk was read, or of it.
+LEFT = "left"
 #: The SELECT ran into its bound of time, or the rows into theirs of bytes.
 TIMEOUT = "timeout"
 TOO_LARGE = "too_large"
@@ -30,6 +37,9 @@ UNSUPPORTED = "unsupported"
 ATTEMPTS_BEFORE_SPLIT = 3
 #: Readings of a single row, before it is put into quarantine.
 ATTEMPTS_BEFORE_QUARANTINE = 5
+#: Readings of one range that were lost, before it is read by itself; before a single row is put into quarantine.
+LOST_BEFORE_ALONE = 2
+LOST_BEFORE_QUARANTINE = 10
 #: Batches in a row in which a table's chunks failed and none succeeded, before it ends with SQL_EXCEPTION: what fails
 #: so often is not a row but a right or a view. Twice what halving 100,000 rows to one takes (17 levels of 3 readings).
 GIVE_UP_AFTER = 100
@@ -51,6 +61,7 @@ _VERDICTS = {
     UNREACHABLE: Verdict.READ_AGAIN,
     SHAPE: Verdict.READ_AGAIN,
     LOST: Verdict.READ_AGAIN,
+    LEFT: Verdict.READ_AGAIN,
     TIMEOUT: Verdict.SPLIT,
     TOO_LARGE: Verdict.SPLIT,
     SHARED_KEY: Verdict.SPLIT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -105,15 +105,9 @@ class Offset:
 
     def reads(self) -> tuple[PlannedRead, ...]:
         """The chunks that this batch has planned, each with its low fence."""
-        return self._reads(self.snapshot.planned)
-
-    def unread(self) -> tuple[PlannedRead, ...]:
-        """Chunks of this and of earlier batches of which no manifest was seen: after a restart they are read anew."""
-        return self._reads(self.snapshot.unread)
-
-    def _reads(self, windows: Iterable[Window]) -> tuple[PlannedRead, ...]:
         fence, scans = fence_set(self.stream), self.snapshot.scans_by_number()
-        return tuple(PlannedRead(window, scans[window.scan].chunk(window), fence) for window in windows)
+        planned = self.snapshot.planned
+        return tuple(PlannedRead(window, scans[window.scan].chunk(window), fence) for window in planned)
 
     def releases(self) -> tuple[PlannedRelease, ...]:
         """What this batch sends of windows."""

@@ -15,7 +15,7 @@ from incsnap.gtid import GtidSet
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.context import Range, Scan
 from incsnap.snapshot.draft import Draft
-from incsnap.snapshot.failures import back_off_ms
+from incsnap.snapshot.failures import LOST_BEFORE_ALONE, back_off_ms
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.questions import (
     Answer,
@@ -175,7 +175,7 @@ def _plan_again(draft: Draft, number: int, room: _Room) -> Asking:
         if not fits:
             return False
         room.take(first.rows)
-        draft.plan(scan, first.lower, first.upper, first.rows, first.attempt, first.faults)
+        draft.plan(scan, first)
     return True
 
 
@@ -185,16 +185,18 @@ def _halves(draft: Draft, number: int, whole: Range) -> Generator[Question, Answ
     A range cut for one row is asked too: a row may have been inserted into it, and must not go down with its neighbour.
     """
     scan = draft.scans[number]
+    lost = min(whole.lost, LOST_BEFORE_ALONE)
     rows = max(2, whole.rows)
     while rows > 1:
         rows //= 2
         answer = yield NextBoundary(scan.table, scan.columns, scan.index, whole.lower, whole.upper, rows)
         if isinstance(answer, tuple) and answer != whole.upper:
-            return [Range(whole.lower, answer, rows), Range(answer, whole.upper, max(1, whole.rows - rows))]
+            more = max(1, whole.rows - rows)
+            return [Range(whole.lower, answer, rows, lost=lost), Range(answer, whole.upper, more, lost=lost)]
         if isinstance(answer, (Failed, Refused, Described)):
             _postponed(draft, number, answer)
             return []
-    return [whole if whole.rows == 1 else Range(whole.lower, whole.upper, 1)]
+    return [whole if whole.rows == 1 else Range(whole.lower, whole.upper, 1, lost=lost)]
 
 
 def _plan_small(draft: Draft, number: int, limits: Limits, room: _Room) -> Asking:
@@ -206,7 +208,7 @@ def _plan_small(draft: Draft, number: int, limits: Limits, room: _Room) -> Askin
     answer = yield NextBoundary(scan.table, scan.columns, scan.index, None, scan.maximum, rows)
     if answer is None:
         room.take(rows)
-        draft.plan(scan, None, scan.maximum, rows)
+        draft.plan(scan, Range(None, scan.maximum, rows))
         draft.scans[number] = replace(scan, boundary=scan.maximum, attempt=0)
     elif not isinstance(answer, tuple):
         return _postponed(draft, number, answer)
@@ -225,7 +227,7 @@ def _plan_new(draft: Draft, number: int, limits: Limits, room: _Room) -> Asking:
         draft.cuts += answer is not None
         upper = maximum if answer is None else answer
         room.take(scan.chunk_rows)
-        draft.plan(scan, scan.boundary, upper, scan.chunk_rows)
+        draft.plan(scan, Range(scan.boundary, upper, scan.chunk_rows))
         scan = draft.scans[number] = replace(scan, boundary=upper, attempt=0)
     return scan.wholly_planned
 

@@ -79,9 +79,10 @@ class Window:
 
     ``id`` names its files and is never used twice. ``scan`` is the number of the scan it belongs to, ``signal`` the
     id of the signal that asked (the correlation id). ``rows`` is how many it was cut for. ``attempt`` counts how
-    often this range was read before, ``faults`` how often that was the chunk's own fault. ``planned_ms``: when it was
-    planned; its lease begins there. ``reading`` is None until the manifest was seen, in batch ``read_batch``.
-    ``passed`` is set once a batch's end has passed its high watermark; ``sent`` is how many of its parts were sent.
+    often this range was read before, ``faults`` how often that was the chunk's own fault, ``lost`` how often that came
+    to no end: its reader died, or the job. ``planned_ms``: when it was planned; its lease begins there. ``reading`` is
+    None until the manifest was seen, in batch ``read_batch``. ``passed`` is set once a batch's end has passed its high
+    watermark; ``sent`` is how many of its parts were sent.
     """
 
     id: str
@@ -94,6 +95,7 @@ class Window:
     batch: int
     attempt: int = 0
     faults: int = 0
+    lost: int = 0
     reading: Reading | None = None
     planned_ms: int = 0
     read_batch: int = 0
@@ -116,8 +118,7 @@ def fence_set(end: StreamPosition) -> GtidSet:
     sent.
 
     Delivered at the **end** of the batch, not at its start: the events of batch *n* are sent in batch *n*, but only
-    keys of *n+1* and later are discarded, so the SELECT must see what *n* brings. The end of a later batch is right as
-    well (a chunk asked for again after a restart): it only waits for more. And the transaction that the end
+    keys of *n+1* and later are discarded, so the SELECT must see what *n* brings. And the transaction that the end
     cuts in two: its first events are sent in batch *n* though its GTID is delivered only with the last one; without
     waiting for it the SELECT could return one of those rows as it was before. Its other events come in *n+1* and
     discard their keys; no harm. The wait ends: both are in the binlog, so the server is about to execute them

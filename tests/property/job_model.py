@@ -3,7 +3,7 @@
 Its engine, offsets, answers, chunk task, window files, records, bucket, sink and transactions run as they are, by hand
 instead of by Spark, on files in memory. Every batch's offset goes through JSON. A batch may be tried several times,
 each try doing a part of the work, as after crashes. Chunks are read by readers of their own at any time after they
-were planned: they may crash alone, be asked twice for one window after a restart, answer after their lease or never.
+were planned: they may crash alone, outlive the driver that asked them, answer after their lease or never.
 
 ``Tail`` stands for the tail of the binlog, which has property tests of its own.
 """

@@ -55,7 +55,6 @@ class Snapshots:
     fingerprint: str = "k int"
     tick_ms: int = 1_000
     server_uuid: str = SERVER
-    asked_since_ms: int = 0
     reading: Callable[[Window], Reading | None] | None = None
     answer: Callable[[Question], Answer] | None = None
 
@@ -90,7 +89,6 @@ class Snapshots:
             outdated=outdated,
             release_bytes=release_bytes,
             behind=behind,
-            asked_since_ms=self.asked_since_ms,
         )
         plan = drive(next_context(self.context, facts), self._answer)
         self.context = plan.context

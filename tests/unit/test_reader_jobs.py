@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,8 +90,8 @@ class Scene:
         return found
 
 
-def order(name: str, rows: int) -> ChunkOrder:
-    window = Window(name, 1, TABLE, "s", None, ("9",), rows, 1)
+def order(name: str, rows: int, lost: int = 0) -> ChunkOrder:
+    window = Window(name, 1, TABLE, "s", None, ("9",), rows, 1, lost=lost)
     read = PlannedRead(window, Chunk(TABLE, ("k",), None, ("9",), "", "PRIMARY"), GtidSet())
     return ChunkOrder(Layout(1, {"t": 1}), StreamPosition(GtidSet(), "", 0), read)
 
@@ -133,6 +133,16 @@ def test_small_chunks_share_a_job(scene: Scene) -> None:
     scene.answers(4)
 
     assert jobs == [["a", "b", "c", "d"]]
+
+
+def test_a_chunk_that_was_lost_twice_is_read_by_itself(scene: Scene) -> None:
+    jobs: list[list[str]] = []
+    scene.task = jobs.append
+    lost = {"c": 1, "d": 2, "e": 3}
+    scene.planner.ask(Ask(tuple(order(name, 1_000, lost.get(name, 0)) for name in "abcdefg"), 1))
+    scene.answers(7)
+
+    assert jobs == [["a", "b", "c"], ["d"], ["e"], ["f", "g"]]
 
 
 def test_no_more_chunks_are_read_at_once_than_the_planner_lets(scene: Scene) -> None:

@@ -33,26 +33,6 @@ def test_few_borders_are_looked_for_in_a_batch_but_small_tables_need_none() -> N
     assert found == [[("a", None, "2")], [("a", "2", "4")], [("a", "4", "5"), ("b", None, "1"), ("c", None, "1")]]
 
 
-def test_a_chunk_that_is_lost_again_and_again_is_halved_and_never_given_up() -> None:
-    job = Snapshots({A: [1, 2, 3, 4, 5, 6, 7, 8]}, Limits(1, 4, 8, 8), tick_ms=60_000)
-    job.reading = lambda window: Reading(error="lost: its worker died") if len(job.rows(window)) > 2 else Reading()
-    job.batch(execute("s", A))
-    job.until_done()
-
-    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
-    assert not any("QUARANTINED" in told for told in job.told())
-
-
-def test_the_lease_of_what_an_earlier_life_has_planned_begins_with_this_one() -> None:
-    job = Snapshots({A: [1, 2]}, Limits(2, 4, 2, 2, lease_ms=25_000), tick_ms=60_000)
-    job.reading = lambda window: None
-    job.batch(execute("s", A))
-    job.asked_since_ms = 100_000
-
-    assert job.batch().context.dropped == ()
-    assert job.batch().context.dropped == ("1-0",)
-
-
 def test_a_chunk_that_is_read_later_holds_keys_from_the_batch_behind_its_own() -> None:
     job = Snapshots({A: [1, 2]})
     job.reading = lambda window: None
