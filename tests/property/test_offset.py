@@ -27,12 +27,12 @@ tables = st.builds(TableId, text, text)
 readings = st.builds(Reading, count, count, st.floats(0, 1e6), text, count, text, text, text, count, count)
 windows = st.builds(
     Window,
-    *(text, count, tables, text, st.none() | keys, keys, count, count, count, count, st.none() | readings),
-    *(count, count, st.booleans(), count),
+    *(text, count, tables, text, st.none() | keys, keys, count, count, count, count, count),
+    *(st.none() | readings, count, count, st.booleans(), count),
 )
 releases = st.builds(Release, windows, count)
 requests = st.builds(Request, text, st.builds(DataCollection, tables, text, text))
-ranges = st.builds(Range, st.none() | keys, keys, count, count, count, count, st.booleans())
+ranges = st.builds(Range, st.none() | keys, keys, count, count, count, count, count, st.booleans())
 
 
 def some(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
