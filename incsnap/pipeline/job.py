@@ -8,6 +8,7 @@ binlog source ──► repartitionById(bucket) ──► Kafka sink
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -174,7 +175,8 @@ def run_forever(settings: Settings, begun: Starting) -> None:
             try:
                 _supervise(spark, settings, stopping)
             finally:
-                spark.stop()
+                with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more, which is told
+                    spark.stop()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -126,6 +126,8 @@ def _kill(trial: Trial, victim: str, when: str = "", held: Iterable[int] = ()) -
         while trial.job.exit_code() is None:
             assert time.monotonic() < deadline, f"the job outlives its {killed}:\n{trial.job.log_tail()}"
             time.sleep(0.01)
+        if killed == processes.JVM:
+            assert "Spark's JVM does not answer any more" in trial.job.log_tail(), trial.job.log_tail()
         trial.start()
 
 

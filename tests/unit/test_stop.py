@@ -1,16 +1,18 @@
-"""A clean stop leaves no batch that is planned and not run."""
+"""A clean stop leaves no batch that is planned and not run; the end of a job whose JVM has died says so."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
 
+import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
+from incsnap.pipeline import job
 from incsnap.pipeline.files import Files
-from incsnap.pipeline.job import buffer_root, stop
+from incsnap.pipeline.job import SparkDied, buffer_root, run_forever, stop
 from incsnap.pipeline.source import STOP, STOPPED, BinlogReader, SourceOptions
 
 
@@ -63,3 +65,25 @@ def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> Non
     assert query.events == ["batch run", "stopped"]
     assert not files.exists(STOP)
     assert not files.exists(STOPPED)
+
+
+class DeadSpark:
+    """A session whose JVM has been killed; begun, too."""
+
+    def session(self) -> DeadSpark:
+        return self
+
+    def stop(self) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_a_job_whose_jvm_is_killed_ends_with_that_and_not_with_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(spark: DeadSpark, _: Settings) -> None:
+        spark.stop()
+
+    monkeypatch.setattr(job, "start", start)
+
+    with pytest.raises(SparkDied, match="Connection refused"):
+        run_forever(settings_in(tmp_path), DeadSpark())  # type: ignore[arg-type]
