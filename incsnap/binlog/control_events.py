@@ -208,7 +208,7 @@ def read_heartbeat(body: bytes) -> tuple[str, int]:
     return file, pos
 
 
-def read_payload(body: bytes) -> Iterator[bytes]:
+def read_payload(body: bytes | memoryview) -> Iterator[bytes]:
     """0x28. The events of a compressed transaction, as blocks of bytes cut anywhere.
 
     Pairs of type, length, value: 1 size of the payload, 2 compression (0 zstd, 255 none), 3 size inflated, 0 the end.
@@ -224,7 +224,7 @@ def read_payload(body: bytes) -> Iterator[bytes]:
         at += length
     if compression == 255:
         for place in range(at, len(body), INFLATED_BLOCK):
-            yield body[place : place + INFLATED_BLOCK]
+            yield bytes(body[place : place + INFLATED_BLOCK])
     elif compression == 0:
         try:
             with zstandard.ZstdDecompressor().stream_reader(memoryview(body)[at:], read_across_frames=True) as reader:
@@ -238,7 +238,7 @@ def read_payload(body: bytes) -> Iterator[bytes]:
         )
 
 
-def _length_encoded(body: bytes, at: int) -> tuple[int, int]:
+def _length_encoded(body: bytes | memoryview, at: int) -> tuple[int, int]:
     first = body[at]
     if first < 0xFB:
         return first, at + 1

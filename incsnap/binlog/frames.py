@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from incsnap.binlog.connection import ConnectionLost, server_error
+from incsnap.binlog.long_event import Bytes, LongEvent
 
 PAD = bytes(128)
 """Behind every block, so that a wide gather at its last event stays inside."""
 
 _LENGTH = struct.Struct("<I")
 _FULL = 0xFFFFFF
-_EMPTY_HEADER = bytes(4)
 
 Longs = npt.NDArray[np.int64]
 
@@ -34,12 +34,12 @@ Longs = npt.NDArray[np.int64]
 class Block:
     """Whole events in ``data``: event *i* is ``data[starts[i]:ends[i]]``, checksum included. ``data`` ends with PAD."""
 
-    data: bytes
+    data: Bytes
     starts: Longs
     ends: Longs
 
 
-def gather(data: bytes, record: np.dtype[Any], at: Longs) -> npt.NDArray[Any]:
+def gather(data: Bytes, record: np.dtype[Any], at: Longs) -> npt.NDArray[Any]:
     """The records of that type that lie at those (unaligned) bytes of ``data``, one copy for all of them."""
     # Plain bytes are copied record by record; a record type would be copied field by field.
     plain = np.dtype((np.void, record.itemsize))
@@ -53,8 +53,8 @@ class Framer:
         self._rest: list[bytes] = []
         self._have = 0
         self._need = 4
-        #: Payloads so far of an event that spans several packets.
-        self._long: list[bytes] | None = None
+        #: What has come of an event that spans several packets.
+        self._long: LongEvent | None = None
 
     def feed(self, chunk: bytes) -> Iterator[Block]:
         """Blocks of events. Raises what an error packet means, ``ConnectionLost`` for the end of the stream."""
@@ -96,7 +96,7 @@ class Framer:
             at = following
         return packets, at
 
-    def _block(self, data: bytes, packets: Longs, end: int) -> Iterator[Block]:
+    def _block(self, data: Bytes, packets: Longs, end: int) -> Iterator[Block]:
         marks = np.frombuffer(data, np.uint8)[packets + 4]
         count = len(packets)
         if marks.any():
@@ -109,10 +109,11 @@ class Framer:
 
     def _long_event(self, payload: bytes, *, last: bool) -> Iterator[Block]:
         if self._long is None:
-            self._long = [_EMPTY_HEADER]
-        self._long.append(payload)
+            self._long = LongEvent(payload)
+        else:
+            self._long.add(payload)
         if last:
-            data = b"".join((*self._long, PAD))
+            data = self._long.whole(PAD)
             self._long = None
             yield from self._block(data, np.zeros(1, np.int64), len(data) - len(PAD))
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from incsnap.binlog import control_events as kinds
 from incsnap.binlog.frames import Block, Longs, gather
+from incsnap.binlog.long_event import Bytes
 from incsnap.binlog.segments import NO_TABLE, Names
 
 #: Classes of events. OTHER ends a run and is looked at by itself.
@@ -66,7 +67,7 @@ class Events:
     """Events of one block. ``ends`` are without checksums, ``threads`` is -1 where an event is no statement; ``at`` is
     where they stood in the binlog, if they come from elsewhere now."""
 
-    data: bytes
+    data: Bytes
     starts: Longs
     ends: Longs
     head: npt.NDArray[Any]
@@ -96,6 +97,10 @@ class Events:
 
     def body(self, event: int) -> bytes:
         return self.data[self.starts[event] + kinds.HEADER : self.ends[event]]
+
+    def body_view(self, event: int) -> memoryview:
+        """The same without a copy."""
+        return memoryview(self.data)[self.starts[event] + kinds.HEADER : self.ends[event]]
 
     def table_ids(self, events: Longs) -> list[int]:
         ids: list[int] = (self.head["table"][events] & _48_BITS).tolist()

@@ -144,7 +144,7 @@ class StreamReader:
         elif kind == kinds.EXECUTE_LOAD_QUERY:
             self._left_out(kinds.read_execute_load_query(events.body(odd)).database, place[0])
         elif kind == kinds.TRANSACTION_PAYLOAD:
-            yield from self._payload(events.body(odd), place)
+            yield from self._payload(events.body_view(odd), place)
         elif kind == kinds.PREVIOUS_GTIDS:
             self._file_begins(GtidSet.decode(events.body(odd)))
         elif kind == kinds.XA_PREPARE:
@@ -227,7 +227,7 @@ class StreamReader:
             raise BinlogError(f"{self._state.file}:{at}: a transaction ends that never began")
         yield self._state.piece_without_events(ends=True)
 
-    def _payload(self, body: bytes, place: tuple[int, int]) -> Iterator[Segment]:
+    def _payload(self, body: memoryview, place: tuple[int, int]) -> Iterator[Segment]:
         """The events of a compressed transaction, inflated and read a block at a time."""
         pending: list[bytes] = []
         have, need = 0, kinds.HEADER

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
+from incsnap.binlog import control_events as kinds
 from incsnap.binlog.connection import ConnectionLost, server_error
 from incsnap.binlog.frames import Framer
 from incsnap.errors import BinlogError, ConfigError, GtidsPurged, OffsetError, PreflightFailed
-from tests.support.binlog_bytes import packet
+from tests.support.binlog_bytes import event, packet
 
 EVENTS = [bytes([n]) * (20 + 7 * n) for n in range(1, 9)]
 
@@ -36,6 +40,15 @@ def test_an_event_longer_than_a_packet_is_put_together(size: int) -> None:
     step = 1 << 20
     assert framed([stream[at : at + step] for at in range(0, len(stream), step)]) == [EVENTS[0], long, EVENTS[1]]
     assert framed([stream]) == [EVENTS[0], long, EVENTS[1]]
+
+
+def test_a_long_compressed_transaction_that_finds_no_room_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(BinlogError, match=r"more than 16 MB cannot be kept in .*gone") as refused:
+        framed([packet(b"\0" + event(kinds.TRANSACTION_PAYLOAD, bytes(0xFFFFFF), 0))])
+    assert "TMPDIR" in refused.value.hint
 
 
 def test_an_error_packet_is_raised_after_the_events_before_it() -> None:

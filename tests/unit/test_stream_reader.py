@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import struct
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -16,6 +17,7 @@ from tests.support import binlog_bytes as made
 from tests.support.binlog_bytes import BEGIN, UPDATE, WRITE, XID, Binlog
 from tests.support.stream_in_memory import START, Stream, rows_of
 
+MB = 1 << 20
 SID = str(made.SID)
 T = (kinds.TABLE_MAP, made.map_body(80, "t"))
 EXCLUDED = (kinds.TABLE_MAP, made.map_body(81, "x1"))
@@ -234,6 +236,41 @@ def test_a_compressed_transaction_that_is_cut_off_is_refused() -> None:
     log.add([(kinds.TRANSACTION_PAYLOAD, made.payload_body(inner, compressed=True))])
     with pytest.raises(BinlogError, match="cut off"):
         Stream().feed(log.dump(GtidSet()))
+
+
+def _long_compressed() -> Binlog:
+    """Of 100 MB, and as many on the wire."""
+    events = [BEGIN, T, *[rows(bytes([n]) * MB) for n in range(100)], XID]
+    log = Binlog()
+    log.add([made.compressed(events, zstd=False)])
+    log.add([BEGIN, T, rows(b"next"), XID])
+    return log
+
+
+def test_a_compressed_transaction_of_many_packets_is_never_in_memory_whole() -> None:
+    stream, log = Stream(), b"".join(_long_compressed().dump(GtidSet()))
+    seen: list[bytes] = []
+    tracemalloc.start()
+    try:
+        for at in range(0, len(log), MB):
+            for block in stream.framer.feed(log[at : at + MB]):
+                for segment in stream.reader.add(block):
+                    seen += [segment.payload[-1:]] * int(segment.rows_before[-1])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert seen == [bytes([n]) for n in range(100)] + [b"t"]
+    # A packet of 16 MB as it came, joined, and cut out of what came with it.
+    assert peak < 60 * MB
+
+
+def test_nothing_of_a_long_compressed_transaction_is_used_if_its_checksum_is_wrong() -> None:
+    log = bytearray(b"".join(_long_compressed().dump(GtidSet())))
+    log[len(log) // 2] ^= 1
+    stream = Stream()
+    with pytest.raises(BinlogError, match="damaged"):
+        stream.feed(bytes(log[at : at + MB]) for at in range(0, len(log), MB))
+    assert stream.buffer.work == 0
 
 
 def test_a_large_transaction_is_cut_inside_with_its_maps_repeated() -> None:
