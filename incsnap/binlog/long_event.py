@@ -2,14 +2,16 @@
 
 A rows event has to be in memory whole to be decoded. A compressed transaction has not, and is larger than any: a
 gigabyte at most (``max_allowed_packet``). Its rows may not be used before its checksum has been read, which is its end;
-so it waits in a file without a name, which ends with the process, and whose pages the kernel takes back when it needs
-memory.
+so it waits in a file without a name, which ends with the process.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
+import sys
 import tempfile
+import zlib
 from typing import IO
 
 from incsnap.binlog.control_events import TRANSACTION_PAYLOAD
@@ -21,6 +23,23 @@ Bytes = bytes | mmap.mmap
 #: In a packet's payload: one byte 0x00, then the event, with its time before its type.
 _KIND_AT = 5
 _EMPTY_HEADER = bytes(4)
+_STRETCH = 16 << 20
+
+
+def let_go(data: Bytes) -> None:
+    """What was looked at of a file need not stay in memory, nor be counted as ours."""
+    if isinstance(data, mmap.mmap) and sys.platform == "linux":
+        data.madvise(mmap.MADV_DONTNEED)
+
+
+def checksum(data: Bytes, begin: int, end: int) -> int:
+    """CRC32, a stretch at a time."""
+    found = 0
+    with memoryview(data) as view:
+        for at in range(begin, end, _STRETCH):
+            found = zlib.crc32(view[at : min(at + _STRETCH, end)], found)
+            let_go(data)
+    return found
 
 
 class LongEvent:
@@ -53,8 +72,17 @@ class LongEvent:
         try:
             self._file.write(part)
             self._file.flush()
+            _leave_to_disk(self._file.fileno())
         except OSError as failed:
             raise _refused(failed) from failed
+
+
+def _leave_to_disk(descriptor: int) -> None:
+    """Now, a packet at a time: in a group with a limit of memory the kernel kills before it has written hundreds of
+    megabytes."""
+    if sys.platform == "linux":
+        os.fdatasync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _nameless() -> IO[bytes]:

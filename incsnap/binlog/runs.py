@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from incsnap.binlog import control_events as kinds
 from incsnap.binlog.frames import Block, Longs, gather
-from incsnap.binlog.long_event import Bytes
+from incsnap.binlog.long_event import Bytes, checksum
 from incsnap.binlog.segments import NO_TABLE, Names
 
 #: Classes of events. OTHER ends a run and is looked at by itself.
@@ -152,8 +152,12 @@ def damaged(block: Block, events: Events, begin: int) -> Longs:
     starts, ends, whole = events.starts[begin:end], events.ends[begin:end], block.ends[begin:end]
     bad = whole - starts != events.head["size"][begin:end]
     if len(whole) and whole[0] != ends[0]:
-        view, crc32 = memoryview(block.data), zlib.crc32
-        found = [crc32(view[first:last]) for first, last in zip(starts.tolist(), ends.tolist(), strict=True)]
+        places = zip(starts.tolist(), ends.tolist(), strict=True)
+        if isinstance(block.data, bytes):
+            view, crc32 = memoryview(block.data), zlib.crc32
+            found = [crc32(view[first:last]) for first, last in places]
+        else:
+            found = [checksum(block.data, first, last) for first, last in places]
         bad |= np.array(found, np.uint32) != gather(block.data, _CHECKSUM, ends)["crc"]
     return begin + np.flatnonzero(bad)
 

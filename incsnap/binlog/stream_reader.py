@@ -13,6 +13,7 @@ from incsnap.binlog import control_events as kinds
 from incsnap.binlog import runs
 from incsnap.binlog.ddl import ROW_STATEMENTS, first_word, schema_change
 from incsnap.binlog.frames import PAD, Block
+from incsnap.binlog.long_event import let_go
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.runs import Events, classify
 from incsnap.binlog.segments import Names, Segment
@@ -144,7 +145,7 @@ class StreamReader:
         elif kind == kinds.EXECUTE_LOAD_QUERY:
             self._left_out(kinds.read_execute_load_query(events.body(odd)).database, place[0])
         elif kind == kinds.TRANSACTION_PAYLOAD:
-            yield from self._payload(events.body_view(odd), place)
+            yield from self._payload(events, odd, place)
         elif kind == kinds.PREVIOUS_GTIDS:
             self._file_begins(GtidSet.decode(events.body(odd)))
         elif kind == kinds.XA_PREPARE:
@@ -227,11 +228,12 @@ class StreamReader:
             raise BinlogError(f"{self._state.file}:{at}: a transaction ends that never began")
         yield self._state.piece_without_events(ends=True)
 
-    def _payload(self, body: memoryview, place: tuple[int, int]) -> Iterator[Segment]:
+    def _payload(self, events: Events, odd: int, place: tuple[int, int]) -> Iterator[Segment]:
         """The events of a compressed transaction, inflated and read a block at a time."""
         pending: list[bytes] = []
         have, need = 0, kinds.HEADER
-        for inflated in kinds.read_payload(body):
+        for inflated in kinds.read_payload(events.body_view(odd)):
+            let_go(events.data)
             pending.append(inflated)
             have += len(inflated)
             if have < need:  # do not join again and again while a large event comes in

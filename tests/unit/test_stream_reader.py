@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import logging
 import struct
+import sys
 import tracemalloc
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -247,21 +249,31 @@ def _long_compressed() -> Binlog:
     return log
 
 
+def _mapped() -> int:
+    """Bytes of files that are in this process's memory."""
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssFile")]
+    return int(line.split()[1]) << 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is mapped is read from /proc")
 def test_a_compressed_transaction_of_many_packets_is_never_in_memory_whole() -> None:
     stream, log = Stream(), b"".join(_long_compressed().dump(GtidSet()))
     seen: list[bytes] = []
+    mapped = before = _mapped()
     tracemalloc.start()
     try:
         for at in range(0, len(log), MB):
             for block in stream.framer.feed(log[at : at + MB]):
                 for segment in stream.reader.add(block):
                     seen += [segment.payload[-1:]] * int(segment.rows_before[-1])
+                    mapped = max(mapped, _mapped())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert seen == [bytes([n]) for n in range(100)] + [b"t"]
     # A packet of 16 MB as it came, joined, and cut out of what came with it.
     assert peak < 60 * MB
+    assert mapped < before + 20 * MB
 
 
 def test_nothing_of_a_long_compressed_transaction_is_used_if_its_checksum_is_wrong() -> None:
