@@ -15,11 +15,14 @@ from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from benchmarks.tables import Design
+from incsnap.kafka.topics import creatable_together
 from incsnap.sandbox.mysql_client import connect
 from incsnap.sandbox.servers import Servers
 from signals import send
 
 _KAFKA_SECONDS = 30
+#: As many as a broker deletes in that time.
+_DELETED_TOGETHER = 500
 _SIGNALS = "incsnap_signal"
 _NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -82,25 +85,27 @@ def topics(
     names = {table: f"{prefix}.{table}" for table in tables}
     try:
         new = [NewTopic(names[table], partitions, 1, config=dict(config or {})) for table, partitions in tables.items()]
-        for future in admin.create_topics(new, request_timeout=_KAFKA_SECONDS).values():
-            future.result(_KAFKA_SECONDS)
-        for table, partitions in tables.items():
-            _wait_for_leaders(kafka, names[table], partitions)
+        for some in creatable_together(new, max(tables.values(), default=1)):
+            for future in admin.create_topics(some, request_timeout=_KAFKA_SECONDS).values():
+                future.result(_KAFKA_SECONDS)
+        _wait_for_leaders(kafka, {names[table]: partitions for table, partitions in tables.items()})
         yield names
     finally:
         ours = [name for name in admin.list_topics(timeout=_KAFKA_SECONDS).topics if name.startswith(prefix)]
-        for future in admin.delete_topics(ours, request_timeout=_KAFKA_SECONDS).values() if ours else ():
-            # One that is gone already is no harm.
-            with contextlib.suppress(KafkaException):
-                future.result(_KAFKA_SECONDS)
+        for begin in range(0, len(ours), _DELETED_TOGETHER):
+            part = ours[begin : begin + _DELETED_TOGETHER]
+            for future in admin.delete_topics(part, request_timeout=_KAFKA_SECONDS).values():
+                # One that is gone already is no harm.
+                with contextlib.suppress(KafkaException):
+                    future.result(_KAFKA_SECONDS)
 
 
-def _wait_for_leaders(kafka: str, topic: str, partitions: int) -> None:
+def _wait_for_leaders(kafka: str, topics: Mapping[str, int]) -> None:
     """A new topic exists some milliseconds before its partitions can be read."""
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": "incsnap-bench"})
     deadline = time.monotonic() + _KAFKA_SECONDS
     try:
-        for partition in range(partitions):
+        for topic, partition in ((topic, number) for topic, count in topics.items() for number in range(count)):
             while True:
                 try:
                     consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_KAFKA_SECONDS)
