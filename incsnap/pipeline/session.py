@@ -68,7 +68,7 @@ _JVM = (
     "-Xms128m",
     "-Xmn40m",
     # Of a backlog 160 to 220 MB are live. Two fifths of the heap free behind each full collection (the default) made it
-    # 430 MB; a fifth makes it 330.
+    # 430 MB; a fifth makes it 350.
     "-XX:MinHeapFreeRatio=20",
 )
 _FILE_SYSTEM = "spark.hadoop.fs.file.impl"
