@@ -185,8 +185,13 @@ class Server:
 
     def wait_for_executed(self, gtids: GtidSet) -> None:
         """WAIT_FOR_EXECUTED_GTID_SET: the server goes on until it is so; it commits less than it executes meanwhile."""
+        moves = 0
         while not gtids <= self.delivered[self.executed]:
             self.step() if self.random.random() < 0.2 else self.go_on()
+            moves += 1
+            if moves % 20 == 0:  # dice of Hypothesis may say the same for ever
+                self.show()
+                self.execute()
 
     def fail_over(self) -> None:
         """Another server with the same binlog contents at other positions; what it has applied may be less or more."""

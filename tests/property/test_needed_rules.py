@@ -110,7 +110,7 @@ class NumberBeforeFence(transaction.Transaction):
 @dataclass(frozen=True)
 class Mutant:
     """``wrong``: (where, name, what is put there). ``breaks``: the invariants by which it is known. ``seed``: of a run
-    that catches it."""
+    that catches it: a number, for nothing is to be made plainer here, and the same run is to be found each time."""
 
     wrong: tuple[tuple[Any, str, Any], ...]
     breaks: frozenset[str]
@@ -129,36 +129,38 @@ MUTANTS = {
         "back in time, shape",
         (offset, "fence_set", forgets_the_open_transaction),
         (engine, "fence_set", forgets_the_open_transaction),
-        seed=391,
+        seed=114,
     ),
     "high watermark from gtid_executed": mutant(
-        "back in time, shape", (chunk_task, "high_watermark", gtid_executed), seed=3
+        "back in time, shape", (chunk_task, "high_watermark", gtid_executed), seed=14
     ),
-    "release before the high watermark": mutant("back in time, shape", (engine, "released_by", at_once), seed=3),
+    "release before the high watermark": mutant("back in time, shape", (engine, "released_by", at_once), seed=1),
     "positions of another server": mutant(
-        "back in time, shape", (engine, "released_by", whatever_server), (engine, "read_elsewhere", never), seed=11
+        "back in time, shape", (engine, "released_by", whatever_server), (engine, "read_elsewhere", never), seed=191
     ),
     "keys of earlier batches forgotten": mutant("back in time, overtaken", (offset, "discard_batches", no_batches)),
     "keys written down only once a window is read": mutant(
         "back in time, overtaken, damaged", (offset.Offset, "held_tables", once_they_are_read)
     ),
     "the rest of a window behind a statement": mutant(
-        "back in time, shape, overtaken", (engine, "finished_by", never), seed=44
+        "back in time, shape, overtaken", (engine, "finished_by", never), seed=377
     ),
     "no discard": mutant("back in time, overtaken", (bucket, "_without", all_rows)),
     "old key of a re-keying not discarded": mutant(
         "back in time, overtaken", (bucket, "overtaken_by", only_the_new_key)
     ),
-    "new key of a re-keying not discarded": mutant("overtaken", (bucket, "overtaken_by", only_the_old_key), seed=5),
+    "new key of a re-keying not discarded": mutant("overtaken", (bucket, "overtaken_by", only_the_old_key), seed=1),
     "record's key taken for the row's": mutant("diverged, missing", (bucket, "overtaken_by", only_the_key)),
     "DDL and TRUNCATE ignored": mutant(
-        "back in time, shape, diverged, overtaken", (engine, "spoiled_by", never), seed=3
+        "back in time, shape, diverged, overtaken", (engine, "spoiled_by", never), seed=1
     ),
     "TRUNCATE ignored": mutant("back in time, diverged, overtaken", (engine, "spoiled_by", by_ddl_alone), seed=3),
-    "maximum key without the fence": mutant("missing", (answers, "low_fence", none_at_all), seed=51),
+    "maximum key without the fence": mutant("missing", (answers, "low_fence", none_at_all), seed=28),
     "replayed batches sent again": mutant("twice, back in time", (transaction, "committed_batch", none_at_all)),
     "a kept producer of the same batch": mutant("twice, back in time", (kept.KeptProducers, "take", any_kept)),
-    "number read before the fence": mutant("twice, back in time", (transaction, "Transaction", NumberBeforeFence)),
+    "number read before the fence": mutant(
+        "twice, back in time", (transaction, "Transaction", NumberBeforeFence), seed=1
+    ),
 }
 
 

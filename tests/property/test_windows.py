@@ -8,26 +8,34 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from tests.property.dice import DICE
 from tests.property.habits import HABITS, Habits
 from tests.property.job_model import Job
 
 #: A run takes as long as several examples of another property.
-_EXAMPLES = settings.get_profile(settings.get_current_profile_name()).max_examples // 3
+_RUNS = settings.get_profile(settings.get_current_profile_name()).max_examples // 3
 
 
-@settings(max_examples=_EXAMPLES)
-@given(habits=HABITS, seed=st.integers(0, 2**32 - 1))
-def test_the_topic_becomes_the_table_and_no_key_goes_back_in_time(habits: Habits, seed: int) -> None:
-    Job(random.Random(seed), habits).live()
+@settings(max_examples=_RUNS)
+@given(habits=HABITS, dice=DICE)
+def test_the_topic_becomes_the_table_and_no_key_goes_back_in_time(habits: Habits, dice: random.Random) -> None:
+    Job(dice, habits).live()
 
 
-@settings(max_examples=5)
-@given(habits=HABITS, seed=st.integers(0, 2**32 - 1))
-def test_a_run_is_repeated_exactly_by_its_seed(habits: Habits, seed: int) -> None:
-    first, second = (Job(random.Random(seed), habits) for _ in range(2))
+def test_so_it_is_in_runs_that_nobody_has_made_plain() -> None:
+    """Hypothesis stays near the plainest runs: of 25 its runs find "keys of earlier batches forgotten" in 13, "new key
+    of a re-keying not discarded" in 2, those of Python's own numbers in 22 and 6. Their failures cannot shrink."""
+    for seed in range(1_000, 1_000 + _RUNS):
+        Job(random.Random(seed)).live()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_is_repeated_exactly_by_its_seed(seed: int) -> None:
+    """By their seeds those of the mutants are known."""
+    first, second = (Job(random.Random(seed)) for _ in range(2))
     first.live()
     second.live()
 
