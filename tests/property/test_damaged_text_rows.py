@@ -58,7 +58,7 @@ def test_a_row_that_is_cut_is_refused(rows: list[list[bytes | None]], cut: int) 
 
 @pytest.mark.parametrize("length", [1 << 60, (1 << 64) - 1, 1 << 63, 1 << 32])
 def test_a_value_of_an_impossible_length_takes_neither_time_nor_memory(length: int) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(MySQLError):
         columns_of(text_rows([b"\x01a" * 2, b"\xfe" + struct.pack("<Q", length) + b"abc"] * 500), 2)
-    assert time.monotonic() - begun < 1
+    assert time.process_time() - begun < 1

@@ -57,7 +57,7 @@ def test_a_damaged_document_ends_in_text_or_a_value_error(
 
 
 def test_containers_that_contain_themselves_and_impossible_counts_take_no_time() -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     for kind in (0, 1, 2, 3):
         width = 4 if kind & 1 else 2
         for count in (1, 50, 1000, 60_000):
@@ -69,7 +69,7 @@ def test_containers_that_contain_themselves_and_impossible_counts_take_no_time()
                     json_text(bytes([kind]) + head + keys + entry * count)
         with suppress(ValueError):
             json_text(bytes([kind]) + b"\xff" * 64)
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def places(document: Any, path: str = "$") -> list[tuple[str, Any, Any]]:

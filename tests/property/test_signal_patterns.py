@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-#: Reads signals of one pattern each from its input, and prints of each how it went and its seconds. Written down here
-#: because a limit of memory is a process's own.
+#: Reads signals of one pattern each from its input, and prints of each how it went and its seconds of the processor:
+#: those of the clock are also other processes'. Written down here because a limit of memory is a process's own.
 _CHILD = """
 import json, resource, sys, time
 from signals.parse import parse
@@ -22,7 +22,7 @@ limit = int(sys.argv[1]) << 20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 names = [f"db.{'a' * size}{letter}" for size in (1, 60) for letter in "ab"]
 for line in sys.stdin:
-    began = time.monotonic()
+    began = time.process_time()
     signal = parse(SignalRecord("s", "execute-snapshot", {"data-collections": [json.loads(line)]}))
     outcome = "refused"
     if isinstance(signal, ExecuteSnapshot):
@@ -30,7 +30,7 @@ for line in sys.stdin:
             outcome = str(len(resolve(signal.data_collections, names).tables))
         except TimeoutError:
             outcome = "late"
-    print(json.dumps([outcome, time.monotonic() - began]), flush=True)
+    print(json.dumps([outcome, time.process_time() - began]), flush=True)
 """
 #: MiB of address space; a process that has only imported the package has 60.
 _MEBIBYTES = 320
