@@ -29,7 +29,7 @@ check: $(READY)
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q tests/unit tests/property
+	INCSNAP_PROFILE=check $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit tests/property
 
 bench: $(DRAWING)
 	@$(BIN)/python -m benchmarks --results benchmarks/results

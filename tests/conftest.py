@@ -6,8 +6,10 @@ import logging
 import os
 import secrets
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -68,6 +70,13 @@ def database(mysql_address: MySqlAddress) -> Iterator[str]:
 def topic_prefix() -> str:
     """A ``topic.prefix`` nobody else uses."""
     return f"test-{secrets.token_hex(5)}"
+
+
+@pytest.fixture
+def socket_folder() -> Iterator[Path]:
+    """Where a socket may be: its path has 107 bytes at most, and those of ``tmp_path`` are too long beside xdist's."""
+    with tempfile.TemporaryDirectory(prefix="s-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

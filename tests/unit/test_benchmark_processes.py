@@ -85,15 +85,15 @@ def session(program: str, *arguments: str, **environment: str) -> Iterator[subpr
         process.wait(30)
 
 
-def test_each_process_that_is_forked_for_spark_counts_for_its_own_kind(tmp_path: Path) -> None:
+def test_each_process_that_is_forked_for_spark_counts_for_its_own_kind(socket_folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as spark:
         # The planner connects to it, and waits for what it is to do.
-        spark.bind(str(tmp_path / "spark"))
+        spark.bind(str(socket_folder / "spark"))
         spark.listen()
         environment = {
             "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-            "PYTHON_WORKER_FACTORY_SOCK_PATH": str(tmp_path / "spark"),
-            "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+            "PYTHON_WORKER_FACTORY_SOCK_PATH": str(socket_folder / "spark"),
+            "PYTHON_WORKER_FACTORY_SOCK_DIR": str(socket_folder),
         }
         with session(_JOB, json.dumps(list(_MODULES.values())), **environment) as job:
             wait_until(

@@ -112,18 +112,18 @@ def listens(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_who_ends_the_launcher_ends_the_process(number: signal.Signals, running: Job, tmp_path: Path) -> None:
-    with daemon(running.python, tmp_path) as launcher:
+def test_who_ends_the_launcher_ends_the_process(number: signal.Signals, running: Job, socket_folder: Path) -> None:
+    with daemon(running.python, socket_folder) as launcher:
         launcher.send_signal(number)
-        wait_until(lambda: not listens(tmp_path), 60)
+        wait_until(lambda: not listens(socket_folder), 60)
 
 
-def test_a_daemon_ends_when_its_input_does(running: Job, tmp_path: Path) -> None:
-    with daemon(running.python, tmp_path) as launcher:
+def test_a_daemon_ends_when_its_input_does(running: Job, socket_folder: Path) -> None:
+    with daemon(running.python, socket_folder) as launcher:
         assert launcher.stdin is not None
         launcher.stdin.close()
         launcher.wait(60)
-        assert not listens(tmp_path)
+        assert not listens(socket_folder)
 
 
 def test_without_its_zygote_the_launcher_becomes_a_python() -> None:
@@ -140,10 +140,10 @@ def test_a_killed_job_leaves_neither_the_zygote_nor_its_folder() -> None:
 
 
 def test_the_next_job_clears_away_what_was_killed_with_its_zygote(
-    tmp_path: Path, running: Job, monkeypatch: pytest.MonkeyPatch
+    socket_folder: Path, running: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left, alive, young = (tmp_path / f"incsnap-python-{name}" for name in ("left", "alive", "young"))
+    monkeypatch.setattr(tempfile, "tempdir", str(socket_folder))
+    left, alive, young = (socket_folder / f"incsnap-python-{name}" for name in ("left", "alive", "young"))
     for folder in (left, alive, young):
         folder.mkdir()
     with socket.socket(socket.AF_UNIX) as gone:
@@ -152,6 +152,6 @@ def test_the_next_job_clears_away_what_was_killed_with_its_zygote(
         listener.bind(str(alive / "zygote"))
         listener.listen()
         own = Zygote()
-        assert sorted(tmp_path.iterdir()) == sorted((alive, young, Path(own.python).parent))
+        assert sorted(socket_folder.iterdir()) == sorted((alive, young, Path(own.python).parent))
         own.close()
-    assert sorted(tmp_path.iterdir()) == sorted((alive, young))
+    assert sorted(socket_folder.iterdir()) == sorted((alive, young))
