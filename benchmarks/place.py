@@ -65,7 +65,7 @@ def place(servers: Servers, folder: Path) -> Iterator[Place]:
         cursor.execute(f"CREATE DATABASE {made.database}")
         try:
             cursor.execute(
-                f"CREATE TABLE {made.signals} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT)"
+                f"CREATE TABLE {made.signals} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data MEDIUMTEXT)"
             )
             yield made
         finally:

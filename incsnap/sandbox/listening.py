@@ -46,7 +46,9 @@ class Follower:
             self._consumer.assign([TopicPartition(self.topic, each, self._first) for each in found.partitions])
             self._assigned = True
         good = []
-        for message in self._consumer.consume(500, timeout=max(seconds, 0.01)):
+        # `consume` alone would wait for 500 records or for the whole time.
+        first = self._consumer.poll(max(seconds, 0.01))
+        for message in [first, *self._consumer.consume(499, timeout=0.0)] if first is not None else []:
             error = message.error()
             if error is None:
                 good.append(message)
