@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError
 from incsnap.errors import ConfigError, shorten
 from incsnap.kafka import librdkafka as c
 from incsnap.kafka.binary_columns import places, plain
+from incsnap.kafka.left_behind import Calls
 from incsnap.kafka.refusals import ClientError
 
 #: Names that a Debezium consumer looks for on the two records of a row whose key was changed.
@@ -29,7 +30,8 @@ _CLOSE_LOOK_SECONDS = 0.1
 
 
 class TransactionalProducer:
-    """One librdkafka producer. Blocking; used by one thread; every method raises ``ClientError``.
+    """One librdkafka producer. Blocking; used by one thread; every method raises ``ClientError``. What asks the brokers
+    has its limit of time from ``left_behind`` too.
 
     ``refused`` tells of the first record that the broker or the client would not take, with its topic and key, for
     those who have to find it.
@@ -38,6 +40,7 @@ class TransactionalProducer:
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._lib: Any = c.loaded_library()
         self._topics: dict[str, int] = {}
+        self._calls = Calls()
         self.refused: str | None = None
         self.refused_code = 0
         self._callback = c.DELIVERY_CALLBACK(self._delivery_failed)  # kept: librdkafka holds only its address
@@ -62,6 +65,10 @@ class TransactionalProducer:
     def close(self) -> None:
         """Drops what is still in the queue; an open transaction stays open until the broker times it out or the
         next writer's ``init_transactions`` ends it."""
+        self._calls.close()
+        if self._calls.lost:
+            # A thread is in it still: to destroy it would wait for that thread.
+            self._rk = None
         if self._rk:
             for handle in self._topics.values():
                 self._lib.rd_kafka_topic_destroy(handle)
@@ -76,6 +83,9 @@ class TransactionalProducer:
 
         A broker is reached first: when none is, librdkafka may look again only after 500 ms.
         """
+        self._calls.run("init_transactions", lambda: self._init_transactions(seconds), seconds + _REACH_SECONDS)
+
+    def _init_transactions(self, seconds: float) -> None:
         metadata = ctypes.c_void_p()
         code = self._lib.rd_kafka_metadata(self._rk, 0, None, ctypes.byref(metadata), _ms(min(seconds, _REACH_SECONDS)))
         if not code:  # what is wrong, init_transactions says better
@@ -90,6 +100,13 @@ class TransactionalProducer:
 
         Asks the transaction's coordinator, so a producer that was fenced learns of it here.
         """
+
+        def call() -> None:
+            self._send_offset(topic, partition, offset, metadata, group, seconds)
+
+        self._calls.run("send_offsets_to_transaction", call, seconds)
+
+    def _send_offset(self, topic: str, partition: int, offset: int, metadata: str, group: str, seconds: float) -> None:
         lib = self._lib
         offsets = lib.rd_kafka_topic_partition_list_new(1)
         member = lib.rd_kafka_consumer_group_metadata_new(group.encode())
@@ -111,13 +128,19 @@ class TransactionalProducer:
         librdkafka's own wait looks every 10 ms only, which is most of a small transaction; so the first looks are ours.
         Either way linger.ms is not waited for: there is nothing to come.
         """
+        self._calls.run("commit_transaction", lambda: self._commit(seconds), seconds + _CLOSE_LOOK_SECONDS)
+
+    def _commit(self, seconds: float) -> None:
         deadline = time.monotonic() + min(seconds, _CLOSE_LOOK_SECONDS)
         while self._lib.rd_kafka_outq_len(self._rk) and time.monotonic() < deadline:
             self._lib.rd_kafka_flush(self._rk, 1)
         self._check(self._lib.rd_kafka_commit_transaction(self._rk, _ms(seconds)))
 
     def abort(self, seconds: float) -> None:
-        self._check(self._lib.rd_kafka_abort_transaction(self._rk, _ms(seconds)))
+        def call() -> None:
+            self._check(self._lib.rd_kafka_abort_transaction(self._rk, _ms(seconds)))
+
+        self._calls.run("abort_transaction", call, seconds)
 
     # -- records -----------------------------------------------------------------------------------------------------
 
