@@ -23,6 +23,8 @@ def spark() -> Iterator[SparkSession]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    # Of another test's session in the same JVM.
+    file_system(session).close()
     yield session
     session.stop()
 
