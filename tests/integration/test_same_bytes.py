@@ -24,6 +24,7 @@ from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId, TableShape
 from incsnap.types.modes import Modes
+from tests.support.all_modes import ALL_MODES
 from tests.support.binlog_dump import charsets_of, end_of_binlog, events_since, table_events
 from tests.support.random_values import CASES, GEOMETRIES
 
@@ -35,16 +36,6 @@ KEYABLE = [
     name
     for name, case in CASES.items()
     if not any(word in case.sql for word in ("text", "blob", "json", "(600)", "(300)", "(255)", "vector", *GEOMETRIES))
-]
-ALL_MODES = [
-    Modes(),
-    Modes(decimal_handling="string", binary_handling="base64", bigint_unsigned="precise"),
-    Modes(decimal_handling="double", binary_handling="hex"),
-    Modes(binary_handling="base64-url-safe", time_adjuster="false"),
-    Modes(time_precision="connect"),
-    Modes(time_precision="isostring"),
-    Modes(time_precision="microseconds"),
-    Modes(time_precision="nanoseconds"),
 ]
 
 

@@ -29,20 +29,10 @@ from incsnap.envelope.source_block import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import Registers, table_format
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.types.column_type import describe
-from incsnap.types.modes import Modes
+from tests.support.all_modes import ALL_MODES
 
 FILE = Path(__file__).with_suffix(".json")
 
-_ALL_MODES = (
-    Modes(),
-    Modes(decimal_handling="string", binary_handling="base64", bigint_unsigned="precise"),
-    Modes(decimal_handling="double", binary_handling="hex"),
-    Modes(binary_handling="base64-url-safe", time_adjuster="false"),
-    Modes(time_precision="connect"),
-    Modes(time_precision="isostring"),
-    Modes(time_precision="microseconds"),
-    Modes(time_precision="nanoseconds"),
-)
 _TABLE = TableId("shop", "orders")
 
 
@@ -154,7 +144,7 @@ def _of_type(column: Column, texts: list[bytes]) -> Iterator[Any]:
     nothing = [None] if column.nullable else []
     canonical = type_.from_text(pa.array([*texts, *nothing], pa.binary()))
     yield str(canonical.type)
-    for modes in _ALL_MODES:
+    for modes in ALL_MODES:
         yield schema_json(type_.schema(modes))
         yield from type_.to_json(canonical, modes).to_pylist()
         yield from type_.connect(canonical, modes).to_pylist()
