@@ -51,8 +51,7 @@ def _transforms(reading: Reading) -> tuple[TransformRule, ...]:
     for name in sorted(reading.names()):
         if not name.startswith(("column.mask.", "column.truncate.")) or not reading.given(name):
             continue
-        # Salts are told to nobody, so neither is the name that holds one.
-        shown = re.sub(r"(\.salt\.).*", r"\1*", name)
+        shown = without_salt(name)
         transform = _transform(reading, name, shown)
         patterns = _patterns(reading, name, shown)
         if transform is not None and patterns:
@@ -93,3 +92,8 @@ def _keys(reading: Reading) -> tuple[tuple[str, tuple[str, ...]], ...]:
             if all(reading.sound(_KEYS, f"{plain}.{column}") for column in columns):
                 keys.append((plain, columns))
     return tuple(keys)
+
+
+def without_salt(name: str) -> str:
+    """The name of a setting as it may be shown: salts are told to nobody, so neither is the name that holds one."""
+    return re.sub(r"(\.salt\.).*", r"\1*", name)

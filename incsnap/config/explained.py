@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from incsnap.config import unsupported
+from incsnap.config.columns import without_salt
 from incsnap.config.names import ELSEWHERE, sort_names
 from incsnap.config.reading import Reading
 from incsnap.config.references import is_reference
@@ -58,19 +58,20 @@ def explained(reading: Reading, own: frozenset[str], inherited: frozenset[str]) 
         value = reading.written(name)
         if is_secret(name) and not is_reference(value):
             value = _HIDDEN if value else ""
-        if name in problems:
-            fate, note = REFUSED, problems[name]
-        elif name in unsupported.CHANGE_RECORDS or name in elsewhere:
+        shown = without_salt(name)
+        if shown in problems:
+            fate, note = REFUSED, problems[shown]
+        elif name in elsewhere:
             fate, note = IDLE, ""
         elif name in unknown:
             fate, note = UNKNOWN, f"did you mean {unknown[name]}?" if unknown[name] else ""
         else:
             fate, note = (OTHERWISE, _MEANINGS[name]) if name in _MEANINGS else (OBEYED, "")
-        given.append(Explained(name, value, origin, fate, note))
+        given.append(Explained(shown, value, origin, fate, note))
     defaults = [
         _default(name, reading.defaults[name])
         for name in sorted(reading.defaults)
-        if not reading.given(name) and name not in unsupported.CHANGE_RECORDS and name not in ELSEWHERE
+        if not reading.given(name) and name not in ELSEWHERE
     ]
     return (*given, *defaults)
 

@@ -193,6 +193,15 @@ def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_pa
     assert "group.id" not in rows
 
 
+@pytest.mark.parametrize("algorithm", ["SHA-256", "SHA-257"])
+def test_a_salt_is_shown_by_nobody_though_it_is_in_a_name(algorithm: str, tmp_path: Path) -> None:
+    name = f"column.mask.hash.{algorithm}.with.salt.pepper"
+    found = explain(written(tmp_path / "job.json", {**JOB, "bootstrap.servers": "k:9092", name: "db.t.c"}))
+    assert "pepper" not in repr(found)
+    (mask,) = (each for each in found.settings if each.name.startswith("column.mask"))
+    assert mask.fate == ("obeyed" if algorithm == "SHA-256" else "refused")
+
+
 def test_the_config_command_shows_it_as_a_table_and_as_json_without_secrets(tmp_path: Path) -> None:
     job = written(tmp_path / "job.json", {**JOB, "bootstrap.servers": "k:9092"})
     shown = CliRunner().invoke(commands, ["config", str(job)])
