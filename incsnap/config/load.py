@@ -78,7 +78,7 @@ def from_properties(
 
 def _settings(reading: Reading, source: str) -> Loaded:
     found = sort_names(reading.names())
-    unsupported.refused(reading)
+    unsupported.refuse(reading)
     prefix = sections.topic_prefix(reading)
     kafka = sections.kafka(reading)
     failures = record_settings.failures(reading)

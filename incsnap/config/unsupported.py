@@ -39,8 +39,8 @@ _OF_MYSQL = words(
 IGNORE = "incsnap.ignore"
 
 
-def refused(reading: Reading) -> tuple[str, ...]:
-    """The given names that stop the start; each is a problem of ``reading`` now."""
+def refuse(reading: Reading) -> None:
+    """Each given name that stops the start becomes a problem of ``reading``."""
     connector = reading.text("connector.class")
     if connector and connector not in _OF_MYSQL:
         reading.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
@@ -49,13 +49,11 @@ def refused(reading: Reading) -> tuple[str, ...]:
     idle = [name for name in ignored if name not in found]
     if idle:
         reading.warnings.append(f"{IGNORE}: nothing is to be ignored of {', '.join(idle)}")
-    stopping = tuple(name for name in found if name not in ignored)
-    for name in stopping:
+    for name in (name for name in found if name not in ignored):
         missed = CHANGE_RECORDS[name].format(value=reading.text(name))
         reading.problems.append(
             f"{name}: not supported, {missed}; take it out, or accept that with {IGNORE}={','.join([*ignored, name])}"
         )
-    return stopping
 
 
 def _asks(reading: Reading, name: str) -> bool:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_INHERITED = ("bootstrap.servers", "key.converter", "value.converter")
-_INHERITED_PREFIXES = ("producer.", "key.converter.", "value.converter.")
 _CONVERTERS = ("key.converter", "value.converter")
+_INHERITED = ("bootstrap.servers", *_CONVERTERS)
+_INHERITED_PREFIXES = ("producer.", *(f"{name}." for name in _CONVERTERS))
 
 
 def inherited(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
     """Of the worker's names and values those that hold for this connector."""
-    own = [name for name in _CONVERTERS if connector.get(name)]
+    own = tuple(f"{name}." for name in _CONVERTERS if connector.get(name))
     return {
         name: value
         for name, value in worker.items()
         # A connector with a converter of its own gets none of the worker's settings for the other one.
         if (name in _INHERITED or name.startswith(_INHERITED_PREFIXES))
         and not connector.get(name)
-        and not any(name.startswith(f"{converter}.") for converter in own)
+        and not name.startswith(own)
     }
