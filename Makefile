@@ -11,7 +11,7 @@ DRAWING := .venv/.bench-installed
 .PHONY: help demo test check bench faults format clean
 help:
 	@echo "make demo    a snapshot under load on real servers, checked row by row"
-	@echo "make test    all tests (starts MySQL and Kafka by itself)"
+	@echo "make test    all tests (starts MySQL and Kafka by itself), or some: make test TESTS=tests/e2e/test_restart.py"
 	@echo "make check   lint, types, import direction, unit and property tests: for daily work"
 	@echo "make bench   incsnap and Debezium side by side (about 40 minutes)"
 	@echo "make faults  200 faults done to a job and its servers, and what was lost by them (an hour or two)"
@@ -19,10 +19,10 @@ help:
 	@echo "make clean   remove .venv and what tools left behind"
 
 demo: $(READY)
-	@$(BIN)/incsnap demo
+	@$(BIN)/python -m lab
 
 test: $(READY)
-	@$(BIN)/python -m pytest --durations=10 --durations-min=1
+	@$(BIN)/python -m pytest --durations=10 --durations-min=1 $(TESTS)
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -75,9 +75,11 @@ class StreamPosition:
     ``delivered`` holds whole transactions only. Where a cut lies inside a transaction (one larger than a batch),
     ``open_gtid`` names it and ``events_done`` counts its rows events of *included* tables before the cut; both are
     counted again from the transaction's beginning after a restart, so a change of ``table.include.list`` must not meet
-    a cut inside a transaction (``pipeline.unfinished`` refuses it).
+    a cut inside a transaction (``planner.unfinished_batch`` refuses it).
 
-    ``file`` and ``pos`` are of the binlog ``server_uuid`` ("": not known); of another one they say nothing.
+    ``file`` and ``pos`` are of the binlog ``server_uuid`` ("": not known); of another one they say nothing. ``begun``:
+    when the server began that file, in seconds since 1970 by its own clock (0: not known), which tells the file from
+    another that has its name.
     """
 
     delivered: GtidSet
@@ -86,6 +88,7 @@ class StreamPosition:
     open_gtid: str = ""
     events_done: int = 0
     server_uuid: str = ""
+    begun: int = 0
 
     @property
     def at(self) -> BinlogPosition:
@@ -99,7 +102,8 @@ class StreamPosition:
         """The same cut seen from a later position; never moves back in one binlog, and begins anew in another."""
         if at.server_uuid == self.server_uuid and not self.at < at:
             return self
-        return replace(self, file=at.file, pos=at.pos, server_uuid=at.server_uuid)
+        same = (at.file, at.server_uuid) == (self.file, self.server_uuid)
+        return replace(self, file=at.file, pos=at.pos, server_uuid=at.server_uuid, begun=self.begun if same else 0)
 
     def to_json(self) -> dict[str, Any]:
         """A dict of JSON primitives; ``from_json`` gives the same position again."""
@@ -110,6 +114,7 @@ class StreamPosition:
             "open_gtid": self.open_gtid,
             "events_done": self.events_done,
             "server_uuid": self.server_uuid,
+            "begun": self.begun,
         }
 
     @classmethod
@@ -122,6 +127,7 @@ class StreamPosition:
             open_gtid=str(found.get("open_gtid", "")),
             events_done=int(found.get("events_done", 0)),
             server_uuid=str(found.get("server_uuid", "")),
+            begun=int(found.get("begun", 0)),
         )
 
 

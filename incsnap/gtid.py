@@ -59,7 +59,7 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """Of MySQL's text form, in any letter case, with line breaks; ``ValueError`` for anything else."""
+        """The set that MySQL writes so, in any letter case, with line breaks; ``ValueError`` for anything else."""
         found: dict[Source, list[Interval]] = {}
         for part in text.replace("\n", "").replace("\r", "").split(","):
             words = [word.strip().lower() for word in part.split(":")]
@@ -150,7 +150,7 @@ class GtidSet:
 
     @classmethod
     def decode(cls, encoded: bytes) -> GtidSet:
-        """Of what ``encode`` gives, which is also the body of an event PREVIOUS_GTIDS. ``struct.error`` or
+        """The set that ``encode`` gave, which is also the body of an event PREVIOUS_GTIDS. ``struct.error`` or
         ``IndexError`` where that is cut short."""
         (head,) = struct.unpack_from("<Q", encoded)
         tagged = head >> 56 == 1

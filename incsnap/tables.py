@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableId:
@@ -14,7 +17,7 @@ class TableId:
 
     @classmethod
     def parse(cls, text: str) -> TableId:
-        """Of ``db.table`` (back-ticks allowed); ``ValueError`` for anything else."""
+        """The table that ``db.table`` (back-ticks allowed) names; ``ValueError`` for anything else."""
         parts = [part.strip().strip("`") for part in text.strip().split(".")]
         if len(parts) != 2 or not all(parts):
             raise ValueError(f"{text!r} is not database.table")
@@ -22,6 +25,17 @@ class TableId:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """In JSON ``["database", "table"]``: an offset may name thousands."""
+        name = core_schema.str_schema()
+        pair = core_schema.tuple_schema([name, name])
+        return core_schema.json_or_python_schema(
+            json_schema=core_schema.no_info_after_validator_function(lambda names: cls(*names), pair),
+            python_schema=core_schema.is_instance_schema(cls),
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda table: [table.database, table.table]),
+        )
 
     @property
     def sql(self) -> str:
@@ -32,6 +46,11 @@ class TableId:
 def quote(identifier: str) -> str:
     """An identifier in back-ticks. https://dev.mysql.com/doc/refman/en/identifiers.html"""
     return "`" + identifier.replace("`", "``") + "`"
+
+
+#: What differs within each list is only how long a value may be.
+TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+BYTE_STRINGS = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +82,8 @@ class Column:
 
 #: (column, its type, its DEFAULT as information_schema prints it) of a table.
 Defaults = tuple[tuple[str, str, str], ...]
+#: (table, its DEFAULTs): pairs, because it travels in the parts of a batch.
+TableDefaults = tuple[tuple[TableId, Defaults], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,9 @@ from typing import Any
 from signals.condition import condition_problem
 from signals.records import (
     AdditionalCondition,
-    ExecuteSnapshot,
     InvalidSignal,
-    LogMessage,
-    PauseSnapshot,
-    ResumeSnapshot,
     Signal,
     SignalRecord,
-    StopSnapshot,
 )
 from signals.regex import signal_matcher
 
@@ -36,6 +31,8 @@ MAX_ID = 255
 MAX_FILTER = 10_000
 #: Data collections, or additional conditions, of one signal.
 MAX_LISTED = 10_000
+#: Rows a second that a throttle may ask for; more is no limit.
+MAX_ROWS_PER_SECOND = 1_000_000_000
 #: Characters of a column's name, by MySQL's rule.
 _MAX_COLUMN = 64
 
@@ -50,7 +47,7 @@ class _BadError(Exception):
         self.reason, self.hint = reason, hint
 
 
-def parse(record: SignalRecord) -> Signal:
+def parse(record: SignalRecord) -> Signal | InvalidSignal:
     """The signal in ``record``. A record without an id is named by its channel and place, the same after a restart."""
     name = record.id.strip() if isinstance(record.id, str) else ""
     name = name or f"{record.channel}-{record.position}"
@@ -113,19 +110,31 @@ def _execute(name: str, data: Data) -> Signal:
         raise _BadError(
             f"surrogate-key {_short(surrogate)} is not a column's name", "Name one column, or leave it out."
         )
-    return ExecuteSnapshot(name, collections, _conditions(data), surrogate.strip() if surrogate else None)
+    return Signal(
+        name, "execute-snapshot", collections, _conditions(data), surrogate.strip() if surrogate is not None else None
+    )
 
 
 def _stop(name: str, data: Data) -> Signal:
     _incremental(data)
-    return StopSnapshot(name, _collections(data))
+    return Signal(name, "stop-snapshot", _collections(data))
+
+
+def _throttle(name: str, data: Data) -> Signal:
+    rows = data.get("rows-per-second")
+    if type(rows) is not int or not 0 <= rows <= MAX_ROWS_PER_SECOND:
+        raise _BadError(
+            f"rows-per-second is not a whole number from 0 to {MAX_ROWS_PER_SECOND}: {_short(rows)}",
+            'Write data as {"rows-per-second": 5000}; 0 lifts the limit.',
+        )
+    return Signal(name, "incsnap-throttle", rows_per_second=rows)
 
 
 def _log(name: str, data: Data) -> Signal:
     message = data.get("message")
     if not isinstance(message, str) or not message or not _is_text(message):
         raise _BadError("message is missing", 'Write data as {"message": "text, {} becomes the offset"}.')
-    return LogMessage(name, message)
+    return Signal(name, "log", message=message)
 
 
 def _incremental(data: Data) -> None:
@@ -226,8 +235,9 @@ def _short(value: object) -> str:
 _KINDS: dict[str, Callable[[str, Data], Signal]] = {
     "execute-snapshot": _execute,
     "stop-snapshot": _stop,
-    "pause-snapshot": lambda name, data: PauseSnapshot(name),
-    "resume-snapshot": lambda name, data: ResumeSnapshot(name),
+    "pause-snapshot": lambda name, data: Signal(name, "pause-snapshot"),
+    "resume-snapshot": lambda name, data: Signal(name, "resume-snapshot"),
+    "incsnap-throttle": _throttle,
     "log": _log,
 }
 _WATERMARKS = frozenset({"snapshot-window-open", "snapshot-window-close"})

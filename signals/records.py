@@ -1,4 +1,4 @@
-"""A record as a channel brought it, and the signals that can be made of one."""
+"""A record as a channel brought it, and the signal that it is, if it is one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Channel = Literal["source", "kafka", "file"]
+SignalType = Literal[
+    "execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,44 +27,30 @@ class SignalRecord:
 
 @dataclass(frozen=True, slots=True)
 class AdditionalCondition:
-    """Of the tables that ``data_collection`` (a Java regex) matches, take the rows where ``filter`` (SQL) is true."""
+    """Only the rows where ``filter`` (SQL) is true are asked for, of tables that ``data_collection`` (a Java regex)
+    matches."""
 
     data_collection: str
     filter: str
 
 
 @dataclass(frozen=True, slots=True)
-class ExecuteSnapshot:
+class Signal:
+    """What a record asks for, in the words of its channel; what its type has no use for is empty.
+
+    Which tables are meant is not looked at yet (``resolve``).
+    """
+
     id: str
-    #: Java regexes or literal names, ``db.table``
-    data_collections: tuple[str, ...]
+    type: SignalType
+    #: Java regexes or literal names, ``db.table``; of stop-snapshot none: all
+    data_collections: tuple[str, ...] = ()
     additional_conditions: tuple[AdditionalCondition, ...] = ()
     surrogate_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StopSnapshot:
-    id: str
-    #: empty: all
-    data_collections: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PauseSnapshot:
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ResumeSnapshot:
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class LogMessage:
-    """The first ``{}`` in the message stands for the current offset."""
-
-    id: str
-    message: str
+    #: of log; the first ``{}`` in it stands for the current offset
+    message: str = ""
+    #: of incsnap-throttle, which is ours: what snapshots may read together, from now on; 0 lifts the limit
+    rows_per_second: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +61,3 @@ class InvalidSignal:
     reason: str
     hint: str
     quiet: bool = False
-
-
-Signal = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | LogMessage | InvalidSignal

@@ -16,6 +16,8 @@ SECONDS = 5.0
 
 #: Of these patterns only the dot stands for something else, one character: what they match is as long as they are.
 _PLAIN = re.compile(r"[0-9A-Za-z_.]+")
+#: One dot, escaped or not: a name has its own dot there, or does not match, so it is this name and no other.
+_EXACT = re.compile(r"[0-9A-Za-z_-]+\\?\.[0-9A-Za-z_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,14 @@ class _Names:
         self._of_length: dict[int, list[str]] = {}
         for name in names:
             self._of_length.setdefault(len(name), []).append(name)
+        self._known = frozenset(names)
         self._until = time.monotonic() + SECONDS
 
     def matched(self, pattern: str, *, ignore_case: bool = False) -> list[str]:
         """What all of ``pattern`` matches, in order; nothing where it is no expression. Raises ``TimeoutError``."""
+        if not ignore_case and _EXACT.fullmatch(pattern):
+            literal = pattern.replace("\\", "")
+            return [literal] if literal in self._known else []
         try:
             matches = signal_matcher(pattern, ignore_case=ignore_case)
         except re.error:

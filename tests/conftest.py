@@ -15,11 +15,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from incsnap.errors import ConfigError
-from incsnap.sandbox.addresses import MySqlAddress, kafka_of, mysql_of
-from incsnap.sandbox.fetched_registry import registry as start_registry
-from incsnap.sandbox.mysql_client import connect
-from incsnap.sandbox.servers import Servers
-from incsnap.sandbox.servers import servers as start_servers
+from lab.addresses import MySqlAddress, kafka_of, mysql_of
+from lab.fetched_registry import registry as start_registry
+from lab.mysql_client import connect
+from lab.servers import Servers
+from lab.servers import servers as start_servers
 
 _VERSIONS = pytest.StashKey[list[str]]()
 

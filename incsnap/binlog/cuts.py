@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import numpy as np
 
-from incsnap.binlog.places import Cut, Place
-from incsnap.binlog.segments import IS_ROWS, Segment
+from incsnap.binlog.buffer_position import Cut, Place
+from incsnap.binlog.segments import IS_ROWS, Segment, Stretch
 from incsnap.events import SchemaChange
-
-
-class Stretch(NamedTuple):
-    """What of a segment lies between two places: from ``piece`` and its event ``event`` on, up to event ``end``."""
-
-    number: int
-    segment: Segment
-    piece: int
-    event: int
-    end: int
-
 
 #: The stretches from a place on; asked for up to twice.
 Walk = Callable[[], Iterable[Stretch]]
@@ -49,9 +37,9 @@ def cut(
         whole = piece + min(fitting, segment.complete - piece)
         last = min((at for at, change in segment.changes if at >= piece and ends_batch(change)), default=whole)
         if last < whole:
-            return Cut(start, _behind(number, segment, last), True)
+            return Cut(start, behind(number, segment, last), True)
         if whole > piece:
-            end = _behind(number, segment, whole - 1)
+            end = behind(number, segment, whole - 1)
         full = fitting < len(borders)
         if full:
             break
@@ -61,7 +49,7 @@ def cut(
     return Cut(start, end, full and end != start)
 
 
-def _behind(number: int, segment: Segment, piece: int) -> Place:
+def behind(number: int, segment: Segment, piece: int) -> Place:
     """The place at the end of a piece, which ends its transaction."""
     if piece + 1 == segment.pieces:
         return Place(number + 1, 0, 0)
@@ -83,7 +71,7 @@ def _inside(walk: Walk, start: Place, max_bytes: int, max_events: int) -> Place:
             end = Place(number, piece, int(rows[fitting - 1]) + 1)
         if piece < segment.complete and (end == start or end.event == last):
             # All of the transaction's rest is one event larger than the limits, or table maps alone.
-            return _behind(number, segment, piece)
+            return behind(number, segment, piece)
         if fitting < len(rows) or piece < segment.complete:
             break
         held += int(segment.offsets[last] - segment.offsets[event])

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from incsnap.binlog.frames import Longs
+from incsnap.binlog.protocol.frames import Longs
 from incsnap.events import PreparedXa
 
 #: Held in memory, of all prepared transactions together.

@@ -14,9 +14,9 @@ from typing import Any
 
 import pymysql
 
-from incsnap.binlog.connection import ConnectionLost, open_stream, translated
-from incsnap.binlog.frames import Framer
 from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark
+from incsnap.binlog.protocol.dump_connection import ConnectionLost, open_stream, translated
+from incsnap.binlog.protocol.frames import Framer
 from incsnap.binlog.segments import Names
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.errors import BinlogError, shorten

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from incsnap.binlog.connection import ConnectionLost
+from incsnap.binlog.protocol.dump_connection import ConnectionLost
 from incsnap.errors import ServerUnreachable
 from incsnap.events import BinlogPosition
 

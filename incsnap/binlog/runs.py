@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.binlog import control_events as kinds
-from incsnap.binlog.frames import Block, Longs, gather
-from incsnap.binlog.long_event import Bytes, checksum
-from incsnap.binlog.segments import NO_TABLE, Names
+from incsnap.binlog.protocol import control_events as kinds
+from incsnap.binlog.protocol.frames import Block, Longs, gather
+from incsnap.binlog.protocol.long_event import Bytes, checksum
+from incsnap.binlog.segments import NO_TABLE, TRANSACTION, Names, TransactionArray
 
 #: Classes of events. OTHER ends a run and is looked at by itself.
 OTHER: Final = 0
@@ -176,44 +176,28 @@ def with_texts(run: Events, table: npt.NDArray[np.int32]) -> Longs:
     return np.sort(np.concatenate((kept, texts[followed])))
 
 
-@dataclass(slots=True, eq=False)
-class NameColumns:
-    """One entry per transaction that begins."""
-
-    source: npt.NDArray[np.int32]
-    number: Longs
-    server: Longs
-    ts_us: Longs
-
-    def behind(self, source: int, number: int, server: int, ts_us: int) -> NameColumns:
-        """With that transaction before them."""
-        return NameColumns(
-            np.concatenate((np.array([source], np.int32), self.source)),
-            np.concatenate(([number], self.number)),
-            np.concatenate(([server], self.server)),
-            np.concatenate(([ts_us], self.ts_us)),
-        )
-
-
-def read_names(events: Events, at: Longs, names: Names) -> NameColumns:
-    """The GTID events at those places."""
+def read_names(events: Events, at: Longs, pos: Longs, names: Names) -> TransactionArray:
+    """The transactions that the GTID events at those places begin, each of which stands at ``pos`` of the file; their
+    threads are not known yet."""
     head = events.head[at]
     found = gather(events.data, _GTID, events.starts[at])
-    high, low = found["high"], found["low"]
-    source = np.full(len(at), -1, np.int32)
-    number = found["number"].astype(np.int64)
+    named = np.empty(len(at), TRANSACTION)
+    named["number"], named["server"] = found["number"], head["server"]
+    named["thread"], named["pos"] = -1, pos
     immediate, original = found["immediate"], found["original"]
     both = (immediate >> np.uint64(55)) & np.uint64(1)
     ts_us = (np.where(both, original, immediate) & np.uint64(_55_BITS)).astype(np.int64)
     dated = events.ends[at] - events.starts[at] >= kinds.HEADER + 49
-    ts_us = np.where(dated, ts_us, head["ts"].astype(np.int64) * 1_000_000)
+    named["ts_us"] = np.where(dated, ts_us, head["ts"].astype(np.int64) * 1_000_000)
+    source = np.full(len(at), -1, np.int32)
     for tagged in np.flatnonzero(head["kind"] == kinds.GTID_TAGGED).tolist():
         gtid = kinds.read_tagged_gtid(events.body(int(at[tagged])))
         source[tagged] = names.source(gtid.source)
-        number[tagged] = gtid.number
-        ts_us[tagged] = gtid.ts_us
+        named["number"][tagged], named["ts_us"][tagged] = gtid.number, gtid.ts_us
+    high, low = found["high"], found["low"]
     while len(unknown := np.flatnonzero(source < 0)):  # once per server uuid, of which there are few
         same = (high == high[unknown[0]]) & (low == low[unknown[0]]) & (source < 0)
         sid = uuid.UUID(int=int(high[unknown[0]]) << 64 | int(low[unknown[0]]))
         source[same] = names.source((str(sid), ""))
-    return NameColumns(source, number, head["server"].astype(np.int64), ts_us)
+    named["source"] = source
+    return named

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.binlog.control_events import ROWS, ROWS_QUERY, gtid_text
-from incsnap.binlog.frames import Longs
 from incsnap.binlog.prepared import XaMark
+from incsnap.binlog.protocol.control_events import ROWS, ROWS_QUERY, gtid_text
+from incsnap.binlog.protocol.frames import Longs
 from incsnap.errors import BinlogError
 from incsnap.events import BinlogPosition, SchemaChange
 from incsnap.gtid import GtidSet, Interval, Source
@@ -35,6 +35,15 @@ _QUERY_IN_FORCE = -1
 _SEGMENT_COST = 2_000
 _PIECE_COST = 64
 _EVENT_COST = 21
+
+
+#: A transaction. ``source``: a number that ``Names`` gave; ``thread``: -1 where the log does not say; ``ts_us``: its
+#: original commit, in microseconds since 1970; ``pos``: where its GTID event begins, in 64 bits.
+TRANSACTION = np.dtype(
+    [("source", "<i4"), ("number", "<i8"), ("server", "<i8"), ("thread", "<i8"), ("ts_us", "<i8"), ("pos", "<i8")]
+)
+#: An array of ``TRANSACTION``.
+TransactionArray = npt.NDArray[np.void]
 
 
 class Map(NamedTuple):
@@ -62,15 +71,9 @@ class Segment:
     #: Rows events before kept event i; one more entry than events.
     rows_before: Longs
 
-    #: Piece j is the kept events ``first[j]`` to ``first[j + 1]``.
+    #: Piece j is the kept events ``first[j]`` to ``first[j + 1]``, and of the transaction ``transactions[j]``.
     first: Longs
-    source: npt.NDArray[np.int32]
-    number: Longs
-    server: Longs
-    thread: Longs
-    ts_us: Longs
-    #: Where the transaction's GTID event begins.
-    pos: Longs
+    transactions: TransactionArray
 
     #: Does the first piece continue a transaction, of which this many rows events came before?
     continues: bool
@@ -90,16 +93,16 @@ class Segment:
 
     @property
     def pieces(self) -> int:
-        return len(self.number)
+        return len(self.transactions)
 
     @property
     def complete(self) -> int:
         """Pieces at whose end a transaction ends."""
-        return len(self.number) - self.open
+        return self.pieces - self.open
 
     @property
     def cost(self) -> int:
-        return len(self.payload) + _SEGMENT_COST + _PIECE_COST * len(self.number) + _EVENT_COST * len(self.kinds)
+        return len(self.payload) + _SEGMENT_COST + _PIECE_COST * self.pieces + _EVENT_COST * len(self.kinds)
 
     def rows_of_piece_before(self, piece: int, event: int) -> int:
         """Rows events of the piece's transaction before that event, those of earlier segments included."""
@@ -133,18 +136,24 @@ class Segment:
             tables=self.tables[:events],
             rows_before=self.rows_before[: events + 1],
             first=self.first[: last + 1],
-            source=self.source[:last],
-            number=self.number[:last],
-            server=self.server[:last],
-            thread=self.thread[:last],
-            ts_us=self.ts_us[:last],
-            pos=self.pos[:last],
+            transactions=self.transactions[:last],
             open=False,
             changes=tuple((piece, change) for piece, change in self.changes if piece < last),
         )
 
     def map_at(self, event: int) -> Map:
         return Map(self.payload[self.offsets[event] : self.offsets[event + 1]], int(self.positions[event]))
+
+
+class Stretch(NamedTuple):
+    """What lies of a segment between two places: its pieces from ``piece`` on, of their kept events those from
+    ``event`` up to ``end``. ``number``: the segment's among those that are held."""
+
+    number: int
+    segment: Segment
+    piece: int
+    event: int
+    end: int
 
 
 def note_maps(maps: dict[int, Map], seen: Iterable[Map]) -> None:
@@ -173,7 +182,8 @@ class Names:
         return number
 
     def table(self, description: bytes) -> int:
-        """Of a table map's bytes behind the table id: the name is read once per version of the table."""
+        """The number of the table that a map describes, -1 where it is not included. ``description``: the map's bytes
+        behind the table id; the name in it is read once per version of the table."""
         number = self._decided.get(description)
         if number is None:
             if len(self._decided) > 100_000:  # shapes of tables made and dropped for months
@@ -194,14 +204,16 @@ class Names:
         return self._table_numbers[table]
 
     def gtid(self, segment: Segment, piece: int) -> str:
-        return gtid_text(self.sources[segment.source[piece]], int(segment.number[piece]))
+        named = segment.transactions[piece]
+        return gtid_text(self.sources[named["source"]], int(named["number"]))
 
     def gtids(self, parts: Iterable[tuple[Segment, int, int]]) -> GtidSet:
         """The transactions of pieces ``begin`` to ``end`` of each segment as a set, without an object for each."""
         numbers: dict[int, list[Longs]] = {}
         for segment, begin, end in parts:
-            for source in set(segment.source[begin:end].tolist()):
-                numbers.setdefault(source, []).append(segment.number[begin:end][segment.source[begin:end] == source])
+            named = segment.transactions[begin:end]
+            for source in set(named["source"].tolist()):
+                numbers.setdefault(source, []).append(named["number"][named["source"] == source])
         found: dict[Source, list[Interval]] = {}
         for source, some in numbers.items():
             own = np.sort(np.concatenate(some))

@@ -9,24 +9,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from incsnap.binlog import control_events as kinds
 from incsnap.binlog import runs
-from incsnap.binlog.ddl import ROW_STATEMENTS, first_word, schema_change
-from incsnap.binlog.frames import PAD, Block
-from incsnap.binlog.long_event import let_go
+from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
+from incsnap.binlog.protocol import control_events as kinds
+from incsnap.binlog.protocol.frames import PAD, Block
+from incsnap.binlog.protocol.long_event import let_go
 from incsnap.binlog.runs import Events, classify
 from incsnap.binlog.segments import Names, Segment
-from incsnap.binlog.table_statements import table_statements
-from incsnap.binlog.transactions import Transactions
-from incsnap.binlog.wanted import CHANGES, Wanted
+from incsnap.binlog.transactions import TransactionBuilder
 from incsnap.binlog.xa_transactions import XaTransactions
+from incsnap.ddl.statements import ROW_STATEMENTS, first_word, schema_change
+from incsnap.ddl.table_statements import table_statements
 from incsnap.errors import BinlogError, shorten
-from incsnap.events import BinlogPosition, Origin, SchemaChange, StreamPosition, file_number
+from incsnap.events import BinlogPosition, Origin, SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 
 _log = logging.getLogger(__name__)
 _SIZE = struct.Struct("<I")
+#: Of which it is remembered when they were begun: more than are under way.
+_FILES = 1_000
 #: What reading an event by hand raises where its fields lead out of it.
 _UNREADABLE = (IndexError, KeyError, ValueError, OverflowError, struct.error)
 
@@ -40,7 +42,7 @@ class StreamReader:
         start: StreamPosition,
         names: Names,
         damaged: str = "fail",
-        wanted: Wanted = CHANGES,
+        wanted: CaptureOptions = CHANGES,
         prepared: PreparedTransactions | None = None,
         file_begins: Callable[[GtidSet], None] = lambda _: None,
     ) -> None:
@@ -49,21 +51,27 @@ class StreamReader:
 
         Of other events none is ever left out: transactions, tables and positions would be guesses then.
         """
-        self._state = Transactions(start, names, queries=wanted.queries)
+        self._state = TransactionBuilder(start, names, queries=wanted.queries)
         self._xa = XaTransactions(self._state, prepared or PreparedTransactions())
         self._damaged = damaged
         self._concerns = wanted.concerns
         self._file_begins = file_begins
+        #: When each file was begun, of the last ones that were read; ``events.StreamPosition.begun``.
+        self._begun = {(start.server_uuid, start.file): start.begun} if start.begun else {}
         self._warned: set[str] = set()
 
     @property
     def position(self) -> BinlogPosition:
-        return self._state.position
+        return self._state.place.position
+
+    def begun(self, at: BinlogPosition) -> int:
+        """When the server began the file of a place that was read, or of the start; 0 where that is not known."""
+        return self._begun.get((at.server_uuid, at.file), 0)
 
     @property
     def server_uuid(self) -> str:
         """Whose binlog is read (``events.begun_anew``), "" before the first connection of a start without one."""
-        return self._state.server_uuid
+        return self._state.place.server_uuid
 
     def stream_begins(self, *, checksum: bool, server_uuid: str = "") -> None:
         """A new connection; what follows goes on where the segments so far end, on another server where the last whole
@@ -79,9 +87,8 @@ class StreamReader:
         try:
             yield from self._events(block, None)
         except _UNREADABLE as error:
-            where = f"{self._state.file}:{self._state.pos}"
-            raise BinlogError(f"{where}: an event at or behind that place is damaged: {error!r}") from error
-        self._state.advance()
+            raise BinlogError(f"{self._state.place}: an event at or behind that place is damaged: {error!r}") from error
+        self._state.place.advance()
 
     def _events(self, block: Block, fixed: tuple[int, int] | None) -> Iterator[Segment]:
         state = self._state
@@ -108,10 +115,11 @@ class StreamReader:
             yield from self._state.add_run(events, fixed)
 
     def _leave_out_damaged(self, block: Block, events: Events, begin: int) -> None:
+        place = self._state.place
         for event in runs.damaged(block, events, begin).tolist():
             before = events.between(begin, event)
-            pos = int(before.end_positions(self._state.pos)[-1]) if event > begin else self._state.pos
-            what = f"{self._state.file}:{pos}: the event there is damaged: its length or checksum is wrong"
+            pos = int(before.end_positions(place.pos)[-1]) if event > begin else place.pos
+            what = f"{place.named(pos)}: the event there is damaged: its length or checksum is wrong"
             whole = int(events.head["size"][event]) == int(block.ends[event] - block.starts[event])
             if self._damaged == "fail" or not whole or events.classes[event] != runs.ROWS:
                 raise BinlogError(
@@ -132,14 +140,14 @@ class StreamReader:
             self._heartbeat(kind, events, odd)
             return
         if kind == kinds.ROTATE:
-            state.file_begins(*kinds.read_rotate(events.body(odd)))
+            state.place.file_begins(*kinds.read_rotate(events.body(odd)))
             return
         # Events that the server makes up for this dump have no place in the file.
         if fixed is None and events.head["end"][odd]:
-            end = int(events.between(odd, odd + 1).end_positions(state.pos)[0])
+            end = int(events.between(odd, odd + 1).end_positions(state.place.pos)[0])
             place = (end - int(events.head["size"][odd]), end)
         else:
-            place = fixed or (state.pos, state.pos)
+            place = fixed or (state.place.pos, state.place.pos)
         if kind == kinds.QUERY:
             yield from self._query(events, odd, place)
         elif kind == kinds.EXECUTE_LOAD_QUERY:
@@ -152,37 +160,34 @@ class StreamReader:
             yield from self._xa.prepare(events.body(odd), place)
         elif kind == kinds.FORMAT_DESCRIPTION:
             whole = events.data[events.starts[odd] : events.ends[odd] + state.checksum]
-            state.checksum = kinds.CHECKSUM if kinds.has_checksum(whole) else 0
-            state.forget_table_ids()
+            state.format_begins(checksum=kinds.has_checksum(whole))
+            self._begun[state.place.server_uuid, state.place.file] = kinds.time_of(whole)
+            if len(self._begun) > _FILES:
+                del self._begun[next(iter(self._begun))]
         else:
             self._refuse(kind, int.from_bytes(events.data[events.starts[odd] + 17 : events.starts[odd] + 19], "little"))
         if fixed is None:
-            state.pos = place[1]
+            state.place.move_to(place[1])
 
     def _heartbeat(self, kind: int, events: Events, odd: int) -> None:
-        """The server stands here: it is idle, or it left out transactions that were delivered before."""
-        state = self._state
+        place = self._state.place
         if kind == kinds.HEARTBEAT_V2:
             file, pos = kinds.read_heartbeat(events.body(odd))
         else:
             file = events.body(odd).decode("utf-8", "replace")
             pos = int(events.head["end"][odd])
-            if file == state.file:  # 32 bits only: the nearest place ahead
-                pos = int(events.between(odd, odd + 1).end_positions(state.pos)[0])
-        if file_number(file) == file_number(state.file) and pos > state.pos:
-            state.pos = pos
-        elif file_number(file) > file_number(state.file):
-            state.file, state.pos = file, pos
+            if file == place.file:  # 32 bits only: the nearest place ahead
+                pos = int(events.between(odd, odd + 1).end_positions(place.pos)[0])
+        place.heartbeat(file, pos)
 
     def _query(self, events: Events, odd: int, place: tuple[int, int]) -> Iterator[Segment]:
         state, at = self._state, place[0]
         query = kinds.read_query(events.body(odd))
-        opened = state.open
+        opened = state.statement_comes(query.thread)
         if opened is None:
             raise BinlogError(
-                f"{state.file}:{at}: the statement {shorten(query.sql)!r} has no GTID", "Set gtid_mode=ON."
+                f"{state.place.named(at)}: the statement {shorten(query.sql)!r} has no GTID", "Set gtid_mode=ON."
             )
-        opened.thread = query.thread
         verb = first_word(query.sql)
         words = query.sql.split(None, 2)
         if verb == "XA":
@@ -213,19 +218,19 @@ class StreamReader:
         # Debezium tells no thread of a statement that is a transaction of its own.
         thread = query.thread if opened.begun else None
         server = int(events.head["server"][odd])
-        origin = Origin(state.name_of(opened), state.file, at, opened.ts_us, server, thread)
+        origin = Origin(state.name_of(opened), state.place.file, at, opened.ts_us, server, thread)
         return replace(change, session_database=query.database, origin=origin)
 
     def _left_out(self, database: str, at: int) -> None:
         self._warn_once(
             f"statement of {database}",
-            f"{self._state.file}:{at}: a change of database {database!r} was logged as a statement and is left out;"
-            " every session must keep binlog_format=ROW",
+            f"{self._state.place.named(at)}: a change of database {database!r} was logged as a statement and is left"
+            " out; every session must keep binlog_format=ROW",
         )
 
     def _finish(self, at: int) -> Iterator[Segment]:
         if self._state.open is None:
-            raise BinlogError(f"{self._state.file}:{at}: a transaction ends that never began")
+            raise BinlogError(f"{self._state.place.named(at)}: a transaction ends that never began")
         yield self._state.piece_without_events(ends=True)
 
     def _payload(self, events: Events, odd: int, place: tuple[int, int]) -> Iterator[Segment]:
@@ -247,7 +252,8 @@ class StreamReader:
                 if following > end:
                     break
                 if following < at + kinds.HEADER:
-                    raise BinlogError(f"{self._state.file}:{place[0]}: a compressed event is shorter than its header")
+                    where = self._state.place.named(place[0])
+                    raise BinlogError(f"{where}: a compressed event is shorter than its header")
                 starts.append(at)
                 at = following
             if starts:
@@ -256,10 +262,10 @@ class StreamReader:
             pending, have = [rest[at:]], end - at
             need = max(following - at, kinds.HEADER)
         if have:
-            raise BinlogError(f"{self._state.file}:{place[0]}: a compressed transaction is cut off")
+            raise BinlogError(f"{self._state.place.named(place[0])}: a compressed transaction is cut off")
 
     def _refuse(self, kind: int, flags: int) -> None:
-        where = f"{self._state.file}:{self._state.pos}"
+        where = str(self._state.place)
         if kind == kinds.ANONYMOUS_GTID:
             raise BinlogError(
                 f"{where}: a transaction without GTID", "Set gtid_mode=ON (and enforce_gtid_consistency=ON)."

@@ -11,20 +11,22 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from incsnap.binlog.buffer import Buffer
-from incsnap.binlog.connection import BinlogStream, ConnectionLost, LogVanished, open_stream
-from incsnap.binlog.frames import Framer
-from incsnap.binlog.places import Advance, Contents, Cut, Place
+from incsnap.binlog.buffer_position import Advance, Contents, Cut, Place, TailCondition
+from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.prepared_search import PreparedSearch
+from incsnap.binlog.protocol.dump_connection import BinlogStream, ConnectionLost, LogVanished, open_stream
+from incsnap.binlog.protocol.frames import Framer
 from incsnap.binlog.reconnecting import stay_connected
 from incsnap.binlog.segments import Names
-from incsnap.binlog.slices import Slice, cut_slices
+from incsnap.binlog.slices import Slice
+from incsnap.binlog.slicing import cut_slices
 from incsnap.binlog.stream_reader import StreamReader
-from incsnap.binlog.wanted import CHANGES, Wanted
 from incsnap.errors import BinlogError, IncsnapError, shorten
 from incsnap.events import BinlogPosition, SchemaChange, StreamPosition, server_of
 from incsnap.gtid import GtidSet
@@ -59,7 +61,7 @@ class Tail:
         heartbeat_seconds: float = 0.05,
         reconnect_seconds: float = 300.0,
         damaged: str = "fail",
-        wanted: Wanted = CHANGES,
+        wanted: CaptureOptions = CHANGES,
         prepared: PreparedTransactions | None = None,
     ) -> None:
         self._connect = connect
@@ -119,7 +121,7 @@ class Tail:
                 place = buffer.place_of(start)
                 if place is not None:
                     cut = buffer.cut(place, max_bytes, max_events, inside=self._stalled)
-                    end = buffer.position_of(start, cut)
+                    end = self._dated(start, buffer.position_of(start, cut))
                     moved = cut.end != cut.start
                     late = self._woken or time.monotonic() >= deadline
                     if self._failure is not None and not moved:
@@ -136,6 +138,13 @@ class Tail:
                 elif time.monotonic() >= deadline:
                     raise BinlogError(f"the tail has not come to {start.file}:{start.pos} yet")
                 self._wait(deadline, until, max_bytes)
+
+    def condition(self) -> TailCondition:
+        """How the tail is doing now."""
+        with self._changed:
+            return TailCondition(
+                self._stream is not None, max(0, self._connections - 1), self._buffer.cost, self._replaying
+            )
 
     def wake(self) -> None:
         """Ends a wait in ``advance``, or the next one: there is something else to be done."""
@@ -169,8 +178,8 @@ class Tail:
         """
         with self._changed:
             first, last = self._replayed(start), self._replayed(end)
-            extents = self._buffer.extents(first, last)
-        return cut_slices(extents, self._names, parts, whole=whole)
+            stretches = self._buffer.stretches(first, last)
+        return cut_slices(stretches, self._names, parts, whole=whole)
 
     def contents(self, start: StreamPosition, end: StreamPosition) -> Contents:
         """What lies between two positions that ``slices`` can be asked for."""
@@ -193,13 +202,16 @@ class Tail:
             self._changed.notify_all()
         self._thread.join()
 
+    def _dated(self, start: StreamPosition, end: StreamPosition) -> StreamPosition:
+        return end if end.at == start.at else replace(end, begun=self._reader.begun(end.at))
+
     def _handed_out(self, end: StreamPosition, cut: Cut) -> Advance:
         buffer = self._buffer
         found = buffer.contents(cut.start, cut.end)
         signals: list[Slice] = []
         if self._signal_table is not None and self._signal_table in found.tables:
             only = self._names.number_of(self._signal_table)
-            signals = cut_slices(buffer.extents(cut.start, cut.end), self._names, 1, only)
+            signals = cut_slices(buffer.stretches(cut.start, cut.end), self._names, 1, only)
         buffer.remember(end, cut.end)
         buffer.hand_out(cut.end)
         self._woken = False
@@ -281,7 +293,7 @@ class Tail:
         at, server_id, period = self._reader.position, self._server_id, self._heartbeat_seconds
         before = at.server_uuid
         stream, source = open_stream(
-            self._connect, server_id, self._reached(), period, at, self._is_closed, self._doubt
+            self._connect, server_id, self._reached(), period, at, self._is_closed, self._doubt, self._reader.begun(at)
         )
         self._doubt, self._files_begun, self._purged = "", 0, source.purged
         try:

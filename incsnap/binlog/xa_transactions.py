@@ -12,20 +12,20 @@ from dataclasses import replace
 import numpy as np
 
 from incsnap.binlog import runs
-from incsnap.binlog.control_events import INFLATED_BLOCK
-from incsnap.binlog.frames import PAD, Block, Longs
 from incsnap.binlog.prepared import Held, HeldEvents, PreparedTransactions, XaMark
+from incsnap.binlog.protocol.control_events import INFLATED_BLOCK
+from incsnap.binlog.protocol.frames import PAD, Block, Longs
 from incsnap.binlog.runs import Events, classify
 from incsnap.binlog.segments import Segment
-from incsnap.binlog.transactions import Transactions
-from incsnap.binlog.xa_statements import is_one_phase, read_xa
+from incsnap.binlog.transactions import TransactionBuilder
+from incsnap.ddl.xa_statements import is_one_phase, read_xa
 from incsnap.errors import BinlogError, shorten
 
 
 class XaTransactions:
     """What ``StreamReader`` does about them. ``state`` is its own: a transaction is open in it at each call."""
 
-    def __init__(self, state: Transactions, prepared: PreparedTransactions) -> None:
+    def __init__(self, state: TransactionBuilder, prepared: PreparedTransactions) -> None:
         self._state = state
         self._prepared = prepared
 
@@ -33,14 +33,14 @@ class XaTransactions:
         """An XA statement between ``place`` in the file: START, END, COMMIT or ROLLBACK."""
         found = read_xa(sql)
         opened = self._state.open
-        where = f"{self._state.file}:{place[0]}"
+        where = self._state.place.named(place[0])
         if found is None or opened is None:
             raise BinlogError(f"{where}: the XA statement {shorten(sql)!r} is not of a known form")
         verb, xid = found
         gtid = self._state.name_of(opened)
         if verb in ("START", "BEGIN"):
-            opened.begun, opened.xid = True, xid
-            self._prepared.begin(xid, gtid, self._state.file)
+            self._state.xa_begins(xid)
+            self._prepared.begin(xid, gtid, self._state.place.file)
         elif verb == "COMMIT":
             held = self._prepared.of(xid, gtid, where)
             yield from self._rows(held, place)
@@ -50,11 +50,12 @@ class XaTransactions:
             yield self._end(self._prepared.roll_back(xid), prepared=False)
 
     def hold(self, events: Events, fixed: tuple[int, int] | None) -> None:
-        """A run of events before XA PREPARE. ``fixed`` as in ``Transactions.add_run``."""
+        """A run of events before XA PREPARE. ``fixed`` as in ``TransactionBuilder.add_run``."""
         state = self._state
         for run, table, begin_at in state.runs(events, fixed):
             if bool((run.classes > runs.ROWS).any()):
-                raise BinlogError(f"{state.file}:{int(begin_at[0])}: another transaction begins inside of one of XA")
+                where = state.place.named(int(begin_at[0]))
+                raise BinlogError(f"{where}: another transaction begins inside of one of XA")
             kept = state.kept(run, table)
             passed_over = bool(((run.classes == runs.ROWS) & (table < 0)).any())
             self._prepared.add(HeldEvents(*run.joined(kept), begin_at[kept]), passed_over=passed_over)
@@ -63,7 +64,7 @@ class XaTransactions:
         """The event that prepares; or that commits in one phase, where nothing is prepared before."""
         opened = self._state.open
         if opened is None or not opened.xid:
-            raise BinlogError(f"{self._state.file}:{place[0]}: an XA transaction ends that never began")
+            raise BinlogError(f"{self._state.place.named(place[0])}: an XA transaction ends that never began")
         if is_one_phase(body):
             held = self._prepared.commit_open()
             yield from self._rows(held, place)
@@ -76,7 +77,7 @@ class XaTransactions:
         and a key's follow each other, as it was locked. Which tables are included is asked again: the choice may have
         changed.
         """
-        here = self._state.file, place[0]
+        here = self._state.place.file, place[0]
         for events in self._prepared.events(held):
             for block, positions in _blocks(events):
                 run = replace(classify(block, 0), at=positions)

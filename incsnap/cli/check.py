@@ -9,21 +9,20 @@ from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.config.settings import Settings
+from incsnap.config.topics import control_topics, topics_of
 from incsnap.errors import IncsnapError, OffsetError, PreflightFailed, ServerUnreachable, shorten
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.preflight import cluster_check
 from incsnap.mysql import catalog, preflight
-from incsnap.mysql.connection import QueryRefusedError, connect
 from incsnap.mysql.preflight import Finding
-from incsnap.pipeline.control_topics import control_topics
-from incsnap.pipeline.formats import reach_registries
-from incsnap.pipeline.naming import topic_of
+from incsnap.mysql.session import QueryRefusedError, connect
+from incsnap.tasks.formats import reach_registries
 
 
 def all_findings(settings: Settings) -> list[Finding]:
     """MySQL's, Kafka's and the registry's, errors first. All are asked even if one of them does not answer."""
     # It imports Spark, which takes a second; the other commands should not wait for it.
-    from incsnap.pipeline.status import newest_offset
+    from incsnap.checkpoint.status import newest_offset
 
     found: list[Finding] = []
     saved = None
@@ -52,14 +51,15 @@ def all_findings(settings: Settings) -> list[Finding]:
 
 
 def _topics(settings: Settings) -> list[str]:
-    """Of the tables there are now; none when MySQL cannot be asked, which is a finding of its own."""
+    """The topics of the tables that there are now; none when MySQL cannot be asked, which is a finding of its own."""
     try:
         connection = connect(settings.mysql, read_timeout=30.0)
     except ServerUnreachable:
         topics = []
     else:
         try:
-            topics = [topic_of(settings, table) for table in catalog.tables(connection, settings.tables)]
+            tables = catalog.tables(connection, settings.tables)
+            topics = [topic for table in tables for topic in topics_of(settings, table)]
         except (ServerUnreachable, QueryRefusedError):
             topics = []
         finally:

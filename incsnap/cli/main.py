@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from signal import SIG_IGN, SIGINT, default_int_handler, getsignal
-from signal import signal as on_signal
-from typing import Any
 
 import click
 
 from incsnap import __version__
 from incsnap.cli import output
-from incsnap.errors import ConfigError, IncsnapError, PreflightFailed
+from incsnap.cli.failures import FailuresInWords, make_interruptible
 
 #: Where each command is, and its line of help, which must not wait for the second that its imports take.
 _COMMANDS = {
     "check": ("incsnap.cli.check", "Look whether settings and servers are ready; write nothing."),
     "config": ("incsnap.cli.config_command", "Show each setting of a file, where it comes from, what becomes of it."),
-    "demo": ("incsnap.cli.demo", "Show it: snapshot tables while they change, compare them with their topics."),
     "run": ("incsnap.cli.run", "Run the job until it is interrupted."),
     "signal": ("incsnap.cli.signal_command", "Ask a running job for a snapshot, or stop, pause or resume it."),
-    "status": ("incsnap.cli.status", "Show how far the job is, and what it has sent."),
+    "status": ("incsnap.cli.status", "Show whether the job lives, how far it is, and how fast."),
 }
 
 
-class _Commands(click.Group):
-    """A user's mistake is told in words with a way out; a stack trace means a defect of ours.
-
-    A command is imported when it is called.
-    """
+class _Commands(FailuresInWords, click.Group):
+    """Imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
@@ -43,16 +36,6 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, said) for name, (_, said) in sorted(_COMMANDS.items())])
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except IncsnapError as error:
-            output.problem(error.message, error.hint)
-            ctx.exit(2 if isinstance(error, ConfigError | PreflightFailed) else 1)
-        except KeyboardInterrupt:
-            output.note("Interrupted.")
-            ctx.exit(130)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -76,7 +59,5 @@ def commands(log_level: str) -> None:
 
 def main() -> None:
     """The console script."""
-    # A shell's background job inherits it ignored, and Python leaves it so: nothing could be interrupted in order.
-    if getsignal(SIGINT) is SIG_IGN:
-        on_signal(SIGINT, default_int_handler)
+    make_interruptible()
     sys.exit(commands.main(prog_name="incsnap"))

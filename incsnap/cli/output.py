@@ -45,6 +45,18 @@ def note(message: str) -> None:
 
 def set_up_log(level: str) -> None:
     """One line an event on stderr; libraries only from warnings on."""
-    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", level=logging.WARNING)
+    from incsnap.monitoring.log_format import formatter
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter("text"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     for name in ("incsnap", "signals"):
         logging.getLogger(name).setLevel(level.upper())
+
+
+def set_log_format(log_format: str) -> None:
+    """As ``incsnap.log.format`` has it, once the settings are read; processes that are forked from now on have it."""
+    from incsnap.monitoring.log_format import formatter
+
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(formatter(log_format))

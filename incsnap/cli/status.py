@@ -1,43 +1,127 @@
-"""``incsnap status FILE``: how the job is doing, from what it keeps beside its checkpoint; the job need not run."""
+"""``incsnap status FILE``: how the job is doing, from what it keeps beside its checkpoint, also on another machine."""
 
 from __future__ import annotations
 
+import json
+import time
+from contextlib import suppress
+
 import click
-from rich.table import Table
 
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
-from incsnap.errors import shorten
+from incsnap.errors import IncsnapError
+from incsnap.monitoring.liveness import Life, is_gone, life_of
+from incsnap.monitoring.status import FAILED, JobStatus, dump, load
+
+_FOLLOW_SECONDS = 1.0
 
 
 @click.command()
 @settings_file
-def status(file: str, worker: str | None) -> None:
-    """Show how far the job is, and what it has sent."""
-    from incsnap.pipeline.status import read_status
-
-    found = read_status(read(file, worker).settings.checkpoint_location)
-    shown = output.console()
+@click.option("--json", "as_json", is_flag=True, help="For programs: every figure, times in milliseconds since 1970.")
+@click.option(
+    "--follow", is_flag=True, help="Show it until Ctrl-C, or until the job ends; with --json a line a second."
+)
+@click.pass_context
+def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool) -> None:
+    """Show whether the job lives, how far it is, and how fast. Exit code 1: it is dead, or has failed."""
+    location = read(file, worker).settings.checkpoint_location
+    found = _read(location)
     if found is None:
-        shown.print("No batch has been written yet.")
+        output.console().print("null" if as_json else _without_file(location), markup=False)
         return
-    snapshot = ", ".join(str(table) for table in found.reading) or "none"
-    waiting = ", ".join(str(table) for table in found.queue) or "none"
-    table = Table.grid(padding=(0, 2))
-    for name, value in (
-        ("batch", f"{found.batch:,}"),
-        ("delivered", str(found.delivered) or "nothing"),
-        ("position", f"{found.position.file}:{found.position.pos}"),
-        ("change events sent", f"{found.sent.events:,}"),
-        ("snapshot rows sent", f"{found.sent.reads:,}"),
-        ("snapshot rows overtaken by an event", f"{found.sent.discarded:,}"),
-        ("bytes sent", f"{found.sent.bytes:,}"),
-        ("snapshot", f"{snapshot}{' (paused)' if found.paused else ''}"),
-        ("rows read of it", f"{found.rows_read:,}"),
-        ("waiting", waiting),
-        ("windows in flight", str(found.windows_in_flight)),
-        ("prepared XA transactions", shorten(", ".join(found.prepared)) or "none"),
-    ):
-        table.add_row(name, value)
-    shown.print(table)
+    life = _life(found, location)
+    if follow and life.alive:
+        found, life = _follow(found, life, location, as_json=as_json)
+    if as_json:
+        output.console().print(_json(found, life), markup=False)
+    else:
+        from incsnap.cli.status_display import shown
+
+        output.console().print(shown(found, life, _now_ms()))
+    if found.state == FAILED or not (life.alive or life.said):
+        ctx.exit(1)
+
+
+def _read(location: str) -> JobStatus | None:
+    """Raises ``OffsetError`` where the file is of another release, or damaged."""
+    # pyarrow, which --help need not wait for.
+    from incsnap.checkpoint.files import Files
+    from incsnap.monitoring.watch import NAME
+
+    content = Files(location.rstrip("/") + "/incsnap").read(NAME)
+    if content is None:
+        return None
+    try:
+        return load(json.loads(content.to_pybytes()))
+    except ValueError as error:
+        raise IncsnapError(
+            f"{location}/incsnap/{NAME} is damaged: {error}", "The running job renews it; else delete it."
+        ) from None
+
+
+def _without_file(location: str) -> str:
+    """What the offset alone tells. Raises ``OffsetError`` where it is of something else."""
+    from incsnap.checkpoint.status import read_status
+
+    left = read_status(location)
+    if left is None:
+        return f"No batch has been written yet to the checkpoint {location}."
+    return (
+        f"There is no status file, which a running job renews every second; the job's last batch is {left.batch:,}, at"
+        f" {left.position.file}:{left.position.pos:,}."
+    )
+
+
+def _life(found: JobStatus, location: str) -> Life:
+    """A job that seems to be silent may only have another clock than this machine, and one whose process is not here
+    may run elsewhere: it is looked at twice."""
+    life = life_of(found, _now_ms())
+    if life.said or (life.alive and not is_gone(found)):
+        return life
+    time.sleep(found.every_ms / 1000 + 1.0)
+    again = _read(location)
+    if again is not None and again.written_ms != found.written_ms:
+        return life_of(again, again.written_ms)
+    return Life(False, found.written_ms)
+
+
+def _follow(found: JobStatus, life: Life, location: str, *, as_json: bool) -> tuple[JobStatus, Life]:
+    """Until the job ends or the user does. The last status."""
+    renewed, seen = time.monotonic(), found.written_ms
+
+    def looked() -> bool:
+        nonlocal found, life, renewed, seen
+        time.sleep(_FOLLOW_SECONDS)
+        found = _read(location) or found
+        if found.written_ms != seen:
+            # By our own clock alone: that of the job's machine need not agree.
+            renewed, seen = time.monotonic(), found.written_ms
+        life = life_of(found, found.written_ms + round((time.monotonic() - renewed) * 1000))
+        return life.alive
+
+    with suppress(KeyboardInterrupt):
+        if as_json:
+            output.console().print(_json(found, life), markup=False)
+            while looked():
+                output.console().print(_json(found, life), markup=False)
+        else:
+            from rich.live import Live
+
+            from incsnap.cli.status_display import shown
+
+            with Live(shown(found, life, _now_ms()), console=output.console(), auto_refresh=False) as live:
+                while looked():
+                    live.update(shown(found, life, found.written_ms), refresh=True)
+                live.update("", refresh=True)
+    return found, life
+
+
+def _json(found: JobStatus, life: Life) -> str:
+    return json.dumps({"alive": life.alive, "dead_since_ms": None if life.alive else life.since_ms, **dump(found)})
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

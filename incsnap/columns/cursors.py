@@ -15,13 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from incsnap.columns.length_encoded import NULL, WIDTHS
 from incsnap.columns.packets import Mask, Packets, Positions, Spans
-
-#: First byte of a length-encoded value in the text protocol. https://dev.mysql.com/doc/dev/mysql-server/latest/
-#: page_protocol_basic_dt_integers.html
-LENENC_NULL = 0xFB
-_LENENC_MASK = {0xFC: (1 << 16) - 1, 0xFD: (1 << 24) - 1, 0xFE: (1 << 63) - 1}
-_LENENC_WIDTH = {0xFC: 3, 0xFD: 4, 0xFE: 9}
 
 
 def words_at(packets: Packets, cursors: Positions) -> Positions:
@@ -56,19 +51,20 @@ def lenenc(packets: Packets, cursors: Positions) -> tuple[Spans, Positions]:
     first = packets.data.take(cursors, mode="clip")
     lengths = first.astype(np.int64)
     start = cursors + 1
-    if not (first >= LENENC_NULL).any():
+    if not (first >= NULL).any():
         return Spans(packets, start, lengths, None), start + lengths
-    valid: Mask | None = first != LENENC_NULL
+    valid: Mask | None = first != NULL
     assert valid is not None
     if valid.all():
         valid = None
     else:
         lengths *= valid
-    for marker, width in _LENENC_WIDTH.items():
+    for marker, width in WIDTHS.items():
         wide = np.flatnonzero(first == marker)
         if len(wide):
-            lengths[wide] = words_at(packets, start[wide]) & _LENENC_MASK[marker]
-            start[wide] = cursors[wide] + width
+            # The topmost bit of eight bytes is the sign: no length has it.
+            lengths[wide] = words_at(packets, start[wide]) & (1 << min(8 * width, 63)) - 1
+            start[wide] += width
     # A damaged eight-byte length must not wrap the cursor round: 2**48 is behind the end of any block.
     np.minimum(lengths, 1 << 48, out=lengths)
     return Spans(packets, start, lengths, valid), start + lengths

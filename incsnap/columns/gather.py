@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from incsnap.columns.packets import Mask, Packets, Spans
+from incsnap.columns.variable import bitmap, fixed
 
 #: Offsets of Arrow views are int32: a larger block is offered as several buffers that begin 1 GiB apart.
 _VIEW_BUFFER_BITS = 30
@@ -56,17 +57,11 @@ def floats(spans: Spans, width: int) -> NDArray[Any]:
     return words.astype(np.uint32).view(np.float32)
 
 
-def validity(valid: Mask | None) -> pa.Buffer | None:
-    """Arrow's validity bitmap (bit i, least significant first), None when all are valid."""
-    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-
-
 def primitive(values: NDArray[Any], valid: Mask | None, type_: pa.DataType) -> pa.Array:
     """Values of a fixed-width Arrow type without a copy; under a NULL stands 0 (kernels may look at it)."""
     if valid is not None:
-        values = np.where(valid.reshape(-1, *[1] * (values.ndim - 1)), values, values.dtype.type(0))
-    values = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(type_, len(values), [validity(valid), pa.py_buffer(values)])
+        values = np.where(valid, values, values.dtype.type(0))
+    return fixed(values, type_, valid)
 
 
 def views(spans: Spans) -> pa.Array:
@@ -92,7 +87,7 @@ def views(spans: Spans) -> pa.Array:
     whole = pa.py_buffer(data)
     step = 1 << _VIEW_BUFFER_BITS
     blocks = [whole.slice(begin) for begin in range(0, max(spans.packets.size, 1), step)]
-    buffers = [validity(spans.valid), pa.py_buffer(out), *blocks]
+    buffers = [bitmap(spans.valid), pa.py_buffer(out), *blocks]
     return pa.Array.from_buffers(pa.binary_view(), count, buffers)
 
 

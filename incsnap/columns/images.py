@@ -2,8 +2,8 @@
 
 Where an image ends is known only after walking over it, so the images of one event must be walked one after another.
 But there are thousands of events: `scan` moves one cursor per event over one image a round (and, when only a few
-events are left, walks those alone). When all images are known, `Layout.spans` notes where each column lies, for all
-images together and in order.
+events are left, walks those alone). When all images are known, `ImageLayout.spans` notes where each column lies, for
+all images together and in order.
 
 A walk touches the variable-length columns only: the widths of the fixed columns between two of them, as far as they are
 not NULL, are the sum of one table look-up per bitmap byte.
@@ -46,7 +46,7 @@ class _Step:
     present: Positions
 
 
-class Layout:
+class ImageLayout:
     """How the columns of a row follow each other; made once per table."""
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
@@ -131,7 +131,7 @@ class Images:
     damaged: Positions
 
 
-def scan(packets: Packets, starts: Positions, ends: Positions, layout: Layout) -> Images:
+def scan(packets: Packets, starts: Positions, ends: Positions, layout: ImageLayout) -> Images:
     """Find all images between ``starts`` (at a null bitmap) and ``ends``, all events in lock-step.
 
     Every image is at least one byte long, so this ends whatever the bytes are.

@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from incsnap.columns.gather import integers, primitive
+from incsnap.columns.decimals import INT64_DIGITS, decimal_type, from_unscaled
+from incsnap.columns.gather import integers
 from incsnap.columns.packets import Spans
+from incsnap.columns.variable import fixed
 
 _GROUP = 9
-#: Bytes that hold this many digits.
-_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-_INT64_DIGITS = 18
-_DECIMAL128_DIGITS = 38
+#: Bytes that hold a group of so many digits.
+GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 
@@ -39,33 +39,28 @@ def groups(precision: int, scale: int) -> list[int]:
 
 def packed_size(precision: int, scale: int) -> int:
     """Bytes that a value takes."""
-    return sum(_BYTES[digits] for digits in groups(precision, scale))
-
-
-def decimal_type(precision: int, scale: int) -> pa.DataType:
-    """decimal128 where it fits (38 digits), else decimal256."""
-    return pa.decimal128(precision, scale) if precision <= _DECIMAL128_DIGITS else pa.decimal256(precision, scale)
+    return sum(GROUP_BYTES[digits] for digits in groups(precision, scale))
 
 
 def packed_decimals(spans: Spans, precision: int, scale: int) -> pa.Array:
-    """Of ``decimal_type``. ``ValueError`` where a group holds more than its digits: the value is damaged."""
+    """Values of ``decimal_type``. ``ValueError`` where a group holds more than its digits: the value is damaged."""
     negative = spans.packets.data[spans.start] < 0x80
     parts = _parts(spans, precision, scale, negative)
     type_ = decimal_type(precision, scale)
-    if precision <= _INT64_DIGITS:
+    if precision <= INT64_DIGITS:
         total = np.zeros(len(spans), np.int64)
         for digits, part in parts:
             total *= 10**digits
             total += part.view(np.int64)
         np.negative(total, out=total, where=negative)
-        return primitive(np.stack((total, total >> 63), axis=1), spans.valid, type_)
-    count = 4 if precision <= _DECIMAL128_DIGITS else 8
+        return from_unscaled(total, type_, spans.valid)
+    count = type_.bit_width // 32
     limbs = [np.zeros(len(spans), np.uint64) for _ in range(count)]
     for digits, part in parts:
         _times_plus(limbs, np.uint64(10**digits), part)
     _negate(limbs, negative)
     words = [limbs[i] | (limbs[i + 1] << _32) for i in range(0, count, 2)]
-    return primitive(np.stack(words, axis=1), spans.valid, type_)
+    return fixed(np.stack(words, axis=1), type_, spans.valid)
 
 
 def _parts(spans: Spans, precision: int, scale: int, negative: NDArray[np.bool_]) -> list[tuple[int, NDArray[Any]]]:
@@ -76,7 +71,7 @@ def _parts(spans: Spans, precision: int, scale: int, negative: NDArray[np.bool_]
     parts = []
     offset = 0
     for digits in groups(precision, scale):
-        width = _BYTES[digits]
+        width = GROUP_BYTES[digits]
         keep = np.uint64((1 << 8 * width) - 1)
         if whole is not None:
             part = (whole >> np.uint64(8 * (size - offset - width))) & keep

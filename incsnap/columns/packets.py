@@ -48,7 +48,8 @@ class Packets:
 
     @classmethod
     def padded(cls, data: Bytes) -> Packets:
-        """Of a contiguous uint8 array that ends with at least PAD bytes which are not part of the block; no copy."""
+        """``data``: a contiguous uint8 array that ends with at least PAD bytes which are not part of the block; it is
+        not copied."""
         size = len(data) - PAD
         words = np.ndarray((size + PAD - 7,), dtype="<u8", buffer=data.data, strides=(1,))
         return cls(data, size, words)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from incsnap.config.names import words
-from incsnap.config.reading import Reading
+from incsnap.config.reading import SettingsReader
 
 _RENAMED = {
     "max.request.size": "message.max.bytes",
@@ -35,7 +35,7 @@ _OURS = {
 _JAAS = re.compile(r"""(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 
 
-def client_settings(reading: Reading, prefix: str) -> dict[str, str]:
+def client_settings(reading: SettingsReader, prefix: str) -> dict[str, str]:
     """The settings below ``prefix`` (``producer.``), as librdkafka takes them; problems go to ``reading``."""
     given: dict[str, tuple[str, str]] = {}
     # Kafka Connect writes producer.override.linger.ms in a connector's file, a worker's file producer.linger.ms.
@@ -70,7 +70,7 @@ def client_settings(reading: Reading, prefix: str) -> dict[str, str]:
     return settings
 
 
-def _jaas(reading: Reading, whole: str, value: str) -> Mapping[str, str]:
+def _jaas(reading: SettingsReader, whole: str, value: str) -> Mapping[str, str]:
     found = {which: double or single for which, double, single in _JAAS.findall(value)}
     if found.keys() != {"username", "password"}:
         reading.problem(whole, 'a login with username="..." and password="..."; other logins: use sasl.* of librdkafka')
@@ -78,7 +78,7 @@ def _jaas(reading: Reading, whole: str, value: str) -> Mapping[str, str]:
 
 
 def _store(
-    reading: Reading, settings: dict[str, str], whole: str, path: str, name: str, endings: tuple[str, ...]
+    reading: SettingsReader, settings: dict[str, str], whole: str, path: str, name: str, endings: tuple[str, ...]
 ) -> None:
     if path.lower().endswith(endings):
         settings[name] = path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from incsnap.config.converters import booleans
 from incsnap.config.patterns import split_list
-from incsnap.config.reading import Reading
+from incsnap.config.reading import SettingsReader
 from incsnap.config.record_settings import field_names
 from incsnap.config.settings import Formats
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
@@ -22,7 +23,7 @@ _LARGEST = 2**31 - 1
 _KEYS = "message.key.columns"
 
 
-def column_rules(reading: Reading, formats: Formats) -> ColumnRules:
+def column_rules(reading: SettingsReader, formats: Formats) -> ColumnRules:
     if reading.given("column.include.list") and reading.given("column.exclude.list"):
         reading.problems.append("column.include.list, column.exclude.list: give only one of the two")
     return ColumnRules(
@@ -31,22 +32,23 @@ def column_rules(reading: Reading, formats: Formats) -> ColumnRules:
         transforms=_transforms(reading),
         keys=_keys(reading),
         field_names=_field_names(reading, formats),
+        booleans=booleans(reading),
     )
 
 
-def _field_names(reading: Reading, formats: Formats) -> str:
+def _field_names(reading: SettingsReader, formats: Formats) -> str:
     """With an Avro converter Debezium adjusts the names of fields though it is not told to."""
     mode = field_names(reading)
     return "avro" if mode == "none" and "avro" in (formats.key.kind, formats.value.kind) else mode
 
 
-def _patterns(reading: Reading, name: str, shown: str = "") -> tuple[str, ...]:
+def _patterns(reading: SettingsReader, name: str, shown: str = "") -> tuple[str, ...]:
     """``shown``: the name for messages, where ``name`` holds a salt."""
     found = tuple(part.replace(r"\,", ",") for part in split_list(reading.text(name)))
     return tuple(pattern for pattern in found if reading.sound(shown or name, pattern))
 
 
-def _transforms(reading: Reading) -> tuple[TransformRule, ...]:
+def _transforms(reading: SettingsReader) -> tuple[TransformRule, ...]:
     rules = []
     for name in sorted(reading.names()):
         if not name.startswith(("column.mask.", "column.truncate.")) or not reading.given(name):
@@ -59,7 +61,7 @@ def _transforms(reading: Reading) -> tuple[TransformRule, ...]:
     return tuple(rules)
 
 
-def _transform(reading: Reading, name: str, shown: str) -> Transform | None:
+def _transform(reading: SettingsReader, name: str, shown: str) -> Transform | None:
     if found := _NUMBER.fullmatch(name):
         number = found["number"]
         if number.isascii() and number.isdigit() and int(number) <= _LARGEST:
@@ -75,7 +77,7 @@ def _transform(reading: Reading, name: str, shown: str) -> Transform | None:
     return None
 
 
-def _keys(reading: Reading) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _keys(reading: SettingsReader) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """``db.table:column,column;...``; the parts are patterns, and a table's key is what all that match it name."""
     keys: list[tuple[str, tuple[str, ...]]] = []
     for entry in reading.text(_KEYS).rstrip("; ").split(";") if reading.given(_KEYS) else ():

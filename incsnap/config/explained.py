@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from incsnap.config import converters
 from incsnap.config.columns import without_salt
 from incsnap.config.names import ELSEWHERE, sort_names
-from incsnap.config.reading import Reading
+from incsnap.config.reading import SettingsReader
 from incsnap.config.references import is_reference
 from incsnap.config.settings import is_secret
 
@@ -44,12 +45,13 @@ class Explained:
     note: str = ""
 
 
-def explained(reading: Reading, own: frozenset[str], inherited: frozenset[str]) -> tuple[Explained, ...]:
-    """Of a ``reading`` that was asked for everything: what is given first, then the defaults, each in order of names.
+def explained(reading: SettingsReader, own: frozenset[str], inherited: frozenset[str]) -> tuple[Explained, ...]:
+    """Each setting of a ``reading`` that was asked for everything: what is given first, then the defaults, both in
+    order of names.
 
     ``own``: names of the connector's file, ``inherited``: those of its worker's.
     """
-    found = sort_names(reading.names())
+    found = sort_names(reading.names(), converters.names(reading))
     elsewhere, unknown = set(found.elsewhere), dict(found.unknown)
     problems = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in reading.problems}
     given = []

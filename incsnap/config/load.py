@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from incsnap.config import columns, record_settings, sections, unsupported
+from incsnap.config import columns, converters, record_settings, sections, transforms, unsupported
 from incsnap.config.documents import read_document
 from incsnap.config.explained import Explained, explained
+from incsnap.config.monitoring import monitoring
 from incsnap.config.names import sort_names
-from incsnap.config.reading import Reading
+from incsnap.config.reading import SettingsReader
 from incsnap.config.settings import Settings
+from incsnap.config.topics import control_topics
 from incsnap.config.worker import inherited
 from incsnap.errors import ConfigError
 
@@ -55,7 +57,7 @@ def read(path: str | Path, worker: str | Path | None = None) -> Loaded:
 def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
     """Each setting of the file and each default. Raises ``ConfigError`` only where there is no such file."""
     own, of_worker = _documents(path, worker)
-    reading = Reading({**of_worker, **own})
+    reading = SettingsReader({**of_worker, **own})
     problem = ""
     try:
         warnings = _settings(reading, str(path)).warnings
@@ -73,23 +75,23 @@ def from_properties(
     properties: Mapping[str, str], environment: Mapping[str, str] | None = None, source: str = "the settings"
 ) -> Loaded:
     """Settings of names and values. Raises ``ConfigError`` with one line for each problem."""
-    return _settings(Reading(properties, environment), source)
+    return _settings(SettingsReader(properties, environment), source)
 
 
-def _settings(reading: Reading, source: str) -> Loaded:
-    found = sort_names(reading.names())
+def _settings(reading: SettingsReader, source: str) -> Loaded:
+    found = sort_names(reading.names(), converters.names(reading))
     unsupported.refuse(reading)
     prefix = sections.topic_prefix(reading)
     kafka = sections.kafka(reading)
     failures = record_settings.failures(reading)
     formats = record_settings.formats(reading)
     signals = sections.signals(reading, kafka.bootstrap_servers)
-    record_settings.topic_naming(reading)
     # Reading the parts first and building the whole from them lets every part report its problems.
     settings = Settings(
         mysql=sections.mysql(reading),
         topic_prefix=prefix,
         topic_delimiter=sections.topic_delimiter(reading),
+        unicode_topics=record_settings.unicode_topics(reading),
         tables=sections.tables(reading, signals.data_collection if "source" in signals.channels else None),
         signals=signals,
         read_only=reading.flag("read.only", False),
@@ -98,10 +100,12 @@ def _settings(reading: Reading, source: str) -> Loaded:
         topic_creation=sections.topic_creation(reading),
         modes=record_settings.modes(reading, failures.converting),
         columns=columns.column_rules(reading, formats),
+        transforms=transforms.chain(reading),
         formats=formats,
         failures=failures,
         tombstones_on_delete=reading.flag("tombstones.on.delete", True),
         skipped_operations=record_settings.skipped_operations(reading),
+        skip_unchanged=reading.flag("skip.messages.without.change", False),
         transaction_metadata=reading.flag("provide.transaction.metadata", False),
         transaction_topic=reading.text("topic.transaction", "transaction"),
         include_query=reading.flag("include.query", False),
@@ -110,10 +114,15 @@ def _settings(reading: Reading, source: str) -> Loaded:
         max_queue_bytes=reading.integer("max.queue.size.in.bytes", 0, 0) or 64 << 20,
         retries=sections.retries(reading),
         notifications=sections.notifications(reading),
+        monitoring=monitoring(reading),
         checkpoint_location=sections.checkpoint_location(reading),
         spark={f"spark.{name}": value for name, value in reading.prefixed("spark.").items()},
     )
     problems = [*reading.problems, *_misspelt(found.unknown, reading)]
+    try:
+        control_topics(settings)
+    except ConfigError as error:
+        problems.append(f"{error.message}; {error.hint}")
     if problems:
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
@@ -121,7 +130,7 @@ def _settings(reading: Reading, source: str) -> Loaded:
     return Loaded(settings, (*reading.warnings, *_about_names(found.elsewhere, found.unknown)))
 
 
-def _misspelt(unknown: tuple[tuple[str, str | None], ...], reading: Reading) -> list[str]:
+def _misspelt(unknown: tuple[tuple[str, str | None], ...], reading: SettingsReader) -> list[str]:
     """Names that look like one of ours that is not given itself, listed beside other problems: mostly their cause."""
     return [
         f"{name}: not a setting; did you mean {meant}?"

@@ -31,6 +31,8 @@ OBEYED = words(
     event.processing.failure.handling.mode event.converting.failure.handling.mode inconsistent.schema.handling.mode
     enable.time.adjuster column.include.list column.exclude.list message.key.columns errors.max.retries
     errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location incsnap.latency.target.ms incsnap.ignore
+    incsnap.metrics.port incsnap.metrics.host incsnap.page.token incsnap.log.format
+    transforms predicates converters skip.messages.without.change
     """
 )
 OBEYED_PREFIXES = (
@@ -42,21 +44,23 @@ OBEYED_PREFIXES = (
     "value.converter.",
     "column.mask.",
     "column.truncate.",
+    "transforms.",
+    "predicates.",
 )
 
 ELSEWHERE = words(
     """
     name connector.class tasks.max config.action.reload header.converter errors.tolerance errors.log.enable
     errors.log.include.messages errors.retry.timeout exactly.once.support
-    transaction.boundary transaction.boundary.interval.ms predicates transforms topic.creation.enable
-    plugin.path group.id converters custom.metric.tags
+    transaction.boundary transaction.boundary.interval.ms topic.creation.enable
+    plugin.path group.id custom.metric.tags
     database.initial.statements database.query.timeout.ms database.jdbc.driver database.connectionTimeZone
     database.serverTimezone database.history database.ssl.truststore.password database.server.name
     connect.keep.alive connect.keep.alive.interval.ms connect.keep.alive.read.timeout.ms use.nongraceful.disconnect
     table.ignore.builtin gtid.source.includes gtid.source.excludes gtid.source.filter.dml.events
     min.row.count.to.stream.results binlog.buffer.size event.deserialization.failure.handling.mode
     include.schema.comments
-    skip.messages.without.change max.queue.size poll.interval.ms query.fetch.size
+    max.queue.size poll.interval.ms query.fetch.size
     snapshot.locking.mode snapshot.locking.mode.custom.name snapshot.query.mode snapshot.query.mode.custom.name
     snapshot.mode.custom.name snapshot.new.tables snapshot.delay.ms snapshot.fetch.size snapshot.lock.timeout.ms
     snapshot.include.collection.list snapshot.select.statement.overrides snapshot.tables.order.by.row.count
@@ -74,8 +78,6 @@ ELSEWHERE = words(
 ELSEWHERE_PREFIXES = (
     "schema.history.internal",
     "database.history.",
-    "transforms.",
-    "predicates.",
     "offset.",
     "driver.",
     "internal.",
@@ -86,7 +88,6 @@ ELSEWHERE_PREFIXES = (
     "column.propagate.source.type",
     "datatype.propagate.source.type",
     "openlineage.",
-    "converters.",
     "header.converter.",
     "post.processors.",
     "debezium.",
@@ -103,13 +104,15 @@ class Sorted:
     unknown: tuple[tuple[str, str | None], ...]
 
 
-def sort_names(names: Iterable[str]) -> Sorted:
+def sort_names(names: Iterable[str], converters: Iterable[str] = ()) -> Sorted:
+    """``converters``: names of which those of their settings begin."""
+    obeyed = (*OBEYED_PREFIXES, *(f"{name}." for name in converters))
     elsewhere: list[str] = []
     unknown: list[tuple[str, str | None]] = []
     for name in sorted(names):
         if name in ELSEWHERE:
             elsewhere.append(name)
-        elif name in OBEYED or name.startswith(OBEYED_PREFIXES):
+        elif name in OBEYED or name.startswith(obeyed):
             continue
         elif name.startswith(ELSEWHERE_PREFIXES):
             elsewhere.append(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict
 
@@ -29,8 +30,21 @@ def pattern_problem(text: str) -> str | None:
     return None
 
 
+#: A name that is no more than that: of characters that mean themselves, with one dot at the most. A dot that is not
+#: escaped stands for any character, but a name has its own dot where the pattern has it, or does not match.
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+(?:\\?\.[A-Za-z0-9_-]+)?")
+
+
+@lru_cache(maxsize=64)
+def _divided(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Plain names, in lower case, and the rest. A list of 5,000 names was compiled again for each of 5,000 tables."""
+    plain = frozenset(pattern.replace("\\", "").lower() for pattern in patterns if _PLAIN.fullmatch(pattern))
+    return plain, tuple(pattern for pattern in patterns if not _PLAIN.fullmatch(pattern))
+
+
 def _any(patterns: tuple[str, ...], name: str) -> bool:
-    return any_matches(patterns, name, ignore_case=True)
+    plain, rest = _divided(patterns)
+    return (name.isascii() and name.lower() in plain) or any_matches(rest, name, ignore_case=True)
 
 
 class TableFilter(BaseModel):
@@ -74,4 +88,11 @@ class TableFilter(BaseModel):
     def without_match(self, tables: list[TableId]) -> tuple[str, ...]:
         """The patterns of ``table.include.list`` that none of ``tables`` matches: mostly a spelling mistake."""
         names = [str(table) for table in tables]
-        return tuple(pattern for pattern in self.table_include if not any(_any((pattern,), name) for name in names))
+        known = {name.lower() for name in names if name.isascii()}
+
+        def matches(pattern: str) -> bool:
+            if _PLAIN.fullmatch(pattern):
+                return pattern.replace("\\", "").lower() in known
+            return any(any_matches((pattern,), name, ignore_case=True) for name in names)
+
+        return tuple(pattern for pattern in self.table_include if not matches(pattern))

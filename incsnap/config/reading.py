@@ -10,7 +10,7 @@ from incsnap.config.settings import is_secret
 from incsnap.errors import shorten
 
 
-class Reading:
+class SettingsReader:
     """Every method returns something usable after a problem, so that all others are found in the same pass."""
 
     def __init__(self, properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:

@@ -12,14 +12,22 @@ import json
 from incsnap.config.settings import Settings
 
 #: To be raised when the same settings give other keys, values or identities than in the release before.
-RECORD_FORM = 1
+RECORD_FORM = 2
 
 #: What shapes no row's record. All else does, also what a later release adds: a needless difference costs the windows
 #: in flight, which are read again, a missed one sends stale rows. ``tables``: a table that is not captured any more has
 #: no events that could overtake its rows. The number of partitions is in the layout.
 _ELSEWHERE = {
     *("mysql", "kafka", "tables", "signals", "read_only", "snapshot", "topic_creation", "failures", "notifications"),
-    *("retries", "executed_wait_seconds", "checkpoint_location", "spark", "max_batch_events", "max_queue_bytes"),
+    *(
+        "monitoring",
+        "retries",
+        "executed_wait_seconds",
+        "checkpoint_location",
+        "spark",
+        "max_batch_events",
+        "max_queue_bytes",
+    ),
     *("include_query", "include_schema_changes", "transaction_topic", "tombstones_on_delete"),
 }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from incsnap.config.patterns import split_list
-from incsnap.config.reading import Reading
+from incsnap.config.reading import SettingsReader
 from incsnap.config.settings import FailureHandling, Formats, RegistrySettings
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.types.modes import CHOICES, Modes
 
 _ADJUSTMENTS = ("none", "avro", "avro_unicode")
 _OPERATIONS = frozenset("cudt")
+_STRATEGIES = ("DefaultTopicNamingStrategy", "DefaultUnicodeTopicNamingStrategy")
 _CONVERTERS = {
     "org.apache.kafka.connect.json.JsonConverter": "json",
     "io.confluent.connect.avro.AvroConverter": "avro",
@@ -18,7 +19,7 @@ _CONVERTERS = {
 _URL = "schema.registry.url"
 
 
-def modes(reading: Reading, converting: str) -> Modes:
+def modes(reading: SettingsReader, converting: str) -> Modes:
     """``converting``: what becomes of a value that the modes cannot express."""
     default = Modes()
     return Modes(
@@ -33,7 +34,7 @@ def modes(reading: Reading, converting: str) -> Modes:
     )
 
 
-def failures(reading: Reading) -> FailureHandling:
+def failures(reading: SettingsReader) -> FailureHandling:
     choices = ("fail", "warn", "skip")
     return FailureHandling(
         processing=reading.choice("event.processing.failure.handling.mode", "fail", choices),
@@ -42,7 +43,7 @@ def failures(reading: Reading) -> FailureHandling:
     )
 
 
-def skipped_operations(reading: Reading) -> frozenset[str]:
+def skipped_operations(reading: SettingsReader) -> frozenset[str]:
     """``none``, or some of c (insert), u (update), d (delete), t (truncate); the default is t alone."""
     found = frozenset(split_list(reading.text("skipped.operations", "t").lower()))
     if found == {"none"}:
@@ -52,13 +53,13 @@ def skipped_operations(reading: Reading) -> frozenset[str]:
     return found & _OPERATIONS
 
 
-def field_names(reading: Reading) -> str:
+def field_names(reading: SettingsReader) -> str:
     """field.name.adjustment.mode; sanitize.field.names is its older name."""
     older = "avro" if reading.flag("sanitize.field.names", False) else "none"
     return reading.choice("field.name.adjustment.mode", older, _ADJUSTMENTS)
 
 
-def formats(reading: Reading) -> Formats:
+def formats(reading: SettingsReader) -> Formats:
     key, key_registry = _format(reading, "key.converter")
     value, value_registry = _format(reading, "value.converter")
     return Formats(
@@ -70,7 +71,7 @@ def formats(reading: Reading) -> Formats:
     )
 
 
-def _format(reading: Reading, name: str) -> tuple[FormatChoice, RegistrySettings]:
+def _format(reading: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySettings]:
     """Without a converter: JSON without schemas. With Connect's JSON converter schemas are on unless switched off."""
     given = reading.text(name)
     options = reading.prefixed(f"{name}.")
@@ -94,8 +95,10 @@ def _format(reading: Reading, name: str) -> tuple[FormatChoice, RegistrySettings
     )
 
 
-def topic_naming(reading: Reading) -> None:
-    """Debezium's default names topics as we do; a class of the user's own cannot be run here."""
+def unicode_topics(reading: SettingsReader) -> bool:
+    """topic.naming.strategy: one of Debezium's two; a class of the user's own cannot be run here."""
     given = reading.text("topic.naming.strategy")
-    if given and given.rpartition(".")[2] != "DefaultTopicNamingStrategy":
-        reading.problem("topic.naming.strategy", "possible; io.debezium.schema.DefaultTopicNamingStrategy is")
+    if given and given.rpartition(".")[2] not in _STRATEGIES:
+        known = ", ".join(f"io.debezium.schema.{name}" for name in _STRATEGIES)
+        reading.problem("topic.naming.strategy", f"one of: {known}; another name of topics is given by a RegexRouter")
+    return given.rpartition(".")[2] == _STRATEGIES[1]

@@ -7,12 +7,11 @@ import re
 import zlib
 from urllib.parse import urlparse
 
-import platformdirs
 from pydantic import SecretStr
 
 from incsnap.config.clients import client_settings
 from incsnap.config.patterns import TableFilter, split_list
-from incsnap.config.reading import Reading
+from incsnap.config.reading import SettingsReader
 from incsnap.config.settings import (
     KafkaSettings,
     MySqlSettings,
@@ -23,6 +22,7 @@ from incsnap.config.settings import (
     TopicCreation,
     TopicGroup,
 )
+from incsnap.config.user_folders import checkpoint_folder
 from incsnap.tables import TableId
 
 SSL_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
@@ -30,7 +30,7 @@ _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 _PEM = (".pem", ".crt", ".cer")
 
 
-def mysql(reading: Reading) -> MySqlSettings:
+def mysql(reading: SettingsReader) -> MySqlSettings:
     prefix = reading.text("topic.prefix")
     ssl_ca, ssl_cert = (
         _pem(reading, "database.ssl.truststore"),
@@ -55,7 +55,7 @@ def mysql(reading: Reading) -> MySqlSettings:
     )
 
 
-def _pem(reading: Reading, name: str) -> str | None:
+def _pem(reading: SettingsReader, name: str) -> str | None:
     """Debezium names Java key stores here; we read PEM under the same names (a key store holds certificate and key)."""
     path = reading.text(name)
     if path and not path.lower().endswith(_PEM):
@@ -63,7 +63,7 @@ def _pem(reading: Reading, name: str) -> str | None:
     return path or None
 
 
-def tables(reading: Reading, signal_table: TableId | None) -> TableFilter:
+def tables(reading: SettingsReader, signal_table: TableId | None) -> TableFilter:
     lists: dict[str, tuple[str, ...]] = {}
     for kind in ("database", "table"):
         for side in ("include", "exclude"):
@@ -75,7 +75,7 @@ def tables(reading: Reading, signal_table: TableId | None) -> TableFilter:
     return TableFilter(**lists, signal_table=signal_table)
 
 
-def signals(reading: Reading, bootstrap: str) -> SignalSettings:
+def signals(reading: SettingsReader, bootstrap: str) -> SignalSettings:
     collection = None
     text = reading.text("signal.data.collection")
     if text:
@@ -112,7 +112,7 @@ def signals(reading: Reading, bootstrap: str) -> SignalSettings:
     )
 
 
-def _channels(reading: Reading, name: str, here: tuple[str, ...], not_here: tuple[str, ...]) -> tuple[str, ...]:
+def _channels(reading: SettingsReader, name: str, here: tuple[str, ...], not_here: tuple[str, ...]) -> tuple[str, ...]:
     chosen: list[str] = []
     absent: list[str] = []
     for word in split_list(reading.text(name)):
@@ -129,7 +129,7 @@ def _channels(reading: Reading, name: str, here: tuple[str, ...], not_here: tupl
     return tuple(dict.fromkeys(chosen))
 
 
-def _brokers(reading: Reading, name: str) -> str:
+def _brokers(reading: SettingsReader, name: str) -> str:
     text = reading.text(name)
     for broker in split_list(text):
         host, _, port = broker.removeprefix("PLAINTEXT://").rpartition(":")
@@ -139,28 +139,28 @@ def _brokers(reading: Reading, name: str) -> str:
     return text
 
 
-def kafka(reading: Reading) -> KafkaSettings:
+def kafka(reading: SettingsReader) -> KafkaSettings:
     reading.required("bootstrap.servers", "the Kafka brokers as host:port[,host:port...]")
     return KafkaSettings(
         bootstrap_servers=_brokers(reading, "bootstrap.servers"), producer=client_settings(reading, "producer.")
     )
 
 
-def topic_prefix(reading: Reading) -> str:
+def topic_prefix(reading: SettingsReader) -> str:
     prefix = reading.required("topic.prefix", "the first part of every topic's name, one per job")
     if prefix and not _TOPIC_NAME.match(prefix):
         reading.problem("topic.prefix", "made of letters, digits, . _ -")
     return prefix
 
 
-def topic_delimiter(reading: Reading) -> str:
+def topic_delimiter(reading: SettingsReader) -> str:
     delimiter = reading.text("topic.delimiter", ".")
     if not _TOPIC_NAME.match(delimiter):
         reading.problem("topic.delimiter", "made of letters, digits, . _ -")
     return delimiter
 
 
-def topic_creation(reading: Reading) -> TopicCreation:
+def topic_creation(reading: SettingsReader) -> TopicCreation:
     names = split_list(reading.text("topic.creation.groups"))
     known = {"groups", "enable", "default", *names}
     lost = sorted(name for name in reading.prefixed("topic.creation.") if name.partition(".")[0] not in known)
@@ -172,7 +172,7 @@ def topic_creation(reading: Reading) -> TopicCreation:
     )
 
 
-def _topic_group(reading: Reading, name: str, base: TopicGroup) -> TopicGroup:
+def _topic_group(reading: SettingsReader, name: str, base: TopicGroup) -> TopicGroup:
     """``base``: where numbers that are not given come from."""
     start = f"topic.creation.{name}."
     given = reading.prefixed(start)
@@ -200,7 +200,7 @@ def _topic_group(reading: Reading, name: str, base: TopicGroup) -> TopicGroup:
     )
 
 
-def snapshot(reading: Reading) -> SnapshotSettings:
+def snapshot(reading: SettingsReader) -> SnapshotSettings:
     signal = "; to read the rows that exist, signal execute-snapshot (`incsnap signal FILE execute-snapshot`)"
     mode = reading.choice(
         "snapshot.mode",
@@ -231,7 +231,7 @@ def snapshot(reading: Reading) -> SnapshotSettings:
     )
 
 
-def notifications(reading: Reading) -> Notifications:
+def notifications(reading: SettingsReader) -> Notifications:
     channels = _channels(reading, "notification.enabled.channels", ("sink", "log"), ("jmx",))
     topic = reading.text("notification.sink.topic.name") or None
     if "sink" in channels and topic is None:
@@ -241,7 +241,7 @@ def notifications(reading: Reading) -> Notifications:
     return Notifications(channels=channels, sink_topic=topic)
 
 
-def retries(reading: Reading) -> RetrySettings:
+def retries(reading: SettingsReader) -> RetrySettings:
     return RetrySettings(
         max_retries=reading.integer("errors.max.retries", -1, -1),
         initial_delay_ms=reading.integer("errors.retry.delay.initial.ms", 300, 1),
@@ -249,12 +249,12 @@ def retries(reading: Reading) -> RetrySettings:
     )
 
 
-def checkpoint_location(reading: Reading) -> str:
+def checkpoint_location(reading: SettingsReader) -> str:
     """A path is made absolute: Spark's workers have working directories of their own."""
     found = reading.text("checkpoint.location")
     if not found and not reading.given("checkpoint.location"):
         # Debezium's place is Connect's topic of offsets; here a folder, one for each prefix.
-        found = str(platformdirs.user_state_path("incsnap") / (reading.text("topic.prefix") or "unnamed"))
+        found = str(checkpoint_folder(reading.text("topic.prefix")))
         reading.warnings.append(f"checkpoint.location is not given: the job keeps its state in {found}")
         reading.defaults["checkpoint.location"] = found
     return os.path.abspath(found) if found and len(urlparse(found).scheme) < 2 else found

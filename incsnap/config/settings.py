@@ -22,6 +22,7 @@ from incsnap.config.patterns import TableFilter
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.tables import TableId
+from incsnap.transforms.chain import Chain
 from incsnap.types.modes import Modes
 from signals.regex import any_matches
 
@@ -188,10 +189,26 @@ class RetrySettings(_Frozen):
     max_delay_ms: int = 10_000
 
 
+class MonitoringSettings(_Frozen):
+    #: of metrics, health and page; None: nothing listens
+    port: int | None = None
+    host: str = "127.0.0.1"
+    #: what a button of the page must bring; "": there are no buttons
+    token: SecretStr = SecretStr("")
+    #: text | json
+    log_format: str = "text"
+
+    @field_serializer("token")
+    def _token(self, value: SecretStr, info: SerializationInfo) -> str:
+        return value.get_secret_value() if _revealing(info) else str(value)
+
+
 class Settings(_Frozen):
     mysql: MySqlSettings
     topic_prefix: str
     topic_delimiter: str = "."
+    #: topic.naming.strategy=DefaultUnicodeTopicNamingStrategy
+    unicode_topics: bool = False
     tables: TableFilter = TableFilter()
     signals: SignalSettings = SignalSettings()
     read_only: bool = False
@@ -200,11 +217,14 @@ class Settings(_Frozen):
     topic_creation: TopicCreation = TopicCreation()
     modes: Modes = Modes()
     columns: ColumnRules = ColumnRules()
+    transforms: Chain = ()
     formats: Formats = Formats()
     failures: FailureHandling = FailureHandling()
     tombstones_on_delete: bool = True
     #: of c, u, d, t
     skipped_operations: frozenset[str] = frozenset("t")
+    #: skip.messages.without.change
+    skip_unchanged: bool = False
     #: provide.transaction.metadata, and the last part of its topic's name (topic.transaction)
     transaction_metadata: bool = False
     transaction_topic: str = "transaction"
@@ -216,6 +236,7 @@ class Settings(_Frozen):
     max_queue_bytes: int = 64 << 20
     retries: RetrySettings = RetrySettings()
     notifications: Notifications = Notifications()
+    monitoring: MonitoringSettings = MonitoringSettings()
     #: How long a chunk waits until what was delivered is visible. Longer only when a commit is stalled
     #: (semi-synchronous replication); then the chunk is planned again and the stream goes on.
     executed_wait_seconds: float = 2.0

@@ -1,23 +1,19 @@
 """Settings of Debezium and Kafka Connect that would change the records, and that nobody here obeys.
 
 Without them a consumer would get other records than it was written for, so they stop the start, with their names.
-``incsnap.ignore`` says that one may go without effect.
+``incsnap.ignore`` says that one may go without effect. ``transforms`` and ``converters`` refuse each of theirs by name.
 """
 
 from __future__ import annotations
 
 from incsnap.config.names import words
 from incsnap.config.patterns import split_list
-from incsnap.config.reading import Reading
+from incsnap.config.reading import SettingsReader
 
 #: Names, with what the records would miss.
 CHANGE_RECORDS = {
-    "transforms": "records would not go through {value}",
-    "predicates": "no transform is asked {value}",
-    "converters": "columns would not be converted by {value}",
     "post.processors": "records would not go through {value}",
     "header.converter": "headers would not be written by {value}",
-    "skip.messages.without.change": "updates that change no captured column would be sent",
     "column.propagate.source.type": "schemas would not name the types of the columns",
     "datatype.propagate.source.type": "schemas would not name the types of the columns",
     "include.schema.comments": "schemas would not have the columns' comments",
@@ -29,7 +25,6 @@ CHANGE_RECORDS = {
 }
 #: Where this is the value, it asks for what is done anyway.
 _HARMLESS = {
-    "skip.messages.without.change": "false",
     "include.schema.comments": "false",
     "table.ignore.builtin": "true",
 }
@@ -37,16 +32,18 @@ _OF_MYSQL = words(
     "io.debezium.connector.mysql.MySqlConnector io.debezium.connector.mysql.legacy.MySqlConnector MySqlConnector"
 )
 IGNORE = "incsnap.ignore"
+#: What may be ignored of these is told where they are read.
+_ELSEWHERE = ("transforms", "converters")
 
 
-def refuse(reading: Reading) -> None:
+def refuse(reading: SettingsReader) -> None:
     """Each given name that stops the start becomes a problem of ``reading``."""
     connector = reading.text("connector.class")
     if connector and connector not in _OF_MYSQL:
         reading.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
     ignored = split_list(reading.text(IGNORE))
     found = [name for name in CHANGE_RECORDS if _asks(reading, name)]
-    idle = [name for name in ignored if name not in found]
+    idle = [name for name in ignored if name not in found and name.partition(".")[0] not in _ELSEWHERE]
     if idle:
         reading.warnings.append(f"{IGNORE}: nothing is to be ignored of {', '.join(idle)}")
     for name in (name for name in found if name not in ignored):
@@ -56,5 +53,5 @@ def refuse(reading: Reading) -> None:
         )
 
 
-def _asks(reading: Reading, name: str) -> bool:
+def _asks(reading: SettingsReader, name: str) -> bool:
     return reading.given(name) and reading.text(name).lower() != _HARMLESS.get(name)

@@ -13,7 +13,7 @@ _INHERITED_PREFIXES = ("producer.", *(f"{name}." for name in _CONVERTERS))
 
 
 def inherited(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Of the worker's names and values those that hold for this connector."""
+    """Those of the worker's names and values that hold for this connector."""
     own = tuple(f"{name}." for name in _CONVERTERS if connector.get(name))
     return {
         name: value

@@ -13,8 +13,10 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from incsnap.envelope.avro_columns import Row, join, one
-from incsnap.envelope.avro_schema import avro_json, avro_schema
+from incsnap.columns.variable import take
+from incsnap.connect.avro_columns import AvroRow, join, one
+from incsnap.connect.avro_schema import avro_json, avro_schema
+from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import SOURCE, envelope_schema, key_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes
@@ -22,9 +24,8 @@ from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.source_block import SourceColumns, SourceConstants, source_values
 from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.tables import TableId
-from incsnap.types.connect_schema import Schema
+from incsnap.transforms.form import Form
 from incsnap.types.modes import Modes
-from incsnap.types.variable import take
 
 #: (subject, Avro schema as JSON) -> its number in the registry.
 Register = Callable[[str, str], int]
@@ -44,42 +45,39 @@ _OPS = pa.array([one(_STRING, letter) for letter in OPERATIONS], pa.binary())
 class AvroKeys:
     """Registers the key's schema when it is made: raises what ``register`` raises, and ``ConfigError`` for names."""
 
-    def __init__(self, view: TableView, topic: str, envelope: EnvelopeSettings, register: Register) -> None:
+    def __init__(self, view: TableView, form: Form, envelope: EnvelopeSettings, register: Register) -> None:
         self._view, self._modes = view, envelope.modes
         self._fields = [(field, field.schema(envelope.modes)) for field in view.key]
-        self._head = _head(register(f"{topic}-key", avro_json(key_schema(view, topic, envelope))))
+        self._head = wire_head(register(f"{form.topic}-key", avro_json(key_schema(view, form, envelope.modes))))
+        self._more = b"".join(one(_STRING, field.text) for field in form.key_fields)
 
     def keys(self, columns: Columns) -> Any:
-        row = Row(rows_of(columns))
+        row = AvroRow(rows_of(columns))
         row.literal(self._head)
-        _write(row, self._view.shape.id, self._fields, columns, self._modes)
+        write_fields(row, self._view.shape.id, self._fields, columns, self._modes)
+        row.literal(self._more)
         return row.joined()
 
 
 class AvroValues:
     """Registers the envelope's schema when it is made, as ``AvroKeys`` does."""
 
-    def __init__(self, view: TableView, topic: str, envelope: EnvelopeSettings, register: Register) -> None:
+    def __init__(self, view: TableView, form: Form, envelope: EnvelopeSettings, register: Register) -> None:
         self._view, self._envelope = view, envelope
         self._fields = [(field, field.schema(envelope.modes)) for field in view.fields]
-        self._head = _head(register(f"{topic}-value", avro_json(envelope_schema(view, topic, envelope))))
+        schema = avro_json(envelope_schema(view, form, envelope.modes))
+        self._head = wire_head(register(f"{form.topic}-value", schema))
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
-        row = Row(rows_of(columns))
+        row = AvroRow(rows_of(columns))
         row.literal(self._head + _NULL + _VALUE)
-        _write(row, self._view.shape.id, self._fields, columns, self._envelope.modes)
+        write_fields(row, self._view.shape.id, self._fields, columns, self._envelope.modes)
         row.literal(self._one_source(source) + _NULL + one(_STRING, "r") + _moments(now_us))
         return row.joined()
 
-    def rows(self, columns: Columns) -> Any:
-        """With the union's member before each, so that a missing row is the other member alone."""
-        row = Row(rows_of(columns))
-        row.literal(_VALUE)
-        _write(row, self._view.shape.id, self._fields, columns, self._envelope.modes)
-        return row.joined()
-
-    def changes(self, rows: Any, what: Changes) -> Any:
-        number = Row(len(what.row))
+    def changes(self, images: Columns, what: Changes) -> Any:
+        rows = self._rows(images)
+        number = AvroRow(len(what.row))
         number.field("row", _FIELDS["row"], pa.array(what.row, pa.int64()))
         begin, end = self._event_sources(what.source)
         pieces = [
@@ -98,6 +96,13 @@ class AvroValues:
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         body = _NULL + _NULL + self._one_source(source) + _NULL + one(_STRING, "t") + _moments(now_us)
         return self._head + body
+
+    def _rows(self, columns: Columns) -> Any:
+        """With the union's member before each, so that a missing row is the other member alone."""
+        row = AvroRow(rows_of(columns))
+        row.literal(_VALUE)
+        write_fields(row, self._view.shape.id, self._fields, columns, self._envelope.modes)
+        return row.joined()
 
     def _one_source(self, source: SourceConstants) -> bytes:
         table = self._view.shape.id
@@ -134,7 +139,7 @@ class AvroStructs:
         """``value`` as Connect's JsonConverter writes it: bytes are base64."""
         known = self._known.get((subject, schema))
         if known is None:
-            head = _head(self._register(subject, avro_json(schema)))
+            head = wire_head(self._register(subject, avro_json(schema)))
             known = self._known[subject, schema] = head, fastavro.parse_schema(avro_schema(schema))
         out = io.BytesIO()
         out.write(known[0])
@@ -142,11 +147,11 @@ class AvroStructs:
         return out.getvalue()
 
 
-def _head(number: int) -> bytes:
+def wire_head(number: int) -> bytes:
     return b"\x00" + number.to_bytes(4, "big")
 
 
-def _write(row: Row, table: TableId, fields: Fields, columns: Columns, modes: Modes) -> None:
+def write_fields(row: AvroRow, table: TableId, fields: Fields, columns: Columns, modes: Modes) -> None:
     for field, schema in fields:
         row.field(f"{table}.{field.name}", schema, field.connect(columns, modes))
 
@@ -163,7 +168,7 @@ def _constants(table: TableId, envelope: EnvelopeSettings) -> dict[str, Any]:
 
 
 def _source_fields(names: Sequence[str], values: Mapping[str, Any], events: int) -> Any:
-    row = Row(events)
+    row = AvroRow(events)
     for name in names:
         value = values[name]
         if isinstance(value, pa.Array):
@@ -176,10 +181,10 @@ def _source_fields(names: Sequence[str], values: Mapping[str, Any], events: int)
 def _transaction(what: Changes) -> Sequence[Any]:
     if what.order is None:
         return (_NULL,)
-    ids = Row(len(what.source.gtid))
+    ids = AvroRow(len(what.source.gtid))
     ids.literal(_VALUE)
     ids.field("transaction.id", _STRING, what.source.gtid)
-    orders = Row(len(what.row))
+    orders = AvroRow(len(what.row))
     orders.field("transaction.total_order", _INT64, pa.array(what.order.total))
     orders.field("transaction.data_collection_order", _INT64, pa.array(what.order.of_table))
     return take(ids.joined(), what.event), orders.joined()

@@ -25,7 +25,8 @@ class TransformRule:
 @dataclass(frozen=True, slots=True)
 class ColumnRules:
     """``include``, ``exclude``: column.include.list, column.exclude.list. ``keys``: message.key.columns, pairs of a
-    pattern for ``db.table`` and patterns for columns. ``field_names``: field.name.adjustment.mode.
+    pattern for ``db.table`` and patterns for columns. ``field_names``: field.name.adjustment.mode. ``booleans``: of
+    TINYINTs that are written as booleans (TinyIntOneToBooleanConverter).
     """
 
     include: tuple[str, ...] = ()
@@ -33,6 +34,7 @@ class ColumnRules:
     transforms: tuple[TransformRule, ...] = ()
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     field_names: str = "none"
+    booleans: tuple[str, ...] = ()
 
     def written(self, name: str) -> bool:
         """Is the column ``name`` (``db.table.column``) part of a row?"""

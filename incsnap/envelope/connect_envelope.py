@@ -5,10 +5,9 @@ https://debezium.io/documentation/reference/stable/connectors/mysql.html#mysql-e
 
 from __future__ import annotations
 
-from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.field_names import adjust
+from incsnap.connect.schema import Schema
 from incsnap.envelope.table_view import TableView
-from incsnap.types.connect_schema import Schema
+from incsnap.transforms.form import Form
 from incsnap.types.modes import Modes
 
 _STRING, _INT32, _INT64 = Schema("string"), Schema("int32"), Schema("int64")
@@ -59,18 +58,19 @@ TRANSACTION = Schema(
 )
 
 
-def key_schema(view: TableView, topic: str, envelope: EnvelopeSettings) -> Schema:
+def key_schema(view: TableView, form: Form, modes: Modes) -> Schema:
     """``<topic>.Key``; the view has a key."""
-    fields = tuple((field.name, field.schema(envelope.modes)) for field in view.key)
-    return Schema("struct", name=adjust(f"{topic}.Key", envelope.schema_names), fields=fields)
+    fields = tuple((field.name, field.schema(modes)) for field in view.key)
+    more = tuple((field.name, _STRING) for field in form.key_fields)
+    return Schema("struct", name=form.key_name, fields=(*fields, *more))
 
 
-def envelope_schema(view: TableView, topic: str, envelope: EnvelopeSettings) -> Schema:
+def envelope_schema(view: TableView, form: Form, modes: Modes) -> Schema:
     """``<topic>.Envelope``, version 2."""
-    row = row_schema(view, adjust(f"{topic}.Value", envelope.schema_names), envelope.modes)
+    row = row_schema(view, form, modes)
     return Schema(
         "struct",
-        name=adjust(f"{topic}.Envelope", envelope.schema_names),
+        name=form.envelope_name,
         version=2,
         fields=(
             ("before", row),
@@ -85,7 +85,7 @@ def envelope_schema(view: TableView, topic: str, envelope: EnvelopeSettings) -> 
     )
 
 
-def row_schema(view: TableView, name: str, modes: Modes) -> Schema:
+def row_schema(view: TableView, form: Form, modes: Modes) -> Schema:
     """The struct of ``before`` and ``after``; optional, as one of them is missing in most records."""
     fields = tuple((field.name, field.schema(modes)) for field in view.fields)
-    return Schema("struct", optional=True, name=name, fields=fields)
+    return Schema("struct", optional=True, name=form.row_name, fields=fields)

@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import SOURCE
+from incsnap.envelope.partitioner import bucket_of
+from incsnap.envelope.records import RECORDS
 from incsnap.envelope.source_block import SourceConstants, source_values
 from incsnap.tables import TableId
-from incsnap.types.connect_schema import Schema
 
 _STRING, _INT32, _INT64, _BOOLEAN = (Schema(kind) for kind in ("string", "int32", "int64", "boolean"))
 _STRING_OR_NULL, _INT32_OR_NULL, _BOOLEAN_OR_NULL = (each.as_optional() for each in (_STRING, _INT32, _BOOLEAN))
@@ -119,3 +124,15 @@ def table_change(type_: str, table: TableId, definition: dict[str, Any] | None) 
 
 def _quoted(name: str) -> str:
     return name.replace('"', '""')
+
+
+def home(topic: str, buckets: int) -> int:
+    """The bucket of the topic's partition 0."""
+    return int(bucket_of(topic, np.zeros(1, np.int32), buckets)[0])
+
+
+def in_partition_0(keys: Sequence[bytes | None], values: Sequence[bytes]) -> Any:
+    """RECORDS"""
+    none = pa.nulls(len(values), pa.binary())
+    columns = [pa.array([0] * len(values), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+    return pa.RecordBatch.from_arrays([*columns, none, none, none, none], schema=RECORDS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from incsnap.envelope.column_rules import ColumnRules
+from incsnap.transforms.chain import Chain
 from incsnap.types.modes import Modes
 
 
 @dataclass(frozen=True, slots=True)
 class FormatChoice:
-    """Of keys or of values: ``kind`` is json or avro; ``schemas``: JSON that brings its schema in each message."""
+    """The format of keys, or of values. ``kind`` is json or avro; ``schemas``: each message brings its JSON schema."""
 
     kind: str = "json"
     schemas: bool = False
@@ -19,7 +20,8 @@ class FormatChoice:
 @dataclass(frozen=True, slots=True)
 class EnvelopeSettings:
     """``name`` is topic.prefix, ``version`` incsnap's; ``tombstones`` is tombstones.on.delete, ``skipped``
-    skipped.operations, ``transactions`` provide.transaction.metadata, ``schema_names`` schema.name.adjustment.mode.
+    skipped.operations, ``transactions`` provide.transaction.metadata, ``schema_names`` schema.name.adjustment.mode,
+    ``skip_unchanged`` skip.messages.without.change.
     """
 
     name: str
@@ -32,3 +34,5 @@ class EnvelopeSettings:
     value: FormatChoice = field(default_factory=FormatChoice)
     transactions: bool = False
     schema_names: str = "none"
+    transforms: Chain = ()
+    skip_unchanged: bool = False

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from incsnap.columns.variable import Ints
+from incsnap.connect.schema import Schema
 from incsnap.envelope.source_block import SourceColumns, SourceConstants
 from incsnap.envelope.table_view import Columns
-from incsnap.types.connect_schema import Schema
-from incsnap.types.variable import Ints
 
 #: Connect's letters of operations, by the number that stands for them in ``Changes.op``.
 OPERATIONS = ("c", "u", "d")
@@ -31,7 +31,7 @@ class TransactionOrder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """One element per record that has a value. ``before`` and ``after``: indexes into the encoded rows, -1 for none;
+    """One element per record that has a value. ``before`` and ``after``: indexes of row images, -1 for none;
     ``event``: index into ``source``; ``row``: number within the event; ``op``: index into ``OPERATIONS``.
     """
 
@@ -52,14 +52,13 @@ class KeyFormat(Protocol):
 
 class ValueFormat(Protocol):
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
-        """``pa.binary()``: ``op: "r"`` values of rows read by SELECT."""
+        """``pa.binary()``: values of rows read by SELECT."""
 
-    def rows(self, columns: Columns) -> Any:
-        """Each row image on its own, as ``changes`` wants them: a string or binary array."""
-
-    def changes(self, rows: Any, what: Changes) -> Any:
+    def changes(self, images: Columns, what: Changes) -> Any:
         """``pa.binary()``: a value for each record of ``what``."""
 
+
+class EnvelopeFormat(ValueFormat, Protocol):
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         """The value of an ``op: "t"`` record."""
 

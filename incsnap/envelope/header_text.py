@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.variable import Bools, Ints, take
+from incsnap.connect.json_numbers import plain_text
+from incsnap.connect.json_text import literal
 from incsnap.envelope.json_rows import join
 from incsnap.envelope.table_view import Columns, TableView, ViewField
-from incsnap.types.json_numbers import plain_text
-from incsnap.types.json_text import literal
 from incsnap.types.modes import Modes
-from incsnap.types.variable import Bools, Ints, take
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 

@@ -11,33 +11,37 @@ from typing import Any
 
 import pyarrow as pa
 
+from incsnap.columns.variable import take
+from incsnap.connect.json_schema import schema_json
+from incsnap.connect.json_text import literal, strings
+from incsnap.connect.schema import Schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes, TransactionOrder
 from incsnap.envelope.json_rows import join, json_objects
-from incsnap.envelope.json_schema import schema_json
 from incsnap.envelope.source_block import SourceConstants, event_sources, moments, one_source
 from incsnap.envelope.table_view import Columns, TableView
-from incsnap.types.connect_schema import Schema
-from incsnap.types.json_text import strings
-from incsnap.types.variable import take
+from incsnap.transforms.form import Constant
 
 _OPS = pa.array(OPERATIONS)
 
 
-def _around(schema: Schema | None) -> tuple[str, str]:
+def around(schema: Schema | None) -> tuple[str, str]:
     """What stands before and behind a payload; nothing when schemas are not written."""
     return ("", "") if schema is None else (f'{{"schema":{schema_json(schema)},"payload":', "}")
 
 
 class JsonKeys:
-    """``schema``: of the key struct, None where it is not to be written."""
+    """``schema``: of the key struct, None where it is not to be written; ``more``: what stands behind the columns."""
 
-    def __init__(self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None) -> None:
+    def __init__(
+        self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None, more: Sequence[Constant] = ()
+    ) -> None:
         self._view, self._modes = view, envelope.modes
-        self._head, self._tail = _around(schema)
+        self._head, self._tail = around(schema)
+        self._more = [(field.name, literal(field.text)) for field in more]
 
     def keys(self, columns: Columns) -> Any:
-        return json_objects(self._view.key, columns, self._modes, head=self._head, tail=self._tail)
+        return json_objects(self._view.key, columns, self._modes, head=self._head, tail=self._tail, more=self._more)
 
 
 class JsonValues:
@@ -45,7 +49,7 @@ class JsonValues:
 
     def __init__(self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None) -> None:
         self._view, self._envelope = view, envelope
-        self._head, self._tail = _around(schema)
+        self._head, self._tail = around(schema)
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
         block = one_source(self._view.shape.id, source, self._envelope)
@@ -57,10 +61,8 @@ class JsonValues:
             tail=f',{block},"transaction":null,"op":"r",{moments(now_us)}}}' + self._tail,
         )
 
-    def rows(self, columns: Columns) -> Any:
-        return json_objects(self._view.fields, columns, self._envelope.modes).cast(pa.string())
-
-    def changes(self, rows: Any, what: Changes) -> Any:
+    def changes(self, images: Columns, what: Changes) -> Any:
+        rows = json_objects(self._view.fields, images, self._envelope.modes).cast(pa.string())
         begin, end = event_sources(self._view.shape.id, what.source, self._envelope)
         return join(
             [
@@ -107,5 +109,5 @@ class JsonStructs:
         self._schemas = schemas
 
     def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
-        head, tail = _around(schema if self._schemas else None)
+        head, tail = around(schema if self._schemas else None)
         return (head + json.dumps(value, separators=(",", ":"), ensure_ascii=False) + tail).encode()

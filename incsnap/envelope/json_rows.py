@@ -12,30 +12,44 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.variable import too_large
+from incsnap.connect.json_text import literal
 from incsnap.envelope.table_view import Columns, ViewField
-from incsnap.types.json_text import literal
 from incsnap.types.modes import Modes
-from incsnap.types.variable import too_large
+
+#: Members behind a row's own: a name, and its JSON, one text for all rows or an array of texts.
+Members = Sequence[tuple[str, Any]]
 
 
-def json_objects(fields: Sequence[ViewField], columns: Columns, modes: Modes, *, head: str = "", tail: str = "") -> Any:
-    """``head{"id":1,"name":null}tail`` of each row as ``pa.binary()``; without fields an empty object for each.
+def json_objects(
+    fields: Sequence[ViewField], columns: Columns, modes: Modes, *, head: str = "", tail: str = "", more: Members = ()
+) -> Any:
+    """``head{"id":1,"name":null}tail`` of each row as ``pa.binary()``; without members an empty object for each.
 
     Raises ``IncsnapError`` when the text would take 2 GiB, and ``UnsupportedType``.
     """
-    if not fields:
-        return pa.repeat(pa.scalar(f"{head}{{}}{tail}".encode(), pa.binary()), rows_of(columns))
     pieces: list[Any] = []
-    text = head + "{"
-    for place, field in enumerate(fields):
+    text, comma = head + "{", ""
+    for field in fields:
         encoded = field.encode(columns, modes)
-        text += ("," if place else "") + literal(field.name) + ":"
+        text += comma + literal(field.name) + ":"
+        comma = ","
         if encoded.quoted and not encoded.text.null_count:
             pieces += [text + '"', encoded.text]
             text = '"'
         else:
             pieces += [text, encoded.complete()]
             text = ""
+    for name, value in more:
+        text += comma + literal(name) + ":"
+        comma = ","
+        if isinstance(value, str):
+            text += value
+        else:
+            pieces += [text, value]
+            text = ""
+    if not pieces:
+        return pa.repeat(pa.scalar(f"{text}}}{tail}".encode(), pa.binary()), rows_of(columns))
     return join([*pieces, text + "}" + tail])
 
 

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from incsnap.tables import Column
-from incsnap.types.connect_schema import Schema
-from incsnap.types.variable import MAX_BYTES, dense, too_large
+from incsnap.columns.variable import MAX_BYTES, dense, too_large
+from incsnap.connect.schema import Schema
+from incsnap.tables import TEXTS, Column
 
 #: Java's names of digests, in capitals, and hashlib's. MD2, which Java has too, nobody offers here.
 DIGESTS = {
@@ -31,7 +31,7 @@ DIGESTS = {
     **{f"SHA3-{bits}": f"sha3_{bits}" for bits in (224, 256, 384, 512)},
 }
 
-_CHARACTERS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
+_CHARACTERS = TEXTS | {"enum", "set"}
 #: Bytes of the longest character, by which the declared length of a column divides.
 _WIDEST = {
     **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),

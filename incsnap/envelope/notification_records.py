@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from incsnap.types.connect_schema import Schema
+from incsnap.connect.schema import Schema
 
 _STRING = Schema("string")
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.types.variable import dense
+from incsnap.columns.variable import dense
 
 _SEED, _M, _R = np.uint32(0x9747B28C), np.uint32(0x5BD1E995), np.uint32(24)
 _PAD = 8

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.connect.json_text import literal, strings
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.json_rows import join
 from incsnap.tables import TableId
-from incsnap.types.json_text import literal, strings
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,28 +1,25 @@
-"""What makes a table's rows into the bytes of its topic: the view of the table, and formats for keys and values."""
+"""What makes a table's rows into the bytes of its topics: the view of the table, and formats for keys and values."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
 
 from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues, Register
-from incsnap.envelope.connect_envelope import envelope_schema, key_schema
+from incsnap.envelope.connect_envelope import envelope_schema, key_schema, row_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
-from incsnap.envelope.format import KeyFormat, StructFormat, ValueFormat
-from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues
-from incsnap.envelope.table_view import TableView, view_of
+from incsnap.envelope.flat_rows import AvroRows, FlatRows, JsonRows, flat_schema
+from incsnap.envelope.format import EnvelopeFormat, KeyFormat, StructFormat
+from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues, around
+from incsnap.envelope.json_rows import rows_of
+from incsnap.envelope.table_view import Columns, TableView, view_of
+from incsnap.envelope.written import Kind, Written, forms, topics
 from incsnap.tables import TableShape
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TableFormat:
-    """``key`` is None for a table whose records have none."""
-
-    view: TableView
-    topic: str
-    envelope: EnvelopeSettings
-    key: KeyFormat | None
-    value: ValueFormat
+from incsnap.transforms.form import Form, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +30,106 @@ class Registers:
     value: Register | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TableFormat:
+    """``topic``: by whose partitions buckets are chosen. ``written``: None where records of that kind are dropped.
+
+    ``alike``: all that are sent have one topic and one form of key. Else ``key``, by which rows are told apart and
+    buckets chosen, is none that is sent. None for a table whose records have no key.
+    """
+
+    view: TableView
+    topic: str
+    envelope: EnvelopeSettings
+    alike: bool
+    key: KeyFormat | None
+    written: Mapping[Kind, Written | None]
+
+    def keys(self, columns: Columns) -> Any:
+        """``pa.binary()``, of each row."""
+        return pa.nulls(rows_of(columns), pa.binary()) if self.key is None else self.key.keys(columns)
+
+
 @lru_cache(maxsize=4096)
 def table_format(
     shape: TableShape, topic: str, envelope: EnvelopeSettings, registers: Registers = Registers()
 ) -> TableFormat:
-    """Made once per shape of a table and process. May ask the registry: then its errors come from here."""
-    view = view_of(shape, envelope.rules)
-    return TableFormat(
-        view,
-        topic,
-        envelope,
-        _keys(view, topic, envelope, registers.key),
-        _values(view, topic, envelope, registers.value),
-    )
+    """Made once per shape of a table and process; ``topic`` is the table's before transforms. May ask the registry:
+    then its errors come from here, as ``ConfigError`` of a transform that cannot be asked.
+    """
+    maker = _Maker(view_of(shape, envelope.rules), envelope, registers)
+    found = forms(topic, envelope.transforms, envelope.schema_names)
+    known: dict[Form, Written] = {}
+    written: dict[Kind, Written | None] = {}
+    for kind, form in found.items():
+        if form is not None and form.written not in known:
+            known[form.written] = maker.written(form.written)
+        written[kind] = None if form is None else known[form.written]
+    home = (*topics(topic, envelope.transforms, envelope.schema_names), topic)[0]
+    sent = list(known.values())
+    alike = len({(one.form.topic, one.key) for one in sent}) == 1
+    key = sent[0].key if alike else maker.own_key()
+    return TableFormat(maker.view, home, envelope, alike, key, written)
 
 
-def _keys(view: TableView, topic: str, envelope: EnvelopeSettings, register: Register | None) -> KeyFormat | None:
-    if not view.key:
-        return None
-    choice = envelope.key
-    if choice.kind == "avro":
-        assert register is not None
-        return AvroKeys(view, topic, envelope, register)
-    return JsonKeys(view, envelope, key_schema(view, topic, envelope) if choice.schemas else None)
+class _Maker:
+    """Each format is made once: Avro's ask the registry."""
 
+    def __init__(self, view: TableView, envelope: EnvelopeSettings, registers: Registers) -> None:
+        self.view, self._envelope, self._registers = view, envelope, registers
+        self._keys: dict[tuple[object, ...], KeyFormat | None] = {}
 
-def _values(view: TableView, topic: str, envelope: EnvelopeSettings, register: Register | None) -> ValueFormat:
-    choice = envelope.value
-    if choice.kind == "avro":
-        assert register is not None
-        return AvroValues(view, topic, envelope, register)
-    return JsonValues(view, envelope, envelope_schema(view, topic, envelope) if choice.schemas else None)
+    def own_key(self) -> KeyFormat | None:
+        """Of the columns alone."""
+        return JsonKeys(self.view, self._envelope, None) if self.view.key else None
+
+    def written(self, form: Form) -> Written:
+        key = self._key(form)
+        if form.value is Value.ENVELOPE:
+            envelope = self._envelope_format(form)
+            return Written(form, key, envelope, envelope)
+        if form.value is Value.ROW:
+            return Written(form, key, FlatRows(self.view.shape.id, form, self._envelope, self._rows(form)))
+        return Written(form, key, nothing=self._nothing(form))
+
+    def _key(self, form: Form) -> KeyFormat | None:
+        if not self.view.key:
+            return None
+        choice, modes = self._envelope.key, self._envelope.modes
+        same = (form.topic, form.key_name, form.key_fields)
+        if same not in self._keys:
+            if choice.kind == "avro":
+                assert self._registers.key is not None
+                self._keys[same] = AvroKeys(self.view, form, self._envelope, self._registers.key)
+            else:
+                schema = key_schema(self.view, form, modes) if choice.schemas else None
+                self._keys[same] = JsonKeys(self.view, self._envelope, schema, form.key_fields)
+        return self._keys[same]
+
+    def _envelope_format(self, form: Form) -> EnvelopeFormat:
+        choice, modes = self._envelope.value, self._envelope.modes
+        if choice.kind == "avro":
+            assert self._registers.value is not None
+            return AvroValues(self.view, form, self._envelope, self._registers.value)
+        schema = envelope_schema(self.view, form, modes) if choice.schemas else None
+        return JsonValues(self.view, self._envelope, schema)
+
+    def _rows(self, form: Form) -> JsonRows | AvroRows:
+        choice, modes = self._envelope.value, self._envelope.modes
+        if choice.kind == "avro":
+            assert self._registers.value is not None
+            return AvroRows(self.view, form, modes, self._registers.value)
+        schema = flat_schema(self.view, form, modes)
+        return JsonRows(self.view, form, modes, schema if choice.schemas else None)
+
+    def _nothing(self, form: Form) -> bytes | None:
+        """Of a null that has a schema JSON makes a text, and Avro no bytes."""
+        choice = self._envelope.value
+        if form.value is Value.NOTHING or choice.kind == "avro":
+            return None
+        schema = row_schema(self.view, form, self._envelope.modes) if choice.schemas else None
+        head, tail = around(schema)
+        return f"{head}null{tail}".encode()
 
 
 @lru_cache(maxsize=16)

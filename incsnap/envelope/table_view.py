@@ -13,17 +13,17 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from incsnap.connect.field_names import adjust_field
+from incsnap.connect.json_text import Encoded
+from incsnap.connect.json_values import connect_json
+from incsnap.connect.schema import Schema
 from incsnap.envelope.column_rules import ColumnRules, matches
-from incsnap.envelope.field_names import adjust_field
 from incsnap.envelope.masks import Masked, masked
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, TableId, TableShape
-from incsnap.types import json_bytes
 from incsnap.types.column_type import ColumnType, describe
-from incsnap.types.connect_schema import Schema
-from incsnap.types.defaults import default_value
-from incsnap.types.json_text import Encoded, strings
 from incsnap.types.modes import Modes
 
 #: Canonical columns in the order of the shape; None for those that no view of the table needs.
@@ -39,6 +39,8 @@ class ViewField:
     column: Column
     table: TableId
     masked: Masked | None = None
+    #: A TINYINT that is written as a boolean: is it more than 0?
+    boolean: bool = False
     #: The column's DEFAULT as information_schema prints it, where it is known and wanted.
     default: str | None = None
 
@@ -49,8 +51,11 @@ class ViewField:
 
     def schema(self, modes: Modes) -> Schema:
         schema = self.type.schema(modes)
+        if self.boolean:
+            schema = Schema("boolean", optional=schema.optional)
         if self.default is not None:
-            schema = replace(schema, default=default_value(self.column, self.default, self.table, modes))
+            default = self.type.default(self.default, modes)
+            schema = replace(schema, default=default > 0 if self.boolean and default is not None else default)
         if self.masked is None:
             return schema
         return replace(schema, parameters=(*schema.parameters, self.masked.parameter))
@@ -58,16 +63,19 @@ class ViewField:
     def connect(self, columns: Columns, modes: Modes) -> Any:
         """The field's Connect values."""
         values = self.type.connect(columns[self.index], modes)
+        if self.boolean:
+            values = pc.greater(values, 0)
         if self.masked is None or not self.masked.touches(self.type.schema(modes)):
             return values
         return self.masked.apply(values)
 
     def encode(self, columns: Columns, modes: Modes) -> Encoded:
         """The field's JSON text."""
+        if self.boolean:
+            return Encoded(self.connect(columns, modes).cast(pa.string()))
         if self.masked is None or not self.masked.touches(self.type.schema(modes)):
             return self.type.encode(columns[self.index], modes)
-        values = self.connect(columns, modes)
-        return strings(values) if pa.types.is_string(values.type) else json_bytes.byte_strings(values, "bytes")
+        return connect_json(self.connect(columns, modes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +99,8 @@ class TableView:
     def key_is_identity(self) -> bool:
         """Do equal keys mean equal rows, whatever the modes?  Then de-duplication needs only the key's bytes."""
         return sorted(field.index for field in self.key) == sorted(self.identity) and not any(
-            _may_be_rounded(field.column) for field in self.key
+            field.boolean or field.type.rounded for field in self.key
         )
-
-
-def _may_be_rounded(column: Column) -> bool:
-    """Modes write a DECIMAL as a double, a moment in milliseconds, or null for a DATETIME of too distant a year."""
-    return column.type in ("decimal", "datetime") or (column.type == "time" and column.fraction > 3)
 
 
 @lru_cache(maxsize=4096)
@@ -108,7 +111,14 @@ def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
     names = [f"{shape.id}.{column.name}" for column in shape.columns]
     defaults = dict(shape.defaults)
     plain = tuple(
-        ViewField(index, adjust_field(column.name, rules.field_names), column, shape.id, default=defaults.get(index))
+        ViewField(
+            index,
+            adjust_field(column.name, rules.field_names),
+            column,
+            shape.id,
+            boolean=column.type == "tinyint" and matches(rules.booleans, names[index]),
+            default=defaults.get(index),
+        )
         for index, column in enumerate(shape.columns)
     )
     fields = tuple(_with_mask(field, names[field.index], rules) for field in plain if rules.written(names[field.index]))

@@ -90,7 +90,7 @@ class ClientSettings:
         }
 
     def for_consumer(self, group: str) -> dict[str, str]:
-        """Of a consumer that asks for committed records and offsets, and commits nothing itself."""
+        """For a consumer that asks for committed records and offsets, and commits nothing itself."""
         return {
             **self.for_admin(),
             "group.id": group,

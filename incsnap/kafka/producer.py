@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,10 +17,9 @@ from incsnap.errors import ConfigError, shorten
 from incsnap.kafka import librdkafka as c
 from incsnap.kafka.binary_columns import places, plain
 from incsnap.kafka.left_behind import Calls
+from incsnap.kafka.record_headers import RecordHeaders
 from incsnap.kafka.refusals import ClientError
 
-#: Names that a Debezium consumer looks for on the two records of a row whose key was changed.
-NEW_KEY, OLD_KEY = b"__debezium.newkey", b"__debezium.oldkey"
 # At most so many messages a call: 72 bytes each, and the sending thread sees the first ones while the next are copied.
 _MESSAGES_A_CALL = 20_000
 _QUEUE_FULL = KafkaError._QUEUE_FULL
@@ -160,9 +159,8 @@ class TransactionalProducer:
         # the transaction whenever it has yet to learn of the topic, and the brokers refuse that.
         order = np.argsort(messages["partition"], kind="stable")
         messages = messages[order]
-        old_keys, new_keys = records.column("old_key"), records.column("new_key")
-        with_header = (old_keys.is_valid().to_numpy(False) | new_keys.is_valid().to_numpy(False))[order]
-        singles = set(np.flatnonzero(with_header).tolist())
+        headers = RecordHeaders(records)
+        singles = set(np.flatnonzero(headers.present[order]).tolist())
         starts = {0, *(np.flatnonzero(np.diff(messages["partition"])) + 1).tolist()}
         borders = sorted(starts | singles | {at + 1 for at in singles} | {len(messages)})
         handle = self._topic(topic)
@@ -171,10 +169,8 @@ class TransactionalProducer:
                 self._enqueue(topic, handle, messages[at:end], patience)
                 continue
             row = int(order[at])
-            headers = ((OLD_KEY, old_keys[row].as_py()), (NEW_KEY, new_keys[row].as_py()))
-            present = [(name, value) for name, value in headers if value is not None]
             partition = int(messages["partition"][at])
-            self._enqueue_one(handle, partition, keys[row].as_py(), values[row].as_py(), present, patience)
+            self._enqueue_one(handle, partition, keys[row].as_py(), values[row].as_py(), headers.of(row), patience)
 
     def send_one(self, topic: str, partition: int, key: bytes, value: bytes, patience: float = 60.0) -> None:
         self._enqueue_one(self._topic(topic), partition, key, value, [], patience)
@@ -208,7 +204,7 @@ class TransactionalProducer:
         partition: int,
         key: bytes | None,
         value: bytes | None,
-        headers: list[tuple[bytes, bytes]],
+        headers: Sequence[tuple[bytes, bytes | None]],
         patience: float,
     ) -> None:
         arguments = (c.Argument * (5 + len(headers)))()
@@ -234,7 +230,7 @@ class TransactionalProducer:
         for argument, (name, content) in zip(list(arguments)[5:], headers, strict=True):
             argument.u.header.name = name
             argument.u.header.val = content
-            argument.u.header.size = len(content)
+            argument.u.header.size = len(content or b"")
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -277,7 +273,7 @@ class TransactionalProducer:
             self.refused = f"{said} (topic {topic}, key {name}, value of {size} bytes)"
 
     def _failure(self, code: int) -> ClientError:
-        """Of a code without an error object: the fatal error, when there is one, is the cause."""
+        """What a code without an error object stands for: the fatal error, when there is one, is the cause."""
         reason = ctypes.create_string_buffer(512)
         fatal = self._lib.rd_kafka_fatal_error(self._rk, reason, len(reason))
         if fatal:

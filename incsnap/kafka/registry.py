@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from incsnap.envelope.avro_difference import differences
+from incsnap.connect.avro_difference import differences
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.kafka.refusals import SinkRefused
 from incsnap.kafka.registry_settings import client_settings

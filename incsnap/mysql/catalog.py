@@ -14,13 +14,12 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.patterns import BUILTIN, TableFilter
-from incsnap.mysql.connection import QueryRefusedError, named, query
-from incsnap.tables import Column, TableId, TableShape
+from incsnap.mysql.session import QueryRefusedError, named, query
+from incsnap.tables import BYTE_STRINGS, Column, TableId, TableShape
 from incsnap.types.charsets import NO_TEXT
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
-_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _FRACTIONS = frozenset({"time", "datetime", "timestamp"})
 _LISTS = frozenset({"enum", "set"})
 _LITERAL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.S)
@@ -79,7 +78,7 @@ def shapes_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[Ta
 
 
 def collations_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[TableId, dict[str, str]]:
-    """Of the columns that have one, by name."""
+    """The collations of the columns that have one, by name."""
     found: dict[TableId, dict[str, str]] = {}
     for part in _parts(wanted):
         for database, name, column, collation in query(
@@ -154,7 +153,7 @@ def _column(
     kind = data_type.lower()
     declared = column_type.decode() if isinstance(column_type, bytes) else column_type
     decimal = kind == "decimal"
-    without_charset = "binary" if kind in _BYTES or kind in _LISTS else ""
+    without_charset = "binary" if kind in BYTE_STRINGS or kind in _LISTS else ""
     return Column(
         name=name,
         type=kind,

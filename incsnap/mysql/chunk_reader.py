@@ -10,17 +10,16 @@ from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
+from pymysql.constants import ER
 from pymysql.err import MySQLError
 
+from incsnap.columns.variable import MAX_BYTES
 from incsnap.errors import ChunkFailed
-from incsnap.mysql.connection import error_of
+from incsnap.mysql.session import error_of
 from incsnap.mysql.text_rows import BLOCK_BYTES, columns_of, fetch_rows
 from incsnap.tables import TableShape, quote
 from incsnap.types.column_type import ColumnType, describe
-from incsnap.types.variable import MAX_BYTES
 
-#: Query execution was interrupted, maximum statement execution time exceeded.
-_TIMED_OUT = 3024
 #: The client waits for the socket longer than the server may take, so that the server's own error arrives.
 _GRACE_SECONDS = 5.0
 
@@ -96,7 +95,7 @@ def _empty(types: list[ColumnType]) -> list[Any]:
 
 def _failed(shape: TableShape, error: Exception, timeout_seconds: float) -> ChunkFailed:
     code, text = error_of(error)
-    if code == _TIMED_OUT:
+    if code == ER.QUERY_TIMEOUT:
         return ChunkFailed(
             f"{shape.id}: a chunk took more than {timeout_seconds:g} seconds",
             "It is read again in smaller chunks; look at the server's load if this goes on.",

@@ -7,7 +7,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.mysql.connection import query
+from incsnap.mysql.session import query
 from incsnap.tables import Defaults, TableId, TableShape
 
 #: An expression (``DEFAULT (UUID())``) is no value; CURRENT_TIMESTAMP counts as an expression there too, and is one

@@ -10,23 +10,25 @@ from collections.abc import Iterable
 from typing import Any
 
 from pymysql.connections import Connection
+from pymysql.constants import ER
 
 from incsnap.config.settings import Settings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.table_view import view_of
 from incsnap.errors import PreflightFailed, ServerUnreachable, UnsupportedType
 from incsnap.gtid import GtidSet
-from incsnap.mysql import catalog, fences
-from incsnap.mysql.connection import QueryRefusedError, connect, named, query
+from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
+from incsnap.mysql.session import QueryRefusedError, connect, named, query
 from incsnap.mysql.versions import OLDEST, version
 from incsnap.mysql.xa import prepared_findings
-from incsnap.tables import TableId, TableShape
+from incsnap.tables import TEXTS, TableId, TableShape
 from incsnap.types.column_type import describe
 
 __all__ = ["Finding", "findings", "require"]
 
-_TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
+_TEXT = TEXTS | {"json"}
 
 
 def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Finding]:
@@ -109,13 +111,13 @@ def _binlog_rights(
 
 
 def _right(error: QueryRefusedError, right: str, user: str) -> Finding:
-    if error.code in (1227, 1044, 1045, 1142):
+    if error.code in NO_PRIVILEGE:
         return Finding("privileges", f"{user} may not read the binlog's state", f"GRANT {right} ON *.* TO {user};")
     return Finding("privileges", error.message, f"Check that {user} has {right}")
 
 
 def _logged(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
-    only, ignored = fences.logged_databases(connection)
+    only, ignored = watermarks.logged_databases(connection)
     if not only and not ignored:
         return
     for database in catalog.databases(catalog.tables(connection, settings.tables)):
@@ -127,7 +129,7 @@ def _logged(connection: Connection[Any], settings: Settings) -> Iterable[Finding
 def _purged(connection: Connection[Any], offset_gtids: GtidSet | None) -> Iterable[Finding]:
     if offset_gtids is None:
         return
-    missing = fences.purged(connection) - offset_gtids
+    missing = watermarks.purged(connection) - offset_gtids
     if missing:
         problem = f"the binlog no longer holds {missing}, which was not delivered yet"
         repair = "Start with a new checkpoint.location and signal execute-snapshot for the tables"
@@ -177,9 +179,9 @@ def _may_select(connection: Connection[Any], table: TableId, user: str) -> Findi
     try:
         query(connection, f"SELECT * FROM {table.sql} LIMIT 0")
     except QueryRefusedError as error:
-        if error.code in (1142, 1143):
+        if error.code in (ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR):
             return Finding("privileges", f"{user} may not read {table}", f"GRANT SELECT ON {table.sql} TO {user};")
-        if error.code == 1146:
+        if error.code == ER.NO_SUCH_TABLE:
             return None  # dropped while we look
         return Finding("tables", f"{table} cannot be read: {error.message}", "See the server's error", "warning")
     return None

@@ -14,8 +14,8 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.binlog.ddl import Token, tokens
-from incsnap.mysql.connection import QueryRefusedError, query
+from incsnap.ddl.statements import Token, tokens
+from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.tables import TableId
 
 #: java.sql.Types, as Debezium has them.

@@ -7,10 +7,10 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.binlog.xa_statements import xid_of
+from incsnap.ddl.xa_statements import xid_of
 from incsnap.errors import shorten
-from incsnap.mysql.connection import QueryRefusedError, query
 from incsnap.mysql.server_rules import Finding
+from incsnap.mysql.session import QueryRefusedError, query
 
 
 def prepared_xids(connection: Connection[Any]) -> tuple[str, ...] | None:

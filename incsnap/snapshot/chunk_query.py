@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.keys import Key, KeyValue, key_literal, key_select
+from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId, quote
 
 
@@ -48,7 +48,7 @@ def next_boundary(
 def chunk_tail(chunk: Chunk, columns: Sequence[Column]) -> str:
     """``FROM ... WHERE ... ORDER BY ...`` of a chunk; the reader writes ``SELECT`` and its columns before it.
 
-    ``columns``: the chunk's ordering columns as the table has them now (``chunk.ordering_columns``).
+    ``columns``: the chunk's ordering columns as the table has them now (``window.ordering_columns``).
     """
     where = between(columns, chunk.lower, chunk.upper) + _and_condition(chunk.condition)
     return f"FROM {_source(chunk.table, chunk.index)} WHERE {where} ORDER BY {_names(columns)}"

@@ -30,8 +30,8 @@ class Execute:
 
 
 def initial_snapshot(job_id: str, tables: Iterable[TableId]) -> tuple[Execute, ...]:
-    """Of ``snapshot.mode=initial``: all captured tables, by the way of a signal, so beside the stream. None where there
-    are no tables.
+    """The command that ``snapshot.mode=initial`` stands for: all captured tables, by the way of a signal, so beside the
+    stream. There is none where there are no tables.
 
     Debezium's withholds the stream until it is done. What is committed before the first batch is in the SELECTs,
     what comes later is in the stream too.
@@ -61,4 +61,12 @@ class Resume:
     id: str
 
 
-Command = Execute | Stop | Pause | Resume
+@dataclass(frozen=True, slots=True)
+class SetThrottle:
+    """incsnap-throttle. ``rows_per_second``: that chunks may read from now on, all tables together; 0 for no limit."""
+
+    id: str
+    rows_per_second: int
+
+
+Command = Execute | Stop | Pause | Resume | SetThrottle

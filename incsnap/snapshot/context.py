@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.notifications import Notification
-from incsnap.snapshot.window import Window
+from incsnap.snapshot.throttle import Throttle
+from incsnap.snapshot.window import Chunk, Window
 from incsnap.tables import TableId
 
 
@@ -100,7 +100,7 @@ class Release:
 
     @property
     def bytes(self) -> int:
-        """Of keys and values, about, before any row is discarded."""
+        """What its keys and values take, about, before any row is discarded."""
         return (self.upto - self.window.sent) * self.window.part_bytes
 
     @property
@@ -119,6 +119,7 @@ class SnapshotContext:
     ``released``: what this batch sends; a window of which parts are left is also held.
     ``dropped``: ids of windows given up in this batch (their files can go). ``notifications``: sent with this batch.
     ``recent``: ids of the last execute signals, to recognise a repeated one. ``scans_begun`` numbers the scans.
+    ``paused_by``: the signal that asked for the pause. ``throttle``: how fast chunks may be read; None for no limit.
     """
 
     queue: tuple[Request, ...] = ()
@@ -131,6 +132,8 @@ class SnapshotContext:
     paused: bool = False
     recent: tuple[str, ...] = ()
     scans_begun: int = 0
+    paused_by: str = ""
+    throttle: Throttle | None = None
 
     @property
     def in_flight(self) -> tuple[Window, ...]:
@@ -138,7 +141,7 @@ class SnapshotContext:
         return self.held + self.planned
 
     def tables_written_to(self) -> frozenset[TableId]:
-        """Of windows: those in flight, and those that this batch sends parts of."""
+        """The tables of windows in flight, and of those that this batch sends parts of."""
         return frozenset(window.table for window in (*self.in_flight, *(each.window for each in self.released)))
 
     @property

@@ -27,20 +27,21 @@ from dataclasses import dataclass, field, replace
 
 from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.commands import Command, Execute, Pause, Resume, Stop
+from incsnap.snapshot.commands import Command, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.snapshot.context import Request, SnapshotContext
-from incsnap.snapshot.draft import Draft
 from incsnap.snapshot.failures import LOST, Verdict, verdict
 from incsnap.snapshot.keys import show_key
+from incsnap.snapshot.next_context import NextContext, Warned
 from incsnap.snapshot.notifications import FEW_NAMED, comma_list
 from incsnap.snapshot.planning import plan_chunks
 from incsnap.snapshot.questions import Answer, Question
 from incsnap.snapshot.sizing import Limits, next_chunk_rows
+from incsnap.snapshot.throttle import Throttle
 from incsnap.snapshot.window import (
     Reading,
     Window,
-    fence_set,
     finished_by,
+    low_watermark_of,
     read_elsewhere,
     released_by,
     spoiled_by,
@@ -77,28 +78,33 @@ class BatchFacts:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``context``: the state at the end of the batch. ``warnings``: for the log. ``idle``: nothing changed and nothing
-    is to be done: without events, the batch need not be run at all."""
+    """``context``: the state at the end of the batch. ``warned``: for the log. ``idle``: nothing changed and nothing is
+    to be done: without events, the batch need not be run at all."""
 
     context: SnapshotContext
-    warnings: tuple[str, ...]
+    warned: tuple[Warned, ...]
     idle: bool
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts."""
+        return tuple(each.text for each in self.warned)
 
 
 def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Question, Answer, Plan]:
     """Plans batch ``facts.batch``; ``context`` is the state at the end of the batch before it."""
-    draft = Draft(context, facts.batch, facts.now_ms)
-    _receive(draft, context, facts)
-    _observe(draft, facts)
+    state = NextContext(context, facts.batch, facts.now_ms)
+    _receive(state, context, facts)
+    _observe(state, facts)
     for command in facts.commands:
-        _obey(draft, command)
-    _release(draft, facts)
-    if not (draft.paused or facts.behind):
-        yield from plan_chunks(draft, facts.limits, fence_set(facts.end))
-    _complete(draft)
-    after = draft.finished()
+        _obey(state, command)
+    _release(state, facts)
+    if not (state.paused or facts.behind):
+        yield from plan_chunks(state, facts.limits, low_watermark_of(facts.end))
+    _complete(state)
+    after = state.finished()
     moved = after.planned or after.released or after.dropped or after.notifications
-    return Plan(after, tuple(draft.warnings), idle=after == context and not moved)
+    return Plan(after, tuple(state.warned), idle=after == context and not moved)
 
 
 def drive(asking: Generator[Question, Answer, Plan], answer: Callable[[Question], Answer]) -> Plan:
@@ -123,7 +129,7 @@ def awaited(context: SnapshotContext, readings: Mapping[str, Reading], server_uu
     return max((BinlogPosition(reading.high_file, reading.high_pos) for reading in good), default=None)
 
 
-def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts) -> None:
+def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) -> None:
     """Manifests become readings, once: from here on the offset carries them.
 
     A chunk without a manifest is being read, until its lease is over. Rows that were read on another server than the
@@ -133,29 +139,30 @@ def _receive(draft: Draft, context: SnapshotContext, facts: BatchFacts) -> None:
     bad: dict[int, str] = {}
     for window in context.in_flight:
         reading = window.reading or facts.readings.get(window.id) or _expired(window, facts)
-        if window.scan not in draft.scans:  # the failure of the chunk beside it has just ended the table
-            draft.dropped.append(window.id)
+        if window.scan not in state.scans:  # the failure of the chunk beside it has just ended the table
+            state.dropped.append(window.id)
         elif reading is None or window.reading is not None:
-            draft.held.append(window)
+            state.held.append(window)
         elif reading.error:
-            draft.fail(window, reading.error)
+            state.fail(window, reading.error)
             if verdict(reading.error) is not Verdict.READ_AGAIN:
                 bad[window.scan] = reading.error
         else:
+            state.read(window, reading.rows)
             window = replace(window, reading=reading, read_batch=facts.batch)
-            draft.held.append(window)
+            state.held.append(window)
             good.setdefault(window.scan, []).append(window)
     for number, windows in good.items():
-        if number in draft.scans:
-            scan = draft.scans[number]
+        if number in state.scans:
+            scan = state.scans[number]
             rows = next_chunk_rows(scan.chunk_rows, windows, facts.limits)
-            draft.scans[number] = replace(scan, chunk_rows=rows, failures=0)
+            state.scans[number] = replace(scan, chunk_rows=rows, failures=0)
     for number, error in bad.items():
-        if number in draft.scans and number not in good:
-            draft.count_failure(number, error)
+        if number in state.scans and number not in good:
+            state.count_failure(number, error)
 
     _read_again(
-        draft,
+        state,
         lambda window: facts.outdated or read_elsewhere(window, facts.server_uuid) or _held_too_long(window, facts),
     )
 
@@ -173,126 +180,136 @@ def _held_too_long(window: Window, facts: BatchFacts) -> bool:
     return waits and facts.batch - window.read_batch > facts.limits.held_batches
 
 
-def _observe(draft: Draft, facts: BatchFacts) -> None:
+def _observe(state: NextContext, facts: BatchFacts) -> None:
     """DDL and TRUNCATE: drops what was read of the table before, and lets the table be described again."""
     for change in facts.changes:
-        _read_again(draft, lambda window, change=change: spoiled_by(window, change))  # type: ignore[misc]
+        _read_again(state, lambda window, change=change: spoiled_by(window, change))  # type: ignore[misc]
         if not change.truncates:
-            for scan in [scan for scan in draft.scans.values() if change.touches(scan.table)]:
-                draft.scans[scan.number] = replace(scan, described=False)
+            for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:
+                state.scans[scan.number] = replace(scan, described=False)
 
 
-def _read_again(draft: Draft, bad: Callable[[Window], bool]) -> None:
-    held, draft.held = draft.held, []
+def _read_again(state: NextContext, bad: Callable[[Window], bool]) -> None:
+    held, state.held = state.held, []
     for window in held:
         if bad(window):
-            draft.read_again(window)
+            state.read_again(window)
         else:
-            draft.held.append(window)
+            state.held.append(window)
 
 
-def _obey(draft: Draft, command: Command) -> None:
+def _obey(state: NextContext, command: Command) -> None:
     if isinstance(command, Execute):
-        _execute(draft, command)
+        _execute(state, command)
     elif isinstance(command, Stop):
-        _stop(draft, command)
+        _stop(state, command)
     elif isinstance(command, Pause):
-        _pause(draft, command)
+        _pause(state, command)
+    elif isinstance(command, Resume):
+        _resume(state, command)
     else:
-        _resume(draft, command)
+        _throttle(state, command)
 
 
-def _execute(draft: Draft, command: Execute) -> None:
-    if command.id in draft.unfinished():
-        draft.warn(f"signal {command.id} is repeated while its snapshot runs; ignored")
+def _execute(state: NextContext, command: Execute) -> None:
+    if command.id in state.unfinished():
+        state.warn(f"signal {command.id} is repeated while its snapshot runs; ignored", command.id)
         return
     if not command.collections and not command.unresolved:
-        draft.warn(f"signal {command.id} asks for no table; ignored")
+        state.warn(f"signal {command.id} asks for no table; ignored", command.id)
         return
-    if command.id in draft.recent:
-        draft.warn(f"signal {command.id} is repeated after its snapshot has finished; obeyed again")
-    draft.recent = [*(each for each in draft.recent if each != command.id), command.id][-MAX_RECENT:]
+    if command.id in state.recent:
+        state.warn(f"signal {command.id} is repeated after its snapshot has finished; obeyed again", command.id)
+    state.recent = [*(each for each in state.recent if each != command.id), command.id][-MAX_RECENT:]
     wanted = {collection.table: collection for collection in reversed(command.collections)}
     requests = [Request(command.id, wanted[table]) for table in dict.fromkeys(c.table for c in command.collections)]
     names = [*(str(request.table) for request in requests), *command.unresolved]
-    draft.notify(command.id, notes.STARTED, data_collections=comma_list(names))
+    state.notify(command.id, notes.STARTED, data_collections=comma_list(names))
     for name in command.unresolved:
-        draft.unknown(command.id, name)
-    draft.ask(requests)
+        state.unknown(command.id, name)
+    state.ask(requests)
 
 
-def _stop(draft: Draft, command: Stop) -> None:
-    stopped = draft.abort(lambda request: command.stops(request.table))
+def _stop(state: NextContext, command: Stop) -> None:
+    stopped = state.abort(lambda request: command.stops(request.table))
     for signal, requests in stopped.items():
-        draft.notify(signal, notes.ABORTED, data_collections=comma_list([request.table for request in requests]))
+        state.notify(signal, notes.ABORTED, data_collections=comma_list([request.table for request in requests]))
     if not stopped:
-        draft.warn(f"signal {command.id}: no running or waiting snapshot to stop")
+        state.warn(f"signal {command.id}: no running or waiting snapshot to stop", command.id)
 
 
-def _pause(draft: Draft, command: Pause) -> None:
-    if draft.paused or not draft.unfinished():
-        draft.warn(f"signal {command.id}: {'paused already' if draft.paused else 'no running snapshot to pause'}")
+def _pause(state: NextContext, command: Pause) -> None:
+    if state.paused or not state.unfinished():
+        state.warn(
+            f"signal {command.id}: {'paused already' if state.paused else 'no running snapshot to pause'}", command.id
+        )
         return
-    draft.paused = True
-    _tell_all(draft, notes.PAUSED)
+    state.paused, state.paused_by = True, command.id
+    _tell_all(state, notes.PAUSED)
 
 
-def _resume(draft: Draft, command: Resume) -> None:
-    if not draft.paused:
-        draft.warn(f"signal {command.id}: no paused snapshot to resume")
+def _resume(state: NextContext, command: Resume) -> None:
+    if not state.paused:
+        state.warn(f"signal {command.id}: no paused snapshot to resume", command.id)
         return
-    draft.paused = False
-    _tell_all(draft, notes.RESUMED)
+    state.paused, state.paused_by = False, ""
+    _tell_all(state, notes.RESUMED)
 
 
-def _tell_all(draft: Draft, kind: str) -> None:
-    for signal, requests in draft.unfinished().items():
-        draft.notify(signal, kind, data_collections=comma_list(requests))
+def _throttle(state: NextContext, command: SetThrottle) -> None:
+    """Of the job, not of one snapshot: it holds for the next ones too, until another signal changes it."""
+    rows = command.rows_per_second
+    state.throttle = Throttle(rows, command.id) if rows else None
 
 
-def _release(draft: Draft, facts: BatchFacts) -> None:
+def _tell_all(state: NextContext, kind: str) -> None:
+    for signal, requests in state.unfinished().items():
+        state.notify(signal, kind, data_collections=comma_list(requests))
+
+
+def _release(state: NextContext, facts: BatchFacts) -> None:
     """In the order of planning, so that only one window is cut short. Also while paused: what has been read is sent.
 
     A statement that changed the table comes behind what is left of a window of which a part was sent.
     """
-    held, draft.held = draft.held, []
+    held, state.held = state.held, []
     budget = facts.release_bytes
     for window in held:
         if not released_by(window, facts.end, facts.server_uuid):
-            draft.held.append(window)
+            state.held.append(window)
             continue
         parts = min(window.parts_left, budget // max(1, window.part_bytes))
         if any(finished_by(window, change) for change in facts.changes):
             parts = window.parts_left
-        elif not draft.released:
+        elif not state.released:
             parts = max(1, parts)
         window = replace(window, passed=True)
-        left = draft.release(window, parts) if parts else window
+        left = state.release(window, parts) if parts else window
         if left is not None:
-            draft.held.append(left)
+            state.held.append(left)
             budget = 0
         else:
             budget = max(0, budget - parts * window.part_bytes)
     # One IN_PROGRESS a table and batch, not one a chunk: chunks of a batch are sent together.
-    for window in {each.window.scan: each.window for each in draft.released if each.is_last}.values():
-        scan = draft.scans[window.scan]
-        draft.notify(
+    for window in {each.window.scan: each.window for each in state.released if each.is_last}.values():
+        scan = state.scans[window.scan]
+        state.notify(
             window.signal,
             notes.IN_PROGRESS,
-            data_collections=comma_list(draft.unfinished()[window.signal], FEW_NAMED),
+            data_collections=comma_list(state.unfinished()[window.signal], FEW_NAMED),
             current_collection_in_progress=str(window.table),
             maximum_key=show_key(scan.maximum),
             last_processed_key=show_key(window.upper),
         )
 
 
-def _complete(draft: Draft) -> None:
+def _complete(state: NextContext) -> None:
     """A table is done when its last range has been released (or quarantined) and nothing of it is in flight."""
-    in_flight = {window.scan for window in (*draft.held, *draft.planned)}
-    for scan in list(draft.scans.values()):
+    in_flight = {window.scan for window in (*state.held, *state.planned)}
+    for scan in list(state.scans.values()):
         if scan.wholly_planned and not scan.again and scan.number not in in_flight:
-            draft.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
-    for signal in draft.signals_completed():
-        draft.notify(signal, notes.COMPLETED)
-    if not draft.unfinished():
-        draft.paused = False  # a pause belongs to the snapshot that was paused
+            state.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
+    for signal in state.signals_completed():
+        state.notify(signal, notes.COMPLETED)
+    if not state.unfinished():
+        state.paused, state.paused_by = False, ""  # a pause belongs to the snapshot that was paused

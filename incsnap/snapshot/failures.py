@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-#: The low fence was not reached in time (a commit is stalled): nothing is known about the chunk itself.
+#: The low watermark was not reached in time (a commit is stalled): nothing is known about the chunk itself.
 STALLED = "stalled"
 #: The server did not answer.
 UNREACHABLE = "unreachable"
@@ -70,12 +70,12 @@ _VERDICTS = {
 
 
 def kind_of(error: str) -> str:
-    """Of ``kind: message``."""
+    """The kind of an error that is written as ``kind: message``."""
     return error.partition(":")[0].strip()
 
 
 def verdict(error: str) -> Verdict:
-    """Of ``kind: message``; a kind that is not known counts against the range."""
+    """What follows from an error written as ``kind: message``; one of an unknown kind counts against the range."""
     return _VERDICTS.get(kind_of(error), Verdict.COUNT)
 
 

@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from incsnap.errors import UnsupportedType, shorten
-from incsnap.tables import Column, quote
+from incsnap.tables import BYTE_STRINGS, TEXTS, Column, quote
 
 KeyValue = str | None
 """One column's value in canonical text form; None is SQL's NULL, which comes before all values."""
@@ -30,8 +30,6 @@ Key = tuple[KeyValue, ...]
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool", "boolean"})
 _FLOATS = frozenset({"float", "double"})
-_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
-_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 #: Keys that are numbers to the server, which orders their column by them.
 _NUMBERED = frozenset({"enum", "set", "bit"})
 #: Character sets that the connection's utf8mb4 shows without loss. Of others a code may be none of their characters and
@@ -52,9 +50,9 @@ def key_select(column: Column) -> str:
     Reads nothing but the column, so an index that holds the column covers it.
     """
     name = quote(column.name)
-    if column.type in _TEXTS:
+    if column.type in TEXTS:
         return name if column.charset in _WHOLE else f"HEX({name})"
-    if column.type in _BYTES:
+    if column.type in BYTE_STRINGS:
         return f"HEX({name})"
     if column.type in _FLOATS:
         return f"CAST({name} + 0e0 AS CHAR)"
@@ -70,11 +68,11 @@ def key_literal(column: Column, value: KeyValue) -> str:
     if value is None:
         raise ValueError(f"NULL has no literal that compares (column {column.name})")
     kind = column.type
-    if kind in _TEXTS:
+    if kind in TEXTS:
         if column.charset in _WHOLE:
             return f"_utf8mb4 x'{value.encode().hex()}'"
         return f"_{column.charset} x'{_checked(_HEX_TEXT, column, value)}'"
-    if kind in _BYTES:
+    if kind in BYTE_STRINGS:
         return f"x'{_checked(_HEX_TEXT, column, value)}'"
     if kind in _FLOATS:
         text = _checked(_FLOAT_TEXT, column, value)

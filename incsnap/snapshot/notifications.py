@@ -55,6 +55,15 @@ class Notification:
             "timestamp": self.timestamp_ms,
         }
 
+    def line(self, connector_name: str) -> str:
+        """As Debezium writes it into its log."""
+        told = self.value(connector_name)
+        data = ", ".join(f"{name}={value}" for name, value in told["additional_data"].items())
+        return (
+            f"[Notification Service]  {{id='{self.id}', aggregateType='{told['aggregate_type']}', type='{self.type}',"
+            f" additionalData={{{data}}}, timestamp={self.timestamp_ms}}}"
+        )
+
 
 #: Tables named in a notification; a signal may ask for thousands, and notifications are part of the offset.
 MAX_NAMED = 50

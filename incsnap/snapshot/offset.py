@@ -16,22 +16,22 @@ from typing import Any, Protocol
 from incsnap.errors import OffsetError, shorten
 from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.context import Request, SnapshotContext
-from incsnap.snapshot.json_form import from_json, to_json
-from incsnap.snapshot.window import Window, discard_batches, fence_set
+from incsnap.snapshot.dataclass_json import from_json, to_json
+from incsnap.snapshot.window import Chunk, Window, discard_batches, low_watermark_of
 from incsnap.tables import TableId
 
 #: Written into every offset. A release that changes the form raises it and keeps a loader for the older one. 2: with
 #: ``counted`` and ``control``, which an offset of version 1 has at their defaults. 3: windows are released in parts (an
 #: older one released whole windows); conditions stand in a list, and their places where older ones have the texts; with
-#: ``prepared``: what an older release has passed by as prepared was sent then, and comes again with its XA COMMIT.
-VERSION = 3
+#: ``prepared``: what an older release has passed by as prepared was sent then, and comes again with its XA COMMIT. 4:
+#: with ``paused_by`` and ``throttle``, which an offset of version 3 has at their defaults.
+VERSION = 4
 _FORMAT = "incsnap"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TopicLayout:
     """Where records go: a replay must write to the same places. ``partitions``: topic -> number of partitions, of those
     topics that the batch writes rows to or has windows in flight for."""
 
@@ -41,11 +41,11 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRead:
-    """A chunk to read beside the stream: wait for ``fence`` (low), select ``chunk``, note the high watermark."""
+    """A chunk to read beside the stream: wait for the low watermark, select ``chunk``, note the high watermark."""
 
     window: Window
     chunk: Chunk
-    fence: GtidSet
+    low_watermark: GtidSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class KeptQueues(Protocol):
     """Long queues of tables, which are kept elsewhere by name: an offset then has the name alone."""
 
     def place_of(self, queue: tuple[Request, ...]) -> tuple[str, int] | None:
-        """Of a queue that is kept: its name, and how many of its first requests are no longer in it."""
+        """The name of a queue that is kept, and how many of its first requests are no longer in it."""
 
     def requests(self, name: str) -> tuple[Request, ...]: ...
 
@@ -89,25 +89,27 @@ class Offset:
     the batch sends records of schema changes and truncations to; these are in a file beside the checkpoint.
     ``prepared``: XA transactions whose XA PREPARE is before the end and whose XA COMMIT or XA ROLLBACK is not; their
     events are in files beside the checkpoint. ``form``: of the records of its windows, as the settings have it
-    (``config.record_form``); "" in an offset that was written before there was one.
+    (``config.record_form``); "" in an offset that was written before there was one. ``defaults``: the file beside the
+    checkpoint that has the DEFAULTs of columns for the schemas of its records; "" where none are shown.
     """
 
     job_id: str
     batch: int
     stream: StreamPosition
-    layout: Layout
+    layout: TopicLayout
     snapshot: SnapshotContext = field(default_factory=SnapshotContext)
     signal_positions: dict[str, Any] = field(default_factory=dict)
     counted: OpenCounts | None = None
     control: tuple[str, ...] = ()
     prepared: tuple[PreparedXa, ...] = ()
     form: str = ""
+    defaults: str = ""
 
     def reads(self) -> tuple[PlannedRead, ...]:
-        """The chunks that this batch has planned, each with its low fence."""
-        fence, scans = fence_set(self.stream), self.snapshot.scans_by_number()
+        """The chunks that this batch has planned, each with its low watermark."""
+        low_watermark, scans = low_watermark_of(self.stream), self.snapshot.scans_by_number()
         planned = self.snapshot.planned
-        return tuple(PlannedRead(window, scans[window.scan].chunk(window), fence) for window in planned)
+        return tuple(PlannedRead(window, scans[window.scan].chunk(window), low_watermark) for window in planned)
 
     def releases(self) -> tuple[PlannedRelease, ...]:
         """What this batch sends of windows."""
@@ -128,7 +130,7 @@ class Offset:
     def dump(self, queues: KeptQueues | None = None) -> dict[str, Any]:
         """A dict of JSON primitives; with the queue, unless that is kept in ``queues``."""
         place = queues.place_of(self.snapshot.queue) if queues is not None else None
-        snapshot = to_json(self.snapshot if place is None else replace(self.snapshot, queue=()))
+        snapshot = to_json(SnapshotContext, self.snapshot if place is None else replace(self.snapshot, queue=()))
         return {
             "format": _FORMAT,
             "version": VERSION,
@@ -138,10 +140,11 @@ class Offset:
             "layout": {"buckets": self.layout.buckets, "partitions": dict(self.layout.partitions)},
             "snapshot": {**_with_shared_conditions(snapshot), **({"queued": list(place)} if place else {})},
             "signal_positions": dict(self.signal_positions),
-            **({"counted": to_json(self.counted)} if self.counted else {}),
+            **({"counted": to_json(OpenCounts, self.counted)} if self.counted else {}),
             **({"control": list(self.control)} if self.control else {}),
-            **({"prepared": to_json(self.prepared)} if self.prepared else {}),
+            **({"prepared": to_json(tuple[PreparedXa, ...], self.prepared)} if self.prepared else {}),
             **({"form": self.form} if self.form else {}),
+            **({"defaults": self.defaults} if self.defaults else {}),
         }
 
     @classmethod
@@ -161,7 +164,7 @@ class Offset:
                 job_id=from_json(str, found["job_id"]),
                 batch=from_json(int, found["batch"]),
                 stream=StreamPosition.from_json(found["stream"]),
-                layout=Layout(
+                layout=TopicLayout(
                     from_json(int, found["layout"]["buckets"]),
                     from_json(dict[str, int], found["layout"]["partitions"]),
                 ),
@@ -171,6 +174,7 @@ class Offset:
                 control=from_json(tuple[str, ...], found.get("control", [])),
                 prepared=from_json(tuple[PreparedXa, ...], found.get("prepared", [])),
                 form=from_json(str, found.get("form", "")),
+                defaults=from_json(str, found.get("defaults", "")),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error
@@ -189,7 +193,7 @@ def _snapshot(found: dict[str, Any], queues: KeptQueues | None) -> SnapshotConte
 
 def dump_requests(queue: tuple[Request, ...]) -> dict[str, Any]:
     """JSON primitives."""
-    return _with_shared_conditions({"queue": to_json(queue)})
+    return _with_shared_conditions({"queue": to_json(tuple[Request, ...], queue)})
 
 
 def load_requests(found: dict[str, Any]) -> tuple[Request, ...]:
@@ -197,7 +201,7 @@ def load_requests(found: dict[str, Any]) -> tuple[Request, ...]:
 
 
 def _in_parts(snapshot: dict[str, Any]) -> SnapshotContext:
-    """Of version 2 or older: a released window was one part, and all of it."""
+    """The context of an offset of version 2 or older, where a released window was one part, and all of it."""
     released = [{"window": window, "upto": 1} for window in snapshot.get("released", ())]
     return from_json(SnapshotContext, {**snapshot, "released": released})
 

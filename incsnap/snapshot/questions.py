@@ -16,35 +16,35 @@ from incsnap.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Which columns order the chunks of ``table``? Answer: Described, Refused or Failed.
+    """Which columns order the chunks of ``table``? Answer: KeyOrder, Refused or Failed.
 
     With ``surrogate`` that column, with which an index must begin; without it the primary key, or what
     message.key.columns names in a table that has none. Neither must be unique to order chunks, but there must be
     something that tells rows apart, else Refused NO_PRIMARY_KEY. ``condition`` must be understood by the server
     (``chunk_query.condition_probe``), else Refused SQL_EXCEPTION.
 
-    ``fence`` must be executed first, as for MaximumKey: otherwise the key may be that before a DDL which the stream has
-    passed, and nothing would ask again.
+    ``low_watermark`` must be executed first, as for MaximumKey: otherwise the key may be that before a DDL which the
+    stream has passed, and nothing would ask again.
     """
 
     table: TableId
     surrogate: str
     condition: str
-    fence: GtidSet
+    low_watermark: GtidSet
 
 
 @dataclass(frozen=True, slots=True)
 class MaximumKey:
     """The greatest key of ``table`` (``chunk_query.maximum_key``). Answer: Key, None when it is empty, or Failed.
 
-    ``fence`` must be executed first (WAIT_FOR_EXECUTED_GTID_SET, briefly; Failed when it is not yet): otherwise a row
-    committed just before the signal might not be visible yet, lie above the maximum, and not be read.
+    ``low_watermark`` must be executed first (WAIT_FOR_EXECUTED_GTID_SET, briefly; Failed when it is not yet): otherwise
+    a row committed just before the signal might not be visible yet, lie above the maximum, and not be read.
     """
 
     table: TableId
     columns: tuple[str, ...]
     index: str
-    fence: GtidSet
+    low_watermark: GtidSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class NextBoundary:
     """The ``rows``-th key above ``after`` up to ``maximum`` (``chunk_query.next_boundary``).
 
     Answer: Key, None when fewer rows are left, or Failed. Any key of the table at any moment is a right answer:
-    boundaries only cut the range, so this question needs no fence.
+    boundaries only cut the range, so this question needs no low watermark.
     """
 
     table: TableId
@@ -70,11 +70,11 @@ class LookAhead:
 
     collections: tuple[DataCollection, ...]
     rows: int
-    fence: GtidSet
+    low_watermark: GtidSet
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class KeyOrder:
     """``columns`` order the chunks, ``index`` begins with them ("": none does).
 
     ``fingerprint``: ``keys.key_fingerprint``.
@@ -102,4 +102,4 @@ class Failed:
 
 
 Question = Describe | MaximumKey | NextBoundary | LookAhead
-Answer = Described | Refused | Failed | Key | None
+Answer = KeyOrder | Refused | Failed | Key | None

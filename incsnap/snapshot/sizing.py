@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from incsnap.snapshot.window import Window
 
+#: How many times larger than the chunks that were read the next one is, at most: the largest follows the third.
+_GROWTH = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -20,9 +23,10 @@ class Limits:
     ``small_windows``: windows over whole tables of less than ``small_rows`` rows, planned in one batch and in flight;
     they are counted by themselves. 0: no table is small.
 
-    ``start_rows``, ``max_rows``: rows of the first and of the largest chunk. 10,000 is 8 MB of ordinary rows, a tenth
-    of a second to read: small enough for a table nobody knows. 50,000 rows amortise the fixed costs of a chunk (a job,
-    some round trips, a file, a manifest); its border is found in 25 ms, which the stream's batch waits for.
+    ``start_rows``, ``max_rows``: rows of the first and of the largest chunk. 2,500 is 2 MB of ordinary rows, 30 ms to
+    read and to send: the first rows come soon, and it is small enough for a table nobody knows. 50,000 rows amortise
+    the fixed costs of a chunk (a job, some round trips, a file, a manifest); its border is found in 25 ms, which the
+    stream's batch waits for.
     ``target_bytes``: 32 MiB of values as they are read, and twice as many of records, so that two chunks at once stay
     far below a worker's memory.
     ``target_seconds``: of one SELECT.
@@ -34,7 +38,7 @@ class Limits:
 
     parallelism: int = 2
     windows: int = 8
-    start_rows: int = 10_000
+    start_rows: int = 2_500
     max_rows: int = 50_000
     target_bytes: int = 32 << 20
     target_seconds: float = 2.0
@@ -56,8 +60,8 @@ class Limits:
 def next_chunk_rows(present: int, read: Sequence[Window], limits: Limits) -> int:
     """The next chunk size after the chunks ``read`` (of one table, each with its reading, that arrived together).
 
-    Grows at most twofold in a batch, shrinks at once. Measured against what a chunk was cut for, not what it held: with
-    a condition few rows may come of many that were looked at.
+    Grows at most fourfold in a batch, shrinks at once. Measured against what a chunk was cut for, not what it held:
+    with a condition few rows may come of many that were looked at.
     """
     wanted = float(limits.max_rows)
     for window in read:
@@ -67,5 +71,5 @@ def next_chunk_rows(present: int, read: Sequence[Window], limits: Limits) -> int
                 window.rows * limits.target_bytes / max(window.reading.bytes, window.reading.record_bytes // 2, 1),
                 window.rows * limits.target_seconds / max(window.reading.seconds, 1e-6),
             )
-    grown = min(wanted, 2 * present if read else present)
+    grown = min(wanted, _GROWTH * present if read else present)
     return max(1, min(int(grown), limits.max_rows))

@@ -1,15 +1,16 @@
-"""The window: a chunk's rows between two fences, held back until the log has passed what the SELECT could have seen.
+"""The window: a chunk's rows between two watermarks, held back until the log has passed what the SELECT may have seen.
 
 Everything that decides whether a row read by SELECT may be sent is in this file, in small functions.
 They know GTIDs, positions and tables; they know no SQL, no rows, no Kafka and no clock.
 
 MySQL commits in stages: written to the binlog, *sent* to replicas (us), *visible* to SELECT, and last in
 *gtid_executed*. So an event may arrive before its row can be selected, and a row may be selected before its GTID is
-executed. One fence cannot be honest about both; hence two:
+executed. One watermark cannot be honest about both; hence two:
 
 * **Low**: before the SELECT of a chunk planned in batch *n*, wait until all that batch *n* and earlier ones send is
-  executed (``fence_set``). Then the SELECT cannot return a row older than an event that is already on its way to
-  Kafka. The chunk is read beside the stream, at any time after *n* was planned; a later batch's fence does as well.
+  executed (``low_watermark_of``). Then the SELECT cannot return a row older than an event that is already on its way to
+  Kafka. The chunk is read beside the stream, at any time after *n* was planned; a later batch's low watermark does as
+  well.
 * **High**: after the SELECT, the end of the *binlog*, which runs ahead of visibility. Whatever the SELECT saw lies
   before it (``gtid_executed`` may lie behind what the SELECT saw).
 * **Release** from the first batch on whose end has passed the high watermark (``released_by``), in **parts**: each
@@ -31,10 +32,10 @@ an event like any other.
 
 A window that is dropped, also one of which parts were sent (records have another form or other partitions now), is
 read again by one that is planned in the batch that drops it, or later. What was sent of it in version *v* lay before
-the end of the batch that sent it, so before the new one's low fence: that reads version *v* or a newer one, and what is
-said above applies to it. A row may so come twice for a request, never in an older version.
+the end of the batch that sent it, so before the new one's low watermark: that reads version *v* or a newer one, and
+what is said above applies to it. A row may so come twice for a request, never in an older version.
 
-``docs/adr/0001-two-fences.md`` has the counter-examples; the mutants in ``tests/property`` show that each rule is
+``docs/adr/0001-two-watermarks.md`` has the counter-examples; the mutants in ``tests/property`` show that each rule is
 needed.
 """
 
@@ -45,7 +46,31 @@ from dataclasses import dataclass
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.keys import Key
-from incsnap.tables import TableId
+from incsnap.tables import Column, TableId, TableShape
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk: rows of ``table`` with ``lower < key <= upper`` that also meet ``condition``.
+
+    ``columns`` names the ordering columns: the primary key, or the surrogate key of the signal.
+    ``index`` begins with them in this order and is forced; "" leaves the choice to the server.
+    ``lower`` is None for the first chunk. ``condition`` is an SQL fragment of the signal, "" for none.
+    Chunks that touch cover every row once. The SQL is made in ``chunk_query``.
+    """
+
+    table: TableId
+    columns: tuple[str, ...]
+    lower: Key | None
+    upper: Key
+    condition: str = ""
+    index: str = "PRIMARY"
+
+
+def ordering_columns(shape: TableShape, names: tuple[str, ...]) -> tuple[Column, ...]:
+    """The columns of ``shape`` called ``names``; ``KeyError`` when one is gone (the shape has changed)."""
+    by_name = {column.name: column for column in shape.columns}
+    return tuple(by_name[name] for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +138,7 @@ class Window:
         return self.reading.record_bytes // max(1, self.reading.parts) if self.reading is not None else 0
 
 
-def fence_set(end: StreamPosition) -> GtidSet:
+def low_watermark_of(end: StreamPosition) -> GtidSet:
     """What a chunk planned in a batch waits for before its SELECT: all that the batch, ending at ``end``, sends or has
     sent.
 

@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.variable import Bytes, dense, valid, variable
+from incsnap.errors import UnsupportedType
+from incsnap.tables import Column
 from incsnap.types.charset_tables import MULTI_BYTE, SINGLE_BYTE, UNICODE, Runs
-from incsnap.types.variable import Bytes, dense, valid, variable
 
 #: Character sets whose bytes are UTF-8 already.
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
@@ -28,6 +30,14 @@ NO_TEXT = ", of which its literals are no text"
 _UNKNOWN = "?"
 #: So many values tell whether a column repeats itself.
 _SAMPLE = 1000
+
+
+def unknown_charset(column: Column) -> UnsupportedType:
+    """The error for a column whose character set is none that is read; it names the column."""
+    return UnsupportedType(
+        f"column {column.name} has the character set {column.charset or 'unknown'}, which incsnap cannot read",
+        "Convert the column to utf8mb4, or leave the table out with table.exclude.list.",
+    )
 
 
 def decode_text(raw: bytes, charset: str) -> str:
@@ -99,7 +109,7 @@ def _characters(charset: str) -> str:
 
 @cache
 def _utf8(charset: str) -> tuple[Bytes, Bytes]:
-    """Of each byte's character in UTF-8: number of bytes, and the bytes (three rows)."""
+    """The character that each byte stands for, in UTF-8: its number of bytes, and the bytes (three rows)."""
     encoded = [character.encode() for character in _characters(charset)]
     lengths = np.array([len(text) for text in encoded], np.uint8)
     characters = np.zeros((3, 256), np.uint8)

@@ -14,6 +14,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from signals.channels import Polled
+from signals.channels.brokers import Brokers
 from signals.channels.file import record_of
 from signals.records import SignalRecord
 
@@ -34,8 +35,11 @@ class SignalTopic:
         self._next: int | None = None
         self._assigned = False
         self._missing = False
+        #: Errors that were told; each is told once until a message comes.
+        self._told: set[int] = set()
         self._consumer = Consumer(
             {
+                **Brokers(f"The signal topic {topic}").settings(),
                 # Answers at once when there is a record; 100 ms bound how long close() can take.
                 "fetch.wait.max.ms": "100",
                 # A topic that does not exist yet is found within a second of its creation.
@@ -66,6 +70,7 @@ class SignalTopic:
                 self._trouble(error)
             else:
                 self._missing = False
+                self._told.clear()
                 place = int(message.offset() or 0)
                 records.extend(self._record(message, place))
                 self._next = place + 1
@@ -88,8 +93,9 @@ class SignalTopic:
             if not self._missing:
                 log.info("The signal topic %s does not exist yet; waiting for it", self._topic)
             self._missing = True
-        else:
+        elif error.code() not in self._told:
             # librdkafka goes on by itself; the stream must not stop because nobody can signal for a while.
+            self._told.add(error.code())
             log.warning("The signal topic %s: %s", self._topic, error.str())
 
     def _record(self, message: Any, place: int) -> list[SignalRecord]:

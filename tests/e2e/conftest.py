@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.scene import Scene, scene
+from lab.addresses import MySqlAddress
+from lab.captured_database import CapturedDatabase, captured_database
+from lab.running_job import end_of
 
 
 @pytest.fixture
 def play(
     mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
-) -> Iterator[Scene]:
+) -> Iterator[CapturedDatabase]:
     """An empty scene; pytest shows what is printed only when the test fails."""
-    with scene(mysql_address, kafka_address, database, topic_prefix, tmp_path) as made:
+    with captured_database(mysql_address, kafka_address, database, topic_prefix, tmp_path) as made:
         yield made
-        if made.log.exists():
-            lines = made.log.read_text(errors="replace").splitlines()[-60:]
-            sys.stdout.write("\n".join(["The job's log ends:", *lines, ""]))
+        sys.stdout.write(f"The job's log ends:\n{end_of(made.log, 60)}\n")

@@ -7,13 +7,13 @@ import json
 import pytest
 from confluent_kafka import Producer
 
-from incsnap.sandbox.designs import ORDER_LINES, ORDERS
-from incsnap.sandbox.scene import Scene
+from lab.captured_database import CapturedDatabase
+from lab.table_designs import ORDER_LINES, ORDERS
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 
-def rows_of_nonsense(play: Scene) -> list[tuple[str, str, str | None]]:
+def rows_of_nonsense(play: CapturedDatabase) -> list[tuple[str, str, str | None]]:
     unknown = {"type": "incremental", "data-collections": [f"{play.database}.no_such_table"]}
     return [
         ("bad-json", "execute-snapshot", "{not json"),
@@ -30,7 +30,7 @@ def rows_of_nonsense(play: Scene) -> list[tuple[str, str, str | None]]:
     ]
 
 
-def messages_of_nonsense(play: Scene) -> list[tuple[bytes | None, bytes | None]]:
+def messages_of_nonsense(play: CapturedDatabase) -> list[tuple[bytes | None, bytes | None]]:
     prefix = play.prefix.encode()
     return [
         (prefix, b"\xff\xfe"),
@@ -46,7 +46,7 @@ def messages_of_nonsense(play: Scene) -> list[tuple[bytes | None, bytes | None]]
     ]
 
 
-def test_bad_signals_are_reported_and_stop_nothing(play: Scene) -> None:
+def test_bad_signals_are_reported_and_stop_nothing(play: CapturedDatabase) -> None:
     orders, lines = play.create(ORDERS, 2_000), play.create(ORDER_LINES, 1_000)
     with play.job() as job, play.notices() as notices:
         job.wait_until_streaming()

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from incsnap.sandbox.scene import Scene
+from lab.captured_database import CapturedDatabase
 from tests.support.kafka import read_all
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 #: A batch is smaller than a transaction.
 SETTINGS = {
@@ -24,7 +24,7 @@ SETTINGS = {
 ROUNDS = 4
 
 
-def test_control_records_come_exactly_once_though_the_job_is_killed(play: Scene) -> None:
+def test_control_records_come_exactly_once_though_the_job_is_killed(play: CapturedDatabase) -> None:
     tables = {"table.include.list": rf"{play.database}\.(a|b|marks)"}
     with play.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"USE `{play.database}`")
@@ -45,7 +45,7 @@ def test_control_records_come_exactly_once_though_the_job_is_killed(play: Scene)
             job.wait_until("some was sent", lambda: len(_read(play, "a")) > 4, every=0.01)
             job.kill()
         with play.job({**SETTINGS, **tables}) as job:
-            job.wait_until("all was sent", lambda: _complete(play), seconds=150.0)
+            job.wait_until("all was sent", lambda: _complete(play))
             job.wait_until("the change was told", lambda: _altered(play) != [])
             job.stop()
 
@@ -62,24 +62,24 @@ def test_control_records_come_exactly_once_though_the_job_is_killed(play: Scene)
     assert [column["name"] for column in altered["tableChanges"][0]["table"]["columns"]] == ["id", "v", "w"]
 
 
-def _complete(play: Scene) -> bool:
+def _complete(play: CapturedDatabase) -> bool:
     return len(_ends(play)) >= ROUNDS and len(_read(play, "b")) > ROUNDS * 4
 
 
-def _ends(play: Scene) -> list[Any]:
+def _ends(play: CapturedDatabase) -> list[Any]:
     found = _values(play, f"{play.prefix}.transaction")
     return [value for value in found if value["status"] == "END"]
 
 
-def _altered(play: Scene) -> list[Any]:
+def _altered(play: CapturedDatabase) -> list[Any]:
     return [value for value in _values(play, play.prefix) if value["ddl"].startswith("ALTER")]
 
 
-def _read(play: Scene, table: str) -> list[Any]:
+def _read(play: CapturedDatabase, table: str) -> list[Any]:
     return _values(play, f"{play.prefix}.{play.database}.{table}")
 
 
-def _values(play: Scene, topic: str) -> list[Any]:
+def _values(play: CapturedDatabase, topic: str) -> list[Any]:
     known = AdminClient({"bootstrap.servers": play.kafka, "log_level": 0}).list_topics(timeout=20).topics
     if topic not in known:
         return []

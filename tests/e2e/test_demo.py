@@ -1,4 +1,4 @@
-"""`incsnap demo` tells the truth and leaves nothing behind, interrupted too."""
+"""`make demo` tells the truth and leaves nothing behind, interrupted too."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
-from tests.support.waiting import wait_until
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 
 @contextmanager
@@ -32,14 +32,14 @@ def running_demo(mysql: MySqlAddress, kafka: str, rows: int, folder: Path) -> It
         "TMPDIR": str(folder),
     }
     command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
-    command += [sys.executable, "-c", "from incsnap.cli.main import main; main()", "demo", "--rows", str(rows)]
+    command += [sys.executable, "-m", "lab", "--rows", str(rows)]
     with (folder / "demo.log").open("w") as log:
         demo = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, text=True)
         try:
             yield demo
         finally:
             demo.kill()
-            demo.wait(60)
+            demo.wait(PATIENCE_SECONDS)
 
 
 def left_behind(mysql: MySqlAddress, kafka: str) -> list[str]:
@@ -56,13 +56,13 @@ def test_the_demo_ends_well_and_takes_everything_away(
 ) -> None:
     before = set(left_behind(mysql_address, kafka_address))
     with running_demo(mysql_address, kafka_address, 3_000, tmp_path) as demo:
-        code = demo.wait(240)
+        code = demo.wait(PATIENCE_SECONDS)
 
     told = (tmp_path / "demo.log").read_text()
     assert code == 0, told
     assert "Every row is equal." in told
     assert "keys that went back in time" in told
-    wait_until(lambda: set(left_behind(mysql_address, kafka_address)) <= before, 20)
+    wait_until(lambda: set(left_behind(mysql_address, kafka_address)) <= before)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
@@ -73,11 +73,11 @@ def test_an_interrupted_demo_takes_everything_away(
     before = set(left_behind(mysql_address, kafka_address))
     log = tmp_path / "demo.log"
     with running_demo(mysql_address, kafka_address, 3_000, tmp_path) as demo:
-        wait_until(lambda: log.exists() and "Starting the job" in log.read_text(), 60)
+        wait_until(lambda: log.exists() and "Starting the job" in log.read_text())
         demo.send_signal(number)
-        code = demo.wait(60)
+        code = demo.wait(PATIENCE_SECONDS)
 
     assert code == 130, log.read_text()
     assert "Traceback" not in log.read_text()
-    wait_until(lambda: set(left_behind(mysql_address, kafka_address)) <= before, 20)
+    wait_until(lambda: set(left_behind(mysql_address, kafka_address)) <= before)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []

@@ -9,26 +9,26 @@ from typing import Any
 import pymysql
 import pytest
 
-from incsnap.sandbox.listening import Notices
-from incsnap.sandbox.replay import TopicReplay, replay
-from incsnap.sandbox.running_job import RunningJob
-from incsnap.sandbox.scene import Scene
+from lab.captured_database import CapturedDatabase
+from lab.listening import Notices
+from lab.replay import TopicReplay, replay
+from lab.running_job import RunningJob
 from signals import send
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 ROWS = 40
 BAD = 27
 
 
 @pytest.fixture
-def cursor(play: Scene) -> Iterator[Any]:
+def cursor(play: CapturedDatabase) -> Iterator[Any]:
     with contextlib.closing(play.connect()) as connection, connection.cursor() as found:
         found.execute(f"USE `{play.database}`")
         yield found
 
 
-def test_one_row_that_cannot_be_read_is_told_and_filled_by_a_later_signal(play: Scene, cursor: Any) -> None:
+def test_one_row_that_cannot_be_read_is_told_and_filled_by_a_later_signal(play: CapturedDatabase, cursor: Any) -> None:
     cursor.execute("CREATE TABLE docs (id INT PRIMARY KEY, body TEXT, version BIGINT NOT NULL)")
     rows = ", ".join(f"""({i}, '{"{" if i == BAD else '{"a": 1}'}', 0)""" for i in range(1, ROWS + 1))
     cursor.execute(f"INSERT INTO docs VALUES {rows}")
@@ -67,7 +67,7 @@ def test_one_row_that_cannot_be_read_is_told_and_filled_by_a_later_signal(play: 
     assert {history.reads for history in after.state.values()} == {3}
 
 
-def broken_off(play: Scene, cursor: Any, job: RunningJob, notices: Notices) -> None:
+def broken_off(play: CapturedDatabase, cursor: Any, job: RunningJob, notices: Notices) -> None:
     """The reader's connection is killed in the middle of its SELECT."""
     docs = f"{play.database}.docs"
     slow = [(docs, "SLEEP(0.05) = 0")]
@@ -90,7 +90,7 @@ def broken_off(play: Scene, cursor: Any, job: RunningJob, notices: Notices) -> N
     job.wait_until("its end all the same", lambda: notices.completed("killed"))
 
 
-def locked(play: Scene, job: RunningJob, notices: Notices) -> None:
+def locked(play: CapturedDatabase, job: RunningJob, notices: Notices) -> None:
     """Somebody locks the table."""
     docs = f"{play.database}.docs"
     with contextlib.closing(play.connect()) as connection, connection.cursor() as cursor:
@@ -103,7 +103,7 @@ def locked(play: Scene, job: RunningJob, notices: Notices) -> None:
     job.wait_until("its end all the same", lambda: notices.completed("locked"))
 
 
-def test_every_way_a_table_can_end_is_told_by_name(play: Scene, cursor: Any) -> None:
+def test_every_way_a_table_can_end_is_told_by_name(play: CapturedDatabase, cursor: Any) -> None:
     cursor.execute("CREATE TABLE t_empty (id INT PRIMARY KEY)")
     cursor.execute("CREATE TABLE t_full (id INT PRIMARY KEY, v INT)")
     cursor.execute("INSERT INTO t_full VALUES (1, 1), (2, 5), (3, 9)")

@@ -11,18 +11,18 @@ from typing import Any
 import fastavro
 import pytest
 
-from incsnap.sandbox.designs import ORDERS
-from incsnap.sandbox.listening import Follower
-from incsnap.sandbox.scene import Scene
+from lab.captured_database import CapturedDatabase
+from lab.listening import Follower
+from lab.table_designs import ORDERS
 from tests.support.kafka import Read, read_all
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 ROWS = 2_000
 
 
 @pytest.fixture
-def settings(play: Scene, registry_url: str) -> dict[str, str]:
+def settings(play: CapturedDatabase, registry_url: str) -> dict[str, str]:
     return {
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter": "io.confluent.connect.avro.AvroConverter",
@@ -38,7 +38,7 @@ def settings(play: Scene, registry_url: str) -> dict[str, str]:
 
 
 def test_a_job_that_writes_avro_is_read_by_the_schemas_of_the_registry(
-    play: Scene, registry_url: str, settings: dict[str, str]
+    play: CapturedDatabase, registry_url: str, settings: dict[str, str]
 ) -> None:
     orders = play.create(ORDERS, ROWS)
     topic = play.topic(orders)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.sandbox.designs import ORDERS
-from incsnap.sandbox.listening import Notices
-from incsnap.sandbox.replay import TopicReplay, replay
-from incsnap.sandbox.scene import Scene
-from incsnap.sandbox.workload import Writer
 from incsnap.tables import TableId
+from lab.captured_database import CapturedDatabase
+from lab.listening import Notices
+from lab.replay import TopicReplay, replay
+from lab.table_designs import ORDERS
+from lab.workload import Writer
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 ROWS = 5_000
 INITIAL = {"snapshot.mode": "initial", "signal.enabled.channels": "kafka"}
 
 
-def test_a_new_job_sends_all_rows_once_and_never_again(play: Scene) -> None:
+def test_a_new_job_sends_all_rows_once_and_never_again(play: CapturedDatabase) -> None:
     orders = play.create(ORDERS, ROWS)
     with play.notices() as notices, Writer(play.connect, play.tables, seed=5, rate=100):
         with play.job(INITIAL) as job:
@@ -35,7 +35,7 @@ def test_a_new_job_sends_all_rows_once_and_never_again(play: Scene) -> None:
     assert reads(play, orders) == sent
 
 
-def test_what_the_rows_were_is_what_the_topic_says(play: Scene) -> None:
+def test_what_the_rows_were_is_what_the_topic_says(play: CapturedDatabase) -> None:
     play.create(ORDERS, ROWS)
     with play.notices() as notices, play.job(INITIAL) as job:
         with Writer(play.connect, play.tables, seed=6, rate=100):
@@ -51,7 +51,7 @@ def completed(notices: Notices) -> bool:
     return bool(notices.of("COMPLETED"))
 
 
-def reads(play: Scene, orders: TableId) -> int:
+def reads(play: CapturedDatabase, orders: TableId) -> int:
     found = TopicReplay()
     replay(play.kafka, {play.topic(orders): found})
     return found.counts["r"]

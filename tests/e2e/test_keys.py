@@ -9,20 +9,22 @@ from itertools import chain
 
 import pytest
 
-from incsnap.pipeline.status import read_status
-from incsnap.sandbox.replay import TopicReplay, replay
-from incsnap.sandbox.scene import Scene
+from incsnap.checkpoint.status import read_status
 from incsnap.tables import TableId
+from lab.captured_database import CapturedDatabase
+from lab.replay import TopicReplay, replay
 from signals import send
 from tests.support.key_kinds import KINDS, KeyKind
 from tests.support.key_writer import KeyWriter, create
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 ROUNDS = 1
 
 
-def test_snapshots_of_every_kind_of_key_agree_with_the_tables_while_those_keys_are_written(play: Scene) -> None:
+def test_snapshots_of_every_kind_of_key_agree_with_the_tables_while_those_keys_are_written(
+    play: CapturedDatabase,
+) -> None:
     with play.connect() as connection:
         tables = [(kind, create(connection, play.database, kind)) for kind in KINDS]
     keys = [f"{table}:{kind.message_key}" for kind, table in tables if kind.message_key]
@@ -38,7 +40,7 @@ def test_snapshots_of_every_kind_of_key_agree_with_the_tables_while_those_keys_a
             for round_ in range(ROUNDS):
                 asked = ask(play, tables, round_)
                 for name in asked:
-                    job.wait_until("a snapshot was complete", partial(notices.completed, name), 150)
+                    job.wait_until("a snapshot was complete", partial(notices.completed, name))
         play.drain(job)
         job.stop()
 
@@ -53,7 +55,7 @@ def test_snapshots_of_every_kind_of_key_agree_with_the_tables_while_those_keys_a
     assert status.sent.discarded > 0, "no event ever met a window: nothing was put to the test"
 
 
-def ask(play: Scene, tables: list[tuple[KeyKind, TableId]], round_: int) -> list[str]:
+def ask(play: CapturedDatabase, tables: list[tuple[KeyKind, TableId]], round_: int) -> list[str]:
     """Ids of signals that ask for all tables."""
     by_key = [table for kind, table in tables if not kind.surrogate]
     play.execute_by_row(f"by-key-{round_}", by_key)
@@ -62,7 +64,7 @@ def ask(play: Scene, tables: list[tuple[KeyKind, TableId]], round_: int) -> list
     return [f"by-key-{round_}", f"by-surrogate-{round_}"]
 
 
-def found_wrong(play: Scene, tables: list[tuple[KeyKind, TableId]]) -> list[list[str]]:
+def found_wrong(play: CapturedDatabase, tables: list[tuple[KeyKind, TableId]]) -> list[list[str]]:
     topics = {play.topic(table): TopicReplay() for _, table in tables}
     replay(play.kafka, topics)
     found = []

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.pipeline.status import read_status
-from incsnap.sandbox.designs import ORDER_LINES, ORDERS, PEOPLE
-from incsnap.sandbox.owned_keys import Share
-from incsnap.sandbox.scene import Scene
-from incsnap.sandbox.workload import Writer
+from incsnap.checkpoint.status import read_status
+from lab.captured_database import CapturedDatabase
+from lab.owned_keys import Share
+from lab.table_designs import ORDER_LINES, ORDERS, PEOPLE
+from lab.workload import Writer
 from tests.support.ledger import Ledger
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 
-def test_repeated_snapshots_under_random_writers_agree_with_the_tables(play: Scene) -> None:
+def test_repeated_snapshots_under_random_writers_agree_with_the_tables(play: CapturedDatabase) -> None:
     orders, lines, people = (
         play.create(ORDERS, 12_000),
         play.create(ORDER_LINES, 6_000),
@@ -32,7 +32,7 @@ def test_repeated_snapshots_under_random_writers_agree_with_the_tables(play: Sce
             for tables in ([orders, lines], [people]), ([people, lines], [orders]), ([orders, lines, people], [people]):
                 ledger.ask(tables[0], "source")
                 ledger.ask(tables[1], "kafka")
-                job.wait_until("the snapshots were complete", lambda: ledger.settle(notices), 120)
+                job.wait_until("the snapshots were complete", lambda: ledger.settle(notices))
         play.drain(job)
         job.stop()
 

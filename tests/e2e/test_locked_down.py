@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.sandbox.designs import ORDERS
-from incsnap.sandbox.replay import read_topics
-from incsnap.sandbox.running_job import RunningJob, session_pids
-from incsnap.sandbox.scene import Scene, scene
+from lab.captured_database import CapturedDatabase, captured_database
+from lab.replay import read_topics
+from lab.running_job import RunningJob, end_of, session_pids
+from lab.table_designs import ORDERS
 from signals import send
 from tests.support.locked_servers import USER, LockedServers, locked_servers
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 
 @pytest.fixture
@@ -37,15 +37,15 @@ def locked(hidden: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-def guarded(locked: LockedServers, topic_prefix: str, tmp_path: Path) -> Iterator[Scene]:
+def guarded(locked: LockedServers, topic_prefix: str, tmp_path: Path) -> Iterator[CapturedDatabase]:
     (tmp_path / "job").mkdir()
-    with scene(locked.mysql, locked.kafka, "shop", topic_prefix, tmp_path / "job") as made:
+    with captured_database(locked.mysql, locked.kafka, "shop", topic_prefix, tmp_path / "job") as made:
         yield made
-        sys.stdout.write(made.log.read_text(errors="replace")[-6000:] if made.log.exists() else "no log")
+        sys.stdout.write(f"The job's log ends:\n{end_of(made.log, 60)}\n")
 
 
 def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
-    guarded: Scene, locked: LockedServers, hidden: dict[str, str], tmp_path: Path
+    guarded: CapturedDatabase, locked: LockedServers, hidden: dict[str, str], tmp_path: Path
 ) -> None:
     orders = guarded.create(ORDERS, 3_000)
     locked.grant_mysql(hidden["mysql"], "shop")
@@ -95,7 +95,7 @@ def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
         purge(guarded)
 
     with guarded.job(settings) as again:
-        wait_until(lambda: again.exit_code() is not None, 90)
+        wait_until(lambda: again.exit_code() is not None)
         log = guarded.log.read_text(errors="replace")
         assert again.exit_code() in (1, 2), log[-3000:]
     for said in ("purged", "checkpoint.location", "execute-snapshot"):
@@ -138,7 +138,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def purge(play: Scene) -> None:
+def purge(play: CapturedDatabase) -> None:
     """While the job is stopped, a change that it has not read goes with its binlog."""
     with contextlib.closing(play.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("DELETE FROM shop.orders WHERE id = 2")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.sandbox.replay import read_topics
-from incsnap.sandbox.running_job import RunningJob
-from incsnap.sandbox.scene import Scene
 from incsnap.tables import TableId
+from lab.captured_database import CapturedDatabase
+from lab.replay import read_topics
+from lab.running_job import RunningJob
 
 pytestmark = [
     pytest.mark.servers,
@@ -55,7 +55,7 @@ def _names(pid: int) -> set[bytes]:
     return {word.rpartition(b"/")[2] for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")}
 
 
-def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: Scene) -> None:
+def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: CapturedDatabase) -> None:
     texts, rows = TableId(play.database, "texts"), TableId(play.database, "rows")
     long = f"REPEAT('\\n', {16 * _MB - 100})"
     with play.connect() as connection, connection.cursor() as cursor:
@@ -76,7 +76,7 @@ def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: S
             )
             cursor.execute(f"UPDATE {texts.sql} SET v = CONCAT('x', SUBSTR(v, 2))")
             play.execute_by_row("long", [texts])
-            job.wait_until("the snapshot was complete", lambda: notices.completed("long"), 120)
+            job.wait_until("the snapshot was complete", lambda: notices.completed("long"))
             play.drain(job)
             assert limit(set(job.remains()) - jvm(job), _LIMIT) == {_LIMIT}
             job.stop()

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.pipeline.buffer import Manifest
-from incsnap.sandbox.designs import ORDERS
-from incsnap.sandbox.replay import read_topics
-from incsnap.sandbox.scene import Scene
-from incsnap.sandbox.workload import Writer
+from incsnap.checkpoint.windows import Manifest
+from incsnap.snapshot.dataclass_json import from_json
+from lab.captured_database import CapturedDatabase
+from lab.replay import read_topics
+from lab.table_designs import ORDERS
+from lab.workload import Writer
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 
 class Manifests:
@@ -41,12 +42,14 @@ class Manifests:
             for path in self._windows.glob("*/manifest.json"):
                 if path.parent.name not in self.found:
                     try:
-                        self.found[path.parent.name] = Manifest(**json.loads(path.read_bytes()))
+                        self.found[path.parent.name] = from_json(Manifest, json.loads(path.read_bytes()))
                     except (FileNotFoundError, ValueError):
                         continue
 
 
-def test_chunks_of_one_table_are_read_at_once_while_events_flow(play: Scene, say: Callable[[str], None]) -> None:
+def test_chunks_of_one_table_are_read_at_once_while_events_flow(
+    play: CapturedDatabase, say: Callable[[str], None]
+) -> None:
     orders = play.create(ORDERS, 120_000)
     with (
         play.job({"incremental.snapshot.chunk.size": "20000", "snapshot.max.threads": "2"}) as job,
@@ -56,11 +59,11 @@ def test_chunks_of_one_table_are_read_at_once_while_events_flow(play: Scene, say
         job.wait_until_streaming()
         with Writer(play.connect, play.tables, seed=3, rate=300, largest_transaction=4):
             play.execute_by_row("at-once", [orders])
-            job.wait_until("the snapshot was complete", lambda: notices.completed("at-once"), 120)
+            job.wait_until("the snapshot was complete", lambda: notices.completed("at-once"))
         play.drain(job)
         job.stop()
 
-    read = [each for each in manifests.found.values() if not each.error and each.rows]
+    read = [each for each in manifests.found.values() if not each.reading.error and each.reading.rows]
     together = [
         (one, other)
         for one, other in combinations(read, 2)

@@ -6,21 +6,21 @@ from contextlib import ExitStack
 
 import pytest
 
-from incsnap.pipeline.status import read_status
-from incsnap.sandbox.designs import ORDERS
-from incsnap.sandbox.replay import TopicReplay, replay
-from incsnap.sandbox.scene import Scene
-from incsnap.sandbox.workload import Writer
+from incsnap.checkpoint.status import read_status
+from lab.captured_database import CapturedDatabase
+from lab.replay import TopicReplay, replay
+from lab.table_designs import ORDERS
+from lab.workload import Writer
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 ROWS = 60_000
 #: One chunk a batch, so that the table takes many batches.
 SETTINGS = {"incremental.snapshot.chunk.size": "1500", "snapshot.max.threads": "1", "spark.master": "local[1,4]"}
 
 
-def test_a_stop_in_the_middle_of_a_table_is_clean_and_the_next_start_goes_on(play: Scene) -> None:
+def test_a_stop_in_the_middle_of_a_table_is_clean_and_the_next_start_goes_on(play: CapturedDatabase) -> None:
     orders = play.create(ORDERS, ROWS)
     with play.notices() as notices, ExitStack() as second:
         with Writer(play.connect, play.tables, seed=5, rate=100):
@@ -29,7 +29,7 @@ def test_a_stop_in_the_middle_of_a_table_is_clean_and_the_next_start_goes_on(pla
                 play.execute_by_row("one-table", [orders])
                 job.wait_until("rows were sent", lambda: rows_sent(play) > 0, every=0.01)
                 job.stop()
-                wait_until(lambda: not job.remains(), 5)
+                wait_until(lambda: not job.remains())
             status = read_status(str(play.checkpoint))
             assert status is not None
             assert status.reading == (orders,), "the table was complete before the stop"
@@ -49,6 +49,6 @@ def test_a_stop_in_the_middle_of_a_table_is_clean_and_the_next_start_goes_on(pla
     assert len(notices.of("COMPLETED")) == 1
 
 
-def rows_sent(play: Scene) -> int:
+def rows_sent(play: CapturedDatabase) -> int:
     status = read_status(str(play.checkpoint))
     return status.sent.reads if status is not None else 0

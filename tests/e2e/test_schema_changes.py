@@ -19,15 +19,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from incsnap.pipeline.status import read_status
-from incsnap.sandbox.designs import Key, TableDesign
-from incsnap.sandbox.replay import read_topics
-from incsnap.sandbox.scene import Scene
-from incsnap.sandbox.workload import Writer
+from incsnap.checkpoint.status import read_status
 from incsnap.tables import TableId
+from lab.captured_database import CapturedDatabase
+from lab.replay import read_topics
+from lab.table_designs import Key, TableDesign
+from lab.workload import Writer
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 ROWS = 200_000
 #: A chunk or two a batch, so that the table takes many batches and changes fall between and into them.
@@ -107,23 +107,23 @@ class Consumer:
         return {key: row for key, row in self.rows.items() if row is not None}
 
 
-def progress(play: Scene) -> tuple[int, int]:
+def progress(play: CapturedDatabase) -> tuple[int, int]:
     """The newest planned batch, and the rows of snapshots sent so far."""
     status = read_status(str(play.checkpoint))
     return (status.batch, status.sent.reads) if status is not None else (-1, 0)
 
 
-def moved(play: Scene, place: int, before: int) -> bool:
+def moved(play: CapturedDatabase, place: int, before: int) -> bool:
     return progress(play)[place] > before
 
 
-def consumed(play: Scene, table: TableId) -> Consumer:
+def consumed(play: CapturedDatabase, table: TableId) -> Consumer:
     consumer = Consumer()
     read_topics(play.kafka, [play.topic(table)], consumer.observe)
     return consumer
 
 
-def table_rows(play: Scene, table: TableId) -> dict[Key, dict[str, Any]]:
+def table_rows(play: CapturedDatabase, table: TableId) -> dict[Key, dict[str, Any]]:
     with play.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {table.sql}")
         names = [column[0] for column in cursor.description or ()]
@@ -131,7 +131,7 @@ def table_rows(play: Scene, table: TableId) -> dict[Key, dict[str, Any]]:
         return {(row["id"],): row for row in rows}
 
 
-def test_changes_of_a_table_in_the_middle_of_its_windows(play: Scene, say: Callable[[str], None]) -> None:
+def test_changes_of_a_table_in_the_middle_of_its_windows(play: CapturedDatabase, say: Callable[[str], None]) -> None:
     table = play.create(DESIGN, ROWS)
     random = Random(7)
     with play.notices() as notices, play.job(SETTINGS) as job:
@@ -149,12 +149,12 @@ def test_changes_of_a_table_in_the_middle_of_its_windows(play: Scene, say: Calla
                     time.sleep(random.uniform(0.0, 0.3))
                     change(cursor, table)
                     made.append((name, notices.completed("while-changing")))
-            job.wait_until("the snapshot was complete", lambda: notices.completed("while-changing"), 120)
+            job.wait_until("the snapshot was complete", lambda: notices.completed("while-changing"))
         play.drain(job)
         first, rows = consumed(play, table), table_rows(play, table)
         # Everything is read once more in the last shape: then nothing may lack anything.
         play.execute_by_row("afterwards", [table])
-        job.wait_until("the second snapshot was complete", lambda: notices.completed("afterwards"), 120)
+        job.wait_until("the second snapshot was complete", lambda: notices.completed("afterwards"))
         play.drain(job)
         job.stop()
     second = consumed(play, table)

@@ -7,16 +7,16 @@ from contextlib import ExitStack
 
 import pytest
 
-from incsnap.pipeline.status import Status, read_status
-from incsnap.sandbox.designs import ORDER_LINES, ORDERS
-from incsnap.sandbox.listening import Notices
-from incsnap.sandbox.running_job import RunningJob
-from incsnap.sandbox.scene import Scene
-from incsnap.sandbox.workload import Writer
+from incsnap.checkpoint.status import Status, read_status
 from incsnap.tables import TableId
+from lab.captured_database import CapturedDatabase
+from lab.listening import Notices
+from lab.running_job import RunningJob
+from lab.table_designs import ORDER_LINES, ORDERS
+from lab.workload import Writer
 from signals import send
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 
 ROWS = 60_000
@@ -25,7 +25,7 @@ ROWS = 60_000
 SLOWLY = "SLEEP(0.0003) = 0"
 
 
-def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play: Scene) -> None:
+def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play: CapturedDatabase) -> None:
     orders, lines = play.create(ORDERS, ROWS), play.create(ORDER_LINES, 600)
     file = play.folder / "signals.json"
     settings = {
@@ -108,18 +108,18 @@ def reading(notices: Notices, table: TableId) -> bool:
     return str(table) in begun
 
 
-def stop(play: Scene, tables: list[TableId]) -> None:
+def stop(play: CapturedDatabase, tables: list[TableId]) -> None:
     name = f"stop-{secrets.token_hex(3)}"
     play.signal_by_row(name, "stop-snapshot", send.snapshot_data([str(table) for table in tables]))
 
 
-def status_of(play: Scene) -> Status:
+def status_of(play: CapturedDatabase) -> Status:
     found = read_status(str(play.checkpoint))
     assert found is not None
     return found
 
 
-def at_rest(play: Scene) -> tuple[int, tuple[TableId, ...], bool]:
+def at_rest(play: CapturedDatabase) -> tuple[int, tuple[TableId, ...], bool]:
     """What does not change while a snapshot is paused: rows sent, the tables that are left, and that it is paused."""
     found = status_of(play)
     return found.sent.reads, (*found.reading, *found.queue), found.paused

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.sandbox.running_job import RunningJob, running_job, write_properties
+from lab.running_job import RunningJob, running_job, write_properties
 from tests.support.waiting import wait_until
 
 SETTINGS = {
@@ -32,9 +32,9 @@ def test_a_job_whose_servers_are_not_ready_leaves_no_process(tmp_path: Path, mon
     # Other jobs of this machine leave theirs alone.
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with running_job(*job_at(tmp_path)) as job:
-        wait_until(lambda: job.exit_code() is not None, 60)
+        wait_until(lambda: job.exit_code() is not None)
         assert job.exit_code() == 2, job.log_tail()
-        wait_until(lambda: not job.remains(), 10)
+        wait_until(lambda: not job.remains())
     assert "The servers are not ready" in (tmp_path / "log").read_text()
     assert list(tmp_path.glob("incsnap-*")) == []
 
@@ -42,10 +42,10 @@ def test_a_job_whose_servers_are_not_ready_leaves_no_process(tmp_path: Path, mon
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_start_that_is_broken_off_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
     with running_job(*job_at(tmp_path)) as job:
-        wait_until(lambda: len(job.remains()) >= 3, 30)
+        wait_until(lambda: len(job.remains()) >= 3)
         break_off(job, number)
-        wait_until(lambda: job.exit_code() is not None, 30)
-        wait_until(lambda: not job.remains(), 20)
+        wait_until(lambda: job.exit_code() is not None)
+        wait_until(lambda: not job.remains())
 
 
 def break_off(job: RunningJob, number: signal.Signals) -> None:

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
-from incsnap.sandbox.progress import tell
+from lab.progress import tell
 from tests.faults.ground import ground
 from tests.faults.matrix import Outcome, rows, run, shares, table
 

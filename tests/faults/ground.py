@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.breakable import Breakable
-from incsnap.sandbox.fetched_kafka import breakable_kafka
-from incsnap.sandbox.fetched_mysql import breakable_mysql
-from incsnap.sandbox.mysql_client import connect
+from lab.addresses import MySqlAddress
+from lab.breakable import Breakable
+from lab.fetched_kafka import breakable_kafka
+from lab.fetched_mysql import breakable_mysql
+from lab.mysql_client import connect
 from tests.faults.switch import Switch
+
+#: For a replica to execute what its source has: tens of thousands of small transactions when the row begins.
+_CATCH_UP_SECONDS = 600.0
 
 
 class Ground:
@@ -45,6 +49,8 @@ class Ground:
         self.mysql = self._switch.address
         execute(self.replica, "RESET BINARY LOGS AND GTIDS")
         self._follow(self.replica, self.source)
+        # All that the rows before have written: it is not the first failover that has to wait for it.
+        self._caught_up()
 
     def fail_over(self) -> None:
         """Planned: the source takes no more writes, the replica has all and takes its place; and back the next time."""
@@ -52,15 +58,30 @@ class Ground:
         old, new = self.source, self.replica
         execute(old, "SET GLOBAL super_read_only = ON")
         self.switch.to(None)
-        [(executed,)] = execute(old, "SELECT @@GLOBAL.gtid_executed")
-        [(late,)] = execute(new, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)")
-        assert late == 0, "the replica did not catch up in a minute"
+        try:
+            self._caught_up()
+        except BaseException:
+            # The rows that follow have their server.
+            execute(old, "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
+            self.switch.to(old)
+            raise
         execute(
             new, "STOP REPLICA", "RESET REPLICA ALL", "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF"
         )
         self.source, self.replica = new, old
         self._follow(old, new)
         self.switch.to(new)
+
+    def _caught_up(self) -> None:
+        """The replica has executed all that the source has."""
+        assert self.replica is not None
+        [(executed,)] = execute(self.source, "SELECT @@GLOBAL.gtid_executed")
+        deadline = time.monotonic() + _CATCH_UP_SECONDS
+        missing: object = 1
+        while missing:
+            # The client gives up a question of a minute.
+            [(missing,)] = execute(self.replica, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 5)")
+            assert time.monotonic() < deadline, f"the replica did not catch up in {_CATCH_UP_SECONDS:.0f} s"
 
     def _follow(self, replica: MySqlAddress, source: MySqlAddress) -> None:
         execute(

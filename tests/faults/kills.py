@@ -42,12 +42,19 @@ def one_part(victim: str) -> Fault:
     return fault
 
 
+def the_daemon(trial: Trial, number: int) -> None:
+    """``kill -9`` of the daemon alone: its workers go on, and may do all that is left to do."""
+    if number:
+        # Spark makes another only when it wants one more worker, which a life may never do.
+        _live_again(trial)
+    one_part(processes.DAEMON)(trial, number)
+
+
 def the_zygote(trial: Trial, number: int) -> None:
     """``kill -9`` of the zygote, every other time of the planner too: what takes its place is a Python of its own."""
     if number:
         # A life has one zygote, and goes on without it.
-        trial.job.stop()
-        trial.start()
+        _live_again(trial)
     trial.reads()
     planners = processes.parts(trial.job)[processes.PLANNER]
     _kill(trial, processes.ZYGOTE)
@@ -57,10 +64,15 @@ def the_zygote(trial: Trial, number: int) -> None:
         trial.done["planner after it"] += 1
 
 
+def _live_again(trial: Trial) -> None:
+    trial.job.stop()
+    trial.start()
+
+
 def readers(trial: Trial, number: int) -> None:
     """``kill -9`` of a process that is reading a chunk."""
     del number
-    looked: dict[int, int] = {}
+    looked: dict[int, float] = {}
     # What it has used so far is known first: only who uses the processor from now on is reading.
     list(processes.reading(trial.job, looked))
 
@@ -137,7 +149,7 @@ ROWS: dict[str, Fault] = {
     "transaction": at_a_transaction,
     "planner": one_part(processes.PLANNER),
     "worker": one_part(processes.WORKER),
-    "daemon": one_part(processes.DAEMON),
+    "daemon": the_daemon,
     "zygote": the_zygote,
     "jvm": one_part(processes.JVM),
     "reader": readers,

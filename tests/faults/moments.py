@@ -24,9 +24,9 @@ from typing import Self
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
-from incsnap.pipeline.files import Files
-from incsnap.pipeline.planned import planned
-from incsnap.pipeline.status import newest_offset
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.planned import planned
+from incsnap.checkpoint.status import newest_offset
 
 _MOVED_TO, _CREATED, _IS_FOLDER = 0x80, 0x100, 0x40000000
 _HEAD = struct.Struct("iIII")

@@ -1,6 +1,6 @@
 """Who is who among the processes of a job, and how one of them is stopped, looked at and killed.
 
-No process bears its part's name: all of Python's are forked from one (``pipeline.zygote``). The tree tells them apart::
+No process bears its part's name: all of Python's are forked from one (``spark.zygote``). The tree tells them apart::
 
     job ─┬─ JVM ─── launchers
          └─ zygote ─┬─ planner               a child with threads
@@ -14,11 +14,12 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
-from incsnap.pipeline.chunk_task import NICENESS
-from incsnap.sandbox.running_job import RunningJob, kill_session
+import psutil
+
+from incsnap.tasks.chunk import NICENESS
+from lab.running_job import RunningJob, kill_session
 
 ALL, DRIVER, JVM, PLANNER, WORKER, DAEMON, ZYGOTE, READER = (
     "all", "job", "JVM", "planner", "worker", "daemon", "zygote", "reader",
@@ -57,11 +58,9 @@ def parts(job: RunningJob) -> dict[str, list[int]]:
 
 
 def _process(pid: int) -> _Process | None:
-    """proc(5): parent and number of threads are fields 4 and 20 of stat."""
-    with contextlib.suppress(OSError):
-        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
-        fields = rest.split()
-        return _Process(pid, int(fields[1]), name, int(fields[17]))
+    with contextlib.suppress(psutil.NoSuchProcess):
+        found = psutil.Process(pid)
+        return _Process(pid, found.ppid(), found.name(), found.num_threads())
     return None
 
 
@@ -86,23 +85,25 @@ def killed(job: RunningJob, victim: str, random: Random) -> str:
     return victim
 
 
-def reading(job: RunningJob, looked: dict[int, int]) -> Iterator[int]:
+def reading(job: RunningJob, looked: dict[int, float]) -> Iterator[int]:
     """A process of the job whose reader has used the processor since it was looked at last; ``looked`` remembers."""
     for pid in job.remains():
-        ticks = sum(_ticks_of_readers(pid))
-        if ticks and looked.get(pid, 0) < ticks:
-            looked[pid] = ticks
+        seconds = _reader_seconds(pid)
+        if seconds > looked.get(pid, 0.0):
+            looked[pid] = seconds
             yield pid
             return
 
 
-def _ticks_of_readers(pid: int) -> Iterator[int]:
-    """Processor time of each thread that gives way (proc(5): utime and stime are fields 14 and 15, nice is 19)."""
-    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[16]) == NICENESS:
-                yield int(fields[11]) + int(fields[12])
+def _reader_seconds(pid: int) -> float:
+    """Processor time of the process's threads that give way: on Linux each thread has a nice value of its own."""
+    total = 0.0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for thread in psutil.Process(pid).threads():
+            with contextlib.suppress(ProcessLookupError):
+                if os.getpriority(os.PRIO_PROCESS, thread.id) == NICENESS:
+                    total += thread.user_time + thread.system_time
+    return total
 
 
 def _send(pids: Iterable[int], number: signal.Signals) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 
-from incsnap.sandbox.running_job import RunningJob, running_job, write_properties
+from lab.running_job import RunningJob, running_job, write_properties
 from tests.faults.trial import Trial
 
 _SECONDS = 240.0

@@ -8,7 +8,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from incsnap.sandbox.addresses import MySqlAddress
+from lab.addresses import MySqlAddress
 
 
 class Switch:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.pipeline.files import Files
-from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.checkpoint.files import Files
+from lab.addresses import MySqlAddress
 from tests.faults.matrix import Outcome, rows, shares, table
 from tests.faults.moments import FILES, Watch
 from tests.faults.switch import Switch
+from tests.support.waiting import PATIENCE_SECONDS
 
 only_linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 
@@ -31,8 +32,8 @@ def test_a_step_is_seen_before_and_after(tmp_path: Path, moment: object) -> None
         assert not early.wait(0.0)
         files.write("planned-offset.json", b"{}", durable=True)
 
-        assert early.wait(5)
-        assert late.wait(5)
+        assert early.wait(PATIENCE_SECONDS)
+        assert late.wait(PATIENCE_SECONDS)
         assert not (early if moment is before else late).wait(0.0), "seen twice"
 
 
@@ -56,7 +57,7 @@ def test_a_step_in_a_folder_that_is_made_for_it_is_seen(tmp_path: Path, row: str
     with Watch(tmp_path, moment) as watch:
         writing.start()
         try:
-            assert watch.wait(30)
+            assert watch.wait(PATIENCE_SECONDS)
         finally:
             stop.set()
             writing.join()

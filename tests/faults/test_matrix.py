@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from incsnap.pipeline.status import read_status
+from incsnap.checkpoint.status import read_status
 from tests.faults.ground import ground
 from tests.faults.matrix import rows
 from tests.faults.trial import trial

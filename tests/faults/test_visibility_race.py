@@ -2,7 +2,7 @@
 
 Semi-synchronous replication (AFTER_SYNC) holds a commit after it has been written to the binlog and sent, before the
 storage engine commits. Without any replica that acknowledges, each commit hangs for the whole time-out. A chunk read in
-that time sees the old row although the new one is already on its way to Kafka: only the low fence keeps it back.
+that time sees the old row although the new one is already on its way to Kafka: only the low watermark keeps it back.
 https://dev.mysql.com/doc/refman/en/replication-semisync.html
 """
 
@@ -15,20 +15,20 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.pipeline.status import newest_offset
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.designs import ORDERS
-from incsnap.sandbox.listening import Follower
-from incsnap.sandbox.scene import Scene, scene
-from incsnap.sandbox.servers import servers
+from incsnap.checkpoint.status import newest_offset
+from lab.addresses import MySqlAddress
+from lab.captured_database import CapturedDatabase, captured_database
+from lab.listening import Follower
+from lab.servers import servers
+from lab.table_designs import ORDERS
 
-#: Several times what a batch waits for a chunk (executed wait: 2 s), on a busy machine too.
-STALL_SECONDS = 20.0
+#: The commit is let go when all was seen; in a day at the latest, when this test has long been ended.
+LONGEST_STALL_SECONDS = 86_400
 #: Some six batches of about 50,000 rows: the stall begins in the first ones, its rows are in the last.
 ROWS = 300_000
 SETTINGS = {"incremental.snapshot.chunk.size": "5000"}
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 
 @pytest.fixture
@@ -41,12 +41,11 @@ def stalling_mysql() -> Iterator[MySqlAddress]:
 def test_chunks_read_while_a_commit_is_stalled_bring_nothing_stale(
     stalling_mysql: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path, say: Callable[[str], None]
 ) -> None:
-    with scene(stalling_mysql, kafka_address, "stalled", topic_prefix, tmp_path) as play:
+    with captured_database(stalling_mysql, kafka_address, "stalled", topic_prefix, tmp_path) as play:
         orders = play.create(ORDERS, ROWS)
         with play.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT id FROM {orders.sql} ORDER BY id DESC LIMIT 20")
             last = [key for (key,) in cursor.fetchall()]
-        stalled: list[float] = []
 
         def commit_slowly() -> None:
             # The last rows of the table: updated, and one of them deleted; all of it sent, none of it visible.
@@ -54,9 +53,7 @@ def test_chunks_read_while_a_commit_is_stalled_bring_nothing_stale(
                 connection.begin()
                 cursor.execute(f"UPDATE {orders.sql} SET version = 1 WHERE id >= %s", (last[-1],))
                 cursor.execute(f"DELETE FROM {orders.sql} WHERE id = %s", (last[0],))
-                began = time.monotonic()
                 connection.commit()
-                stalled.append(time.monotonic() - began)
 
         with play.job(SETTINGS) as job, play.notices() as notices, Follower(kafka_address, play.topic(orders)) as topic:
             job.wait_until_streaming()
@@ -80,43 +77,45 @@ def test_chunks_read_while_a_commit_is_stalled_bring_nothing_stale(
             with Follower(kafka_address, f"{topic_prefix}.stalled.marks") as marks:
                 job.wait_until("the next event was sent", lambda: bool(marks.poll(0.05)), 60, every=0.0)
             next_sent = time.monotonic() - began
-            still_stalled = committing.is_alive()
-            job.wait_until("the snapshot was complete", lambda: notices.completed("in-the-stall"), 120)
+            job.wait_until("a chunk had waited in vain", lambda: waited_in_vain(play), every=0.005)
+            assert committing.is_alive(), "the commit was not stalled: nothing was put to the test"
+            semi_sync(play, on=False)
+            job.wait_until("the snapshot was complete", lambda: notices.completed("in-the-stall"))
             committing.join()
             beating.join()
-            semi_sync(play, on=False)
             play.drain(job)
             job.stop()
 
-        say(
-            f"the commit was stalled for {stalled[0]:.1f} s;"
-            f" its events were sent after {sent:.1f} s, the next commit's after {next_sent:.1f} s"
-        )
-        assert stalled[0] > STALL_SECONDS * 0.9
-        assert still_stalled, "the stream stood still until the commit was through"
+        say(f"the stalled commit's events were sent after {sent:.1f} s, the next commit's after {next_sent:.1f} s")
         (verdict,) = play.verdicts()
         assert verdict.faults(snapshots=1) == []
         assert (verdict.replay.counts["u"], verdict.replay.counts["d"]) == (20, 1)
         assert verdict.replay.counts["r"] in range(ROWS - 20, ROWS)
 
 
-def semi_sync(play: Scene, on: bool) -> None:
+def semi_sync(play: CapturedDatabase, on: bool) -> None:
     with play.connect() as connection, connection.cursor() as cursor:
         if on:
             cursor.execute("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
             cursor.execute("SET GLOBAL rpl_semi_sync_source_wait_no_replica = 1")
-            cursor.execute(f"SET GLOBAL rpl_semi_sync_source_timeout = {int(STALL_SECONDS * 1000)}")
+            cursor.execute(f"SET GLOBAL rpl_semi_sync_source_timeout = {LONGEST_STALL_SECONDS * 1000}")
         cursor.execute(f"SET GLOBAL rpl_semi_sync_source_enabled = {int(on)}")
 
 
-def wholly_planned(play: Scene, if_none: bool) -> bool:
+def wholly_planned(play: CapturedDatabase, if_none: bool) -> bool:
     """Has the table's last chunk been planned? ``if_none``: the answer when no table is being read."""
     offset = newest_offset(str(play.checkpoint))
     scans = offset.snapshot.scans if offset is not None else ()
     return scans[0].maximum is None or scans[0].wholly_planned if scans else if_none
 
 
-def insert_mark(play: Scene) -> None:
+def waited_in_vain(play: CapturedDatabase) -> bool:
+    """Is a range of the table to be read again? Nothing but the stalled commit makes a chunk of this test fail."""
+    offset = newest_offset(str(play.checkpoint))
+    return offset is not None and any(scan.again for scan in offset.snapshot.scans)
+
+
+def insert_mark(play: CapturedDatabase) -> None:
     with play.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO `{play.database}`.marks VALUES (1, 0)")
 

@@ -7,9 +7,9 @@ from contextlib import closing, suppress
 
 import pymysql
 
-from incsnap.sandbox.owned_keys import Share
-from incsnap.sandbox.scene import Scene
-from incsnap.sandbox.workload import Writer
+from lab.captured_database import CapturedDatabase
+from lab.owned_keys import Share
+from lab.workload import Writer
 
 #: More versions than one writer makes.
 _VERSIONS = 1_000_000
@@ -18,7 +18,7 @@ _VERSIONS = 1_000_000
 class Writers:
     """Two writers on all tables of the scene, a tenth of their transactions XA ones; ``stop`` them."""
 
-    def __init__(self, play: Scene, seed: int, rate: float) -> None:
+    def __init__(self, play: CapturedDatabase, seed: int, rate: float) -> None:
         self._play, self._seed, self._rate = play, seed, rate
         self._writers: list[Writer] = []
         self._generation = 0

@@ -1,4 +1,4 @@
-"""What the engine is told of a real table, behind the fence it names."""
+"""What the engine is told of a real table, behind the low watermark it names."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.gtid import GtidSet
-from incsnap.mysql import fences
-from incsnap.mysql.connection import connect, query
-from incsnap.mysql.fences import executed
-from incsnap.pipeline import answers
-from incsnap.pipeline.answers import Answers
-from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.mysql import watermarks
+from incsnap.mysql.session import connect, query
+from incsnap.mysql.watermarks import executed
+from incsnap.planner import answers
+from incsnap.planner.answers import Answers
 from incsnap.snapshot.commands import DataCollection
-from incsnap.snapshot.questions import Describe, Described, Failed, LookAhead, MaximumKey, NextBoundary
+from incsnap.snapshot.questions import Describe, Failed, KeyOrder, LookAhead, MaximumKey, NextBoundary
 from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
@@ -33,12 +33,12 @@ def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
         yield opened
 
 
-def test_a_table_is_described_behind_its_fence(connection: Any, database: str) -> None:
+def test_a_table_is_described_behind_its_low_watermark(connection: Any, database: str) -> None:
     table = TableId(database, "t")
     query(connection, f"ALTER TABLE {table.sql} RENAME COLUMN k TO renamed")
     described = Answers(connection, ColumnRules())(Describe(table, "", "", executed(connection)))
 
-    assert isinstance(described, Described)
+    assert isinstance(described, KeyOrder)
     assert described.columns == ("renamed",)
 
 
@@ -73,16 +73,16 @@ def test_tables_that_were_looked_ahead_at_are_answered_for_as_if_they_were_asked
     query(connection, f"INSERT INTO {database}.both VALUES (1, '2026-01-02 03:04:05.678'), (2, '2025-01-01')")
     query(connection, f"INSERT INTO {database}.large VALUES (4), (5), (6)")
     tables = [TableId(database, name) for name in (*names, "missing")]
-    fence = executed(connection)
+    low_watermark = executed(connection)
     ahead = Answers(connection, ColumnRules())
 
-    assert ahead(LookAhead(tuple(map(DataCollection, tables)), 4, fence)) is None
+    assert ahead(LookAhead(tuple(map(DataCollection, tables)), 4, low_watermark)) is None
     for table in tables:
         asked = Answers(connection, ColumnRules())
-        described = asked(Describe(table, "", "", fence))
-        assert ahead(Describe(table, "", "", fence)) == described
-        if isinstance(described, Described):
-            maximum = MaximumKey(table, described.columns, described.index, fence)
+        described = asked(Describe(table, "", "", low_watermark))
+        assert ahead(Describe(table, "", "", low_watermark)) == described
+        if isinstance(described, KeyOrder):
+            maximum = MaximumKey(table, described.columns, described.index, low_watermark)
             found = asked(maximum)
             assert ahead(maximum) == found
             if isinstance(found, tuple):
@@ -96,13 +96,13 @@ def test_looking_ahead_saves_every_other_statement(connection: Any, database: st
         query(connection, f"CREATE TABLE {database}.t{number} (k INT PRIMARY KEY)")
         query(connection, f"INSERT INTO {database}.t{number} VALUES (1)")
     tables = [TableId(database, f"t{number}") for number in range(70)]
-    fence = executed(connection)
+    low_watermark = executed(connection)
     ask = Answers(connection, ColumnRules())
     before = _statements(connection)
-    ask(LookAhead(tuple(map(DataCollection, tables)), 1_000, fence))
+    ask(LookAhead(tuple(map(DataCollection, tables)), 1_000, low_watermark))
     for table in tables:
-        assert isinstance(ask(Describe(table, "", "", fence)), Described)
-        assert ask(MaximumKey(table, ("k",), "PRIMARY", fence)) == ("1",)
+        assert isinstance(ask(Describe(table, "", "", low_watermark)), KeyOrder)
+        assert ask(MaximumKey(table, ("k",), "PRIMARY", low_watermark)) == ("1",)
         assert ask(NextBoundary(table, ("k",), "PRIMARY", None, ("1",), 1_000)) is None
 
     assert _statements(connection) - before <= 12
@@ -114,24 +114,26 @@ def test_a_locked_table_takes_no_answer_from_the_others(
     query(connection, f"CREATE TABLE {database}.u (k INT PRIMARY KEY)")
     query(connection, f"INSERT INTO {database}.u VALUES (5)")
     t, u = TableId(database, "t"), TableId(database, "u")
-    fence = executed(connection)
+    low_watermark = executed(connection)
     with closing(connect(settings_of(mysql_address, "unused:1", "p", database).mysql)) as other:
         query(other, f"LOCK TABLES {t.sql} WRITE")
         ask = Answers(connection, ColumnRules())
-        ask(LookAhead((DataCollection(t), DataCollection(u)), 1_000, fence))
+        ask(LookAhead((DataCollection(t), DataCollection(u)), 1_000, low_watermark))
 
-        assert ask(MaximumKey(u, ("k",), "PRIMARY", fence)) == ("5",)
-        assert isinstance(ask(MaximumKey(t, ("k",), "PRIMARY", fence)), Failed)
+        assert ask(MaximumKey(u, ("k",), "PRIMARY", low_watermark)) == ("5",)
+        assert isinstance(ask(MaximumKey(t, ("k",), "PRIMARY", low_watermark)), Failed)
 
 
-def test_a_batch_waits_for_its_fence_once(connection: Any, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_waits_for_its_low_watermark_once(
+    connection: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits: list[GtidSet] = []
 
-    def low_fence(connection: Any, fence: GtidSet, seconds: float) -> None:
-        waits.append(fence)
-        fences.low_fence(connection, fence, seconds)
+    def wait_until_executed(connection: Any, low_watermark: GtidSet, seconds: float) -> None:
+        waits.append(low_watermark)
+        watermarks.wait_until_executed(connection, low_watermark, seconds)
 
-    monkeypatch.setattr(answers, "low_fence", low_fence)
+    monkeypatch.setattr(answers, "wait_until_executed", wait_until_executed)
     table, coming = TableId(database, "t"), GtidSet.parse(f"{uuid4()}:1")
     ask = Answers(connection, ColumnRules())
     ask(LookAhead((DataCollection(table),) * 2, 10, coming))

@@ -12,22 +12,24 @@ from typing import Any
 
 import pytest
 
-from incsnap.binlog import connection as dump
+from incsnap.binlog.protocol import dump_connection as dump
 from incsnap.binlog.tail import Tail
 from incsnap.errors import OffsetError, ServerUnreachable
 from incsnap.events import BinlogPosition, StreamPosition, begun_anew, server_of
 from incsnap.gtid import GtidSet
-from incsnap.sandbox import cache, fetched_mysql
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
-from incsnap.sandbox.servers import servers
 from incsnap.snapshot.window import Reading
+from lab import cache, fetched_mysql
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from lab.servers import servers
 from tests.support.planned_job import PlannedJob, settings_of
 from tests.support.stream_in_memory import of_shop, rows_of
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.servers
 BEGIN = StreamPosition(GtidSet(), "", 0)
 RESET = "RESET BINARY LOGS AND GTIDS"
+CREATION = "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(200))"
 
 
 class Server:
@@ -80,7 +82,7 @@ def server(address: MySqlAddress, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
     monkeypatch.setattr(dump, "_CATCH_UP_SECONDS", 0.3)
     with closing(Server(address)) as server:
         server.run("DROP DATABASE IF EXISTS shop", RESET)
-        server.run("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(200))")
+        server.run(*CREATION)
         yield server
 
 
@@ -92,7 +94,7 @@ def tail(start: StreamPosition, server: Server) -> Iterator[Tail]:
 
 def advanced(tail: Tail, start: StreamPosition, server: Server, log: str) -> StreamPosition:
     """The end of the batch that has come to the end of that binlog of the server."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     end = start
     while not (end.server_uuid == log and end.reached(*server.end())):
         assert time.monotonic() < deadline, end
@@ -106,7 +108,7 @@ def ids(tail: Tail, start: StreamPosition, end: StreamPosition) -> list[int]:
 
 def refused(tail: Tail, start: StreamPosition) -> str:
     with pytest.raises(OffsetError) as found:
-        tail.advance(start, 1 << 20, 1000, ("binlog.999999", 4), 60)
+        tail.advance(start, 1 << 20, 1000, ("binlog.999999", 4), PATIENCE_SECONDS)
     assert "new checkpoint.location" in found.value.hint
     return found.value.message
 
@@ -167,6 +169,47 @@ def test_a_position_at_which_no_event_begins_is_of_another_binlog(server: Server
     with tail(before, server) as restarted:
         end = advanced(restarted, before, server, begun_anew(server.uuid))
         assert ids(restarted, before, end)[2:] == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("keep_gtids", [False, True], ids=["names given again", "names kept"])
+@pytest.mark.parametrize("flushes", [0, 1], ids=["same file", "in a later file"])
+def test_a_reset_while_the_job_was_away_is_noticed_though_the_log_looks_the_same(
+    server: Server, keep_gtids: bool, flushes: int
+) -> None:
+    server.insert(1, 2, 3)
+    with tail(BEGIN, server) as running:
+        before = advanced(running, BEGIN, server, server.uuid)
+    assert before.begun > 0
+    with tail(StreamPosition.from_json(before.to_json()), server) as same:
+        server.insert(4)
+        server.run("DROP DATABASE shop")
+        saved = advanced(same, before, server, server.uuid)
+    # The time at which a file is begun is told in seconds.
+    wait_until(lambda: server.run("SELECT UNIX_TIMESTAMP()")[0][0] > saved.begun)
+    server.reset(keep_gtids=keep_gtids)
+    server.run(*CREATION)
+    server.insert(6, 7, 8, 9)
+    server.run("DROP DATABASE shop")
+    assert server.end() == (saved.file, saved.pos), "it does not look the same: nothing is put to the test"
+    server.run(*["FLUSH BINARY LOGS"] * flushes, *CREATION)
+    server.insert(5)
+    with tail(saved, server) as restarted:
+        if keep_gtids:
+            end = advanced(restarted, saved, server, begun_anew(server.uuid))
+            assert ids(restarted, saved, end) == [6, 7, 8, 9, 5]
+        else:
+            assert "has begun its binlog anew, with other transactions" in refused(restarted, saved)
+
+
+def test_a_file_that_was_purged_under_a_job_that_was_away_is_no_other_binlog(server: Server) -> None:
+    server.insert(1)
+    with tail(BEGIN, server) as running:
+        before = advanced(running, BEGIN, server, server.uuid)
+    server.run("FLUSH BINARY LOGS")
+    server.run(f"PURGE BINARY LOGS TO '{server.end()[0]}'")
+    server.insert(2)
+    with tail(before, server) as restarted:
+        assert ids(restarted, before, advanced(restarted, before, server, server.uuid)) == [2]
 
 
 def test_a_connection_that_is_made_again_finds_its_binlog_the_same(server: Server) -> None:
@@ -245,8 +288,7 @@ def test_another_log_bin_with_a_snapshot_in_flight_loses_and_reorders_nothing(
         server.insert(7)
         server.run(signal)
         job.until(topic, 1)
-        while not job.offset.snapshot.in_flight:
-            assert job.batch(), "the snapshot was never begun"
+        job.batches_until(lambda: bool(job.offset.snapshot.in_flight), "window in flight")
         before = job.offset
         job.close()
         assert before.stream.file.startswith("binlog.")
@@ -255,15 +297,15 @@ def test_another_log_bin_with_a_snapshot_in_flight_loses_and_reorders_nothing(
         job.settings = settings(server)
         job.restart()
         try:
+            begun = len(job.batches)
+            job.batches_until(
+                lambda: not job.offset.snapshot.active and job.offset.stream.reached(*server.end()), "end of both"
+            )
             released: list[Reading] = []
-            for _ in range(200):
-                if job.batch():
-                    end = job.offset
-                    found = [each.window.reading for each in end.snapshot.released if each.window.reading]
-                    assert {each.server_uuid for each in found} <= {end.stream.server_uuid}
-                    released += found
-                if not job.offset.snapshot.active and job.offset.stream.reached(*server.end()):
-                    break
+            for _, end in job.batches[begun:]:
+                found = [each.window.reading for each in end.snapshot.released if each.window.reading]
+                assert {each.server_uuid for each in found} <= {end.stream.server_uuid}
+                released += found
             assert sum(each.rows for each in released) == 7
             stream = job.offset.stream
             assert (stream.file, stream.server_uuid) == (server.end()[0], begun_anew(server.uuid))

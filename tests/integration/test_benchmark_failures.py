@@ -18,7 +18,7 @@ from benchmarks.rows import Figures, Scale
 from benchmarks.sides import DEBEZIUM, INCSNAP, Job, Life
 from benchmarks.warm import WarmJob
 from incsnap.errors import ServerUnreachable
-from incsnap.sandbox.servers import Servers
+from lab.servers import Servers
 
 pytestmark = pytest.mark.servers
 

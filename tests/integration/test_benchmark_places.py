@@ -13,7 +13,7 @@ from benchmarks.arrivals import Arrivals, NotArrived
 from benchmarks.changes import Write, deletes_and_inserts, mix, mix_changes, updates
 from benchmarks.place import Place, place, topics
 from benchmarks.tables import COMPOSITE, NARROW, ORDERS, WIDE
-from incsnap.sandbox.servers import Servers
+from lab.servers import Servers
 
 pytestmark = pytest.mark.servers
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from incsnap.binlog.table_map import parse_table_map
+from incsnap.binlog.protocol.table_map import parse_table_map
 from incsnap.config.patterns import TableFilter
 from incsnap.config.settings import MySqlSettings
-from incsnap.mysql import catalog, fences
-from incsnap.mysql.connection import connect, named
-from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.session import connect, named
 from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
 from tests.support.binlog_dump import events_since
 from tests.support.random_values import CHARACTERS
 
@@ -76,7 +76,7 @@ def test_the_shape_is_the_one_of_the_table_map_event(
 ) -> None:
     table = TableId(database, name)
     _execute(session, f"CREATE TABLE {table.sql} ({_TABLES[name]}) CHARACTER SET utf8mb4")
-    start = fences.high_watermark(session)
+    start = watermarks.high_watermark(session)
     column = (
         "b" if name in ("numbers", "texts", "keyless", "promoted", "after_year") else "c" if name == "bytes" else "id"
     )

@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.planned import planned
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, OffsetError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import ensure_topics, partition_counts
 from incsnap.kafka.transaction import BucketWriter
-from incsnap.pipeline.files import Files
-from incsnap.pipeline.planned import planned
-from incsnap.pipeline.unfinished import take_back
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
+from incsnap.planner.unfinished_batch import take_back
 from incsnap.snapshot.offset import Offset, digest
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from tests.support.planned_job import PlannedJob, run, settings_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
 
-class Scene:
+class CapturedDatabase:
     def __init__(self, mysql: MySqlAddress, kafka: str, database: str, prefix: str, root: Path) -> None:
         self.mysql, self.kafka, self.database, self.prefix, self.root = mysql, kafka, database, prefix, root
         self.job: PlannedJob | None = None
@@ -82,20 +82,22 @@ class Scene:
 @pytest.fixture
 def scene(
     mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
-) -> Iterator[Scene]:
-    scene = Scene(mysql_address, kafka_address, database, topic_prefix, tmp_path)
+) -> Iterator[CapturedDatabase]:
+    scene = CapturedDatabase(mysql_address, kafka_address, database, topic_prefix, tmp_path)
     yield scene
     scene.close()
 
 
 def written_ahead(job: PlannedJob) -> Offset:
     """A batch is planned, Spark has written it down, and then the job dies."""
-    for _ in range(100):
+    end = job.offset
+
+    def planned_one() -> bool:
+        nonlocal end
         end = job.planner.plan(job.offset)
-        if end is not job.offset:
-            break
-    else:
-        raise AssertionError("nothing was planned in 100 attempts")
+        return end is not job.offset
+
+    wait_until(planned_one)
     spark = Path(job.settings.checkpoint_location) / "spark"
     for log in ("offsets", "commits"):
         (spark / log).mkdir(parents=True, exist_ok=True)
@@ -131,7 +133,9 @@ CHANGES: dict[str, tuple[dict[str, str], str, str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_batch_of_which_nothing_was_sent_is_planned_again_with_the_new_settings(scene: Scene, change: str) -> None:
+def test_a_batch_of_which_nothing_was_sent_is_planned_again_with_the_new_settings(
+    scene: CapturedDatabase, change: str
+) -> None:
     more, delimiter, _ = CHANGES[change]
     job = scene.begun(scene.settings())
     scene.insert("a", "1")
@@ -154,7 +158,7 @@ def test_a_batch_of_which_nothing_was_sent_is_planned_again_with_the_new_setting
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_batch_that_was_sent_in_part_is_finished_with_the_settings_it_was_planned_with(
-    scene: Scene, change: str
+    scene: CapturedDatabase, change: str
 ) -> None:
     more, _, named = CHANGES[change]
     again = {name: value.format(database=scene.database) for name, value in more.items()}
@@ -174,7 +178,7 @@ def test_a_batch_that_was_sent_in_part_is_finished_with_the_settings_it_was_plan
     assert job.offset == end
 
 
-def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(scene: Scene) -> None:
+def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(scene: CapturedDatabase) -> None:
     job = scene.begun(scene.settings(max__batch__size="2048"))
     scene.run("BEGIN", *[f"INSERT INTO a VALUES ('{n}', 'x', REPEAT('.', 2000))" for n in range(9)], "COMMIT")
     scene.insert("a", "last")
@@ -186,7 +190,7 @@ def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(scene: Scene
         scene.under(scene.settings("ab"))
 
 
-def test_another_prefix_is_refused_by_what_the_last_batch_was_planned_with(scene: Scene) -> None:
+def test_another_prefix_is_refused_by_what_the_last_batch_was_planned_with(scene: CapturedDatabase) -> None:
     job = scene.begun(scene.settings())
     scene.insert("a", "1")
     job.until(scene.topic("a"))
@@ -197,10 +201,10 @@ def test_another_prefix_is_refused_by_what_the_last_batch_was_planned_with(scene
 
 def deleted(admin: AdminClient, topic: str) -> None:
     admin.delete_topics([topic], request_timeout=30)[topic].result(30)
-    wait_until(lambda: not partition_counts(admin, [topic]), 30)
+    wait_until(lambda: not partition_counts(admin, [topic]))
 
 
-def test_a_topic_that_was_deleted_is_made_again_for_the_batch_that_is_repeated(scene: Scene) -> None:
+def test_a_topic_that_was_deleted_is_made_again_for_the_batch_that_is_repeated(scene: CapturedDatabase) -> None:
     group = {"topic__creation__default__partitions": "3", "topic__creation__default__replication__factor": "1"}
     job = scene.begun(scene.settings(**group))
     scene.insert("a", "1")
@@ -222,7 +226,7 @@ def test_a_topic_that_was_deleted_is_made_again_for_the_batch_that_is_repeated(s
         job.planner.parts(job.offset, end)
 
 
-def test_the_layout_names_what_the_batch_and_windows_need_and_no_table_that_is_gone(scene: Scene) -> None:
+def test_the_layout_names_what_the_batch_and_windows_need_and_no_table_that_is_gone(scene: CapturedDatabase) -> None:
     job = scene.begun(scene.settings("abcdefgh", signal__data__collection=f"{scene.database}.s"))
     admin = AdminClient({"bootstrap.servers": scene.kafka})
     for table in "cdefgh":
@@ -237,28 +241,25 @@ def test_the_layout_names_what_the_batch_and_windows_need_and_no_table_that_is_g
     job.until(scene.topic("a"), 2)
     collections = json.dumps({"data-collections": [f"{scene.database}.a"]})
     scene.run(f"INSERT INTO s VALUES ('2', 'execute-snapshot', '{collections}')")
-    wait_until(lambda: bool(job.batch() and job.offset.snapshot.in_flight), 60)
+    wait_until(lambda: bool(job.batch() and job.offset.snapshot.in_flight))
     assert scene.topic("a") in job.offset.layout.partitions
     assert not partition_counts(admin, [scene.topic("c")])
 
 
-def test_windows_in_flight_under_another_delimiter_are_read_again_for_their_new_topic(scene: Scene) -> None:
+def test_windows_in_flight_under_another_delimiter_are_read_again_for_their_new_topic(scene: CapturedDatabase) -> None:
     signal = {"signal__data__collection": f"{scene.database}.s"}
     job = scene.begun(scene.settings(**signal))
     scene.insert("a", "1", "2", "3")
     collections = json.dumps({"data-collections": [f"{scene.database}.a"]})
     scene.run(f"INSERT INTO s VALUES ('2', 'execute-snapshot', '{collections}')")
-    wait_until(lambda: bool(job.batch() and job.offset.snapshot.in_flight), 60)
+    wait_until(lambda: bool(job.batch() and job.offset.snapshot.in_flight))
     before = {window.id for window in job.offset.snapshot.in_flight}
 
     job = scene.under(scene.settings(**signal, topic__delimiter="-"))
 
-    released = []
-    for _ in range(200):
-        if job.batch():
-            released += [each.window for each in job.offset.snapshot.released]
-        if not job.offset.snapshot.active:
-            break
+    begun = len(job.batches)
+    job.batches_until(lambda: not job.offset.snapshot.active, "end of the snapshot")
+    released = [each.window for _, end in job.batches[begun:] for each in end.snapshot.released]
     assert not before & {window.id for window in released}
     assert sum(window.reading.rows for window in released if window.reading) == 3
     assert partition_counts(AdminClient({"bootstrap.servers": scene.kafka}), [scene.topic("a", "-")])

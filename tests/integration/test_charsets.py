@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from incsnap.sandbox.addresses import MySqlAddress
 from incsnap.types.charset_tables import MULTI_BYTE, SINGLE_BYTE, UNICODE
 from incsnap.types.charsets import CHARSETS, UTF8
+from lab.addresses import MySqlAddress
 from tests.integration.test_same_bytes import Both, session, unequal
 
 pytestmark = pytest.mark.servers

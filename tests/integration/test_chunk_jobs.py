@@ -10,20 +10,19 @@ from uuid import uuid4
 
 import pytest
 
+from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
+from incsnap.config.topics import topic_of
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.mysql.connection import connect, query
-from incsnap.mysql.fences import executed, high_watermark
-from incsnap.pipeline.buffer import Manifest, WindowBuffers
-from incsnap.pipeline.chunk_task import read_chunks
-from incsnap.pipeline.naming import topic_of
-from incsnap.pipeline.parts import ChunkOrder
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.snapshot.chunk import Chunk
-from incsnap.snapshot.offset import Layout, PlannedRead
-from incsnap.snapshot.window import Window
+from incsnap.mysql.session import connect, query
+from incsnap.mysql.watermarks import executed, high_watermark
+from incsnap.snapshot.offset import PlannedRead, TopicLayout
+from incsnap.snapshot.window import Chunk, Reading, Window
 from incsnap.tables import TableId
+from incsnap.tasks.chunk import read_chunks
+from incsnap.tasks.partitions import ChunkOrder
+from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
@@ -44,32 +43,32 @@ def connection(settings: Settings, database: str) -> Iterator[Any]:
         yield opened
 
 
-def orders(settings: Settings, database: str, fence: GtidSet) -> list[ChunkOrder]:
+def orders(settings: Settings, database: str, low_watermark: GtidSet) -> list[ChunkOrder]:
     found = []
     for number, name in enumerate(NAMES):
         table = TableId(database, name)
         window = Window(f"1-{number}", number, table, "s", None, ("2",), 1_000, 1)
-        layout = Layout(1, {topic_of(settings, table): 1})
-        read = PlannedRead(window, Chunk(table, ("k",), None, ("2",)), fence)
-        found.append(ChunkOrder(layout, StreamPosition(fence, "", 0), read))
+        layout = TopicLayout(1, {topic_of(settings, table): 1})
+        read = PlannedRead(window, Chunk(table, ("k",), None, ("2",)), low_watermark)
+        found.append(ChunkOrder(layout, StreamPosition(low_watermark, "", 0), read))
     return found
 
 
-def manifests(asked: list[ChunkOrder], settings: Settings, root: Path) -> dict[str, Manifest]:
+def readings(asked: list[ChunkOrder], settings: Settings, root: Path) -> dict[str, Reading]:
     buffers = WindowBuffers(str(root))
     ids = read_chunks(asked, settings, buffers)
     read = {order.read.window.table.table: buffers.read_manifest(id_) for order, id_ in zip(asked, ids, strict=True)}
-    return {name: manifest for name, manifest in read.items() if manifest is not None}
+    return {name: manifest.reading for name, manifest in read.items() if manifest is not None}
 
 
 def test_all_chunks_of_a_job_have_a_high_watermark_behind_their_rows(
     connection: Any, settings: Settings, database: str, tmp_path: Path
 ) -> None:
     before = high_watermark(connection)
-    read = manifests(orders(settings, database, executed(connection)), settings, tmp_path)
+    read = readings(orders(settings, database, executed(connection)), settings, tmp_path)
 
-    assert [(manifest.rows, manifest.error) for manifest in read.values()] == [(2, "")] * 3
-    assert all((manifest.high_file, manifest.high_pos) >= before for manifest in read.values())
+    assert [(reading.rows, reading.error) for reading in read.values()] == [(2, "")] * 3
+    assert all((reading.high_file, reading.high_pos) >= before for reading in read.values())
 
 
 def test_a_locked_table_does_not_keep_the_others_of_its_job_from_being_read(
@@ -78,7 +77,7 @@ def test_a_locked_table_does_not_keep_the_others_of_its_job_from_being_read(
     asked = orders(settings, database, executed(connection))
     with closing(connect(settings.mysql)) as other:
         query(other, f"LOCK TABLES {database}.a WRITE")
-        read = manifests(asked, settings, tmp_path)
+        read = readings(asked, settings, tmp_path)
 
     assert read["a"].error.startswith("stalled:")
     assert [read[name].rows for name in ("b", "c")] == [2, 2]
@@ -87,16 +86,16 @@ def test_a_locked_table_does_not_keep_the_others_of_its_job_from_being_read(
 def test_a_table_that_is_gone_fails_alone(connection: Any, settings: Settings, database: str, tmp_path: Path) -> None:
     asked = orders(settings, database, executed(connection))
     query(connection, f"DROP TABLE {database}.b")
-    read = manifests(asked, settings, tmp_path)
+    read = readings(asked, settings, tmp_path)
 
     assert read["b"].error.startswith("shape:")
     assert [read[name].rows for name in ("a", "c")] == [2, 2]
 
 
-def test_a_fence_that_is_not_reached_leaves_all_of_a_job_for_later(
+def test_a_low_watermark_that_is_not_reached_leaves_all_of_a_job_for_later(
     connection: Any, settings: Settings, database: str, tmp_path: Path
 ) -> None:
     hasty = settings.model_copy(update={"executed_wait_seconds": 0.1})
-    read = manifests(orders(hasty, database, GtidSet.parse(f"{uuid4()}:1")), hasty, tmp_path)
+    read = readings(orders(hasty, database, GtidSet.parse(f"{uuid4()}:1")), hasty, tmp_path)
 
-    assert [manifest.error.partition(":")[0] for manifest in read.values()] == ["stalled"] * 3
+    assert [reading.error.partition(":")[0] for reading in read.values()] == ["stalled"] * 3

@@ -11,12 +11,12 @@ from typing import Any
 import pymysql
 import pytest
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
-from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.chunk_query import chunk_tail, condition_probe, maximum_key, next_boundary
 from incsnap.snapshot.keys import Key
+from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 
 pytestmark = pytest.mark.servers
 

@@ -13,10 +13,10 @@ import pytest
 from incsnap.errors import ChunkFailed
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId
 from incsnap.types.column_type import describe
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 
 pytestmark = pytest.mark.servers
 
@@ -97,7 +97,7 @@ def test_every_type_has_its_canonical_values_and_null(connection: Any, database:
     shape = shape_of(connection, TableId(database, "t"))
     assert shape is not None
     tail = f"FROM {database}.t ORDER BY id"
-    ids, *got = read_chunk(connection, shape, tail, max_bytes=1 << 20, timeout_seconds=10)
+    ids, *got = read_chunk(connection, shape, tail, max_bytes=1 << 20, timeout_seconds=60)
     assert ids.to_pylist() == list(range(most + 1))
     for (kind, values), column, array in zip(VALUES.items(), shape.columns[1:], got, strict=True):
         array.validate(full=True)
@@ -120,29 +120,29 @@ def numbers(connection: Any, database: str) -> Any:
 
 def test_a_chunk_is_the_rows_of_its_range_in_its_order(connection: Any, numbers: Any) -> None:
     tail = f"FROM {numbers.id.sql} WHERE i > 10 AND i <= 15 ORDER BY i DESC"
-    ids, texts = read_chunk(connection, numbers, tail, max_bytes=1 << 20, timeout_seconds=10)
+    ids, texts = read_chunk(connection, numbers, tail, max_bytes=1 << 20, timeout_seconds=60)
     assert ids.to_pylist() == [15, 14, 13, 12, 11]
     assert texts.to_pylist() == ["x" * 100] * 5
 
 
 def test_an_empty_chunk_has_empty_columns_of_the_right_types(connection: Any, numbers: Any) -> None:
     tail = f"FROM {numbers.id.sql} WHERE i > 5000"
-    columns = read_chunk(connection, numbers, tail, max_bytes=1 << 20, timeout_seconds=10)
+    columns = read_chunk(connection, numbers, tail, max_bytes=1 << 20, timeout_seconds=60)
     assert [(str(c.type), len(c)) for c in columns] == [("int64", 0), ("string", 0)]
 
 
 def test_a_chunk_of_too_many_bytes_fails_and_says_so(connection: Any, numbers: Any) -> None:
     with pytest.raises(ChunkFailed, match="more than 50000 bytes"):
-        read_chunk(connection, numbers, f"FROM {numbers.id.sql}", max_bytes=50_000, timeout_seconds=10)
+        read_chunk(connection, numbers, f"FROM {numbers.id.sql}", max_bytes=50_000, timeout_seconds=60)
     assert not connection.open
 
 
 def test_one_row_may_be_of_any_size(connection: Any, numbers: Any) -> None:
     """It could not be halved."""
     tail = f"FROM {numbers.id.sql} WHERE i = 7"
-    assert len(read_chunk(connection, numbers, tail, max_bytes=50, timeout_seconds=10)[0]) == 1
+    assert len(read_chunk(connection, numbers, tail, max_bytes=50, timeout_seconds=60)[0]) == 1
     with pytest.raises(ChunkFailed, match="more than 50 bytes"):
-        read_chunk(connection, numbers, f"FROM {numbers.id.sql} WHERE i < 3", max_bytes=50, timeout_seconds=10)
+        read_chunk(connection, numbers, f"FROM {numbers.id.sql} WHERE i < 3", max_bytes=50, timeout_seconds=60)
 
 
 def test_a_chunk_that_takes_too_long_fails_and_the_connection_lives(connection: Any, numbers: Any) -> None:
@@ -156,6 +156,6 @@ def test_a_chunk_that_takes_too_long_fails_and_the_connection_lives(connection: 
 
 def test_the_servers_error_is_in_the_failure(connection: Any, numbers: Any) -> None:
     with pytest.raises(ChunkFailed, match=r"error 1146, Table .* doesn't exist"):
-        read_chunk(connection, numbers, f"FROM {numbers.id.sql[:-1]}z`", max_bytes=1 << 20, timeout_seconds=10)
+        read_chunk(connection, numbers, f"FROM {numbers.id.sql[:-1]}z`", max_bytes=1 << 20, timeout_seconds=60)
     with pytest.raises(ChunkFailed, match="error 1054"):
-        read_chunk(connection, numbers, f"FROM {numbers.id.sql} WHERE z = 1", max_bytes=1 << 20, timeout_seconds=10)
+        read_chunk(connection, numbers, f"FROM {numbers.id.sql} WHERE z = 1", max_bytes=1 << 20, timeout_seconds=60)

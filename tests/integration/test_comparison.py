@@ -5,10 +5,10 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.compare import compare
-from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from lab.compare import compare
+from lab.mysql_client import connect
 
 pytestmark = pytest.mark.servers
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from incsnap.mysql.connection import QueryRefusedError, connect, query
-from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.mysql.session import QueryRefusedError, connect, query
+from lab.addresses import MySqlAddress
 from signals.condition import condition_problem
 from tests.support.planned_job import settings_of
 

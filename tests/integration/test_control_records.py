@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from tests.support.planned_job import PlannedJob, run, settings_of
 
 pytestmark = pytest.mark.servers
@@ -240,6 +240,35 @@ def test_what_planning_has_found_out_is_sent_again_when_a_batch_is_run_again(
     control = [each for each in again if each.topic == topic_prefix or each.value["op"] == "t"]
     assert len(control) == 2
     assert all(each in sent for each in control)
+
+
+def test_schemas_of_a_batch_that_is_run_again_show_the_defaults_that_they_showed(
+    session: Any, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    _run(session, "CREATE TABLE t (id INT PRIMARY KEY, v INT DEFAULT 7)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    json = "org.apache.kafka.connect.json.JsonConverter"
+    job = make_job(value__converter=json, value__converter__schemas__enable="true")
+    topic = f"{topic_prefix}.{database}.t"
+    _run(session, "INSERT INTO t VALUES (1, 2)", "INSERT INTO u VALUES (1)")
+    job.until(topic)
+    job.until(f"{topic_prefix}.{database}.u")
+    start, end = next((start, end) for start, end in job.batches if end.layout.partitions.get(topic))
+    sent = list(job.of(topic))
+    assert _defaults(sent[0].value) == {"v": 7}
+
+    _run(session, "ALTER TABLE t ALTER COLUMN v SET DEFAULT 8", "INSERT INTO t VALUES (2, 2)")
+    job.until(topic, 2)
+    assert _defaults(job.of(topic)[1].value) == {"v": 8}
+    job.offset = start
+    job.restart()
+    again = run(job.planner.parts(start, end), job.settings, job.root)
+    assert [each for each in again if each.topic == topic] == sent
+
+
+def _defaults(value: Any) -> dict[str, Any]:
+    """By column, as the schema of ``after`` shows them."""
+    [after] = [field for field in value["schema"]["fields"] if field["field"] == "after"]
+    return {field["field"]: field["default"] for field in after["fields"] if "default" in field}
 
 
 def test_no_schema_change_is_told_where_it_is_not_wanted(

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from incsnap.binlog import connection as dump
+from incsnap.binlog.protocol import dump_connection as dump
 from incsnap.binlog.tail import Tail
 from incsnap.errors import OffsetError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
-from incsnap.sandbox.servers import servers
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from lab.servers import servers
 from tests.support.stream_in_memory import of_shop, rows_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -92,7 +93,7 @@ def tail(start: StreamPosition, answers: list[Server]) -> Iterator[Tail]:
 
 def advanced(tail: Tail, start: StreamPosition, server: Server) -> StreamPosition:
     """The end of the batch that has come to the end of the server's binlog."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     end = start
     while not (end.server_uuid == server.uuid and end.reached(*server.end())):
         assert time.monotonic() < deadline, end
@@ -157,4 +158,4 @@ def test_a_server_that_lacks_what_was_delivered_is_refused_unless_it_catches_up(
         answers[0] = one
         other.end_dumps()
         with pytest.raises(OffsetError, match=f"server {one.uuid} lacks .*{SOURCE}:5"):
-            moving.advance(after, 1 << 20, 1000, ("binlog.999999", 4), 10)
+            moving.advance(after, 1 << 20, 1000, ("binlog.999999", 4), PATIENCE_SECONDS)

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect as open_session
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect as open_session
 from signals import send
 from signals.parse import parse
 from tests.support.planned_job import PlannedJob, settings_of
@@ -133,7 +133,7 @@ def test_whatever_fails_while_a_signal_is_understood_is_a_warning_and_the_next_i
             raise ZeroDivisionError("a defect of ours")
         return understood(record)
 
-    monkeypatch.setattr("incsnap.pipeline.signal_inbox.parse", defect)
+    monkeypatch.setattr("incsnap.planner.signal_inbox.parse", defect)
     good = send.snapshot_data([f"{database}.t"])
     send.to_file(job.settings.signals.file, "defect", "execute-snapshot", good)
     send.to_file(job.settings.signals.file, "good", "execute-snapshot", good)

@@ -10,6 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from incsnap.envelope.added_fields import HEADERS
+from incsnap.envelope.records import RECORDS
 from incsnap.errors import ConfigError, SinkError
 from incsnap.kafka import transaction as transactions
 from incsnap.kafka.client_settings import ClientSettings
@@ -173,6 +175,19 @@ def test_headers_tombstones_null_keys_and_empty_values_arrive_in_order(writer: B
         (b"", b"", ()),
         (b"k3", b"\x00\xff\x00", ()),
         (b"k4", b"last", (("__debezium.oldkey", b"o"), ("__debezium.newkey", b"n"))),
+    ]
+
+
+def test_headers_that_a_transform_adds_stand_behind_the_others(writer: BucketWriter) -> None:
+    lines = records((0, b"k1", b"v1", b"o", None), (0, b"k2", b"v2"), (0, b"k3", None))
+    added = pa.array([[("a", b"1"), ("b", None), ("a", b"")], None, [("a", b"\x00")]], HEADERS.type)
+    batch = pa.RecordBatch.from_arrays([*lines.columns, added], schema=RECORDS.append(HEADERS))
+    assert send(writer, 1, batch)
+    found = read_all(writer.client.bootstrap_servers, f"{writer.prefix}.t")
+    assert [(r.key, r.headers) for r in found] == [
+        (b"k1", (("__debezium.oldkey", b"o"), ("a", b"1"), ("b", None), ("a", b""))),
+        (b"k2", ()),
+        (b"k3", (("a", b"\x00"),)),
     ]
 
 

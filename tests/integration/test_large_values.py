@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from incsnap.binlog.row_images import WRITE, decode_rows
-from incsnap.binlog.table_map import parse_table_map
-from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.binlog.protocol.row_images import WRITE, decode_rows
+from incsnap.binlog.protocol.table_map import parse_table_map
+from lab.addresses import MySqlAddress
 from tests.integration.test_binlog_tail import Source
 from tests.integration.test_same_bytes import Both, row_bytes
 from tests.support.binlog_dump import charsets_of
 from tests.support.stream_in_memory import rows_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -40,7 +41,7 @@ def test_a_value_of_20_mb_is_the_same_by_either_way(mysql_address: MySqlAddress,
         end = source.here()
         shape, selected = both.by_select("id")
         with source.tail(start) as tail:
-            tail.advance(start, 1 << 40, 1 << 40, (end.file, end.pos), 60)
+            tail.advance(start, 1 << 40, 1 << 40, (end.file, end.pos), PATIENCE_SECONDS)
             events = rows_of(tail.slices(start, end, 1))
         charsets = charsets_of(both.connection)
     column = by_tail(events, charsets)

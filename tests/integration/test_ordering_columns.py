@@ -10,11 +10,11 @@ import pytest
 
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.gtid import GtidSet
-from incsnap.mysql.connection import connect, query
-from incsnap.pipeline.answers import Answers
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.snapshot.questions import Answer, Describe, Described, Refused
+from incsnap.mysql.session import connect, query
+from incsnap.planner.answers import Answers
+from incsnap.snapshot.questions import Answer, Describe, KeyOrder, Refused
 from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
@@ -53,7 +53,7 @@ def test_an_index_that_begins_with_the_ordering_columns_is_found(
     query(connection, f"CREATE TABLE t ({columns})")
     answer = described(connection, database, surrogate=surrogate, key=key)
 
-    assert isinstance(answer, Described), answer
+    assert isinstance(answer, KeyOrder), answer
     assert (answer.columns, answer.index) == (ordered, index)
 
 
@@ -83,5 +83,5 @@ def test_a_generated_invisible_primary_key_orders_the_chunks(connection: Any, da
     query(connection, "CREATE TABLE t (a INT)")
     answer = described(connection, database)
 
-    assert isinstance(answer, Described)
+    assert isinstance(answer, KeyOrder)
     assert (answer.columns, answer.index) == (("my_row_id",), "PRIMARY")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from incsnap.binlog.row_images import PARTIAL_UPDATE, UPDATE, decode_rows
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
+from incsnap.binlog.protocol.row_images import PARTIAL_UPDATE, UPDATE, decode_rows
 from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from tests.support.binlog_dump import TableEvents, charsets_of, end_of_binlog, events_since, table_events
 
 pytestmark = pytest.mark.servers

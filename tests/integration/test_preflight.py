@@ -13,11 +13,11 @@ from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import ChunkFailed, PreflightFailed, ServerUnreachable
 from incsnap.gtid import GtidSet
-from incsnap.mysql import fences
-from incsnap.mysql.connection import connect
+from incsnap.mysql import watermarks
 from incsnap.mysql.preflight import Finding, findings, require
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect as open_session
+from incsnap.mysql.session import connect
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect as open_session
 
 pytestmark = pytest.mark.servers
 
@@ -141,28 +141,28 @@ def test_an_offset_that_lacks_purged_transactions_is_found(
 ) -> None:
     settings = _settings(mysql_address, database)
     with closing(connect(settings.mysql)) as connection:
-        purged = fences.purged(connection)
+        purged = watermarks.purged(connection)
     assert bool(_named(findings(settings, GtidSet()), "gtid_purged")) is bool(purged)
     assert not _named(findings(settings, purged), "gtid_purged")
 
 
-def test_the_low_fence_passes_what_was_executed_and_gives_up_on_what_was_not(
+def test_the_wait_for_a_low_watermark_passes_what_was_executed_and_gives_up_on_what_was_not(
     mysql_address: MySqlAddress, database: str
 ) -> None:
     settings = _settings(mysql_address, database)
     with closing(connect(settings.mysql)) as connection:
-        fences.low_fence(connection, GtidSet(), 0.1)
-        fences.low_fence(connection, fences.executed(connection), 5.0)
+        watermarks.wait_until_executed(connection, GtidSet(), 0.1)
+        watermarks.wait_until_executed(connection, watermarks.executed(connection), 5.0)
         future = GtidSet.parse("00000000-1111-2222-3333-444444444444:1-3")
         with pytest.raises(ChunkFailed, match="not visible after"):
-            fences.low_fence(connection, future, 0.05)
+            watermarks.wait_until_executed(connection, future, 0.05)
 
 
 def test_the_high_watermark_grows_with_every_commit(mysql_address: MySqlAddress, database: str, run: Any) -> None:
     with closing(connect(_settings(mysql_address, database).mysql)) as connection:
-        before = fences.high_watermark(connection)
+        before = watermarks.high_watermark(connection)
         run(f"CREATE TABLE `{database}`.t (id int)")
-        assert fences.high_watermark(connection) > before
+        assert watermarks.high_watermark(connection) > before
 
 
 def test_a_lost_connection_is_a_server_that_cannot_be_reached(
@@ -171,7 +171,7 @@ def test_a_lost_connection_is_a_server_that_cannot_be_reached(
     with closing(connect(_settings(mysql_address, database).mysql)) as connection:
         run(f"KILL {connection.thread_id()}")  # type: ignore[no-untyped-call]
         with pytest.raises(ServerUnreachable):
-            fences.low_fence(connection, GtidSet.parse("00000000-1111-2222-3333-444444444444:1"), 5.0)
+            watermarks.wait_until_executed(connection, GtidSet.parse("00000000-1111-2222-3333-444444444444:1"), 5.0)
         connection.close = lambda: None  # type: ignore[method-assign]
 
 

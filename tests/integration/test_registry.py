@@ -9,13 +9,14 @@ import urllib.request
 import pyarrow as pa
 import pytest
 
+from incsnap.connect.avro_schema import avro_json
+from incsnap.connect.schema import Schema
 from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues
-from incsnap.envelope.avro_schema import avro_json
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.kafka.refusals import SinkRefused
 from incsnap.kafka.registry import Registry
-from incsnap.types.connect_schema import Schema
+from incsnap.transforms.form import change_form
 from tests.support.hand_made_view import hand_made_view
 from tests.support.registry import read_avro, registry_client
 
@@ -54,8 +55,8 @@ def test_confluents_reader_reads_keys_values_and_single_records(registry_url: st
     view = hand_made_view({"id": Schema("int64"), "note": Schema("string", optional=True), "paid": DECIMAL}, key=["id"])
     columns = [pa.array([-1, 2**62]), pa.array(["é", None]), pa.array([b"\x04\xd2", b"\xff"], pa.binary())]
 
-    keys = AvroKeys(view, topic, ENVELOPE, registry.register).keys(columns)
-    values = AvroValues(view, topic, ENVELOPE, registry.register).reads(columns, SOURCE, NOW)
+    keys = AvroKeys(view, change_form(topic), ENVELOPE, registry.register).keys(columns)
+    values = AvroValues(view, change_form(topic), ENVELOPE, registry.register).reads(columns, SOURCE, NOW)
     schema = Schema("struct", name="shop.Note", version=1, fields=(("text", Schema("string")),))
     single = AvroStructs(registry.register).struct(f"{topic}.notes-value", schema, {"text": "hello"})
 

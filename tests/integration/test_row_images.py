@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from incsnap.binlog.row_images import DELETE, UPDATE, WRITE
+from incsnap.binlog.protocol.row_images import DELETE, UPDATE, WRITE
 from incsnap.errors import BinlogError
 from incsnap.mysql.catalog import shape_of
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId
-from incsnap.types.binlog_side import binlog_side
+from incsnap.types.column_type import describe
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from tests.support.binlog_dump import TableEvents, charsets_of, end_of_binlog, events_since, table_events
 from tests.support.random_values import CASES, canonical
 
@@ -92,7 +92,7 @@ def test_every_type_decodes_to_what_a_select_gives(server: Server, part: int, se
     for place, name in enumerate(names):
         column = images.columns[place + 1]
         column.validate(full=True)
-        assert column.type == binlog_side(shape.columns[place + 1]).arrow
+        assert column.type == describe(shape.columns[place + 1], shape.id).arrow
         assert _python(column) == [canonical(name, row[place]) for row in selected], name
 
 

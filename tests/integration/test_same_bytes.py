@@ -20,10 +20,10 @@ from incsnap.envelope.table_view import ViewField, view_of
 from incsnap.errors import IncsnapError, UnsupportedType
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
 from incsnap.tables import TableId, TableShape
 from incsnap.types.modes import Modes
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from tests.support.all_modes import ALL_MODES
 from tests.support.binlog_dump import charsets_of, end_of_binlog, events_since, table_events
 from tests.support.random_values import CASES, GEOMETRIES
@@ -66,7 +66,7 @@ class Both:
         return shape, read_chunk(self.connection, shape, tail, max_bytes=1 << 28, timeout_seconds=30)
 
     def by_binlog(self) -> tuple[TableShape, list[Any]]:
-        """Of the insertions, in their order."""
+        """The columns of the inserted rows, in their order."""
         charsets = charsets_of(self.connection)
         with closing(session(self.address)) as dump:
             events = table_events(events_since(dump, self.begin), self.table, charsets)

@@ -12,10 +12,11 @@ import pytest
 
 from incsnap.errors import BinlogError
 from incsnap.events import StreamPosition
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.servers import servers
 from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from lab.servers import servers
 from tests.support.schema_play import MB, Play, Row, by_table
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -192,7 +193,7 @@ def test_a_restart_in_the_middle_of_a_transaction_and_before_a_change(play: Play
         inside = start
         while not inside.open_gtid:  # transactions of others may end batches before
             assert not inside.reached(end.file, end.pos)
-            inside = tail.advance(inside, MB, 2, (end.file, end.pos), 5.0).end
+            inside = tail.advance(inside, MB, 2, (end.file, end.pos), PATIENCE_SECONDS).end
         first = [row for one in tail.slices(start, inside, 1) for row in play.rows(one)]
     rest, _ = play.read(inside, end, 1 << 30)
     assert first + rest == play.expected

@@ -13,16 +13,17 @@ import pytest
 
 from incsnap.mysql.catalog import shape_of, tables
 from incsnap.mysql.chunk_reader import read_chunk
-from incsnap.mysql.connection import connect, query
+from incsnap.mysql.session import connect, query
 from incsnap.mysql.table_definitions import definitions_of
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect as open_session
-from incsnap.sandbox.servers import servers
-from incsnap.snapshot.chunk import Chunk, ordering_columns
 from incsnap.snapshot.chunk_query import chunk_tail, maximum_key, next_boundary
+from incsnap.snapshot.window import Chunk, ordering_columns
 from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect as open_session
+from lab.servers import servers
 from signals import send
 from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -112,7 +113,7 @@ def _all_that_is_read(address: MySqlAddress) -> list[Any]:
         query(connection, next_boundary(TABLE, columns, after, maximum, 10))
         steps = _steps(connection) - steps
         chunk = chunk_tail(Chunk(TABLE, ("name", "day"), after, maximum), columns)
-        rows = read_chunk(connection, shape, chunk, max_bytes=1 << 24, timeout_seconds=20)
+        rows = read_chunk(connection, shape, chunk, max_bytes=1 << 24, timeout_seconds=PATIENCE_SECONDS)
         return [
             tables(connection, settings.tables),
             shape,

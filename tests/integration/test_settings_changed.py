@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from incsnap.pipeline.buffer import WindowBuffers
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
+from incsnap.checkpoint.windows import WindowBuffers
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from signals import send
 from tests.support.planned_job import PlannedJob, settings_of
 
@@ -24,8 +24,8 @@ _LAST = _ROWS - 1
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window has a few parts, and a batch sends one."""
-    monkeypatch.setattr("incsnap.pipeline.chunk_task.PART_BYTES", 2_000)
-    monkeypatch.setattr("incsnap.pipeline.pace.Pace.release_bytes", 0)
+    monkeypatch.setattr("incsnap.tasks.chunk.PART_BYTES", 2_000)
+    monkeypatch.setattr("incsnap.planner.pace.Pace.release_bytes", 0)
 
 
 @pytest.fixture
@@ -54,16 +54,8 @@ def make_job(
         job.close()
 
 
-def until(job: PlannedJob, done: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if done():
-            return
-        job.batch()
-    raise AssertionError(f"not after 200 batches: {job.offset.snapshot}")
-
-
 def until_complete(job: PlannedJob) -> None:
-    until(job, lambda: not job.offset.snapshot.active)
+    job.batches_until(lambda: not job.offset.snapshot.active, "end of the snapshot")
 
 
 def rows(job: PlannedJob) -> list[tuple[str, Any, Any]]:
@@ -98,7 +90,7 @@ def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its
 ) -> None:
     job = make_job()
     ask(job, database)
-    until(job, lambda: bool(rows(job)))
+    job.batches_until(lambda: bool(rows(job)), "first row")
     assert len(rows(job)) < _ROWS // 2, "a part of the window is sent"
 
     anew = make_job(**options)
@@ -106,11 +98,11 @@ def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its
     job.sent.clear()
     session.execute("UPDATE t SET v = 'new' WHERE n = %s", (_LAST,))
     with monkeypatch.context() as patch:  # no part is sent before the update has come, and some are behind it
-        patch.setattr("incsnap.pipeline.planner._patience", lambda *_: 10.0)
-        until(job, lambda: _LAST in by_number(rows(job)))
+        patch.setattr("incsnap.planner.observe._patience", lambda *_: 10.0)
+        job.batches_until(lambda: _LAST in by_number(rows(job)), "last row")
     until_complete(job)
 
-    until(anew, lambda: bool(rows(anew)))
+    anew.batches_until(lambda: bool(rows(anew)), "first row")
     until_complete(anew)
     wanted = by_number(rows(anew))
     assert [each for each in rows(job) if each != wanted[each[2]["n"]]] == []
@@ -123,7 +115,7 @@ def test_a_chunk_that_nobody_has_read_is_asked_for_in_the_new_form_alone(
 ) -> None:
     job = make_job()
     ask(job, database)
-    until(job, lambda: bool(job.offset.snapshot.planned))
+    job.batches_until(lambda: bool(job.offset.snapshot.planned), "planned window")
     for window in job.offset.snapshot.planned:
         WindowBuffers(job.root).delete(window.id)
 

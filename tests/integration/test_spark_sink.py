@@ -21,12 +21,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.functions import col
 
+from incsnap.checkpoint.progress import read_progress
+from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
-from incsnap.pipeline import blocks
-from incsnap.pipeline.buffer import WindowBuffers
-from incsnap.pipeline.progress import read_progress
-from incsnap.pipeline.sink import FORMAT, OPTION, SinkOptions, register
+from incsnap.spark.sink import FORMAT, OPTION, SinkOptions, register
+from incsnap.tasks import blocks
 from tests.support.kafka import keyed, read_all, unique
 
 pytestmark = pytest.mark.servers
@@ -60,7 +60,7 @@ def test_a_query_delivers_every_block_once_and_a_restart_repeats_nothing(
     )
     spark.dataSource.register(_source(topic, file))
     register(spark)
-    options = SinkOptions(kafka_address, prefix, "job", root)
+    options = SinkOptions(bootstrap_servers=kafka_address, prefix=prefix, job_id="job", buffer_root=root)
 
     def run() -> None:
         query = (
@@ -68,7 +68,7 @@ def test_a_query_delivers_every_block_once_and_a_restart_repeats_nothing(
             .load()
             .repartitionById(BUCKETS, col("bucket"))
             .writeStream.format(FORMAT)
-            .option(OPTION, options.to_json())
+            .option(OPTION, options.model_dump_json())
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .start()
         )
@@ -194,7 +194,7 @@ def _source(topic: str, file: str) -> type[DataSource]:
                 for bucket in range(BUCKETS)
             ]
             if batch == 2 and n == 0:
-                what = blocks.Release(file, "d.t", topic)
+                what = blocks.ReleaseOrder(file, "d.t", topic)
                 rows += [blocks.release(batch, bucket, 9, what) for bucket in range(BUCKETS)]
             yield blocks.to_arrow(rows, f"2:{batch}")
 

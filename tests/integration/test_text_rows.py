@@ -10,8 +10,8 @@ import pymysql
 import pytest
 
 from incsnap.mysql.text_rows import columns_of, fetch_rows
-from incsnap.sandbox import mysql_client
-from incsnap.sandbox.addresses import MySqlAddress
+from lab import mysql_client
+from lab.addresses import MySqlAddress
 
 pytestmark = pytest.mark.servers
 

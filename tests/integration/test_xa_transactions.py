@@ -14,23 +14,23 @@ import pymysql
 import pytest
 
 from incsnap.binlog.prepared_search import PreparedSearch
+from incsnap.checkpoint.files import Files
 from incsnap.config.settings import Settings
 from incsnap.errors import BinlogError, OffsetError
 from incsnap.gtid import GtidSet
-from incsnap.mysql.connection import connect, dial
-from incsnap.mysql.fences import executed
 from incsnap.mysql.preflight import findings
-from incsnap.pipeline.files import Files
-from incsnap.pipeline.prepared_xa import PreparedXas
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.servers import servers
+from incsnap.mysql.session import connect, dial
+from incsnap.mysql.watermarks import executed
+from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.snapshot.offset import Offset
+from lab.addresses import MySqlAddress
+from lab.servers import servers
 from tests.support.planned_job import PlannedJob, run, settings_of
 
 pytestmark = pytest.mark.servers
 
 
-class Scene:
+class CapturedDatabase:
     """A database with the table t, jobs on it, and names of XA transactions that nobody else uses."""
 
     def __init__(self, mysql: MySqlAddress, kafka: str, database: str, prefix: str, root: Path) -> None:
@@ -109,12 +109,12 @@ class Scene:
 @pytest.fixture
 def scene(
     mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
-) -> Iterator[Scene]:
-    with closing(Scene(mysql_address, kafka_address, database, topic_prefix, tmp_path)) as scene:
+) -> Iterator[CapturedDatabase]:
+    with closing(CapturedDatabase(mysql_address, kafka_address, database, topic_prefix, tmp_path)) as scene:
         yield scene
 
 
-def test_rows_are_sent_with_xa_commit_under_its_name_and_not_before(scene: Scene) -> None:
+def test_rows_are_sent_with_xa_commit_under_its_name_and_not_before(scene: CapturedDatabase) -> None:
     job = scene.job()
     xid = scene.prepare("INSERT INTO t VALUES (1, 'held'), (2, 'too')")
     scene.caught_up(job)
@@ -132,7 +132,7 @@ def test_rows_are_sent_with_xa_commit_under_its_name_and_not_before(scene: Scene
     assert scene.waiting(job.offset) == []
 
 
-def test_what_is_rolled_back_is_never_sent(scene: Scene) -> None:
+def test_what_is_rolled_back_is_never_sent(scene: CapturedDatabase) -> None:
     job = scene.job()
     xid = scene.prepare("INSERT INTO t VALUES (1, 'gone')")
     scene.caught_up(job)
@@ -145,7 +145,7 @@ def test_what_is_rolled_back_is_never_sent(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("compression", ["ON", "OFF"])
-def test_one_phase_is_a_commit_like_any_other(scene: Scene, compression: str) -> None:
+def test_one_phase_is_a_commit_like_any_other(scene: CapturedDatabase, compression: str) -> None:
     job = scene.job()
     scene.run(
         f"SET binlog_transaction_compression = {compression}",
@@ -158,7 +158,7 @@ def test_one_phase_is_a_commit_like_any_other(scene: Scene, compression: str) ->
     assert scene.ids(job) == [1]
 
 
-def test_a_restart_in_between_loses_nothing_and_sends_nothing_twice(scene: Scene) -> None:
+def test_a_restart_in_between_loses_nothing_and_sends_nothing_twice(scene: CapturedDatabase) -> None:
     job = scene.job()
     kept, dropped = (scene.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
     scene.caught_up(job)
@@ -173,7 +173,7 @@ def test_a_restart_in_between_loses_nothing_and_sends_nothing_twice(scene: Scene
     assert scene.ids(job) == [1]
 
 
-def test_a_batch_that_is_repeated_by_a_new_process_sends_the_same(scene: Scene) -> None:
+def test_a_batch_that_is_repeated_by_a_new_process_sends_the_same(scene: CapturedDatabase) -> None:
     job = scene.job()
     xid = scene.prepare("INSERT INTO t VALUES (1, 'held')")
     scene.caught_up(job)
@@ -188,10 +188,10 @@ def test_a_batch_that_is_repeated_by_a_new_process_sends_the_same(scene: Scene) 
 
 
 def test_one_larger_than_a_batch_and_than_memory_is_sent_in_several(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: CapturedDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("incsnap.pipeline.pace.Pace.binlog_bytes", 200_000)
-    monkeypatch.setattr("incsnap.pipeline.prepared_xa.MEMORY_BYTES", 300_000)
+    monkeypatch.setattr("incsnap.planner.pace.Pace.binlog_bytes", 200_000)
+    monkeypatch.setattr("incsnap.planner.prepared_xa.MEMORY_BYTES", 300_000)
     job = scene.job(provide__transaction__metadata="true")
     rows = 1_500
     xid = scene.prepare(*(f"INSERT INTO t VALUES ({number}, REPEAT('x', 1000))" for number in range(rows)))
@@ -209,7 +209,7 @@ def test_one_larger_than_a_batch_and_than_memory_is_sent_in_several(
     assert [each["event_count"] for each in ends if each["event_count"] > 1] == [rows]
 
 
-def test_one_that_was_prepared_before_the_first_start_is_found_in_the_binlog(scene: Scene) -> None:
+def test_one_that_was_prepared_before_the_first_start_is_found_in_the_binlog(scene: CapturedDatabase) -> None:
     kept, dropped = (scene.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
     scene.run("FLUSH BINARY LOGS", "INSERT INTO t VALUES (3, 'before')", "FLUSH BINARY LOGS")
     job = scene.job()
@@ -222,7 +222,7 @@ def test_one_that_was_prepared_before_the_first_start_is_found_in_the_binlog(sce
     assert scene.ids(job) == [1]
 
 
-def test_without_the_privilege_it_is_found_when_it_is_committed(scene: Scene) -> None:
+def test_without_the_privilege_it_is_found_when_it_is_committed(scene: CapturedDatabase) -> None:
     user, password = f"u{secrets.token_hex(5)}", "secret"
     scene.run(
         f"CREATE USER {user} IDENTIFIED BY '{password}'",
@@ -244,7 +244,7 @@ def test_without_the_privilege_it_is_found_when_it_is_committed(scene: Scene) ->
         scene.run(f"DROP USER {user}")
 
 
-def test_check_names_what_is_prepared_and_the_privilege_to_ask(scene: Scene) -> None:
+def test_check_names_what_is_prepared_and_the_privilege_to_ask(scene: CapturedDatabase) -> None:
     user = f"u{secrets.token_hex(5)}"
     scene.run(f"CREATE USER {user}", f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}")
     try:
@@ -262,7 +262,7 @@ def test_check_names_what_is_prepared_and_the_privilege_to_ask(scene: Scene) -> 
         scene.run(f"DROP USER {user}")
 
 
-def test_a_table_that_was_included_in_between_comes_too(scene: Scene) -> None:
+def test_a_table_that_was_included_in_between_comes_too(scene: CapturedDatabase) -> None:
     job = scene.job(table__exclude__list=f"{scene.database}\\.t")
     xid = scene.prepare("INSERT INTO t VALUES (1, 'held')", "INSERT INTO u VALUES (-1)")
     scene.caught_up(job)
@@ -281,7 +281,7 @@ def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
 ) -> None:
     with servers(kafka=False, mysql_options=["--skip-replica-start"]) as own:
         _create(own.mysql, "shop")
-        with closing(Scene(own.mysql, kafka_address, "shop", topic_prefix, tmp_path)) as scene:
+        with closing(CapturedDatabase(own.mysql, kafka_address, "shop", topic_prefix, tmp_path)) as scene:
             xid = scene.prepare("INSERT INTO t VALUES (1, 'held')")
             scene.run("CREATE USER poor", "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO poor")
             job = scene.job(database__user="poor", database__password="")
@@ -300,7 +300,7 @@ def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
             assert "execute-snapshot" in stopped.value.hint
 
 
-def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file(scene: Scene) -> None:
+def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file(scene: CapturedDatabase) -> None:
     """As where gtid_purged was set behind the newest file's beginning."""
     settings = scene.settings()
     with closing(connect(settings.mysql)) as connection:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 _COMMON = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("check", _COMMON, max_examples=50, derandomize=True)
+settings.register_profile("check", _COMMON, max_examples=30, derandomize=True)
 settings.register_profile("dev", _COMMON, max_examples=100, derandomize=True)
 settings.register_profile("ci", _COMMON, max_examples=2_000, derandomize=True)
 settings.register_profile("nightly", _COMMON, max_examples=50_000)

@@ -25,7 +25,7 @@ class Dice(random.Random):
         return 1 - (1 + self._source.randint(0, _STEPS - 1)) / _STEPS
 
     def _randbelow(self, limit: int) -> int:
-        """Of this all the choices of ``random.Random`` are made."""
+        """All the choices of ``random.Random`` are made of this."""
         return self._source.randint(0, limit - 1)
 
 

@@ -17,12 +17,14 @@ import pyarrow as pa
 
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
+from incsnap.config.topics import topic_of
+from incsnap.envelope.change_records import change_records
 from incsnap.envelope.partitioner import bucket_of
-from incsnap.envelope.records import RECORDS, change_records, lay_out
+from incsnap.envelope.records import RECORDS
+from incsnap.envelope.row_changes import lay_out
 from incsnap.envelope.source_block import SourceColumns
-from incsnap.pipeline.formats import format_of
-from incsnap.pipeline.naming import topic_of
 from incsnap.tables import Column, TableId, TableShape
+from incsnap.tasks.formats import format_of
 from tests.property.mysql_model import KEYS, columns_of
 from tests.property.server_model import TABLES, Event, Row, keys_of
 from tests.property.topic_model import Record
@@ -111,7 +113,8 @@ def _changes(table: TableId, event: Event) -> pa.RecordBatch:
         file=pa.array(["binlog"], pa.string()),
         pos=np.array([event.version], np.int64),
     )
-    records: pa.RecordBatch = change_records(laid, source, None, PARTITIONS[TOPICS[table]], now_us=0)
+    (found,) = change_records(laid, source, None, PARTITIONS, now_us=0)
+    records: pa.RecordBatch = found.records
     return records
 
 

@@ -21,27 +21,29 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from incsnap.checkpoint.offsets import KeptOffsets
+from incsnap.checkpoint.planned import recall, remember
+from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.errors import ServerUnreachable, SinkError
 from incsnap.events import PreparedXa, StreamPosition
 from incsnap.kafka import transaction
 from incsnap.kafka.kept import KeptProducers
-from incsnap.pipeline import blocks, chunk_task
-from incsnap.pipeline.answers import Answers
-from incsnap.pipeline.batch_parts import batch_parts
-from incsnap.pipeline.buffer import WindowBuffers
-from incsnap.pipeline.chunk_readers import Answer, Ask
-from incsnap.pipeline.kept_offsets import KeptOffsets
-from incsnap.pipeline.parts import ChunkOrder, ReadyPart
-from incsnap.pipeline.planned import recall, remember
-from incsnap.pipeline.sink import SinkOptions, write_bucket
-from incsnap.pipeline.window_readings import WindowReadings, delete_spent
-from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, Stop
+from incsnap.planner.answers import Answers
+from incsnap.planner.batch import batch_parts
+from incsnap.planner.chunk_readers import Answer, Ask
+from incsnap.planner.window_readings import WindowReadings, delete_spent
+from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.notifications import QUARANTINED
-from incsnap.snapshot.offset import Layout, Offset, PlannedRelease, digest
+from incsnap.snapshot.offset import Offset, PlannedRelease, TopicLayout, digest
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Window
+from incsnap.spark.sink import SinkOptions
 from incsnap.tables import TableId
+from incsnap.tasks import blocks
+from incsnap.tasks import chunk as chunk_task
+from incsnap.tasks.bucket import write_bucket
+from incsnap.tasks.partitions import ChunkOrder, ReadyPart
 from tests.property.event_records import BUCKETS, PARTITIONS, SETTINGS, TOPICS, consumed, encoded
 from tests.property.habits import Habits, any_habits
 from tests.property.kafka_model import Broker, Died
@@ -104,7 +106,7 @@ class Job:
         #: Events of prepared transactions, in files that offsets name.
         self.parts: dict[str, tuple[Event, ...]] = {}
         prepared = self._kept(self.server.prepared_at(self.server.index[start.delivered]))
-        self.offset = Offset("job", 0, start, Layout(BUCKETS, PARTITIONS), prepared=prepared)
+        self.offset = Offset("job", 0, start, TopicLayout(BUCKETS, PARTITIONS), prepared=prepared)
         #: By batch, as Spark wrote them.
         self.offsets = {0: self.offset}
         before = self.server.tables_at(self.server.index[start.delivered], 0)
@@ -117,7 +119,9 @@ class Job:
         self.read: dict[int, Window] = {}
         self.connection: Any = ServerConnection(self.server, faulty=habits.faulty, poison=habits.poison)
         self.broker = Broker(BUCKETS, self.random, deadly=habits.deadly)
-        self.writer = SinkOptions("modelled:9092", "t", "job", "/nowhere").writer()
+        self.writer = SinkOptions(
+            bootstrap_servers="modelled:9092", prefix="t", job_id="job", buffer_root="/nowhere"
+        ).writer()
         #: Spark's workers, each with its producers.
         self.workers = [KeptProducers(), KeptProducers()]
         #: Tasks of readers whose driver has died; what they find nobody is told.
@@ -156,6 +160,7 @@ class Job:
                 self.server.fail_over()
             self.batch()
         self.server.commit(Resume("resume-at-last"))
+        self.server.commit(SetThrottle("lift-at-last", 0))
         self.run_until_quiet()
         self.server.commit(self._execute(list(TABLES)))
         self.run_until_quiet()
@@ -219,7 +224,7 @@ class Job:
         """The readers' driver dies with the planner; a task that it had started may still go on."""
         self.strays += [order for order in self.readers.orders if self.random.random() < 0.2]
         self.readers = Readers()
-        self.readings = WindowReadings(self.readers, self.buffers, 2, TOPICS.__getitem__)
+        self.readings = WindowReadings(self.readers, self.buffers, 2, lambda table: (TOPICS[table],))
         self.cleaned = False
 
     def _plan(self, start: Offset, all_of_it: bool) -> Offset:
@@ -354,7 +359,7 @@ class Job:
         with patch.object(chunk_task, "PART_BYTES", self.random.choice((300, 600, 1_200))):
             chunk_task.read_together([order], SETTINGS, self.buffers)
         manifest = self.buffers.read_manifest(order.read.window.id)
-        if manifest is not None and not manifest.error:
+        if manifest is not None and not manifest.reading.error:
             self.read[self.connection.identified] = order.read.window
 
     # -- sink
@@ -434,8 +439,10 @@ class Job:
         name = f"s{self.signals}"
         if dice < 0.75:
             return Pause(name)
-        if dice < 0.88:
+        if dice < 0.85:
             return Resume(name)
+        if dice < 0.9:
+            return SetThrottle(name, self.random.choice((0, 1, 3, 1_000)))
         return Stop(name, self.random.choice((None, *(frozenset({table}) for table in TABLES))))
 
     def _execute(self, tables: list[TableId]) -> Execute:

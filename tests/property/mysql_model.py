@@ -1,6 +1,6 @@
 """The modelled server as the product's readers and planner see it: a connection that answers their SQL.
 
-The statements on rows are run by sqlite on what is visible at that moment; those on the catalog, the fences and the
+The statements on rows are run by sqlite on what is visible at that moment; those on the catalog, the watermarks and the
 binlog's end are answered from the model. Anything may happen on the server between two statements.
 """
 

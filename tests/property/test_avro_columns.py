@@ -15,10 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from incsnap.envelope.avro_columns import Row, one
-from incsnap.envelope.avro_schema import avro_schema
+from incsnap.connect.avro_columns import AvroRow, one
+from incsnap.connect.avro_schema import avro_schema
+from incsnap.connect.schema import Schema
 from incsnap.errors import IncsnapError
-from incsnap.types.connect_schema import Schema
 
 POINT = Schema(
     "struct",
@@ -78,7 +78,7 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, Schema], list[dict[str, Any]]]:
 
 
 def encoded(schemas: Mapping[str, Schema], rows: list[dict[str, Any]], start: int = 0) -> Any:
-    row = Row(len(rows) - start)
+    row = AvroRow(len(rows) - start)
     for name, schema in schemas.items():
         type_ = KINDS[name.rpartition("_")[0]][1]
         row.field(name, schema, pa.array([values[name] for values in rows], type_)[start:])
@@ -116,7 +116,7 @@ def test_a_slice_is_encoded_like_the_rows_it_holds(table: tuple[dict[str, Schema
 @example([63, -64])
 @example([64, -65])
 def test_numbers_have_the_bytes_that_fastavro_writes(values: list[int]) -> None:
-    row = Row(len(values))
+    row = AvroRow(len(values))
     row.field("n", Schema("int64"), pa.array(values, pa.int64()))
 
     assert row.joined().to_pylist() == [written("long", value) for value in values]
@@ -136,20 +136,20 @@ def test_a_field_with_a_default_has_null_as_its_second_member(value: str | None)
 
 
 def test_a_null_where_none_may_be_is_refused_by_the_fields_name() -> None:
-    row = Row(2)
+    row = AvroRow(2)
     with pytest.raises(IncsnapError, match=r"Field place\.x has a null"):
         row.field("place", POINT, pa.array([{"x": None, "y": 1.0}, None], POINTS)[:1])
 
 
 def test_rows_of_literals_alone_are_all_alike() -> None:
-    row = Row(3)
+    row = AvroRow(3)
     row.literal(b"\x00\x01")
     assert row.joined().to_pylist() == [b"\x00\x01"] * 3
 
 
 def test_numbers_of_all_lengths_stand_in_their_rows() -> None:
     values = np.int64(1) << (np.arange(100_000, dtype=np.int64) % 63)
-    row = Row(len(values))
+    row = AvroRow(len(values))
     row.field("n", Schema("int64"), pa.array(values))
     row.field("m", Schema("int64"), pa.array(-values))
     found = row.joined()

@@ -15,15 +15,15 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 
-from incsnap.binlog import control_events as kinds
-from incsnap.binlog.places import Cut
+from incsnap.binlog.buffer_position import Cut
 from incsnap.binlog.prepared import NotPrepared, PreparedTransactions
+from incsnap.binlog.protocol import control_events as kinds
 from incsnap.binlog.segments import Segment
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.xa_transactions import XaTransactions
+from incsnap.checkpoint import prepared_transactions as prepared_files
 from incsnap.events import BinlogPosition, PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet, Interval, Source
-from incsnap.pipeline import prepared_files
 from tests.property.dice import DICE
 from tests.support.binlog_bytes import (
     BEGIN,

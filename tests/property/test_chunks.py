@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incsnap.snapshot.chunk import Chunk
 from incsnap.snapshot.chunk_query import between, chunk_tail, maximum_key, next_boundary
 from incsnap.snapshot.keys import Key
+from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId
 
 TABLE = TableId("main", "t")

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incsnap.binlog import wire_types as t
-from incsnap.binlog.failures import STRICT
-from incsnap.binlog.row_images import RowImages, decode_rows
-from incsnap.binlog.table_map import TableMap, parse_table_map
+from incsnap.binlog.protocol import wire_types as t
+from incsnap.binlog.protocol.row_images import RowImages, decode_rows
+from incsnap.binlog.protocol.table_map import TableMap, parse_table_map
+from incsnap.binlog.protocol.unreadable import STRICT
 from incsnap.config.settings import FailureHandling
 from incsnap.errors import IncsnapError
-from incsnap.types.binlog_json import json_text
 from incsnap.types.column_type import describe
+from incsnap.types.json.binary import json_text
 from incsnap.types.modes import Modes
 from tests.support.binary_json import difference
 from tests.support.packets import packed_decimal, row_image, rows_event, table_map

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incsnap.binlog import control_events as kinds
-from incsnap.binlog.connection import ConnectionLost
+from incsnap.binlog.protocol import control_events as kinds
+from incsnap.binlog.protocol.dump_connection import ConnectionLost
+from incsnap.binlog.table_rows import table_rows
 from incsnap.errors import IncsnapError
 from incsnap.gtid import GtidSet
-from incsnap.pipeline.changes import group_events
 from tests.support.binlog_bytes import (
     BEGIN,
     DELETE,
@@ -66,7 +66,7 @@ def read(chunks: Iterable[bytes], *, checksum: bool = True, damaged: str = "fail
     if not checksum and not failed:  # a table map may be what was damaged: then no rows event finds it
         with suppress(IncsnapError):
             for one in slices:
-                group_events(one, ((255, "utf8mb4"),))
+                table_rows(one, ((255, "utf8mb4"),))
         return [], failed
     return ([] if failed and not checksum else rows_of(slices)), failed
 

@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incsnap.types.binlog_json import json_text, json_tree, tree_text
-from incsnap.types.json_diff import patched
+from incsnap.types.json.binary import json_text, json_tree, tree_text
+from incsnap.types.json.differences import patched
 from tests.support.binary_json import binary, difference, in_order, server_text
 
 NAMES = st.text(max_size=6) | st.sampled_from(["a", "b", "aa", "a b", 'q"', "ä", "", "€uro"])

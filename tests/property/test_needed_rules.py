@@ -18,10 +18,12 @@ import pytest
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.kafka import kept, transaction
-from incsnap.pipeline import answers, bucket, chunk_task
+from incsnap.planner import answers
 from incsnap.snapshot import engine, offset
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
+from incsnap.tasks import bucket
+from incsnap.tasks import chunk as chunk_task
 from tests.property.job_model import Job
 from tests.property.mysql_model import ServerConnection
 from tests.property.topic_model import Violation
@@ -59,13 +61,13 @@ def once_they_are_read(end: offset.Offset) -> frozenset[TableId]:
 
 
 def only_the_new_key(records: pa.RecordBatch) -> pa.Array:
-    """Of a re-keying without its deletion and tombstone, and without the identity before it."""
+    """A re-keying overtakes without its deletion and tombstone, and without the identity before it."""
     stays = records.filter(records.column("new_key").is_null())
     return pa.compute.coalesce(stays.column("identity"), stays.column("key"))
 
 
 def only_the_old_key(records: pa.RecordBatch) -> pa.Array:
-    """Of a re-keying without its creation, and with the identity before it alone."""
+    """A re-keying overtakes without its creation, and with the identity before it alone."""
     stays = records.filter(records.column("old_key").is_null())
     return pa.compute.coalesce(stays.column("old_identity"), stays.column("identity"), stays.column("key"))
 
@@ -123,12 +125,14 @@ def mutant(breaks: str, *wrong: tuple[Any, str, Any], seed: int = 0) -> Mutant:
 
 MUTANTS = {
     "no low wait": mutant(
-        "back in time, shape", (offset, "fence_set", waits_for_nothing), (engine, "fence_set", waits_for_nothing)
-    ),
-    "fence without the open transaction": mutant(
         "back in time, shape",
-        (offset, "fence_set", forgets_the_open_transaction),
-        (engine, "fence_set", forgets_the_open_transaction),
+        (offset, "low_watermark_of", waits_for_nothing),
+        (engine, "low_watermark_of", waits_for_nothing),
+    ),
+    "low watermark without the open transaction": mutant(
+        "back in time, shape",
+        (offset, "low_watermark_of", forgets_the_open_transaction),
+        (engine, "low_watermark_of", forgets_the_open_transaction),
         seed=114,
     ),
     "high watermark from gtid_executed": mutant(
@@ -155,7 +159,7 @@ MUTANTS = {
         "back in time, shape, diverged, overtaken", (engine, "spoiled_by", never), seed=1
     ),
     "TRUNCATE ignored": mutant("back in time, diverged, overtaken", (engine, "spoiled_by", by_ddl_alone), seed=3),
-    "maximum key without the fence": mutant("missing", (answers, "low_fence", none_at_all), seed=28),
+    "maximum key without the low watermark": mutant("missing", (answers, "wait_until_executed", none_at_all), seed=28),
     "replayed batches sent again": mutant("twice, back in time", (transaction, "committed_batch", none_at_all)),
     "a kept producer of the same batch": mutant("twice, back in time", (kept.KeptProducers, "take", any_kept)),
     "number read before the fence": mutant(

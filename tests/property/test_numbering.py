@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incsnap.pipeline.numbering import Counted, number, totals
 from incsnap.snapshot.offset import OpenCounts
+from incsnap.tasks.numbering import Counted, number, totals
 
 #: (transaction, table, records that have a value) of each event, in binlog order.
 Event = tuple[int, str, int]

@@ -14,9 +14,10 @@ from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
-from incsnap.snapshot.json_form import to_json
+from incsnap.snapshot.dataclass_json import to_json
 from incsnap.snapshot.notifications import Notification
-from incsnap.snapshot.offset import VERSION, Layout, Offset
+from incsnap.snapshot.offset import VERSION, Offset, TopicLayout
+from incsnap.snapshot.throttle import Throttle
 from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
 
@@ -70,6 +71,8 @@ contexts = st.builds(
     paused=st.booleans(),
     recent=some(text),
     scans_begun=count,
+    paused_by=text,
+    throttle=st.none() | st.builds(Throttle, st.integers(1, 10**9), text, count),
 )
 streams = st.builds(
     StreamPosition,
@@ -85,11 +88,12 @@ offsets = st.builds(
     text,
     count,
     streams,
-    st.builds(Layout, count, st.dictionaries(text, count, max_size=3)),
+    st.builds(TopicLayout, count, st.dictionaries(text, count, max_size=3)),
     contexts,
     st.dictionaries(text, st.none() | count | text | st.dictionaries(text, count, max_size=2), max_size=2),
     prepared=some(st.builds(PreparedXa, text, text, text, some(text), text)),
     form=text,
+    defaults=text,
 )
 
 
@@ -125,7 +129,7 @@ def _asked(*conditions: str) -> Offset:
     collections = [DataCollection(TableId("db", f"t{number}"), text) for number, text in enumerate(conditions)]
     requests = tuple(Request("s", collection) for collection in collections)
     context = SnapshotContext(queue=requests[1:], scans=(Scan(1, requests[0], 100),))
-    return Offset("job", 1, StreamPosition(GtidSet.parse(""), "", 0), Layout(1), context)
+    return Offset("job", 1, StreamPosition(GtidSet.parse(""), "", 0), TopicLayout(1), context)
 
 
 def test_a_condition_of_many_tables_is_written_once() -> None:
@@ -138,6 +142,12 @@ def test_a_condition_of_many_tables_is_written_once() -> None:
 
 def test_an_offset_of_version_2_has_its_conditions_where_they_are_used() -> None:
     offset = _asked("x = 1", "", "x = 1")
-    older = {**offset.dump(), "version": 2, "snapshot": to_json(offset.snapshot)}
+    older = {**offset.dump(), "version": 2, "snapshot": to_json(SnapshotContext, offset.snapshot)}
 
     assert Offset.load(json.loads(json.dumps(older))) == offset
+
+
+def test_an_offset_of_version_3_has_no_limit_and_no_name_of_who_paused_it() -> None:
+    offset = _asked("", "x = 1")
+
+    assert Offset.load(json.loads(json.dumps({**offset.dump(), "version": 3}))) == offset

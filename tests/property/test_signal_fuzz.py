@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from signals.channels.file import record_of
 from signals.condition import condition_problem
 from signals.parse import parse
-from signals.records import ExecuteSnapshot, InvalidSignal, SignalRecord, StopSnapshot
+from signals.records import InvalidSignal, Signal, SignalRecord
 from signals.regex import java_pattern
 from signals.resolve import resolve
 
-_TYPES = st.sampled_from(["execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "log", "x"])
+_TYPES = st.sampled_from(
+    ["execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log", "x"]
+)
 _KEYS = st.sampled_from(
     ["type", "data-collections", "additional-conditions", "data-collection", "filter", "surrogate-key", "message"]
 )
@@ -35,7 +37,7 @@ def test_no_record_makes_parse_raise(kind: str | None, data: object, name: str |
     if isinstance(signal, InvalidSignal):
         assert signal.reason
         assert signal.hint
-    if isinstance(signal, ExecuteSnapshot | StopSnapshot):
+    if isinstance(signal, Signal):
         resolve(signal.data_collections, ["a.b", "c.d"])
 
 

@@ -15,7 +15,7 @@ import pytest
 _CHILD = """
 import json, resource, sys, time
 from signals.parse import parse
-from signals.records import ExecuteSnapshot, SignalRecord
+from signals.records import Signal, SignalRecord
 from signals.resolve import resolve
 
 limit = int(sys.argv[1]) << 20
@@ -25,7 +25,7 @@ for line in sys.stdin:
     began = time.process_time()
     signal = parse(SignalRecord("s", "execute-snapshot", {"data-collections": [json.loads(line)]}))
     outcome = "refused"
-    if isinstance(signal, ExecuteSnapshot):
+    if isinstance(signal, Signal):
         try:
             outcome = str(len(resolve(signal.data_collections, names).tables))
         except TimeoutError:

@@ -20,7 +20,7 @@ def in_order(document: Any) -> Any:
 
 
 def server_text(document: Any) -> str:
-    """Of strings, integers, booleans and null in containers: the server's text without blanks."""
+    """The server's text of strings, integers, booleans and null in containers, without blanks."""
     return json.dumps(in_order(document), separators=(",", ":"), ensure_ascii=False)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import zstandard
 
-from incsnap.binlog import control_events as kinds
+from incsnap.binlog.protocol import control_events as kinds
 from incsnap.gtid import GtidSet
 
 SID = uuid.UUID("11111111-2222-3333-4444-555555555555")

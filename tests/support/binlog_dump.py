@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from incsnap.binlog.row_images import RowImages, decode_rows
-from incsnap.binlog.table_map import TableMap, parse_table_map
+from incsnap.binlog.protocol.row_images import RowImages, decode_rows
+from incsnap.binlog.protocol.table_map import TableMap, parse_table_map
 from incsnap.tables import TableId
 
 _HEADER = 19

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from incsnap.pipeline.files import Files
+from incsnap.checkpoint.files import Files
 
 
 class FilesInMemory(Files):

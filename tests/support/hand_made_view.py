@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from incsnap.connect.schema import Schema
 from incsnap.envelope.table_view import Columns
 from incsnap.tables import TableId, TableShape
-from incsnap.types.connect_schema import Schema
 from incsnap.types.modes import Modes
 
 

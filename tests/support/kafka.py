@@ -12,12 +12,14 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from incsnap.envelope.records import RECORDS
 
+#: A commit is answered before each partition has its marker, which is milliseconds later.
+_MARKER_SECONDS = 2.0
 #: partition, key, value, old key, new key
 Line = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
 
 def records(*lines: Sequence[object]) -> pa.RecordBatch:
-    """Of (partition, key, value[, old key, new key[, identity, old identity]])."""
+    """RECORDS of lines (partition, key, value[, old key, new key[, identity, old identity]])."""
     width = len(RECORDS)
     whole = [(*line, *[None] * (width - len(line))) for line in lines]
     columns = list(zip(*whole, strict=True)) or [()] * width
@@ -39,7 +41,7 @@ class Read:
     offset: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 def read_all(
@@ -61,14 +63,21 @@ def read_all(
         for partition in partitions:
             consumer.assign([TopicPartition(topic, partition, 0)])
             deadline = time.monotonic() + seconds
+            end = _end(address, topic, partition)
+            at_end: float | None = None
             while time.monotonic() < deadline:
-                message = consumer.poll(0.5)
+                message = consumer.poll(0.1)
                 if message is None:
+                    if at_end is not None and time.monotonic() - at_end > _MARKER_SECONDS:
+                        break  # what is behind belongs to a transaction that nobody has ended
                     continue
                 error = message.error()
                 if error is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error
-                    break
+                    if (message.offset() or 0) >= end:
+                        break
+                    at_end = at_end or time.monotonic()
+                    continue
                 headers = tuple((str(header[0]), _bytes(header[1])) for header in message.headers() or ())
                 found.append(Read(partition, message.offset() or 0, message.key(), message.value(), headers))
             else:
@@ -78,6 +87,15 @@ def read_all(
     return found
 
 
-def _bytes(value: object) -> bytes:
-    assert isinstance(value, bytes)
+def _end(address: str, topic: str, partition: int) -> int:
+    """Behind the last record, committed or not."""
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "nobody", "isolation.level": "read_uncommitted"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)[1])
+    finally:
+        consumer.close()
+
+
+def _bytes(value: object) -> bytes | None:
+    assert value is None or isinstance(value, bytes)
     return value

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from incsnap.sandbox.history import KeyHistory
-from incsnap.sandbox.listening import Notices
-from incsnap.sandbox.scene import Scene, Verdict
 from incsnap.tables import TableId, quote
+from lab.captured_database import CapturedDatabase, TableProof
+from lab.history import KeyHistory
+from lab.listening import Notices
 
 Key = tuple[object, ...]
 
@@ -28,7 +28,7 @@ class Asked:
 class Ledger:
     """Give signals through it, call ``settle`` now and then, and ``check`` at the end."""
 
-    scene: Scene
+    scene: CapturedDatabase
     asked: list[Asked] = field(default_factory=list)
 
     def ask(self, tables: Sequence[TableId], channel: str) -> Asked:
@@ -54,13 +54,13 @@ class Ledger:
     def snapshots_of(self, table: TableId) -> int:
         return sum(1 for entry in self.asked if table in entry.tables)
 
-    def check(self) -> list[Verdict]:
+    def check(self) -> list[TableProof]:
         """Replays and compares; an AssertionError lists everything that is wrong, or that was not put to the test."""
         verdicts, wrong = self.judged()
         assert not wrong, "\n".join(wrong)
         return verdicts
 
-    def judged(self, *, by_time: bool = True) -> tuple[list[Verdict], list[str]]:
+    def judged(self, *, by_time: bool = True) -> tuple[list[TableProof], list[str]]:
         """The same without the error. ``by_time``: not where a clock has jumped, for records bear its time."""
         verdicts = self.scene.verdicts(keep_times=True)
         wrong = [fault for verdict in verdicts for fault in verdict.faults(self.snapshots_of(verdict.table))]
@@ -73,7 +73,7 @@ class Ledger:
                 wrong.append(f"{verdict.table}: {counts['d']} deletes, {counts['tombstone']} tombstones")
         return verdicts, wrong
 
-    def _unread(self, verdict: Verdict) -> list[str]:
+    def _unread(self, verdict: TableProof) -> list[str]:
         """Every row that lived when a signal was given came as ``r`` or as a later event until it was complete."""
         found = []
         for entry in self.asked:

@@ -11,11 +11,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.fetched_kafka import fetched_kafka
-from incsnap.sandbox.fetched_mysql import fetched_mysql
-from incsnap.sandbox.free_port import free_ports
-from incsnap.sandbox.mysql_client import connect
+from lab.addresses import MySqlAddress
+from lab.fetched_kafka import fetched_kafka
+from lab.fetched_mysql import fetched_mysql
+from lab.free_port import free_ports
+from lab.mysql_client import connect
 from tests.support.certificates import Authority
 
 USER = "incsnap"

@@ -19,12 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from incsnap.config.record_form import RECORD_FORM
+from incsnap.connect.json_schema import schema_json
+from incsnap.envelope.change_records import change_records
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import TransactionOrder
-from incsnap.envelope.json_schema import schema_json
 from incsnap.envelope.masks import Transform
-from incsnap.envelope.records import RECORDS, change_records, lay_out, snapshot_records
+from incsnap.envelope.records import RECORDS, snapshot_records
+from incsnap.envelope.row_changes import lay_out
 from incsnap.envelope.source_block import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import Registers, table_format
 from incsnap.tables import Column, TableId, TableShape
@@ -113,6 +115,7 @@ _ROWS = [
 ]
 #: An insertion, an update, one that changes the key, and a deletion, as events and their images.
 _KINDS, _EVENT_OF = [30, 31, 31, 32], [0, 1, 1, 2, 2, 3]
+_TOPIC = "p.shop.orders"
 _PARTITIONS, _BUCKETS, _NOW_US = 7, 3, 1_700_000_000_123_456
 
 
@@ -153,8 +156,8 @@ def _of_type(column: Column, texts: list[bytes]) -> Iterator[Any]:
 def _of_rows(envelope: EnvelopeSettings) -> Iterator[Any]:
     registered: list[Any] = []
     source = SourceConstants("binlog.000007", 2**33, 1_600_000_000_654_321, 5, "u:1-9")
-    format_ = table_format(_SHAPE, "p.shop.orders", envelope, _registers(registered))
-    found = snapshot_records(format_, _columns(), source, _PARTITIONS, _BUCKETS, now_us=_NOW_US)
+    format_ = table_format(_SHAPE, _TOPIC, envelope, _registers(registered))
+    found = snapshot_records(format_, _columns(), source, {_TOPIC: _PARTITIONS}, _BUCKETS, now_us=_NOW_US)
     for bucket, records in sorted(found.items()):
         yield bucket
         yield from _lines(records)
@@ -172,11 +175,12 @@ def _of_changes(envelope: EnvelopeSettings) -> Iterator[Any]:
         file=pa.array(["binlog.000001"] * events, pa.string()),
         pos=np.arange(events, dtype=np.int64) + 2**33,
     )
-    format_ = table_format(_SHAPE, "p.shop.orders", envelope, _registers(registered))
+    format_ = table_format(_SHAPE, _TOPIC, envelope, _registers(registered))
     laid = lay_out(format_, _columns(), np.array(_EVENT_OF, np.int32), np.array(_KINDS, np.uint8))
     numbers = np.arange(1, len(laid.events) + 1, dtype=np.int64)
     order = TransactionOrder(numbers, numbers) if envelope.transactions else None
-    yield from _lines(change_records(laid, source, order, _PARTITIONS, now_us=_NOW_US))
+    (found,) = change_records(laid, source, order, {_TOPIC: _PARTITIONS}, now_us=_NOW_US)
+    yield from _lines(found.records)
     yield registered
 
 

@@ -13,18 +13,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
-from incsnap.pipeline import blocks
-from incsnap.pipeline.buffer import WindowBuffers
-from incsnap.pipeline.changes import change_blocks
-from incsnap.pipeline.chunk_readers import Answer, Ask
-from incsnap.pipeline.chunk_task import read_chunks
-from incsnap.pipeline.parts import BatchPart, ReadyPart, SlicePart
-from incsnap.pipeline.planner import Planner, first_position
-from incsnap.pipeline.sink import write_bucket
-from incsnap.sandbox.addresses import MySqlAddress
+from incsnap.planner.chunk_readers import Answer, Ask
+from incsnap.planner.planner import Planner, first_position
 from incsnap.snapshot.offset import Offset
+from incsnap.tasks import blocks
+from incsnap.tasks.bucket import write_bucket
+from incsnap.tasks.chunk import read_chunks
+from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
+from incsnap.tasks.slice_records import change_blocks
+from lab.addresses import MySqlAddress
 
 #: For what takes moments where nothing else runs.
 _SECONDS = 120.0
@@ -163,7 +163,7 @@ class _Records(AbstractContextManager["_Records"]):
         pass
 
 
-def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterator[blocks.Row]:
+def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterator[blocks.BlockRow]:
     if isinstance(part, ReadyPart):
         yield from part.rows
     elif isinstance(part, SlicePart):

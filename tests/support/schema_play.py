@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pymysql
 
-from incsnap.binlog.row_images import DELETE, UPDATE, WRITE, decode_rows
+from incsnap.binlog.protocol.row_images import DELETE, UPDATE, WRITE
 from incsnap.binlog.slices import Slice
+from incsnap.binlog.table_rows import table_rows
 from incsnap.binlog.tail import Tail
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import charsets
-from incsnap.pipeline.changes import EVENT_HEADER_BYTES, group_events
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from tests.support.waiting import PATIENCE_SECONDS
 
 Row = dict[str, Any]
 Change = tuple[str, str, Row]
@@ -82,7 +83,7 @@ class Play:
         """What a new tail from ``start`` gives up to ``end``, in batches of so many events."""
         found: list[Change] = []
         touched: list[tuple[int, SchemaChange]] = []
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         with self.tail(start) as tail:
             at = start
             while not (at.reached(end.file, end.pos) and end.delivered <= at.delivered):
@@ -98,23 +99,16 @@ class Play:
     def rows(self, piece: Slice) -> list[Change]:
         """In the order of each table, tables one after another, as the job's tasks give them."""
         found: list[Change] = []
-        for group in group_events(piece, self.charsets):
-            events = group.events
-            images = decode_rows(
-                piece.payload,
-                piece.offsets[events] + EVENT_HEADER_BYTES,
-                piece.offsets[events + 1],
-                piece.kinds[events],
-                group.table_map,
-            )
-            names = [column.name for column in group.table_map.shape.columns]
+        for group in table_rows(piece, self.charsets):
+            images = group.decode()
+            names = [column.name for column in group.shape.columns]
             rows = [dict(zip(names, row, strict=True)) for row in zip(*map(_python, images.columns), strict=True)]
             kinds = images.kinds[images.event]
             is_before = np.isin(kinds, UPDATE) & (np.arange(len(rows)) % 2 == _parity(images.event))
             for row, kind, before in zip(rows, kinds.tolist(), is_before.tolist(), strict=True):
                 if not before:
                     operation = "c" if kind in WRITE else "d" if kind in DELETE else "u"
-                    found.append((operation, group.table_map.shape.id.table, row))
+                    found.append((operation, group.shape.id.table, row))
         return found
 
 
@@ -122,7 +116,7 @@ Touched = list[tuple[int, SchemaChange]]
 
 
 def _parity(event: Any) -> Any:
-    """Of the first image of each image's event."""
+    """The parity of the first image of each image's event."""
     return np.searchsorted(event, event) % 2
 
 

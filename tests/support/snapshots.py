@@ -11,7 +11,7 @@ from incsnap.snapshot.commands import Command, DataCollection, Execute
 from incsnap.snapshot.context import Release, SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.keys import Key
-from incsnap.snapshot.questions import Answer, Describe, Described, LookAhead, MaximumKey, Question, Refused
+from incsnap.snapshot.questions import Answer, Describe, KeyOrder, LookAhead, MaximumKey, Question, Refused
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
@@ -141,7 +141,7 @@ class Snapshots:
         if isinstance(question, Describe):
             if question.table not in self.keys:
                 return Refused("UNKNOWN_SCHEMA", "it does not exist")
-            return Described(("k",), self.fingerprint)
+            return KeyOrder(("k",), self.fingerprint)
         if isinstance(question, MaximumKey):
             return key(found[-1]) if found else None
         low = int(question.after[0] or 0) if question.after else -(10**9)

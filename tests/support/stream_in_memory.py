@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from incsnap.binlog.buffer import Buffer
-from incsnap.binlog.frames import Framer
-from incsnap.binlog.places import Cut
+from incsnap.binlog.buffer_position import Cut
+from incsnap.binlog.capture_options import CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
+from incsnap.binlog.protocol.frames import Framer
 from incsnap.binlog.segments import Names
-from incsnap.binlog.slices import Slice, cut_slices
+from incsnap.binlog.slices import Slice
+from incsnap.binlog.slicing import cut_slices
 from incsnap.binlog.stream_reader import StreamReader
-from incsnap.binlog.wanted import Wanted
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
@@ -38,7 +39,7 @@ class Stream:
         prepared: PreparedTransactions | None = None,
     ) -> None:
         self.names = Names(included)
-        wanted = Wanted(queries=queries, ends_batch=ends_batch)
+        wanted = CaptureOptions(queries=queries, ends_batch=ends_batch)
         self.prepared = prepared or PreparedTransactions()
         self.reader = StreamReader(start, self.names, wanted=wanted, prepared=self.prepared)
         self.buffer = Buffer(start, self.names, wanted)
@@ -73,7 +74,7 @@ class Stream:
         first, last = self.buffer.place_of(start), self.buffer.place_of(end)
         assert first is not None
         assert last is not None
-        return cut_slices(self.buffer.extents(first, last), self.names, parts)
+        return cut_slices(self.buffer.stretches(first, last), self.names, parts)
 
 
 def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
@@ -90,7 +91,7 @@ def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
             body = one.payload[one.offsets[nth] + 19 : one.offsets[nth + 1]]
             if is_rows[nth]:
                 owner = named[owners[nth]]
-                assert owner.offset <= one.offsets[nth]
+                assert owner.event <= nth
                 found.append((owner.gtid, int(one.positions[nth]), maps[ids[nth]], body))
             else:
                 maps[ids[nth]] = body

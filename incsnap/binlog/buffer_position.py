@@ -1,0 +1,78 @@
+"""How the buffer names cuts through what it holds, and what it tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from incsnap.binlog.prepared import XaMark
+from incsnap.binlog.slices import Slice
+from incsnap.events import SchemaChange, StreamPosition
+from incsnap.tables import TableId
+
+
+class Place(NamedTuple):
+    """Pieces before ``piece`` and kept events before ``event`` of a segment are behind the cut.
+
+    Between transactions ``event`` is the piece's first event; inside one it is behind a rows event of the piece.
+    The end of a segment that leaves nothing open is written as the beginning of the next.
+    """
+
+    segment: int
+    piece: int
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a batch that begins at ``start`` can end. ``full``: what is buffered behind exceeds the limits."""
+
+    start: Place
+    end: Place
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What lies between two places: included tables with rows events, DDL, kept bytes, rows events, and of XA
+    transactions what was prepared and what ended."""
+
+    tables: frozenset[TableId]
+    changes: tuple[SchemaChange, ...]
+    bytes: int
+    events: int
+    last_ts_us: int
+    marks: tuple[XaMark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """The next batch of the stream: everything between the position asked from and ``end``.
+
+    ``tables``: included tables with rows events; ``changes``: DDL and TRUNCATE in order; ``signals``: the signal
+    table's events, as no slice or one; ``bytes`` and ``events``: kept bytes and rows events; ``last_ts_us``: original
+    commit time of the last transaction, 0 where there is none. ``full``: more is buffered behind than the limits let
+    in. ``marks``: XA transactions prepared and ended, in order.
+    """
+
+    end: StreamPosition
+    tables: frozenset[TableId]
+    changes: tuple[SchemaChange, ...]
+    signals: tuple[Slice, ...]
+    bytes: int
+    events: int
+    last_ts_us: int
+    full: bool = False
+    marks: tuple[XaMark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TailCondition:
+    """``connected``: the server is sending; ``disconnects``: connections that were lost since the tail's beginning;
+    ``buffered_bytes``: of binlog that is held. ``replaying``: what was delivered is read again, to the place where a
+    batch is to be repeated from; it goes on as long as there is progress."""
+
+    connected: bool
+    disconnects: int
+    buffered_bytes: int
+    replaying: bool = False

@@ -1,0 +1,260 @@
+"""Rows events of one table into whole canonical columns: headers, scan, gather.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Rows__event.html. A body is: table
+id (6 bytes), flags (2), in version 2 a length of extra data (2, counts itself) and the data, number of columns
+(packed), bitmap of the columns present (one for each image kind), then row images up to the end.
+
+Every check looks at all events at once. Only where one fails is it asked what to do about the events or values to
+blame (``unreadable``), and the rest goes on without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from incsnap.binlog.protocol.partial_updates import Patch, whole_update
+from incsnap.binlog.protocol.table_map import TableMap
+from incsnap.binlog.protocol.unreadable import (
+    STRICT,
+    VALUE_ERRORS,
+    Failures,
+    Where,
+    decode_values,
+    nth_of_slice,
+    with_texts,
+)
+from incsnap.columns.cursors import lenenc_integers, prefixed_lengths
+from incsnap.columns.images import Field, ImageLayout, Images, scan
+from incsnap.columns.packets import Mask, Packets, Positions
+from incsnap.config.settings import FailureHandling
+from incsnap.errors import BinlogError
+from incsnap.tables import Column
+from incsnap.types.column_type import describe
+from incsnap.types.json.differences import patched
+
+#: Event type numbers, versions 1 and 2.
+WRITE, UPDATE, DELETE = (23, 30), (24, 31), (25, 32)
+PARTIAL_UPDATE = 39
+_UPDATES = (*UPDATE, PARTIAL_UPDATE)
+_VERSION_1 = (23, 24, 25)
+_KNOWN = (*WRITE, *UPDATE, *DELETE, PARTIAL_UPDATE)
+_TABLE_ID_AND_FLAGS = 8
+_FULL_IMAGES = "Set binlog_row_image=FULL on the server, for all sessions; rows written before that cannot be decoded."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowImages:
+    """One element per row image, in binlog order. A WRITE gives its rows' after images, a DELETE its before images,
+    an UPDATE before, after, before, after. ``event[i]`` is the index of image ``i``'s event among those given.
+
+    ``kinds``: of each event given, a partial update as the plain UPDATE it was made. ``dropped``: indexes, ascending,
+    of the events that were left out; they have no images.
+    """
+
+    columns: list[Any]
+    event: NDArray[np.int32]
+    kinds: NDArray[np.uint8]
+    dropped: Positions
+
+
+def decode_rows(
+    payload: bytes | bytearray | memoryview | Packets,
+    starts: Positions,
+    ends: Positions,
+    kinds: NDArray[np.uint8],
+    table_map: TableMap,
+    needed: Set[int] | None = None,
+    handling: FailureHandling = STRICT,
+    where: Where = nth_of_slice,
+) -> RowImages:
+    """Decode the rows events of one table whose bodies are ``payload[starts[i]:ends[i]]``, of event type ``kinds[i]``.
+
+    A body begins behind the 19-byte event header and ends before the checksum. To decode several tables of one
+    payload, pass ``Packets.of(payload)``. ``needed``: indexes of the columns to decode (None: all); None stands for
+    each of the others. ``where(i)`` is the place of event ``i``, for messages.
+
+    Raises UnsupportedType naming table and column. BinlogError, naming place, table and column, as ``handling`` says:
+    ``processing`` where an event is damaged or does not hold full images, ``inconsistent_schema`` where it has not the
+    columns of its table map, ``converting`` where a value is damaged (and always, where its column is NOT NULL).
+    """
+    table, shape = table_map.shape.id, table_map.shape
+    types = [describe(column, table) for column in shape.columns]
+    fields = tuple(type_.field(wire.meta) for type_, wire in zip(types, table_map.wire, strict=True))
+    kinds = np.asarray(kinds, np.uint8)
+    failures = Failures(table, handling, where)
+    packets = Packets.of(payload)
+    bodies = _Bodies(
+        np.arange(len(kinds)), np.asarray(starts, np.int64), np.asarray(ends, np.int64), np.asarray(starts, np.int64)
+    )
+    bodies = _sound(packets, bodies, kinds, len(fields), failures)
+    packets, bodies, patches = _whole_updates(packets, bodies, kinds, fields, shape.columns, failures)
+    bodies, images = _scanned(packets, bodies, kinds, _layout(fields), failures)
+    event = bodies.event[images.event].astype(np.int32)
+    columns: list[Any] = []
+    spans = _layout(fields).spans(packets, images.start)
+    for index, (type_, lying) in enumerate(zip(types, spans, strict=True)):
+        if needed is not None and index not in needed:
+            columns.append(None)
+            continue
+        decoded = decode_values(type_.decode, type_.column, lying, event, failures)
+        if patches:
+            decoded = _patched(decoded, type_.column, index, event, patches, failures)
+        columns.append(decoded)
+    plain = np.where(kinds == PARTIAL_UPDATE, np.uint8(UPDATE[1]), kinds)
+    return RowImages(columns, event, plain, np.array(sorted(failures.dropped), np.int64))
+
+
+@lru_cache(maxsize=1024)
+def _layout(fields: tuple[Field, ...]) -> ImageLayout:
+    return ImageLayout(fields)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bodies:
+    """Events still good: index among those given, where the body begins and ends, where its images begin."""
+
+    event: Positions
+    start: Positions
+    end: Positions
+    images: Positions
+
+    def without(self, bad: Mask, failures: Failures, mode: str, what: str, hint: str | None = None) -> _Bodies:
+        if not bad.any():
+            return self
+        failures.drop(self.event[bad].tolist(), mode, what, hint)
+        return _Bodies(self.event[~bad], self.start[~bad], self.end[~bad], self.images[~bad])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Headers:
+    """What stands in bodies before their row images. ``columns``: how many a body says to have; ``complete``: are all
+    columns of the table present in its images? ``bitmaps``, ``images``: where these begin."""
+
+    columns: Positions
+    complete: Mask
+    bitmaps: Positions
+    images: Positions
+
+
+def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns: int, failures: Failures) -> _Bodies:
+    """The events whose own header is as it must be: number of columns, and that all of them are present."""
+    processing, inconsistent = failures.handling.processing, failures.handling.inconsistent_schema
+    unknown = ~np.isin(kinds, _KNOWN)
+    if unknown.any():
+        bodies = bodies.without(unknown, failures, processing, f"has the unknown event type {kinds[unknown][0]}")
+    bodies = bodies.without(bodies.end > packets.size, failures, processing, "ends behind the payload")
+    headers = _headers(packets, bodies.start, kinds[bodies.event], columns)
+    # Of an event with several faults the first one is told.
+    faults = (
+        (headers.bitmaps > bodies.end, processing, "ends within its header", None),
+        (headers.columns != columns, inconsistent, f"does not have the {columns} columns of its table map", None),
+        (headers.images > bodies.end, processing, "ends within its header", None),
+        (~headers.complete, processing, "holds row images without all columns", _FULL_IMAGES),
+    )
+    sound = np.ones(len(bodies.event), np.bool_)
+    for faulty, mode, what, hint in faults:
+        failures.drop(bodies.event[faulty & sound].tolist(), mode, what, hint)
+        sound &= ~faulty
+    return _Bodies(bodies.event[sound], bodies.start[sound], bodies.end[sound], headers.images[sound])
+
+
+def _headers(packets: Packets, starts: Positions, kinds: NDArray[np.uint8], columns: int) -> _Headers:
+    """``columns``: as many as the table has."""
+    at = starts + _TABLE_ID_AND_FLAGS
+    at = at + prefixed_lengths(packets, at, 2) * ~np.isin(kinds, _VERSION_1)
+    counts, at = lenenc_integers(packets, at)
+    update = np.isin(kinds, _UPDATES)
+    every_column = ((1 << columns) - 1).to_bytes((columns + 7) // 8, "little")
+    complete = _holds(packets, at, every_column)
+    complete &= ~update | _holds(packets, at + len(every_column), every_column)
+    return _Headers(counts, complete, at, at + len(every_column) * (1 + update))
+
+
+def _holds(packets: Packets, at: Positions, bits: bytes) -> Mask:
+    """Are all of these bits set in the bitmaps that begin there?"""
+    found = np.ones(len(at), np.bool_)
+    for nth, byte in enumerate(bits):
+        found &= packets.data.take(at + nth, mode="clip") & byte == byte
+    return found
+
+
+def _whole_updates(
+    packets: Packets,
+    bodies: _Bodies,
+    kinds: NDArray[np.uint8],
+    fields: Sequence[Field],
+    columns: Sequence[Column],
+    failures: Failures,
+) -> tuple[Packets, _Bodies, dict[int, list[Patch]]]:
+    """Partial updates rewritten behind the end of the payload; the patches by event."""
+    partial = np.flatnonzero(kinds[bodies.event] == PARTIAL_UPDATE)
+    if not len(partial):
+        return packets, bodies, {}
+    is_json = [column.type == "json" for column in columns]
+    start, end, images = bodies.start.copy(), bodies.end.copy(), bodies.images.copy()
+    bad = np.zeros(len(start), np.bool_)
+    rewritten, patches, at = [], {}, packets.size
+    for place in partial.tolist():
+        body = packets.data[start[place] : end[place]].tobytes()
+        header = int(images[place] - start[place])
+        try:
+            whole, patches[int(bodies.event[place])] = whole_update(body, header, fields, is_json)
+        except BinlogError as error:
+            bad[place] = True
+            one = _Bodies(*(column[place : place + 1] for column in (bodies.event, start, end, images)))
+            one.without(np.ones(1, np.bool_), failures, failures.handling.processing, f"is damaged: {error.message}")
+            continue
+        rewritten.append(whole)
+        start[place], end[place], images[place] = at, at + len(whole), at + header
+        at += len(whole)
+    packets = Packets.of(b"".join([packets.data[: packets.size].data, *rewritten]))
+    return packets, _Bodies(bodies.event[~bad], start[~bad], end[~bad], images[~bad]), patches
+
+
+def _scanned(
+    packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], layout: ImageLayout, failures: Failures
+) -> tuple[_Bodies, Images]:
+    processing = failures.handling.processing
+    if not layout.fields:  # images of no bytes: a walk over them would never end
+        bodies = bodies.without(bodies.images < bodies.end, failures, processing, "holds rows of no columns")
+    images = scan(packets, bodies.images, bodies.end, layout)
+    damaged = np.zeros(len(bodies.event), np.bool_)
+    damaged[images.damaged] = True
+    odd = np.isin(kinds[bodies.event], _UPDATES) & (images.per_event % 2 == 1) & ~damaged
+    if damaged.any() or odd.any():
+        bodies = bodies.without(damaged, failures, processing, "has row images that do not end where the event ends")
+        bodies = bodies.without(odd[~damaged], failures, processing, "has a before image without an after image")
+        images = scan(packets, bodies.images, bodies.end, layout)
+    return bodies, images
+
+
+def _patched(
+    decoded: Any,
+    column: Column,
+    index: int,
+    event: NDArray[np.int32],
+    patches: dict[int, list[Patch]],
+    failures: Failures,
+) -> Any:
+    """The column with the documents that partial updates changed."""
+    texts: dict[int, str | None] = {}
+    bad: list[tuple[int, Exception]] = []
+    for number, found in patches.items():
+        first = int(np.searchsorted(event, number))
+        for patch in found:
+            if patch.column != index:
+                continue
+            try:
+                texts[first + patch.image] = patched(patch.document, patch.differences)
+            except VALUE_ERRORS as error:
+                texts[first + patch.image] = None
+                bad.append((number, error))
+    if bad:
+        failures.null(column, bad)
+    return with_texts(decoded, texts) if texts else decoded

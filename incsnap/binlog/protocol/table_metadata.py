@@ -1,0 +1,105 @@
+"""The optional metadata of a table map event: fields of (kind, packed length, value), any of them may be missing.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html.
+Kinds that say nothing about decoding (visibility, dimensions of vectors) and kinds of later servers are skipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from incsnap.binlog.protocol.byte_reader import ByteReader
+from incsnap.binlog.protocol.wire_types import ENUM, GEOMETRY, NUMERIC, SET, WITH_COLLATION, MappedColumn, WireColumn
+
+_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES = 1, 2, 3, 4, 5, 6
+_GEOMETRY = 7
+_SIMPLE_KEY, _PREFIXED_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 8, 9, 10, 11
+
+
+@dataclass(slots=True)
+class Metadata:
+    """Found fields, by column index."""
+
+    wire: tuple[WireColumn, ...]
+    names: list[str]
+    unsigned: set[int]
+    collations: dict[int, int]
+    literals: dict[int, tuple[bytes, ...]]
+    key: tuple[int, ...] = ()
+    geometries: dict[int, int] = field(default_factory=dict)
+
+    def describe(self, index: int) -> MappedColumn:
+        return MappedColumn(
+            self.wire[index],
+            self.names[index],
+            index in self.unsigned,
+            self.collations.get(index, -1),
+            self.literals.get(index, ()),
+            self.geometries.get(index, 0),
+        )
+
+
+def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> Metadata:
+    """Read all fields up to the end of the event. BinlogError where one is cut off."""
+    found = Metadata(wire, [], set(), {}, {})
+    characters = _indexes(wire, WITH_COLLATION)
+    choices = _indexes(wire, frozenset({ENUM, SET}))
+    while reader.left:
+        kind = reader.integer(1)
+        value = ByteReader(reader.take(reader.packed()), reader.what)
+        if kind == _SIGNEDNESS:
+            found.unsigned = _signedness(value, _indexes(wire, NUMERIC))
+        elif kind == _DEFAULT_CHARSET:
+            found.collations |= _default_collations(value, characters)
+        elif kind == _COLUMN_CHARSET:
+            found.collations |= {index: value.packed() for index in characters}
+        elif kind == _ENUM_DEFAULT_CHARSET:
+            found.collations |= _default_collations(value, choices)
+        elif kind == _ENUM_COLUMN_CHARSET:
+            found.collations |= {index: value.packed() for index in choices}
+        elif kind == _COLUMN_NAME:
+            while value.left:
+                found.names.append(value.text(value.packed()))
+        elif kind == _ENUM_VALUES:
+            found.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({ENUM}))}
+        elif kind == _SET_VALUES:
+            found.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({SET}))}
+        elif kind == _GEOMETRY:
+            found.geometries |= {index: value.packed() for index in _indexes(wire, frozenset({GEOMETRY}))}
+        elif kind in (_SIMPLE_KEY, _PREFIXED_KEY):
+            found.key = _key(value, prefixed=kind == _PREFIXED_KEY)
+    return found
+
+
+def _indexes(wire: tuple[WireColumn, ...], codes: frozenset[int]) -> list[int]:
+    return [index for index, column in enumerate(wire) if column.type_code in codes]
+
+
+def _signedness(value: ByteReader, numeric: list[int]) -> set[int]:
+    """One bit per numeric column, the most significant of each byte first; set means unsigned."""
+    bits = value.take((len(numeric) + 7) // 8)
+    return {index for place, index in enumerate(numeric) if bits[place >> 3] & 0x80 >> (place & 7)}
+
+
+def _default_collations(value: ByteReader, indexes: list[int]) -> dict[int, int]:
+    """A default, and (place among these columns, collation) of those that differ."""
+    collations = dict.fromkeys(indexes, value.packed())
+    while value.left:
+        place, collation = value.packed(), value.packed()
+        if place < len(indexes):
+            collations[indexes[place]] = collation
+    return collations
+
+
+def _literals(value: ByteReader) -> tuple[bytes, ...]:
+    return tuple(value.take(value.packed()) for _ in range(value.packed()))
+
+
+def _key(value: ByteReader, *, prefixed: bool) -> tuple[int, ...]:
+    """Column indexes in the key's order. Of a prefix of a column the whole column is taken: it is unique too."""
+    key = []
+    while value.left:
+        key.append(value.packed())
+        if prefixed:
+            value.packed()
+    return tuple(key)

@@ -1,0 +1,176 @@
+"""Column types as the binlog numbers them, and the canonical Column for each.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/field__types_8h.html (enum_field_types). Two sources describe a
+column, this one and information_schema; both must give equal Columns: what the wire does not tell (a CHAR's length in
+characters) is left at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from incsnap.binlog.protocol.byte_reader import ByteReader
+from incsnap.errors import BinlogError
+from incsnap.tables import Column
+from incsnap.types.charsets import CHARSETS, NO_TEXT, decode_text
+from incsnap.types.spatial import GEOMETRIES
+
+TINY, SHORT, LONG, FLOAT, DOUBLE, OLD_TIMESTAMP, LONGLONG, INT24, DATE = 1, 2, 3, 4, 5, 7, 8, 9, 10
+OLD_TIME, OLD_DATETIME, YEAR, NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = 11, 12, 13, 14, 15, 16, 17, 18, 19
+TYPED_ARRAY, VECTOR, JSON, NEWDECIMAL, ENUM, SET = 20, 242, 245, 246, 247, 248
+TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, VAR_STRING, STRING, GEOMETRY = 249, 250, 251, 252, 253, 254, 255
+
+#: Types with a bit among the signedness bits. YEAR has one, though it means nothing: without it, columns after a YEAR
+#: would read the bit of their neighbour.
+NUMERIC = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
+CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB})
+#: Types with a collation among the columns' collations. A VECTOR has one (binary), though it means nothing.
+WITH_COLLATION = CHARACTER | {VECTOR}
+
+_ONE_BYTE_META = frozenset({FLOAT, DOUBLE, TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, JSON, GEOMETRY, VECTOR,
+                            TIME2, DATETIME2, TIMESTAMP2})  # fmt: skip
+_TWO_BYTE_META = frozenset({VARCHAR, VAR_STRING})
+_NO_META = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, DATE, NEWDATE, YEAR, OLD_TIME, OLD_DATETIME, OLD_TIMESTAMP})
+
+_NAMES = {
+    TINY: "tinyint", SHORT: "smallint", INT24: "mediumint", LONG: "int", LONGLONG: "bigint",
+    NEWDECIMAL: "decimal", FLOAT: "float", DOUBLE: "double", YEAR: "year", DATE: "date", NEWDATE: "date",
+    TIME2: "time", DATETIME2: "datetime", TIMESTAMP2: "timestamp", JSON: "json", ENUM: "enum", SET: "set",
+    BIT: "bit", VECTOR: "vector", TYPED_ARRAY: "array of a multi-valued index",
+    OLD_TIME: "time (format before MySQL 5.6)", OLD_DATETIME: "datetime (format before MySQL 5.6)",
+    OLD_TIMESTAMP: "timestamp (format before MySQL 5.6)",
+}  # fmt: skip
+_BLOB_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
+_BINARY = "binary"
+
+
+@dataclass(frozen=True, slots=True)
+class WireColumn:
+    """``type_code``: the real type (ENUM, SET and STRING told apart). ``meta`` by type:
+
+    strings: greatest length in bytes; blobs, JSON, geometries, vectors: bytes of the length; ENUM, SET: bytes of the
+    value; decimal: precision * 256 + scale; BIT: number of bits; times: digits of the fraction; else 0 or what stands
+    there.
+    """
+
+    type_code: int
+    meta: int
+
+
+@dataclass(frozen=True, slots=True)
+class MappedColumn:
+    """What a table map tells of one column, raw: ``collation`` -1 where it has none, ``literals`` of ENUM and SET."""
+
+    wire: WireColumn
+    name: str
+    unsigned: bool = False
+    collation: int = -1
+    literals: tuple[bytes, ...] = field(default=())
+    #: Of a geometry: its place in ``spatial.GEOMETRIES``.
+    geometry: int = 0
+
+
+def read_meta(code: int, meta: ByteReader) -> WireColumn:
+    """Read the metadata of one column. BinlogError for an unknown number (how much to read is unknown too) and for what
+    no column can have.
+    """
+    found = _read_meta(code, meta)
+    precision, scale = found.meta >> 8, found.meta & 0xFF
+    possible = {
+        NEWDECIMAL: 1 <= precision <= 65 and scale <= min(precision, 30),
+        BLOB: found.meta in _BLOB_SIZES,
+        JSON: found.meta in _BLOB_SIZES,
+        GEOMETRY: found.meta in _BLOB_SIZES,
+        VECTOR: found.meta in _BLOB_SIZES,
+        BIT: 1 <= found.meta <= 64,
+        ENUM: found.meta in (1, 2),
+        SET: 1 <= found.meta <= 8,
+    }.get(found.type_code, found.meta <= 6 or found.type_code not in (TIME2, DATETIME2, TIMESTAMP2))
+    if not possible:
+        raise BinlogError(f"{meta.what} is damaged: type {found.type_code} with the metadata {found.meta:#x}")
+    return found
+
+
+def _read_meta(code: int, meta: ByteReader) -> WireColumn:
+    if code in _NO_META:
+        return WireColumn(code, 0)
+    if code in _ONE_BYTE_META:
+        return WireColumn(code, meta.integer(1))
+    if code == BIT:
+        rest, whole = meta.integer(1), meta.integer(1)
+        return WireColumn(code, whole * 8 + rest if rest < 8 else 0)
+    if code in _TWO_BYTE_META:
+        return WireColumn(code, meta.integer(2))
+    if code == NEWDECIMAL:
+        return WireColumn(code, meta.integer(1) << 8 | meta.integer(1))
+    if code in (STRING, ENUM, SET):
+        found = _string_meta(meta.integer(1), meta.integer(1))
+        if found.type_code in (STRING, ENUM, SET):
+            return found
+        raise BinlogError(f"{meta.what} is damaged: {found.type_code} is no string type")
+    if code == TYPED_ARRAY:
+        element = meta.integer(1)
+        if element == TYPED_ARRAY:
+            raise BinlogError(f"{meta.what} is damaged: an array of arrays")
+        read_meta(element, meta)
+        return WireColumn(code, 0)
+    raise BinlogError(f"{meta.what} holds a column of type number {code}, which is unknown")
+
+
+def column_of(described: MappedColumn, *, nullable: bool, charsets: Mapping[int, str]) -> Column:
+    """The canonical description."""
+    code, meta = described.wire.type_code, described.wire.meta
+    charset = ""
+    if described.collation >= 0 and code != VECTOR:
+        charset = charsets.get(described.collation, f"of collation {described.collation}")
+    length = precision = scale = fraction = 0
+    values: tuple[str, ...] = ()
+    if code in CHARACTER:
+        type_ = _string_type(code, meta, binary=charset == _BINARY)
+        length = meta if code != BLOB else 0
+    elif code == GEOMETRY:
+        type_ = GEOMETRIES[described.geometry] if described.geometry < len(GEOMETRIES) else "geometry of unknown kind"
+    else:
+        type_ = _NAMES[code]
+    if code == NEWDECIMAL:
+        precision, scale = meta >> 8, meta & 0xFF
+    elif code in (TIME2, DATETIME2, TIMESTAMP2):
+        fraction = meta
+    elif code == BIT:
+        length = meta
+    elif code in (ENUM, SET):
+        values, charset = _literals(described.literals, charset)
+    return Column(
+        name=described.name, type=type_, nullable=nullable, unsigned=described.unsigned and code != YEAR, length=length,
+        precision=precision, scale=scale, fraction=fraction, charset=charset, values=values,
+    )  # fmt: skip
+
+
+def _string_type(code: int, meta: int, *, binary: bool) -> str:
+    if code == BLOB:
+        return _BLOB_SIZES.get(meta, "") + ("blob" if binary else "text")
+    if code == STRING:
+        return _BINARY if binary else "char"
+    return "varbinary" if binary else "varchar"
+
+
+def _string_meta(first: int, second: int) -> WireColumn:
+    """STRING, ENUM and SET share a number: the real type is the first byte. A CHAR of more than 255 bytes keeps bits 8
+    and 9 of its length, inverted, in bits 4 and 5 of that byte, which are set in all three real types.
+    """
+    if first & 0x30 != 0x30:
+        return WireColumn(first | 0x30, second | (first & 0x30 ^ 0x30) << 4)
+    return WireColumn(first, second)
+
+
+def _literals(raw: tuple[bytes, ...], charset: str) -> tuple[tuple[str, ...], str]:
+    """The literals, and the character set. Where they are no text of one that is known they are shown as they are:
+    decoding the table's rows refuses the column by the name of its character set.
+    """
+    if charset in CHARSETS | {_BINARY}:
+        try:
+            return tuple(decode_text(literal, charset) for literal in raw), charset
+        except ValueError:
+            charset += NO_TEXT
+    return tuple(literal.decode("latin-1") for literal in raw), charset

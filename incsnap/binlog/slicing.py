@@ -1,0 +1,144 @@
+"""How a range of the stream is cut into slices: its segments are joined, and divided again where tasks begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from incsnap.binlog.segments import Map, Names, Stretch, note_maps
+from incsnap.binlog.slices import IN_SLICE, Slice, SliceTransactions
+
+
+def cut_slices(
+    stretches: Sequence[Stretch], names: Names, parts: int, only: int | None = None, *, whole: bool = False
+) -> list[Slice]:
+    """What lies in the stretches, which follow each other, as at most ``parts`` slices of about equal bytes; ``only``:
+    the events of one table.
+
+    They are cut between transactions; inside one only where it is larger than a slice is meant to be, and not even
+    there if they are to be ``whole``. What comes out depends on the range alone, never on how the stream was cut into
+    segments.
+    """
+    chosen = [_Chosen(stretch, only) for stretch in stretches]
+    chosen = [each for each in chosen if len(each.events)]
+    if not chosen:
+        return []
+    joined = _joined(chosen, names)
+    borders = _borders(joined, parts, inside=not whole)
+    maps = _maps_in_force(stretches[0], chosen[0], names, only)
+    return [_part(joined, begin, end, maps) for begin, end in pairwise(borders)]
+
+
+def last_transaction(piece: Slice) -> Slice:
+    """What is in the slice of its last transaction."""
+    return _part(piece, int(piece.transactions.first_events[-1]), len(piece), {})
+
+
+def _maps_in_force(start: Stretch, first: _Chosen, names: Names, only: int | None) -> dict[int, Map]:
+    """What the first event may refer to from before the range, which began inside the same transaction."""
+    _, segment, piece, begin, _ = start
+    began, same = (segment, piece), (first.segment, int(first.pieces[0]))
+    inside = segment.rows_of_piece_before(piece, begin) > 0 and names.gtid(*began) == names.gtid(*same)
+    maps = segment.maps_of_piece(piece, begin) if inside else {}
+    if only is None:
+        return maps
+    return {key: found for key, found in maps.items() if not found.is_query and names.table(found.event[25:]) == only}
+
+
+class _Chosen:
+    """The events of a stretch that go into slices."""
+
+    def __init__(self, stretch: Stretch, only: int | None) -> None:
+        _, segment, _, begin, end = stretch
+        self.segment = segment
+        self.events = np.arange(begin, end)
+        if only is not None:
+            self.events = self.events[segment.tables[begin:end] == only]
+            pieces = zip(segment.offsets[self.events].tolist(), segment.offsets[self.events + 1].tolist(), strict=True)
+            self.payload = b"".join([segment.payload[a:b] for a, b in pieces])
+        else:
+            self.payload = segment.payload[segment.offsets[begin] : segment.offsets[end]]
+        self.sizes = segment.offsets[self.events + 1] - segment.offsets[self.events]
+        # The piece of each event, and of these the first of each piece: the beginnings of transactions.
+        piece = np.searchsorted(segment.first, self.events, "right") - 1
+        self.firsts = np.flatnonzero(np.diff(piece, prepend=-1))
+        self.pieces = piece[self.firsts]
+
+
+def _joined(chosen: list[_Chosen], names: Names) -> Slice:
+    """All of the range as one slice, a transaction's pieces made one again."""
+    files: dict[str, int] = {}
+    counted = 0
+    parts: list[npt.NDArray[np.void]] = []
+    for each in chosen:
+        part = np.empty(len(each.pieces), IN_SLICE)
+        part["event"] = counted + each.firsts
+        part["file"] = files.setdefault(each.segment.file, len(files))
+        part["transaction"] = each.segment.transactions.take(each.pieces)
+        parts.append(part)
+        counted += len(each.events)
+    records = np.concatenate(parts)
+    number, source = (records["transaction"][name] for name in ("number", "source"))
+    begins = np.append(True, (np.diff(number) != 0) | (np.diff(source) != 0))
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.concatenate([each.sizes for each in chosen]))))
+    return Slice(
+        b"".join([each.payload for each in chosen]),
+        offsets,
+        np.concatenate([each.segment.positions[each.events] for each in chosen]),
+        np.concatenate([each.segment.kinds[each.events] for each in chosen]),
+        SliceTransactions(records.compress(begins), tuple(names.sources), tuple(files)),
+    )
+
+
+def _borders(whole: Slice, parts: int, *, inside: bool) -> list[int]:
+    """The events at which parts begin, and the end. For each ideal border the nearest end of a transaction, or, inside
+    a transaction larger than a part, the first end of a rows event behind it."""
+    total = int(whole.offsets[-1])
+    target = max(1, total // max(1, parts))
+    begins = np.append(whole.transactions.first_events, len(whole))
+    begin_bytes = whole.offsets[begins]
+    rows = np.flatnonzero(whole.is_rows)
+    borders = {0, len(whole)}
+    for nth in range(1, parts):
+        ideal = total * nth // parts
+        following = int(np.searchsorted(begin_bytes, ideal))
+        before, after = int(begin_bytes[following - 1]), int(begin_bytes[following])
+        if inside and after - before > target and before < ideal < after:
+            row = int(np.searchsorted(whole.offsets[rows + 1], ideal))
+            borders.add(int(rows[row]) + 1 if row < len(rows) else len(whole))
+        else:
+            borders.add(int(begins[following if after - ideal <= ideal - before else following - 1]))
+    return sorted(borders)
+
+
+def _part(whole: Slice, begin: int, end: int, first_maps: dict[int, Map]) -> Slice:
+    """The events ``begin`` to ``end`` as a slice of their own, with the table maps in force repeated at its beginning.
+    ``first_maps``: those in force at the beginning of ``whole``."""
+    first_events = whole.transactions.first_events
+    nth = int(np.searchsorted(first_events, begin, "right")) - 1
+    last = int(np.searchsorted(first_events, end, "left"))
+    own_first = int(first_events[nth])
+    maps = dict(first_maps) if nth == 0 else {}
+    for found in (own_first + np.flatnonzero(~whole.is_rows[own_first:begin])).tolist():
+        note_maps(maps, [_map_at(whole, found)])
+    repeated = list(maps.values())
+    head = b"".join([each.event for each in repeated])
+    sizes = np.array([0, *(len(each.event) for each in repeated)], np.int64)
+    offsets = whole.offsets[begin : end + 1] - whole.offsets[begin] + len(head)
+    # The first transaction may have begun before; what is repeated of it is part of it here.
+    moved = first_events[nth:last] - begin + len(repeated)
+    moved[0] = 0
+    return Slice(
+        head + whole.payload[whole.offsets[begin] : whole.offsets[end]],
+        np.concatenate((np.cumsum(sizes)[:-1], offsets)),
+        np.concatenate((np.array([each.pos for each in repeated], np.int64), whole.positions[begin:end])),
+        np.concatenate((np.array([each.event[4] for each in repeated], np.uint8), whole.kinds[begin:end])),
+        whole.transactions.between(nth, last, moved),
+    )
+
+
+def _map_at(whole: Slice, event: int) -> Map:
+    return Map(whole.payload[whole.offsets[event] : whole.offsets[event + 1]], int(whole.positions[event]))

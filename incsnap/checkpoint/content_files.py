@@ -1,0 +1,74 @@
+"""Files beside the checkpoint that offsets name by their content: one is written once, however many offsets name it.
+
+A file is forced to the disk before an offset names it, and is left until no offset can be read again that does: a power
+cut may take back the last batches that Spark has noted as done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.windows import CheckpointDamaged
+
+#: Batches for which a file is left that no new offset names.
+_KEPT = 16
+
+
+class ContentFiles:
+    """The files of one folder, ``<folder>/<digest of the content>.json``; ``what`` is in them, for messages."""
+
+    def __init__(self, files: Files, folder: str, what: str) -> None:
+        self._files = files
+        self._folder = folder
+        self._what = what
+        self._names: set[str] | None = None
+        #: File -> the batch with whose end it can go.
+        self._leaving: dict[str, int] = {}
+
+    def write(self, content: bytes) -> str:
+        """Returns the file's name, for an offset."""
+        name = _digest(content)
+        self._files.write(self._path(name), content, durable=True)
+        self._there().add(name)
+        self.named_again(name)
+        return name
+
+    def read(self, name: str) -> bytes:
+        """Raises ``CheckpointDamaged`` where the file is gone or torn."""
+        content = self._files.read(self._path(name))
+        found = content.to_pybytes() if content is not None else b""
+        if _digest(found) != name:
+            raise CheckpointDamaged(f"{self._files.path(self._path(name))}, {self._what}, is gone or torn")
+        return found
+
+    def named_again(self, name: str) -> None:
+        """An offset that is written now names the file. Spark says that a batch is done after it has asked for the
+        next, which may name an older file anew."""
+        self._leaving.pop(name, None)
+
+    def forget(self, named: str | None, done: int) -> list[str]:
+        """Batch ``done`` is done, whose end names that file. Returns the names of the files that are deleted."""
+        names = self._there()
+        for name in names:
+            self._leaving.setdefault(name, done + _KEPT)
+        if named is not None:
+            self._leaving.pop(named, None)
+        gone = [name for name, last in self._leaving.items() if last <= done]
+        for name in gone:
+            self._files.delete(self._path(name))
+            names.discard(name)
+            del self._leaving[name]
+        return gone
+
+    def _there(self) -> set[str]:
+        if self._names is None:
+            self._names = {file.partition(".")[0] for file in self._files.names(self._folder)}
+        return self._names
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}.json"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]

@@ -1,0 +1,43 @@
+"""One job on one checkpoint: two would overwrite each other's offsets, and each would skip what the other has sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from incsnap.checkpoint.location import is_local
+from incsnap.errors import ConfigError
+
+
+@contextmanager
+def checkpoint_lock(checkpoint_location: str, root: str) -> Iterator[None]:
+    """Holds the checkpoint for the time of the block; the kernel lets go of it when the process dies, however it dies.
+
+    Raises ``ConfigError`` when another process has it, or when it cannot be had at all. A checkpoint on
+    an object store cannot be held: there the newer job takes over MySQL's connection (by its server id) and Kafka's
+    transactions, and the older one fails.
+    """
+    if not is_local(checkpoint_location):
+        yield
+        return
+    folder = Path(root.removeprefix("file://"))
+    folder.mkdir(parents=True, exist_ok=True)
+    # On a file system without locks the library would take a file that exists for one, and that outlives its holder.
+    lock = FileLock(folder / "lock", blocking=False, fallback_to_soft=False)
+    try:
+        held = lock.acquire()
+    except Timeout:
+        raise ConfigError(
+            f"Another incsnap runs on the checkpoint {checkpoint_location}",
+            "Stop it first, or give this job a checkpoint.location of its own.",
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"The checkpoint {checkpoint_location} cannot be locked: {error.strerror}",
+            "Put checkpoint.location on a file system that has locks (flock) and that the job may write to.",
+        ) from None
+    with held:
+        yield

@@ -1,0 +1,64 @@
+"""What the job has sent so far, as numbers in one small file that ``incsnap status`` and the progress bar read.
+
+Each Spark batch is added exactly once: the file carries the number of the last one it holds, and a batch that is
+committed again changes nothing. Counts are those of the blocks, not of one attempt: a replay that Kafka lets us skip
+counts the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+
+from incsnap.checkpoint.files import Files
+
+_NAME = "progress.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketCounts:
+    """What one bucket has sent of a batch: change events, rows of windows, rows that an event has overtaken, bytes of
+    keys and values; ``skipped`` is 1 when the batch had been committed to Kafka before."""
+
+    events: int = 0
+    reads: int = 0
+    discarded: int = 0
+    skipped: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Sums of ``BucketCounts``, the number of batches, and Spark's number of the last (-1: none yet)."""
+
+    batches: int = 0
+    events: int = 0
+    reads: int = 0
+    discarded: int = 0
+    skipped: int = 0
+    bytes: int = 0
+    last_batch: int = -1
+
+
+def read_progress(root: str) -> Progress:
+    """The counters in ``checkpoint.location/incsnap``; zeros when there is no file yet, or a torn one."""
+    content = Files(root).read(_NAME)
+    try:
+        return Progress(**json.loads(content.to_pybytes())) if content is not None else Progress()
+    except (ValueError, TypeError):
+        return Progress()
+
+
+def add_batch(root: str, batch: int, counts: Iterable[BucketCounts]) -> Progress:
+    """Adds a batch, once; called by one thread of the driver."""
+    progress = read_progress(root)
+    if batch <= progress.last_batch:
+        return progress
+    sums = asdict(progress)
+    for count in counts:
+        for field in fields(count):
+            sums[field.name] += getattr(count, field.name)
+    progress = Progress(**{**sums, "batches": progress.batches + 1, "last_batch": batch})
+    Files(root).write(_NAME, json.dumps(asdict(progress)).encode())
+    return progress

@@ -1,0 +1,153 @@
+"""The status as a person sees it: some lines on the stream, and a bar for each table that is being read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from incsnap.errors import shorten
+from incsnap.monitoring.amounts import count, duration, moment, size
+from incsnap.monitoring.liveness import Life, stalled
+from incsnap.monitoring.status import FAILED, RETRYING, JobStatus, SnapshotStatus, StreamStatus, TableStatus
+
+#: Tables, and key ranges of one, that are shown; ``--json`` has all.
+_TABLES, _RANGES = 12, 5
+
+
+def shown(status: JobStatus, life: Life, now_ms: int) -> RenderableType:
+    """``now_ms``: by the clock of the job's machine, or one that is near it."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in _lines(status, life, now_ms):
+        table.add_row(f"[bold]{name}", value)
+    snapshot = status.snapshot
+    if not snapshot.tables:
+        return table
+    bars = Table.grid(padding=(0, 2))
+    for each in snapshot.tables[:_TABLES]:
+        bars.add_row(escape(each.table), _bar(each), _percent(each), _rows(each))
+        for line in _troubles(each):
+            bars.add_row("", "", "", f"[yellow]{escape(line)}")
+    if len(snapshot.tables) > _TABLES:
+        bars.add_row(f"... {len(snapshot.tables) - _TABLES} more", "", "", "")
+    return Group(table, "", bars)
+
+
+def _lines(status: JobStatus, life: Life, now_ms: int) -> Iterator[tuple[str, str]]:
+    yield "job", f"{escape(status.topic_prefix)}  {_state(status, life, now_ms)}"
+    failure = status.failure
+    if failure is not None:
+        passed = "" if status.state in (RETRYING, FAILED) else " (it has passed)"
+        yield "last error", f"[red]{escape(failure.message)}[/] at {moment(failure.at_ms)}{passed}"
+        yield "", f"[dim]→ {escape(failure.hint)}"
+    stream = status.stream
+    if stream is None:
+        return
+    yield "lag", _lag(stream, live=life.alive)
+    yield "position", f"{stream.file}:{stream.pos:,}, batch {stream.batch:,} took {stream.batch_ms} ms"
+    if life.alive:
+        rates = status.rates
+        yield "now", f"{count(rates.events)} events/s, {count(rates.rows)} snapshot rows/s, {size(rates.bytes)}/s"
+    sums = status.sums
+    yield (
+        "sent",
+        (
+            f"{count(sums.events)} change events, {count(sums.reads)} snapshot rows, {size(sums.bytes)}"
+            f" ({count(sums.discarded)} more rows were overtaken by an event)"
+        ),
+    )
+    yield "binlog", _purge(stream, now_ms)
+    if stream.prepared:
+        names = shorten(", ".join(stream.prepared))
+        yield "prepared", f"{len(stream.prepared)} XA transactions wait for their XA COMMIT: {escape(names)}"
+    yield "snapshot", escape(_snapshot(status.snapshot))
+    for ended in status.snapshot.finished[-3:]:
+        why = f": {shorten(ended.reason, 200)}" if ended.reason else ""
+        lost = f", without the keys {ended.missing_keys}" if ended.missing_keys else ""
+        yield "finished", escape(f"{ended.table} {ended.status}, {count(ended.rows)} rows{lost}{why}")
+
+
+def _state(status: JobStatus, life: Life, now_ms: int) -> str:
+    where = f"on {escape(status.host)}, process {status.pid}"
+    if life.said:
+        color = "red" if status.state == FAILED else "yellow"
+        return f"[{color}]{status.state}[/] since {moment(life.since_ms)} ({where})"
+    if not life.alive:
+        return f"[bold red]dead[/] since {moment(life.since_ms)}: it was {status.state} {where} and says nothing more"
+    if stalled(status, now_ms):
+        return f"[bold red]stalled[/] since {moment(status.asked_ms)}: no batch has ended since ({where})"
+    color = "green" if status.state not in (RETRYING,) else "red"
+    tries = f", failure {status.failure.count}" if status.state == RETRYING and status.failure else ""
+    return f"[{color}]{status.state}[/] for {duration((now_ms - status.started_ms) / 1000)}{tries} {where}"
+
+
+def _lag(stream: StreamStatus, *, live: bool) -> str:
+    behind = "" if stream.lag_bytes is None else f", {size(stream.lag_bytes)} of binlog behind the server"
+    lost = "" if stream.connected or not live else "  [red]not connected to the binlog"
+    return f"{duration(stream.lag_ms / 1000)}{behind}{lost}"
+
+
+def _purge(stream: StreamStatus, now_ms: int) -> str:
+    needed = f"needs {stream.needs_file or 'nothing yet'}"
+    if stream.purge_not_before_ms is None:
+        return f"{needed}; when the server purges it is not known"
+    if stream.purge_not_before_ms == 0:
+        return f"{needed}, which the server does not purge by itself now"
+    color = "[red]" if stream.purge_not_before_ms - now_ms < 3_600_000 else ""
+    return f"{color}{needed}, which the server purges at {moment(stream.purge_not_before_ms)} at the earliest"
+
+
+def _snapshot(snapshot: SnapshotStatus) -> str:
+    allowed = snapshot.rows_per_second_allowed
+    limit = [f"limit: {count(allowed)} rows/s"] if allowed is not None else []
+    if not snapshot.active:
+        return "; ".join(["none", *limit])
+    parts = [f"{len(snapshot.tables)} being read, {snapshot.waiting:,} waiting"]
+    parts.append(f"{snapshot.windows_in_flight} windows in flight that hold {count(snapshot.rows_held)} rows")
+    if snapshot.retried:
+        parts.append(f"{snapshot.retried:,} readings repeated")
+    parts += limit
+    if snapshot.paused or snapshot.waits_for:
+        parts.append(snapshot.waits_for or "paused")
+    return "; ".join(parts)
+
+
+def _bar(table: TableStatus) -> ProgressBar:
+    return ProgressBar(total=max(1, table.rows_expected or 1), completed=_done(table), width=24)
+
+
+def _done(table: TableStatus) -> int:
+    return min(table.rows_done, table.rows_expected) if table.rows_expected is not None else 0
+
+
+def _percent(table: TableStatus) -> str:
+    if not table.rows_expected:
+        return ""
+    return f"{100 * table.rows_done / table.rows_expected:.0f} %"
+
+
+def _rows(table: TableStatus) -> str:
+    told = f"{count(table.rows_done)} rows"
+    if table.rows_expected is not None and table.rows_low is not None and table.rows_high is not None:
+        told += f" of about {count(table.rows_expected)}"
+        if table.rows_high - table.rows_low > table.rows_expected // 50:
+            told += f" ({count(table.rows_low)} to {count(table.rows_high)})"
+    if table.rows_per_second is not None:
+        told += f", {count(table.rows_per_second)} rows/s"
+    if table.seconds_left is not None and table.seconds_low is not None and table.seconds_high is not None:
+        told += f", {duration(table.seconds_left)} left"
+        if table.seconds_high - table.seconds_low > 10 and table.seconds_high > 1.5 * table.seconds_low:
+            told += f" ({duration(table.seconds_low)} to {duration(table.seconds_high)})"
+    return told
+
+
+def _troubles(table: TableStatus) -> Iterator[str]:
+    if table.read_again:
+        yield f"{table.read_again} ranges are read again, one of them {table.readings} times so far"
+    if table.quarantined:
+        ranges = "; ".join(f"({each.lower}, {each.upper}]" for each in table.quarantined[:_RANGES])
+        more = f"; ... {len(table.quarantined) - _RANGES} more" if len(table.quarantined) > _RANGES else ""
+        yield f"given up (quarantine), keys {ranges}{more}"

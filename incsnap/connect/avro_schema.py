@@ -1,0 +1,149 @@
+"""A Connect schema as an Avro schema, with the names, order and properties that Confluent's converter gives it.
+
+Equal text matters: a consumer that moves here from Debezium then finds the schema under the id that it knows.
+https://docs.confluent.io/platform/current/schema-registry/connect.html#avro-data
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+from incsnap.connect.schema import Schema
+from incsnap.errors import ConfigError
+
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+#: What Confluent assumes of a Decimal that names no precision.
+_PRECISION = 64
+_LOGICAL = {
+    "org.apache.kafka.connect.data.Date": "date",
+    "org.apache.kafka.connect.data.Time": "time-millis",
+    "org.apache.kafka.connect.data.Timestamp": "timestamp-millis",
+}
+_PRIMITIVES = {
+    "int8": "int",
+    "int16": "int",
+    "int32": "int",
+    "int64": "long",
+    "float32": "float",
+    "float64": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "bytes": "bytes",
+}
+#: A struct without a name is this record.
+_NAMELESS = "io.confluent.connect.avro.ConnectDefault"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def avro_schema(schema: Schema) -> Any:
+    """As plain JSON values. Records of one name are written once, then named.
+
+    Raises ``ConfigError`` for a name that Avro does not allow.
+    """
+    return _written(schema, "", set())
+
+
+def avro_json(schema: Schema) -> str:
+    """``avro_schema`` as text without blanks, the same for the same schema."""
+    return json.dumps(avro_schema(schema), separators=(",", ":"), ensure_ascii=False)
+
+
+def _written(schema: Schema, space: str, known: set[str]) -> Any:
+    """``space``: the namespace of the record around; ``known``: full names of records that were written before."""
+    base = _base(schema, space, known)
+    if not schema.optional:
+        return base
+    # Avro's default of a union is a value of its first member.
+    return ["null", base] if schema.default is None else [base, "null"]
+
+
+def _base(schema: Schema, space: str, known: set[str]) -> Any:
+    if schema.type == "struct":
+        return _record(schema, space, known)
+    found: dict[str, Any]
+    if schema.type in ("array", "map"):
+        assert schema.items is not None
+        inside = "items" if schema.type == "array" else "values"
+        found = {"type": schema.type, inside: _written(schema.items, space, known)}
+    else:
+        found = {"type": _PRIMITIVES[schema.type]}
+    if schema.name == _DECIMAL:
+        found |= _digits(schema)
+    found |= _properties(schema)
+    if schema.name == _DECIMAL:
+        found["logicalType"] = "decimal"
+    elif schema.name in _LOGICAL:
+        found["logicalType"] = _LOGICAL[schema.name]
+    return found["type"] if len(found) == 1 else found
+
+
+def _record(schema: Schema, space: str, known: set[str]) -> Any:
+    full = schema.name or _NAMELESS
+    namespace, _, name = full.rpartition(".")
+    if full in known:
+        return name if namespace == space else full
+    known.add(full)
+    _check(full, full.split("."), "schema.name.adjustment.mode")
+    found: dict[str, Any] = {"type": "record", "name": name}
+    if namespace != space:
+        found["namespace"] = namespace
+    found["fields"] = [_field(name, inner, namespace, known) for name, inner in schema.fields]
+    return found | _properties(schema)
+
+
+def _field(name: str, schema: Schema, space: str, known: set[str]) -> dict[str, Any]:
+    _check(name, [name], "field.name.adjustment.mode")
+    found = {"name": name, "type": _written(schema, space, known)}
+    if schema.default is not None:
+        found["default"] = _default(schema, schema.default)
+    elif schema.optional:
+        found["default"] = None
+    return found
+
+
+def _properties(schema: Schema) -> dict[str, Any]:
+    """What Avro has no word for, so that Connect reads its own schema back."""
+    found: dict[str, Any] = {}
+    if schema.doc is not None:
+        found["connect.doc"] = schema.doc
+    if schema.version is not None:
+        found["connect.version"] = schema.version
+    if schema.parameters:
+        found["connect.parameters"] = dict(schema.parameters)
+    if schema.default is not None:
+        found["connect.default"] = _default(schema, schema.default)
+    if schema.name is not None:
+        found["connect.name"] = schema.name
+    if schema.type in ("int8", "int16"):
+        found["connect.type"] = schema.type
+    return found
+
+
+def _digits(schema: Schema) -> dict[str, int]:
+    parameters = dict(schema.parameters)
+    precision = int(parameters.get("connect.decimal.precision", _PRECISION))
+    return {"scale": int(parameters["scale"]), "precision": precision}
+
+
+def _default(schema: Schema, value: Any) -> Any:
+    """Bytes are base64 in Connect's JSON, and a character each in Avro's."""
+    if schema.type == "bytes":
+        return base64.b64decode(value).decode("latin-1")
+    if schema.type == "struct":
+        return {name: None if value[name] is None else _default(inner, value[name]) for name, inner in schema.fields}
+    if schema.type == "array" and schema.items is not None:
+        return [_default(schema.items, item) for item in value]
+    if schema.type == "map" and schema.items is not None:
+        return {name: _default(schema.items, item) for name, item in value.items()}
+    return value
+
+
+def _check(name: str, parts: list[str], setting: str) -> None:
+    if not all(_NAME.fullmatch(part) for part in parts):
+        raise ConfigError(
+            f"{name!r} is no name that Avro allows: letters, digits and _, not beginning with a digit",
+            f"Set {setting}=avro (every other character becomes _), or avro_unicode.",
+        )

@@ -1,0 +1,67 @@
+"""A schema in JSON, as Kafka Connect's JsonConverter puts it before a payload.
+
+https://github.com/apache/kafka/blob/trunk/connect/json/src/main/java/org/apache/kafka/connect/json/JsonSchema.java
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from incsnap.connect.java_floats import java_text
+from incsnap.connect.json_text import literal
+from incsnap.connect.schema import Schema
+
+#: Connect's types that JSON names otherwise.
+_NAMES = {"float32": "float", "float64": "double"}
+
+
+@lru_cache(maxsize=4096)
+def schema_json(schema: Schema) -> str:
+    """Without blanks, strings escaped as in records."""
+    return _text(_written(schema))
+
+
+def _written(schema: Schema, field: str | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": _NAMES.get(schema.type, schema.type)}
+    if schema.type == "struct":
+        found["fields"] = [_written(inner, name) for name, inner in schema.fields]
+    elif schema.type == "array":
+        found["items"] = _written(_items(schema))
+    elif schema.type == "map":
+        found["keys"] = {"type": "string", "optional": False}
+        found["values"] = _written(_items(schema))
+    found["optional"] = schema.optional
+    if schema.name is not None:
+        found["name"] = schema.name
+    if schema.version is not None:
+        found["version"] = schema.version
+    if schema.doc is not None:
+        found["doc"] = schema.doc
+    if schema.parameters:
+        found["parameters"] = dict(schema.parameters)
+    if schema.default is not None:
+        found["default"] = schema.default
+    if field is not None:
+        found["field"] = field
+    return found
+
+
+def _items(schema: Schema) -> Schema:
+    assert schema.items is not None, f"a {schema.type} without items"
+    return schema.items
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{literal(name)}:{_text(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_text, value)) + "]"
+    if isinstance(value, str):
+        return literal(value)
+    if isinstance(value, float):
+        return str(java_text(pa.array([value], pa.float64()))[0].as_py())
+    return json.dumps(value)

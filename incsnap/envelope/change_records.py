@@ -1,0 +1,189 @@
+"""Kafka records of row changes, as Arrow batches, one for each topic.
+
+Most tables have one form of records, and all goes through as whole columns; where kinds are written differently, each
+is written by itself, and put into its places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.columns.variable import Bools, Ints, take, variable
+from incsnap.envelope.added_fields import change_values, header_maps
+from incsnap.envelope.format import Changes, TransactionOrder
+from incsnap.envelope.header_text import key_headers
+from incsnap.envelope.partitioner import partition
+from incsnap.envelope.record_images import DELETE, INSERT, UPDATE, RecordImages
+from incsnap.envelope.records import batch_of, identities_of
+from incsnap.envelope.row_changes import RowChanges
+from incsnap.envelope.source_block import SourceColumns
+from incsnap.envelope.written import CHANGES, Written
+
+#: The place of a tombstone among the first four of ``CHANGES``.
+_TOMBSTONE = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicRecords:
+    """Records (RECORDS) of one topic in binlog order; ``home``: of each the partition that its bucket goes by, of the
+    format's own topic."""
+
+    topic: str
+    records: Any
+    home: npt.NDArray[np.int32]
+
+
+def change_records(
+    laid: RowChanges,
+    source: SourceColumns,
+    order: TransactionOrder | None,
+    partitions: Mapping[str, int],
+    *,
+    now_us: int,
+) -> list[TopicRecords]:
+    """``source`` has one element per event, ``order`` one per record that has a value before transforms;
+    ``partitions``: how many each topic has. Records that are dropped stand in the format's own topic.
+    """
+    written = [laid.format.written[kind] for kind in CHANGES]
+    kinds = _kinds(laid.records)
+    present = np.flatnonzero(np.bincount(kinds, minlength=len(CHANGES))).tolist()
+    # A dropped tombstone says nothing that the deletion before it does not.
+    sent = [kind for kind in present if written[kind] is not None or CHANGES[kind].op]
+    topics: dict[str, list[int]] = {}
+    for kind in sent:
+        one = written[kind]
+        topics.setdefault(laid.format.topic if one is None else one.form.topic, []).append(kind)
+    found = []
+    for topic, mine in topics.items():
+        which = np.isin(kinds, mine) if len(mine) < len(present) else None
+        found.append(_TopicWriter(laid, which, source, order, now_us).records(topic, written, partitions))
+    return found
+
+
+def _kinds(records: RecordImages) -> npt.NDArray[np.uint8]:
+    """Indexes into ``CHANGES``: the operation, a tombstone last of four, and another four of moved rows."""
+    return np.minimum(records.op, np.uint8(_TOMBSTONE)) + np.uint8(4) * records.moved
+
+
+class _TopicWriter:
+    """Of the records that go to one topic; ``which``: None where all do."""
+
+    def __init__(
+        self, laid: RowChanges, which: Bools | None, source: SourceColumns, order: TransactionOrder | None, now_us: int
+    ) -> None:
+        self._laid, self._source, self._now_us = laid, source, now_us
+        whole = laid.records
+        self._out = whole if which is None else whole.only(which)
+        self._kinds, self._n = _kinds(self._out), len(self._out)
+        self._order = order
+        if order is not None:
+            # Tombstones have no number of their own.
+            at = np.cumsum(whole.has_value) - 1
+            at = at if which is None else at[which]
+            self._order = TransactionOrder(order.total[at], order.of_table[at])
+
+    def records(self, topic: str, written: Sequence[Written | None], partitions: Mapping[str, int]) -> TopicRecords:
+        laid, out, format_ = self._laid, self._out, self._laid.format
+        parts = self._parts(written)
+        own = take(laid.keys, out.key)
+        keys = own if format_.alike else _spread([(which, self._keys(one, which)) for which, one in parts], self._n)
+        places = home = partition(own, partitions.get(format_.topic, 1))
+        if not format_.alike:
+            places = partition(keys, partitions.get(topic, 1))
+        kept = np.isin(self._kinds, [kind for kind, one in enumerate(written) if one is not None])
+        identity, old_identity = self._identities(own)
+        arrays = [
+            pa.array(places if kept.all() else np.where(kept, places, -1), pa.int32()),
+            keys,
+            _spread([(which, self._values(one, which)) for which, one in parts if one.has_bytes], self._n),
+            self._headers(out.before_key, out.moved & (out.op == INSERT)),
+            self._headers(out.after_key, out.moved & (out.op != INSERT)),
+            identity,
+            old_identity,
+        ]
+        headers = [(which, self._added(one, which)) for which, one in parts if one.form.headers]
+        return TopicRecords(topic, batch_of(arrays, _spread(headers, self._n) if headers else None), home)
+
+    def _parts(self, written: Sequence[Written | None]) -> list[tuple[Bools, Written]]:
+        """Records that are written alike."""
+        kinds: dict[int, tuple[Written, list[int]]] = {}
+        for kind in np.unique(self._kinds).tolist():
+            one = written[kind]
+            if one is not None:
+                kinds.setdefault(id(one), (one, []))[1].append(kind)
+        return [(np.isin(self._kinds, mine), one) for one, mine in kinds.values()]
+
+    def _keys(self, written: Written, which: Bools) -> Any:
+        if written.key is None:
+            return pa.nulls(int(which.sum()), pa.binary())
+        return take(written.key.keys(self._laid.images), self._out.key[which])
+
+    def _values(self, written: Written, which: Bools) -> Any:
+        if written.value is None:
+            return pa.repeat(pa.scalar(written.nothing, pa.binary()), int(which.sum()))
+        return written.value.changes(self._laid.images, self._changes(which))
+
+    def _added(self, written: Written, which: Bools) -> Any:
+        format_ = self._laid.format
+        values = change_values(written.form.headers, self._changes(which), format_.view.shape.id, format_.envelope)
+        return header_maps(written.form.headers, values, int(which.sum()))
+
+    def _changes(self, which: Bools) -> Changes:
+        out, order = self._out, self._order
+        change = out.change[which]
+        return Changes(
+            before=out.before[which],
+            after=out.after[which],
+            event=self._laid.event_of(change),
+            row=self._laid.changes.row[change],
+            # Headers of a tombstone tell of its deletion.
+            op=np.minimum(out.op[which], np.uint8(DELETE)),
+            source=self._source,
+            order=None if order is None else TransactionOrder(order.total[which], order.of_table[which]),
+            now_us=self._now_us,
+        )
+
+    def _headers(self, index: Ints, wanted: Bools) -> Any:
+        format_ = self._laid.format
+        return key_headers(format_.view, self._laid.images, index, wanted, format_.envelope.modes)
+
+    def _identities(self, own: Any) -> tuple[Any, Any]:
+        """``identity`` and ``old_identity`` of each record."""
+        out, none = self._out, pa.nulls(self._n, pa.binary())
+        of_image = identities_of(self._laid.format, self._laid.images, self._laid.keys)
+        if of_image is None:
+            return none, none
+        identity = take(of_image, out.key)
+        before = take(of_image, np.where(out.op == UPDATE, out.before_key, -1))
+        changed = pc.fill_null(pc.not_equal(before, identity), False)
+        return identity, pc.if_else(changed, before, pa.scalar(None, pa.binary()))
+
+
+def _spread(parts: Sequence[tuple[Bools, Any]], n: int) -> Any:
+    """Values of the records that each part names, null for the others."""
+    if not parts:
+        return pa.nulls(n, pa.binary())
+    if len(parts) == 1 and pa.types.is_binary(parts[0][1].type) and not parts[0][1].null_count:
+        return _with_gaps(parts[0][1], parts[0][0])
+    index, first = np.full(n, -1, np.int64), 0
+    for which, values in parts:
+        index[which] = np.arange(first, first + len(values))
+        first += len(values)
+    return take(pa.concat_arrays([values for _, values in parts]), index)
+
+
+def _with_gaps(values: Any, present: Bools) -> Any:
+    """``values`` spread over the records that are ``present``, null elsewhere; the bytes stay where they are."""
+    if present.all():
+        return values
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
+    spread = np.zeros(len(present) + 1, np.int64)
+    np.cumsum(present, out=spread[1:])
+    return variable(offsets[spread], values.buffers()[2], pa.binary(), present)

@@ -1,0 +1,91 @@
+"""Rows without an envelope, with what a transform adds to them: values of ExtractNewRecordState.
+
+Only the images that are sent are encoded, so this is cheaper than the envelope, which has both of an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from incsnap.columns.variable import take
+from incsnap.connect.avro_columns import AvroRow, one
+from incsnap.connect.avro_schema import avro_json
+from incsnap.connect.schema import Schema
+from incsnap.envelope.added_fields import Value, change_values, json_text, read_values, schema_of
+from incsnap.envelope.avro_format import Register, wire_head, write_fields
+from incsnap.envelope.connect_envelope import row_schema
+from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.format import Changes
+from incsnap.envelope.json_format import around
+from incsnap.envelope.json_rows import json_objects, rows_of
+from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.table_view import Columns, TableView
+from incsnap.errors import ConfigError
+from incsnap.tables import TableId
+from incsnap.transforms.form import Form
+from incsnap.types.modes import Modes
+
+
+def flat_schema(view: TableView, form: Form, modes: Modes) -> Schema:
+    """Of a row and what ``form`` adds to it. Raises ``ConfigError`` where a name is there twice."""
+    row = row_schema(view, form, modes)
+    fields = (*row.fields, *((added.name, schema_of(added)) for added in form.fields))
+    names = [name for name, _ in fields]
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise ConfigError(
+            f"A transform adds the field {twice} to {view.shape.id}, which has one of this name",
+            "Give the field another name (add.fields=op:change), or another add.fields.prefix.",
+        )
+    return replace(row, optional=False, fields=fields)
+
+
+class JsonRows:
+    """``schema``: None where it is not to be written."""
+
+    def __init__(self, view: TableView, form: Form, modes: Modes, schema: Schema | None) -> None:
+        self._view, self._form, self._modes = view, form, modes
+        self._head, self._tail = around(schema)
+
+    def __call__(self, columns: Columns, values: Sequence[Value]) -> Any:
+        more = [(field.name, json_text(value)) for field, value in zip(self._form.fields, values, strict=True)]
+        return json_objects(self._view.fields, columns, self._modes, head=self._head, tail=self._tail, more=more)
+
+
+class AvroRows:
+    def __init__(self, view: TableView, form: Form, modes: Modes, register: Register) -> None:
+        self._table, self._form, self._modes = view.shape.id, form, modes
+        self._fields = [(field, field.schema(modes)) for field in view.fields]
+        self._head = wire_head(register(f"{form.topic}-value", avro_json(flat_schema(view, form, modes))))
+
+    def __call__(self, columns: Columns, values: Sequence[Value]) -> Any:
+        row = AvroRow(rows_of(columns))
+        row.literal(self._head)
+        write_fields(row, self._table, self._fields, columns, self._modes)
+        for field, value in zip(self._form.fields, values, strict=True):
+            schema = schema_of(field)
+            if isinstance(value, pa.Array):
+                row.field(f"{self._table}.{field.name}", schema, value)
+            else:
+                row.literal(one(schema, value))
+        return row.joined()
+
+
+class FlatRows:
+    """The rows that ``form`` shows, as ``written`` writes them: of the columns, and of the values behind those."""
+
+    def __init__(self, table: TableId, form: Form, envelope: EnvelopeSettings, written: JsonRows | AvroRows) -> None:
+        self._table, self._form, self._envelope, self._written = table, form, envelope, written
+
+    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
+        values = read_values(self._form.fields, source, now_us, self._table, self._envelope)
+        return self._written(columns, values)
+
+    def changes(self, images: Columns, what: Changes) -> Any:
+        index = what.before if self._form.op == "d" else what.after
+        columns = [None if column is None else take(column, index) for column in images]
+        return self._written(columns, change_values(self._form.fields, what, self._table, self._envelope))

@@ -1,0 +1,66 @@
+"""How records of each kind of a table are written, once the transforms were asked: their topic, key, value, headers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from incsnap.envelope.format import EnvelopeFormat, KeyFormat, ValueFormat
+from incsnap.transforms.chain import Chain, headers_of_tombstone, passed
+from incsnap.transforms.form import Form, change_form
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``op``: c, u, d, r, t, or "" of the tombstone behind a deletion; ``moved``: of an update of the key."""
+
+    op: str
+    moved: bool = False
+
+
+#: Of changes of rows, in the order of the numbers that stand for operations there, a tombstone last.
+CHANGES = tuple(Kind(op, moved) for moved in (False, True) for op in ("c", "u", "d", ""))
+READ, TRUNCATION = Kind("r"), Kind("t")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """``key`` is None where the table has none. ``value`` is None where there is none, and ``nothing`` what is written
+    in its place: no bytes (None), or those that a converter makes of a null with a schema. ``envelope`` is ``value``
+    where that is the whole envelope.
+    """
+
+    form: Form
+    key: KeyFormat | None
+    value: ValueFormat | None = None
+    envelope: EnvelopeFormat | None = None
+    nothing: bytes | None = None
+
+    @property
+    def has_bytes(self) -> bool:
+        """Else the record is a tombstone to Kafka."""
+        return self.value is not None or self.nothing is not None
+
+
+@lru_cache(maxsize=4096)
+def forms(topic: str, chain: Chain, schema_names: str) -> Mapping[Kind, Form | None]:
+    """Of all kinds of records of the table that ``topic`` is for before the transforms; None: they are dropped.
+
+    Raises ``ConfigError`` where a transform cannot be asked.
+    """
+    found = {}
+    for kind in (READ, *CHANGES, TRUNCATION):
+        form = change_form(topic, kind.op, schema_names, moved=kind.moved)
+        if not kind.op:
+            deletion = change_form(topic, "d", schema_names, moved=kind.moved)
+            form = replace(form, headers=headers_of_tombstone(chain, deletion))
+        found[kind] = passed(chain, form)
+    return found
+
+
+def topics(topic: str, chain: Chain, schema_names: str) -> tuple[str, ...]:
+    """All that records of the table go to, none where all are dropped. By the first of them buckets are chosen,
+    whatever goes to the others; it is the one of rows read by SELECT where these are not dropped."""
+    found = forms(topic, chain, schema_names).values()
+    return tuple(dict.fromkeys(form.topic for form in found if form is not None))

@@ -1,0 +1,200 @@
+"""A connection whose session never depends on what the server has as defaults.
+
+Time zone, SQL mode and character set decide what a SELECT prints, so they are the same for every chunk on every server.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import ER
+
+from incsnap.config.settings import MySqlSettings
+from incsnap.errors import IncsnapError, ServerUnreachable, shorten
+from incsnap.mysql.error_codes import GONE, NOT_LET_IN
+
+#: lock_wait_timeout: a SELECT that meets an ALTER TABLE waits at most this many seconds; MySQL's default is one year.
+METADATA_LOCK_SECONDS = 5
+#: Each of these is what its reason needs, whatever the server's administrator has made the default of new sessions.
+_SETTINGS = (
+    # What a SELECT prints, and what its text means. TIMESTAMP keys are compared as UTC.
+    "time_zone = '+00:00'",
+    "sql_mode = ''",
+    "character_set_client = utf8mb4",
+    "character_set_connection = utf8mb4",
+    "character_set_results = utf8mb4",
+    "lc_time_names = 'en_US'",
+    # All rows, however many: DEFAULT would be the server's own limit.
+    "sql_select_limit = 18446744073709551615",
+    "sql_big_selects = 1",
+    "sql_auto_is_null = 0",
+    # For the low watermark each SELECT must see what is committed at its beginning, no more and no less, in the engine
+    # that has the truth (a secondary one is behind it).
+    # The driver believes the greeting, which tells of autocommit before the server's default takes it away.
+    "autocommit = 1",
+    "transaction_isolation = 'REPEATABLE-READ'",
+    "transaction_read_only = 0",
+    "completion_type = 0",
+    "/*!80013 use_secondary_engine = OFF, */ max_execution_time = 0",
+    # A chunk walks its index in order, and never more of it than the chunk.
+    "range_optimizer_max_mem_size = 8388608",
+    "optimizer_switch = CONCAT('use_invisible_indexes=off' /*!80021 , ',prefer_ordering_index=on' */)",
+    f"lock_wait_timeout = {METADATA_LOCK_SECONDS}",
+    # Seconds that the server waits for us: a chunk may be encoded for longer than its default is somewhere.
+    "net_write_timeout = 60",
+    "wait_timeout = 28800",
+    # Generated invisible primary keys are in every row image, so they must be seen in information_schema too.
+    # SHOW CREATE TABLE is read, and told to consumers.
+    "/*!80030 show_gipk_in_create_table_and_information_schema = ON, */ sql_quote_show_create = 1",
+    "show_create_table_verbosity = 0",
+)
+_SESSION = "SET SESSION " + ", ".join(_SETTINGS)
+
+
+def connect(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str | None = None) -> Connection[Any]:
+    """A new autocommit session in utf8mb4, UTC and the empty SQL mode. Raises ``ServerUnreachable``.
+
+    ``read_timeout``: seconds one read of the socket may take.
+    """
+    try:
+        return dial(settings, read_timeout=read_timeout, database=database)
+    except (pymysql.err.MySQLError, OSError, RuntimeError, EOFError) as error:
+        raise _unreachable(settings, error) from None
+
+
+def dial(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str | None = None) -> Connection[Any]:
+    """As ``connect``, but with the driver's own errors: the tail tells a lost server from a refusal."""
+    return pymysql.connect(
+        host=settings.hostname,
+        port=settings.port,
+        user=settings.user,
+        password=settings.password.get_secret_value(),
+        database=database,
+        charset="utf8mb4",
+        autocommit=True,
+        init_command=_SESSION,
+        connect_timeout=max(1, round(settings.connect_timeout_seconds)),
+        read_timeout=read_timeout,
+        write_timeout=read_timeout,
+        program_name="incsnap",
+        **_tls(settings),
+    )
+
+
+def _tls(settings: MySqlSettings) -> dict[str, Any]:
+    """PyMySQL's arguments for ``database.ssl.mode``; without any it prefers TLS and goes on without."""
+    if settings.ssl_mode == "disabled":
+        return {"ssl_disabled": True}
+    if settings.ssl_mode == "preferred" and settings.ssl_cert is None:
+        return {}
+    context = ssl.create_default_context(cafile=settings.ssl_ca)
+    # Certificates that MySQL makes for itself have no key identifiers, which Python 3.13 would refuse.
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    context.check_hostname = settings.ssl_mode == "verify_identity"
+    context.verify_mode = ssl.CERT_REQUIRED if settings.ssl_mode.startswith("verify") else ssl.CERT_NONE
+    if settings.ssl_cert is not None:
+        context.load_cert_chain(
+            settings.ssl_cert, settings.ssl_key, settings.ssl_key_password.get_secret_value() or None
+        )
+    return {"ssl": context}
+
+
+def _unreachable(settings: MySqlSettings, error: Exception) -> ServerUnreachable:
+    code, text = error_of(error)
+    place = f"MySQL at {settings.address}"
+    if code in NOT_LET_IN:
+        return ServerUnreachable(
+            f"{place} refuses the user {settings.user!r}: {text}",
+            "Correct database.user and database.password, or create the user.",
+        )
+    if code == ER.CON_COUNT_ERROR:
+        return ServerUnreachable(f"{place} has too many connections", "Raise max_connections, or stop other clients.")
+    # MariaDB, and MySQL 5, lack some of our session's variables.
+    if code in (ER.UNKNOWN_SYSTEM_VARIABLE, ER.WRONG_VALUE_FOR_VAR):
+        return ServerUnreachable(f"{place} is not MySQL 8.0 or later: {text}", "Use MySQL 8.0 or later.")
+    if code == ER.HOST_IS_BLOCKED:
+        return ServerUnreachable(f"{place} has blocked this host: {text}", "Run FLUSH HOSTS on the server.")
+    if isinstance(error, ssl.SSLError) or "SSL" in text or "certificate" in text:
+        return ServerUnreachable(
+            f"{place}: no TLS connection with database.ssl.mode={settings.ssl_mode}: {text}",
+            "Set database.ssl.truststore to the PEM file of the server's CA, or choose another database.ssl.mode.",
+        )
+    if isinstance(error, FileNotFoundError):
+        return ServerUnreachable(
+            f"{place}: a file of database.ssl.truststore or database.ssl.keystore does not exist",
+            "Name PEM files that exist.",
+        )
+    return ServerUnreachable(
+        f"{place} does not answer: {text}", "Check database.hostname and database.port, and that the server runs."
+    )
+
+
+def error_of(error: Exception) -> tuple[int, str]:
+    """MySQL's error number (0 without one) and its text."""
+    if len(error.args) >= 2 and isinstance(error.args[0], int):
+        return error.args[0], str(error.args[1])
+    return 0, str(error) or type(error).__name__
+
+
+def is_gone(error: Exception) -> bool:
+    """Does ``error`` mean that the connection cannot be used any more?"""
+    return not isinstance(error, pymysql.err.MySQLError) or error_of(error)[0] in GONE
+
+
+def is_alive(connection: Connection[Any] | None) -> TypeGuard[Connection[Any]]:
+    """Is there a connection, and does the server answer on it? One round trip."""
+    if connection is None or not connection.open:
+        return False
+    try:
+        connection.ping(reconnect=False)
+    except (pymysql.err.MySQLError, OSError):
+        return False
+    return True
+
+
+def query(
+    connection: Connection[Any], sql: str, arguments: Sequence[Any] | Mapping[str, Any] | None = None
+) -> tuple[tuple[Any, ...], ...]:
+    """All rows of a small result. Raises ``ServerUnreachable`` when the connection is gone, else ``IncsnapError``.
+
+    For catalog and status questions; rows of captured tables never come this way.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, arguments)
+            return tuple(cursor.fetchall())
+    except (pymysql.err.MySQLError, OSError) as error:
+        code, text = error_of(error)
+        if is_gone(error):
+            raise ServerUnreachable(f"The connection to MySQL was lost: {text}") from None
+        raise QueryRefusedError(f"MySQL refuses {shorten(sql)!r}: {text} (error {code})", code) from None
+
+
+class QueryRefusedError(IncsnapError):
+    """The server answered with an error; ``code`` is MySQL's number."""
+
+    hint = "See the error number in MySQL's manual."
+
+    def __init__(self, message: str, code: int = 0, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.code, self.hint)
+
+
+def named(connection: Connection[Any], sql: str) -> list[dict[str, Any]]:
+    """Rows with column names, for SHOW statements whose columns differ between versions."""
+    try:
+        with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+    except (pymysql.err.MySQLError, OSError) as error:
+        code, text = error_of(error)
+        if is_gone(error):
+            raise ServerUnreachable(f"The connection to MySQL was lost: {text}") from None
+        raise QueryRefusedError(f"MySQL refuses {shorten(sql)!r}: {text} (error {code})", code) from None

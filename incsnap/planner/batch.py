@@ -1,0 +1,139 @@
+"""What the tasks of one batch do, as a function of the two offsets: slices, releases, holds, notifications, and the
+records that planning has written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import pyarrow as pa
+
+from incsnap.binlog.slices import Slice
+from incsnap.binlog.table_rows import Charsets
+from incsnap.binlog.tail import Tail
+from incsnap.checkpoint.control_records import ControlFiles
+from incsnap.config.settings import Settings
+from incsnap.config.topics import ControlTopic, notification_topic, topics_of, transaction_topic
+from incsnap.envelope.control_records import home, in_partition_0
+from incsnap.envelope.notification_records import NOTIFICATION_VALUE
+from incsnap.snapshot.notifications import Notification
+from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.tables import TableDefaults
+from incsnap.tasks import blocks
+from incsnap.tasks.formats import struct_formats
+from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
+from incsnap.tasks.transaction_metadata import WHOLE, Border, ending
+
+#: A slice smaller than this is not worth a task of its own (about 10 ms).
+_SLICE_BYTES = 1 << 20
+
+
+#: Behind every slice: what planning has written down comes last.
+_LAST = 1 << 62
+
+
+def batch_parts(
+    settings: Settings,
+    parallelism: int,
+    charsets: Charsets,
+    tail: Tail,
+    control: ControlFiles,
+    defaults: TableDefaults,
+    start: Offset,
+    end: Offset,
+) -> list[BatchPart]:
+    """One part a task. ``end`` is that of another batch than ``start``."""
+    batch, layout = end.batch, end.layout
+    parts: list[BatchPart] = []
+    whole = settings.transaction_metadata
+    slices = tail.slices(start.stream, end.stream, parallelism, whole=whole)
+    if sum(len(piece.payload) for piece in slices) < _SLICE_BYTES:
+        slices = tail.slices(start.stream, end.stream, 1, whole=whole)
+    borders = _borders(slices, start, end) if whole else [WHOLE] * len(slices)
+    parts.extend(
+        SlicePart(batch, layout, order, piece, charsets, border, defaults)
+        for order, (piece, border) in enumerate(zip(slices, borders, strict=True))
+    )
+    rows = _ready(settings, end)
+    if whole:
+        rows += _ended(settings, slices, start, end, len(rows))
+    for number, topic in enumerate(end.control):
+        records = control.read(batch, topic)
+        rows.append(blocks.notes(batch, home(topic, layout.buckets), _LAST + number, topic, records))
+    if rows:
+        parts.append(ReadyPart(batch, layout, tuple(rows)))
+    return parts
+
+
+def _borders(slices: Sequence[Slice], start: Offset, end: Offset) -> list[Border]:
+    """Only the first slice may continue a transaction, only the last may leave one open."""
+    begun = start.counted if _continues(slices, start) else None
+    last = len(slices) - 1
+    opened = end.stream.open_gtid
+    return [
+        Border(None if nth else begun, nth == last and opened != "" and piece.transactions.gtids()[-1] == opened)
+        for nth, piece in enumerate(slices)
+    ]
+
+
+def _continues(slices: Sequence[Slice], start: Offset) -> bool:
+    opened = start.stream.open_gtid
+    return opened != "" and bool(slices) and slices[0].transactions.gtids()[0] == opened
+
+
+def _ended(
+    settings: Settings, slices: Sequence[Slice], start: Offset, end: Offset, number: int
+) -> list[blocks.BlockRow]:
+    """The end of a transaction of which all events came in earlier batches."""
+    opened, counted, topic = start.stream.open_gtid, start.counted, transaction_topic(settings)
+    if (
+        topic is None
+        or counted is None
+        or not counted.total
+        or end.stream.open_gtid == opened
+        or _continues(slices, start)
+    ):
+        return []
+    bucket, records = ending(settings, topic, opened, counted, end.layout.buckets)
+    return [blocks.notes(end.batch, bucket, number, topic.name, records)]
+
+
+def _ready(settings: Settings, end: Offset) -> list[blocks.BlockRow]:
+    batch, buckets = end.batch, range(end.layout.buckets)
+    rows: list[blocks.BlockRow] = []
+    number = count()
+    for planned in end.releases():
+        window = planned.window
+        assert window.reading is not None
+        what = blocks.ReleaseOrder(
+            window.reading.file,
+            str(window.table),
+            # The first is that of rows; where a transform drops these, the window has none.
+            (*topics_of(settings, window.table), "")[0],
+            (planned.discards.start, planned.discards.stop),
+            (planned.parts.start, planned.parts.stop),
+        )
+        rows.extend(blocks.release(batch, bucket, next(number), what) for bucket in buckets)
+    if held := sorted(str(table) for table in end.held_tables()):
+        rows.extend(blocks.hold(batch, bucket, next(number), held) for bucket in buckets)
+    topic = notification_topic(settings)
+    if topic is not None and end.snapshot.notifications:
+        bucket, records = _notes(settings, topic, end.layout, end.snapshot.notifications)
+        rows.append(blocks.notes(batch, bucket, next(number), topic.name, records))
+    return rows
+
+
+def _notes(
+    settings: Settings, topic: ControlTopic, layout: TopicLayout, notifications: Sequence[Notification]
+) -> tuple[int, pa.RecordBatch]:
+    """Debezium's key is the notification's id."""
+    key_format, value_format = struct_formats(settings)
+    keys = [
+        key_format.struct(f"{topic.name}-key", topic.key_schema, topic.key({"id": note.id})) for note in notifications
+    ]
+    values = [
+        value_format.struct(f"{topic.name}-value", NOTIFICATION_VALUE, note.value(settings.topic_prefix))
+        for note in notifications
+    ]
+    return home(topic.name, layout.buckets), in_partition_0(keys, values)

@@ -1,0 +1,224 @@
+"""The planner's first step: everything that the next batch depends on and that cannot be computed is looked for here.
+
+Nothing of the batch is decided or written down yet: observed again, something else may be found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.buffer_position import Advance
+from incsnap.binlog.tail import Tail
+from incsnap.checkpoint.control_records import ControlRecord
+from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.record_form import record_form
+from incsnap.config.settings import Settings
+from incsnap.config.topics import topics_of
+from incsnap.events import StreamPosition, server_of
+from incsnap.mysql.catalog import tables
+from incsnap.mysql.known_defaults import KnownDefaults
+from incsnap.planner.chunk_readers import ChunkReading
+from incsnap.planner.definitions import DefinitionsAt
+from incsnap.planner.pace import Pace
+from incsnap.planner.query_connection import QueryConnection
+from incsnap.planner.schema_changes import statement_records
+from incsnap.planner.signal_inbox import SignalInbox
+from incsnap.planner.topic_layout import Layouts
+from incsnap.planner.window_readings import WindowReadings
+from incsnap.snapshot.commands import Command, initial_snapshot
+from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.engine import BatchFacts, awaited
+from incsnap.snapshot.offset import Offset, OpenCounts
+from incsnap.snapshot.window import Reading
+from incsnap.tables import TableDefaults, TableId
+from incsnap.tasks.slice_records import open_counts
+
+#: Seconds to wait for changes when nothing else is to be done. Spark asks again at once; a stop waits at most this
+#: long.
+_IDLE_SECONDS = 0.2
+#: The same while a table is being read but nothing is in flight (its chunks are backing off): no spinning.
+_BUSY_SECONDS = 0.02
+#: Seconds by which the stream may be behind the server's commits, with more buffered than a batch takes, before no
+#: chunk is planned any more: a new window would have to be freed of the keys of the whole backlog.
+_BEHIND_SECONDS = 5.0
+#: Seconds to wait for the tail to pass a high watermark. It is milliseconds behind unless there is a backlog, and then
+#: the batch must not wait.
+_WATERMARK_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was found. ``advance``: of the stream. ``facts``: all that the engine decides by. ``signal_positions``: how
+    far each signal channel was read.
+
+    ``control``: the batch's records of schema changes and truncations. ``defaults``: the DEFAULTs of columns that its
+    schemas show, None where schemas are not written. ``counted``: of the transaction that is open at the batch's end,
+    where transactions are counted. ``behind_seconds``: since the last transaction of the batch was committed.
+    """
+
+    advance: Advance
+    facts: BatchFacts
+    signal_positions: dict[str, Any]
+    control: tuple[ControlRecord, ...]
+    defaults: TableDefaults | None
+    counted: OpenCounts | None
+    behind_seconds: float
+
+
+class Observer:
+    """It reaches the tail, MySQL, Kafka, the signal channels and the chunk readers. ``readers``: chunks that may be
+    read at the same time; ``open_readers`` as in ``Planner``."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        buffers: WindowBuffers,
+        queries: QueryConnection,
+        layouts: Layouts,
+        readers: int,
+        open_readers: Callable[[Callable[[], None]], ChunkReading],
+    ) -> None:
+        self._settings = settings
+        self._buffers = buffers
+        self._queries = queries
+        self._layouts = layouts
+        self._readers = readers
+        self._open_readers = open_readers
+        self._readings: WindowReadings | None = None
+        self._inbox = SignalInbox(settings)
+        self._form = record_form(settings)
+        self._defaults = KnownDefaults()
+        self._pace = Pace(settings.snapshot, buffers.root, readers)
+
+    def observe(self, start: Offset, tail: Tail, connection: Connection[Any]) -> Observed:
+        """What there is for the batch behind ``start``. Waits for changes a moment where there is nothing to do."""
+        self._pace.measure()
+        outdated, readings = self._read_windows(start, tail)
+        advance = self._advance(start, tail, readings)
+        commands, positions = self._signals(start, advance, connection)
+        behind_seconds = time.time() - advance.last_ts_us / 1e6
+        facts = BatchFacts(
+            batch=start.batch + 1,
+            end=advance.end,
+            server_uuid=advance.end.server_uuid,
+            now_ms=time.time_ns() // 1_000_000,
+            readings=readings,
+            commands=commands,
+            changes=advance.changes,
+            limits=self._pace.limits,
+            outdated=outdated,
+            release_bytes=self._pace.release_bytes,
+            behind=advance.full and behind_seconds > _BEHIND_SECONDS,
+        )
+        return Observed(
+            advance,
+            facts,
+            positions,
+            self._control(start, advance, tail, connection),
+            self._known_defaults(advance, connection),
+            self._counted(start, advance.end, tail),
+            behind_seconds,
+        )
+
+    def begin(self, end: Offset, advance: Advance) -> None:
+        """The batch that was observed is on the disk, and ends at ``end``: its chunks are asked for."""
+        assert self._readings is not None
+        self._readings.ask(end)
+        self._pace.begin(end, advance.bytes)
+
+    def close(self) -> None:
+        if self._readings is not None:
+            self._readings.close()
+        self._inbox.close()
+
+    # -- what is looked at
+
+    def _read_windows(self, start: Offset, tail: Tail) -> tuple[bool, dict[str, Reading]]:
+        """Are the windows in flight outdated? And the manifests, by window, of those that were read.
+
+        What is outdated is read again, under another name: nobody is asked for it, and nobody's answer counts.
+        """
+        if self._readings is None:
+            readers = self._open_readers(tail.wake)
+            self._readings = WindowReadings(readers, self._buffers, self._readers, partial(topics_of, self._settings))
+        self._readings.make_way(self._pace.reads_at_full_speed)
+        relaid = self._layouts.checked(start.layout, {window.table for window in start.snapshot.in_flight})
+        outdated = relaid or start.form != self._form
+        return outdated, {} if outdated else self._readings.arrived(start)
+
+    def _advance(self, start: Offset, tail: Tail, readings: dict[str, Reading]) -> Advance:
+        """How far the stream has come; that somebody writes slows down the reading of chunks."""
+        until = awaited(start.snapshot, readings, start.stream.server_uuid)
+        advance = tail.advance(
+            start.stream,
+            self._pace.binlog_bytes,
+            self._settings.max_batch_events,
+            (until.file, until.pos) if until else None,
+            _patience(start.snapshot, until is not None),
+        )
+        if advance.tables - {self._settings.signals.data_collection}:
+            self._pace.changes_came()
+        return advance
+
+    def _signals(
+        self, start: Offset, advance: Advance, connection: Connection[Any]
+    ) -> tuple[tuple[Command, ...], dict[str, Any]]:
+        """The commands of the batch, and how far each channel was read."""
+        captured = partial(self._captured, connection, start.snapshot)
+        commands, positions = self._inbox.poll(
+            advance.signals, self._queries.charsets, start.signal_positions, captured, str(advance.end)
+        )
+        if start.batch == 0 and self._settings.snapshot.initial:
+            commands = (*initial_snapshot(start.job_id, captured()), *commands)
+        return commands, positions
+
+    def _captured(self, connection: Connection[Any], snapshot: SnapshotContext) -> list[TableId]:
+        """Tables that a signal may ask for, or stop: also those that are gone, while they are read or wait.
+
+        The signal table itself is not data, though ``.*`` matches it.
+        """
+        own = self._settings.signals.data_collection
+        unfinished = (*(scan.table for scan in snapshot.scans), *(request.table for request in snapshot.queue))
+        found = dict.fromkeys((*tables(connection, self._settings.tables), *unfinished))
+        return [table for table in found if table != own]
+
+    def _control(
+        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any]
+    ) -> tuple[ControlRecord, ...]:
+        """The batch's records of schema changes and truncations; a job's first tells what tables there are."""
+        same_server = server_of(advance.end.server_uuid) == self._queries.server_uuid
+        definitions = DefinitionsAt(connection, tail, advance.end, same_server)
+        return statement_records(self._settings, definitions, advance, time.time_ns() // 1000, first=start.batch == 0)
+
+    def _known_defaults(self, advance: Advance, connection: Connection[Any]) -> TableDefaults | None:
+        if not self._settings.formats.show_schemas:
+            return None
+        return self._defaults.learned(connection, advance.tables, advance.changes)
+
+    def _counted(self, start: Offset, end: StreamPosition, tail: Tail) -> OpenCounts | None:
+        """What was counted of the transaction in which the batch ends, in earlier batches too."""
+        if not self._settings.transaction_metadata or not end.open_gtid:
+            return None
+        begun = start.counted if start.stream.open_gtid == end.open_gtid else None
+        pieces = tail.slices(start.stream, end, 1, whole=True)
+        if not pieces or pieces[0].transactions.gtids()[-1] != end.open_gtid:
+            return begun
+        return open_counts(pieces[0], self._queries.charsets, self._settings, begun)
+
+
+def _patience(snapshot: SnapshotContext, awaited: bool) -> float:
+    """Seconds to wait for changes; an answer of the chunk readers ends the wait as well."""
+    if any(window.passed for window in snapshot.held):
+        return 0.0  # there are parts to send
+    if awaited:
+        return _WATERMARK_SECONDS
+    if snapshot.active and not snapshot.paused and not snapshot.in_flight:
+        wait_ms = snapshot.throttle.next_ms - time.time_ns() // 1_000_000 if snapshot.throttle is not None else 0
+        return min(_IDLE_SECONDS, max(_BUSY_SECONDS, wait_ms / 1000))
+    return _IDLE_SECONDS

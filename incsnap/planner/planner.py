@@ -1,0 +1,216 @@
+"""The planner: decides where each batch ends and what it does. One long-lived object per query, in Spark's source
+process.
+
+    plan(start)          the offset at the end of the next batch; ``start`` itself when there is nothing to do
+    parts(start, end)    what the tasks of that batch do
+    committed(end)       the batch is done: its memory and files can go
+
+A batch is planned in three steps: ``observe`` finds what there is (``Observed``), the pure engine in ``snapshot``
+decides what follows from it (``Plan``), ``persist`` writes down what was decided (``Offset``).
+
+``parts`` follows from the two offsets, the binlog between them and the files that they name, so a batch that is run
+again gives the same bytes. Besides these it needs the server's list of collations, which is of its version. One case is
+apart: DEFAULTs are asked for where the batch was planned under settings that show none, and is run under others.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.tail import Tail
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.offsets import KeptOffsets
+from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.settings import Settings
+from incsnap.events import StreamPosition
+from incsnap.monitoring.log_format import about
+from incsnap.monitoring.planner_report import Planned, Reporter
+from incsnap.monitoring.snapshot_view import waits_for
+from incsnap.mysql.catalog import tables
+from incsnap.mysql.known_defaults import KnownDefaults
+from incsnap.mysql.session import connect, dial
+from incsnap.planner.answers import Answers
+from incsnap.planner.batch import batch_parts
+from incsnap.planner.chunk_readers import ChunkReading
+from incsnap.planner.observe import Observed, Observer
+from incsnap.planner.persist import PlannedBatches
+from incsnap.planner.prepared_xa import PreparedXas
+from incsnap.planner.query_connection import QueryConnection
+from incsnap.planner.schema_changes import capture_options
+from incsnap.planner.topic_layout import Layouts
+from incsnap.snapshot.commands import SetThrottle
+from incsnap.snapshot.engine import Plan, drive, next_context
+from incsnap.snapshot.offset import Offset
+from incsnap.tables import TableDefaults
+from incsnap.tasks.partitions import BatchPart
+
+log = logging.getLogger(__name__)
+
+#: Seconds after which transactions without captured changes are put into an offset, so that a restart does not ask
+#: for binlog files that are long purged.
+_MOVE_SECONDS = 10.0
+
+
+class Planner:
+    """``slices``: tasks that decode the binlog of a batch. ``readers``: chunks read at the same time. ``open_readers``
+    gives the chunk readers, who call what they are given whenever a chunk has been read. ``report_path``: where the
+    driver looks for how the job is doing; "" where nobody does."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        buffers: WindowBuffers,
+        slices: int,
+        readers: int,
+        open_readers: Callable[[Callable[[], None]], ChunkReading],
+        report_path: str = "",
+    ) -> None:
+        self._settings = settings
+        self._slices = slices
+        self._report_path = report_path
+        self._reporter: Reporter | None = None
+        self._tail: Tail | None = None
+        self._queries = QueryConnection(settings.mysql)
+        self._layouts = Layouts(settings)
+        files = Files(buffers.root)
+        self.offsets = KeptOffsets(files)
+        self._xa = PreparedXas(settings, files)
+        self._observer = Observer(settings, buffers, self._queries, self._layouts, readers, open_readers)
+        self._batches = PlannedBatches(settings, buffers, self.offsets, self._layouts, self._xa)
+        self._begun = False
+        self._repeats = True
+        self._moved_at = time.monotonic()
+
+    # -- the three questions of Spark
+
+    def plan(self, start: Offset) -> Offset:
+        """The end of the batch behind ``start``, on the disk; ``start`` itself where there is nothing to do."""
+        if not self._begun:
+            self._begun = True
+            planned = self._batches.recall(start)
+            if planned is not None:
+                return planned
+        tail = self._tail_from(start)
+        if self._reporter is not None:
+            self._reporter.asked()
+        connection = self._queries.open()
+        observed = self._observer.observe(start, tail, connection)
+        decided = self._decide(start, observed, connection)
+        self._queries.follow(observed.advance.end.server_uuid)
+        if decided.idle and not self._is_worth_a_batch(start, observed):
+            self._report(start, observed, decided, is_batch=False)
+            return start
+        end = self._batches.write(start, observed, decided, tail)
+        self._moved_at = time.monotonic()
+        self._observer.begin(end, observed.advance)
+        self._report(end, observed, decided, is_batch=True)
+        return end
+
+    def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
+        """What the tasks of the batch between these two do."""
+        if self._repeats:  # the first batch of a life may be one that was planned in another
+            self._repeats = False
+            self._layouts.ready(end.layout)
+        if end.batch == start.batch:
+            return []
+        tail = self._tail_from(start)
+        defaults = self._defaults(start, end, tail)
+        return batch_parts(
+            self._settings, self._slices, self._queries.charsets, tail, self._batches.control, defaults, start, end
+        )
+
+    def committed(self, end: Offset) -> None:
+        """The batch that ends there is done: its memory and files can go."""
+        if self._tail is not None:
+            self._tail.forget(end.stream)
+        self._batches.forget(end)
+
+    def close(self) -> None:
+        if self._reporter is not None:
+            self._reporter.close()
+        self._observer.close()
+        if self._tail is not None:
+            self._tail.close()
+        self._queries.close()
+
+    # -- what they are made of
+
+    def _tail_from(self, start: Offset) -> Tail:
+        if self._tail is None:
+            settings = self._settings
+            self._tail = Tail(
+                partial(dial, settings.mysql),
+                settings.mysql.server_id,
+                start.stream,
+                settings.tables.included,
+                settings.signals.data_collection if "source" in settings.signals.channels else None,
+                settings.max_queue_bytes,
+                damaged=settings.failures.processing,
+                wanted=capture_options(settings),
+                prepared=self._xa.known(start.prepared),
+            )
+            if self._report_path:
+                asks, buffer_bytes = partial(connect, settings.mysql, read_timeout=10.0), settings.max_queue_bytes
+                self._reporter = Reporter(self._report_path, start, asks, self._tail.condition, buffer_bytes)
+        return self._tail
+
+    def _decide(self, start: Offset, observed: Observed, connection: Connection[Any]) -> Plan:
+        """What follows from what was observed. The engine asks for keys while it plans chunks; it writes nothing."""
+        answers = Answers(connection, self._settings.columns)
+        plan = drive(next_context(start.snapshot, observed.facts), answers)
+        for warned in plan.warned:
+            log.warning("%s", warned.text, extra=about(warned.signal))
+        if "log" in self._settings.notifications.channels:
+            for notification in plan.context.notifications:
+                log.info("%s", notification.line(self._settings.topic_prefix), extra=about(notification.id))
+        for command in observed.facts.commands:
+            if isinstance(command, SetThrottle):
+                limit = f"{command.rows_per_second} rows/s" if command.rows_per_second else "no limit"
+                log.info("Snapshots may read at %s from now on, by signal %s", limit, command.id)
+        return plan
+
+    def _report(self, offset: Offset, observed: Observed, plan: Plan, *, is_batch: bool) -> None:
+        """Leaves what was found to who tells how the job is doing. ``offset``: of the newest batch there is."""
+        if self._reporter is None:
+            return
+        advance, facts = observed.advance, observed.facts
+        why = waits_for(plan.context, facts.now_ms, observed.behind_seconds if facts.behind else None)
+        failed = sum(bool(reading.error) for reading in facts.readings.values())
+        found = Planned(offset, advance.end, advance.last_ts_us, advance.full, why, failed)
+        self._reporter.planned(found, is_batch=is_batch, notifications=plan.context.notifications)
+
+    def _is_worth_a_batch(self, start: Offset, observed: Observed) -> bool:
+        """Is there anything for a batch, though the snapshot has nothing?"""
+        if observed.advance.events or observed.control or observed.signal_positions != start.signal_positions:
+            return True
+        moved = observed.advance.end.delivered != start.stream.delivered
+        return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS
+
+    def _defaults(self, start: Offset, end: Offset, tail: Tail) -> TableDefaults:
+        """The DEFAULTs of columns that the batch's schemas show."""
+        if not self._settings.formats.show_schemas:
+            return ()
+        touched = tail.contents(start.stream, end.stream).tables
+        if not end.defaults:
+            return KnownDefaults().learned(self._queries.open(), touched, ())
+        return tuple(each for each in self._batches.defaults.read(end.defaults) if each[0] in touched)
+
+
+def first_position(settings: Settings, root: str, buckets: int) -> Offset:
+    """Where a new job begins: at what the server has executed now; rows before it come by snapshot."""
+    connection = connect(settings.mysql)
+    try:
+        executed, prepared = PreparedXas(settings, Files(root)).first(connection)
+        layout = Layouts(settings).first(buckets, tables(connection, settings.tables))
+    finally:
+        connection.close()
+    # No position: the end of the binlog may lie past transactions that are not executed yet and still come to us, and
+    # a position must never claim what was not delivered. The tail knows its own after the first event.
+    return Offset(uuid4().hex, 0, StreamPosition(executed, "", 0), layout, prepared=prepared)

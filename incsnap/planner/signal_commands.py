@@ -1,0 +1,70 @@
+"""A signal as a command for the engine: its patterns become tables, its conditions are given to those they are for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from incsnap.errors import shorten
+from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
+from incsnap.tables import TableId
+from signals.records import InvalidSignal, Signal
+from signals.resolve import conditions_of, resolve
+
+log = logging.getLogger(__name__)
+
+#: Names of one signal that are told in the log: it may have ten thousand.
+_NAMED = 5
+
+Captured = Callable[[], Sequence[TableId]]
+"""The tables that a signal may mean."""
+
+
+def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured, where: str) -> Command | None:
+    """None for a signal that only shows a message (in which ``where`` stands for ``{}``), and for one that is none."""
+    if isinstance(signal, InvalidSignal):
+        level = logging.DEBUG if signal.quiet else logging.WARNING
+        log.log(level, "Signal %s by channel %s is ignored: %s. %s", signal.id, channel, signal.reason, signal.hint)
+        return None
+    match signal.type:
+        case "execute-snapshot":
+            return _execute(signal, channel, captured)
+        case "stop-snapshot":
+            return _stop(signal, captured)
+        case "pause-snapshot":
+            return Pause(signal.id)
+        case "resume-snapshot":
+            return Resume(signal.id)
+        case "incsnap-throttle":
+            return SetThrottle(signal.id, signal.rows_per_second)
+        case "log":
+            # Once, as Debezium: a message of nothing but these would fill the memory.
+            log.info("%s", signal.message.replace("{}", where, 1))
+            return None
+
+
+def _execute(signal: Signal, channel: str, captured: Captured) -> Execute:
+    names = {str(table): table for table in captured()}
+    resolved = resolve(signal.data_collections, list(names))
+    if resolved.unknown:
+        left = len(resolved.unknown) - _NAMED
+        log.warning(
+            "Signal %s by channel %s: no captured table is called or matches %s%s. Tables are named db.table; those"
+            " that table.include.list leaves out cannot be snapshotted.",
+            signal.id,
+            channel,
+            ", ".join(shorten(each) for each in resolved.unknown[:_NAMED]),
+            f" and {left} more" if left > 0 else "",
+        )
+    conditions = conditions_of(signal.additional_conditions, resolved.tables)
+    collections = tuple(
+        DataCollection(names[table], conditions.get(table, ""), signal.surrogate_key or "") for table in resolved.tables
+    )
+    return Execute(signal.id, collections, resolved.unknown)
+
+
+def _stop(signal: Signal, captured: Captured) -> Stop:
+    if not signal.data_collections:
+        return Stop(signal.id)
+    names = {str(table): table for table in captured()}
+    return Stop(signal.id, frozenset(names[table] for table in resolve(signal.data_collections, list(names)).tables))

@@ -1,0 +1,132 @@
+"""What the signal channels brought, as commands for the engine. A bad signal is reported and changes nothing.
+
+All channels are asked on the planner's one thread, between batches, and how far each was read is part of the offset:
+a signal is obeyed in exactly one batch, whatever crashes. So nothing that a signal holds may raise here: its place
+would not be stored, and it would be met again after every restart.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from incsnap.binlog.protocol.row_images import WRITE
+from incsnap.binlog.slices import Slice
+from incsnap.binlog.table_rows import Charsets, table_rows
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError, IncsnapError, shorten
+from incsnap.planner.signal_commands import Captured, command_of
+from incsnap.snapshot.commands import Command
+from signals.channels.file import SignalFile
+from signals.channels.kafka_topic import SignalTopic
+from signals.channels.source_table import records_of
+from signals.parse import parse
+from signals.records import SignalRecord
+
+log = logging.getLogger(__name__)
+
+
+class SignalInbox:
+    """The enabled channels of one job."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._polled_at = -float("inf")
+        signals = settings.signals
+        self._file = SignalFile(signals.file) if "file" in signals.channels else None
+        self._topic: SignalTopic | None = None
+        if "kafka" in signals.channels:
+            try:
+                self._topic = SignalTopic(
+                    signals.kafka_bootstrap_servers,
+                    signals.kafka_topic,
+                    settings.topic_prefix,
+                    signals.kafka_group_id,
+                    signals.consumer,
+                )
+            except KafkaException as problem:
+                raise ConfigError(
+                    f"The consumer of the signal topic cannot be made: {problem.args[0].str()}",
+                    "Correct signal.consumer.* in the properties file and start again.",
+                ) from problem
+
+    def poll(
+        self,
+        slices: Sequence[Slice],
+        charsets: Charsets,
+        positions: Mapping[str, Any],
+        captured: Captured,
+        where: str,
+    ) -> tuple[tuple[Command, ...], dict[str, Any]]:
+        """Commands in order of arrival by channel, and how far each channel has been read.
+
+        ``slices`` hold rows events of the signal table; ``captured`` tells the tables that may be meant, and is asked
+        only when a name must be resolved; ``where`` is what a log signal shows as the offset.
+        """
+        reached = dict(positions)
+        records: list[SignalRecord] = []
+        if "source" in self._settings.signals.channels:
+            for piece in slices:
+                records.extend(_inserted(piece, charsets))
+        now = time.monotonic()
+        if now - self._polled_at >= self._settings.signals.poll_interval_ms / 1000:
+            self._polled_at = now
+            channels = (("kafka", self._topic), ("file", self._file))
+            for name, channel in ((name, channel) for name, channel in channels if channel is not None):
+                polled = channel.poll(reached.get(name))
+                records.extend(polled.records)
+                reached[name] = polled.position
+        known = cache(captured)  # asked once, however many signals come at a time
+        commands = (_understood(record, known, where) for record in records)
+        return tuple(command for command in commands if command is not None), {
+            channel: position for channel, position in reached.items() if position is not None
+        }
+
+    def close(self) -> None:
+        if self._topic is not None:
+            self._topic.close()
+
+
+def _inserted(piece: Slice, charsets: Charsets) -> list[SignalRecord]:
+    """Rows inserted into the signal table; updates and deletions of it are nobody's signal."""
+    found: list[SignalRecord] = []
+    gtids = piece.transactions.gtids()
+    for rows in table_rows(piece, charsets):
+        inserted = rows.of_kinds(WRITE)
+        if not len(inserted.events):
+            continue
+        owners = piece.transaction_of(inserted.events)
+        try:
+            images = inserted.decode()
+            values = list(zip(*(column.to_pylist() for column in images.columns), strict=True))
+        except Exception as error:  # noqa: BLE001 - raised, it would be raised again after every restart
+            log.warning(
+                "Rows of the signal table in transaction %s cannot be read, and are no signals: %s. Its columns must"
+                " hold text.",
+                gtids[owners[0]],
+                shorten(error),
+            )
+            continue
+        places = [f"{gtids[owner]}#{number}" for number, owner in enumerate(owners[images.event].tolist())]
+        found.extend(records_of(values, places))
+    return found
+
+
+def _understood(record: SignalRecord, captured: Captured, where: str) -> Command | None:
+    try:
+        return command_of(parse(record), record.channel, captured, where)
+    except IncsnapError:
+        raise  # the server did not tell its tables: not the signal's fault, so it is read again
+    except TimeoutError as error:
+        problem = f"{error}. Name the tables, or write the expression without repetitions inside repetitions"
+    except Exception as error:
+        problem = f"it cannot be obeyed: {shorten(error)}. Please report this"
+        log.debug("Signal %s", record.position, exc_info=error)
+    name = record.id or f"{record.channel}-{record.position}"
+    log.warning("Signal %s by channel %s is ignored: %s.", shorten(name), record.channel, problem)
+    return None

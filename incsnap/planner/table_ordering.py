@@ -1,0 +1,91 @@
+"""What orders the chunks of a table, or why it cannot be read in chunks. Pure: all that the catalog says is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.envelope.table_view import TableView, view_of
+from incsnap.errors import UnsupportedType
+from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.keys import key_select
+from incsnap.tables import Column, TableShape, quote
+from incsnap.types.column_type import describe
+
+_NO_IDENTITY = (
+    "it has no primary key and no unique key without NULLs, so its rows cannot be told apart: give it one (ALTER TABLE"
+    " ... ADD COLUMN my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY), or name columns that no"
+    " two of its rows share with message.key.columns"
+)
+
+
+class TableRefused(Exception):
+    """The table cannot be read; ``status``: of its notification TABLE_SCAN_COMPLETED."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(status, reason)
+        self.status, self.reason = status, reason
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """What information_schema says of a table. ``collations``: by column; ``indexes``: see ``catalog.indexes_of``."""
+
+    shape: TableShape
+    collations: Mapping[str, str]
+    indexes: Sequence[tuple[str, Sequence[str | None]]]
+
+    def index_of(self, columns: Sequence[Column]) -> str | None:
+        """An index that begins with these columns in this order (the primary key's and unique ones first), or None."""
+        names = [column.name for column in columns]
+        return next((index for index, found in self.indexes if list(found[: len(names)]) == names), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """``columns`` order the rows, ``index`` begins with them ("": none does)."""
+
+    columns: tuple[Column, ...]
+    index: str
+
+
+def check_types(entry: CatalogEntry, rules: ColumnRules) -> TableView:
+    """The table's view. ``TableRefused`` where a column of it cannot be read."""
+    shape = entry.shape
+    view = view_of(shape, rules)
+    try:
+        for needed in sorted(view.needed):
+            describe(shape.columns[needed], shape.id)
+    except UnsupportedType as error:
+        raise TableRefused(notes.SKIPPED, f"{error.message}. {error.hint}") from None
+    return view
+
+
+def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Ordering:
+    """By the column ``surrogate``, or by what tells the table's rows apart where it is "". Raises ``TableRefused``."""
+    if not view.identity:
+        # Also with a surrogate key: de-duplication needs what tells rows apart in events too.
+        raise TableRefused(notes.NO_PRIMARY_KEY, _NO_IDENTITY)
+    if surrogate:
+        order = _by_surrogate(entry, surrogate)
+    else:
+        columns = tuple(entry.shape.columns[place] for place in view.identity)
+        order = Ordering(columns, entry.index_of(columns) or "")
+    try:
+        for column in order.columns:
+            key_select(column)
+    except UnsupportedType as error:
+        raise TableRefused(notes.NO_PRIMARY_KEY, error.message) from None
+    return order
+
+
+def _by_surrogate(entry: CatalogEntry, name: str) -> Ordering:
+    columns = tuple(column for column in entry.shape.columns if column.name == name)
+    if not columns:
+        raise TableRefused(notes.NO_PRIMARY_KEY, f"it has no column {name} (its surrogate-key)")
+    index = entry.index_of(columns)
+    if index is None:
+        repair = f"CREATE INDEX ... ON {entry.shape.id.sql} ({quote(name)})"
+        raise TableRefused(notes.NO_PRIMARY_KEY, f"no index begins with its surrogate-key: {repair}")
+    return Ordering(columns, index)

@@ -1,0 +1,84 @@
+"""The topics of a job: made when they are first written to, and how many partitions each has.
+
+The layout in an offset names what its batch writes to and what windows in flight were cut for, and nothing else: what
+it does not name can be looked up, so the offset does not grow with every table that was ever changed, and the topic of
+a table that is gone is not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from incsnap.config.settings import Settings, TopicGroup
+from incsnap.config.topics import control_topics, topics_of
+from incsnap.errors import OffsetError
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
+from incsnap.snapshot.offset import TopicLayout
+from incsnap.tables import TableId
+
+
+class Layouts:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._admin = admin_client(ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer))
+        #: Looked up once: a topic that is given more partitions keeps its old ones until the next start.
+        self._known: dict[str, int] = {}
+        self._checked = False
+
+    def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout:
+        """The layout that a new job begins with. The topics of ``tables`` are made."""
+        self._ensure_control_topic(buckets)
+        self._counts(self._topics(tables) | control_topics(self._settings))
+        return TopicLayout(buckets)
+
+    def checked(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool:
+        """At start-up: are topics of windows in flight (``in_flight``) other ones than these were cut for, by name or
+        by number of partitions? Then they must be read again."""
+        if self._checked:
+            return False
+        self._ensure_control_topic(layout.buckets)
+        now = self._counts(self._topics(in_flight))
+        self._checked = True
+        return any(layout.partitions.get(topic) != count for topic, count in now.items())
+
+    def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout:
+        """The layout of a batch that writes to ``tables`` or has windows of them in flight. ``topics`` and those of no
+        table are made as well."""
+        self._counts(control_topics(self._settings).union(topics))
+        return replace(layout, partitions=self._counts(self._topics(tables)))
+
+    def ready(self, layout: TopicLayout) -> None:
+        """For a batch that is repeated, whose records have their partitions: a topic that was deleted meanwhile is made
+        again. ``OffsetError`` where somebody has made it again with fewer partitions."""
+        self._ensure_control_topic(layout.buckets)
+        now: dict[str, int] = {}
+        for topic, planned in layout.partitions.items():
+            group = self._settings.topic_creation.group_of(topic)
+            now |= ensure_topics(self._admin, [topic], planned, group.replication_factor, group.config)
+        fewer = [f"{topic} has {now[topic]}, not {n}" for topic, n in layout.partitions.items() if now[topic] < n]
+        if fewer:
+            raise OffsetError(
+                f"the batch under way was planned for topics with more partitions: {'; '.join(fewer)}",
+                "Was a topic deleted and made again? Give it as many partitions as before (kafka-topics.sh --alter"
+                " --partitions), and start.",
+            )
+
+    def _topics(self, tables: Iterable[TableId]) -> set[str]:
+        return {topic for table in tables for topic in topics_of(self._settings, table)}
+
+    def _ensure_control_topic(self, buckets: int) -> None:
+        replication = self._settings.topic_creation.default.replication_factor
+        ensure_control_topic(self._admin, self._settings.topic_prefix, buckets, replication)
+
+    def _counts(self, names: Collection[str]) -> dict[str, int]:
+        """Partitions of each; the missing ones are made."""
+        groups: dict[str, tuple[TopicGroup, list[str]]] = {}
+        for name in names:
+            if name not in self._known:
+                group = self._settings.topic_creation.group_of(name)
+                groups.setdefault(group.name, (group, []))[1].append(name)
+        for group, alike in groups.values():
+            self._known |= ensure_topics(self._admin, alike, group.partitions, group.replication_factor, group.config)
+        return {name: self._known[name] for name in sorted(names)}

@@ -1,0 +1,305 @@
+"""The next context while it is being made: mutable, lives for one call of the engine, never saved.
+
+The steps of the engine say *what* happens; here is *how* it changes the state, each change in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from incsnap.errors import shorten
+from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
+from incsnap.snapshot.failures import (
+    ATTEMPTS_BEFORE_QUARANTINE,
+    ATTEMPTS_BEFORE_SPLIT,
+    GIVE_UP_AFTER,
+    LEFT,
+    LOST,
+    LOST_BEFORE_QUARANTINE,
+    MAX_QUARANTINED,
+    SHAPE,
+    Verdict,
+    back_off_ms,
+    kind_of,
+    verdict,
+)
+from incsnap.snapshot.keys import show_key
+from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
+from incsnap.snapshot.window import Window
+from incsnap.tables import TableId
+
+#: Characters of what was wrong with a chunk or a table: it may end with what to do.
+_REASON = 400
+#: Ranges to read again beyond which none is halved any more: the offset must stay small.
+MAX_RANGES = 256
+
+
+class Warned(NamedTuple):
+    """A warning for the log, and the id of the signal that it is about."""
+
+    text: str
+    signal: str
+
+
+class NextContext:
+    """Begins as ``context`` without what belonged to its batch only; ``finished()`` is the next context."""
+
+    def __init__(self, context: SnapshotContext, batch: int, now_ms: int) -> None:
+        self.batch = batch
+        self.now_ms = now_ms
+        self.queue: list[Request] = list(context.queue)
+        self.scans: dict[int, Scan] = {scan.number: scan for scan in context.scans}
+        self.scans_begun = context.scans_begun
+        #: Windows of earlier batches, neither wholly released nor dropped so far.
+        self.held: list[Window] = []
+        self.planned: list[Window] = []
+        self.released: list[Release] = []
+        self.dropped: list[str] = []
+        self.notifications: list[Notification] = []
+        self.warned: list[Warned] = []
+        #: Borders found among further rows, of chunks planned in this batch.
+        self.cuts = 0
+        self.paused, self.paused_by = context.paused, context.paused_by
+        self.throttle = context.throttle
+        self.recent: list[str] = list(context.recent)
+        self._ended_signals: list[str] = []
+        #: What ``unfinished`` tells, kept while tables end one by one: each tells which are left, of thousands.
+        self._unfinished: dict[str, dict[TableId, Request]] | None = None
+
+    # -- hint_in_message
+
+    def notify(self, signal: str, kind: str, **fields: str) -> None:
+        self.notifications.append(Notification(signal, kind, self.now_ms, tuple(fields.items())))
+
+    def warn(self, text: str, signal: str) -> None:
+        """``signal``: what the warning is about."""
+        self.warned.append(Warned(text, signal))
+
+    def unfinished(self) -> dict[str, dict[TableId, Request]]:
+        """Signal id -> its tables that are read or wait, in order. A signal has a table once."""
+        if self._unfinished is None:
+            self._unfinished = {}
+            for request in (*(scan.request for scan in self.scans.values()), *self.queue):
+                self._unfinished.setdefault(request.signal, {})[request.table] = request
+        return self._unfinished
+
+    def ask(self, requests: Iterable[Request]) -> None:
+        """They wait from now on."""
+        self.queue += requests
+        self._unfinished = None
+
+    # -- windows
+
+    def plan(self, scan: Scan, span: Range) -> None:
+        """A window of this batch over it."""
+        if self.throttle is not None:
+            self.throttle = self.throttle.after(span.rows, self.now_ms)
+        self.planned.append(
+            Window(
+                id=f"{self.batch}-{len(self.planned)}",
+                scan=scan.number,
+                table=scan.table,
+                signal=scan.request.signal,
+                lower=span.lower,
+                upper=span.upper,
+                rows=span.rows,
+                batch=self.batch,
+                attempt=span.attempt,
+                faults=span.faults,
+                lost=span.lost,
+                planned_ms=self.now_ms,
+            )
+        )
+
+    def read(self, window: Window, rows: int) -> None:
+        """So many rows were read of it. Fewer than it was cut for give their time back, unless a condition has hidden
+        them: those were read all the same."""
+        missing = window.rows - rows
+        if self.throttle is not None and missing > 0 and not self.scans[window.scan].request.collection.condition:
+            self.throttle = self.throttle.given_back(missing)
+
+    def may_plan(self) -> bool:
+        """Is there no limit, or time for another chunk?"""
+        return self.throttle is None or self.throttle.allows(self.now_ms)
+
+    def rows_of(self, rows: int) -> int:
+        """A chunk of so many rows, or what the limit leaves of it."""
+        return rows if self.throttle is None else self.throttle.chunk_rows(rows)
+
+    def release(self, window: Window, parts: int) -> Window | None:
+        """So many parts of the window are sent with this batch. What is left of it; None when that is nothing."""
+        release = Release(window, window.sent + parts)
+        self.released.append(release)
+        if not release.is_last:
+            return replace(window, sent=release.upto)
+        scan = self.scans[window.scan]
+        rows = window.reading.rows if window.reading else 0
+        self.scans[scan.number] = replace(scan, rows_read=scan.rows_read + rows)
+        return None
+
+    def read_again(self, window: Window) -> None:
+        """Drops the window's rows; its range is read anew, at once. Nobody's fault."""
+        self.dropped.append(window.id)
+        self._again(window, _range(window))
+
+    def drop_windows(self, number: int) -> None:
+        """Lets go of the windows of a scan that begins again: their borders are of another key, and must never be
+        ranges of this one."""
+        self.dropped.extend(window.id for window in self.held if window.scan == number)
+        self.held = [window for window in self.held if window.scan != number]
+
+    def fail(self, window: Window, error: str) -> None:
+        """The chunk could not be read: again, halved, into quarantine, or the end of its table."""
+        scan = self.scans[window.scan]
+        judged, kind = verdict(error), kind_of(error)
+        blamed, gone = judged is not Verdict.READ_AGAIN, kind in (LOST, LEFT)
+        attempt, faults, lost = window.attempt + 1, window.faults + blamed, window.lost + gone
+        self.dropped.append(window.id)
+        if kind != LEFT or lost > 1:  # each restart leaves some
+            where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
+            self.warn(f"chunk {where} failed, reading {attempt}: {shorten(error, _REASON)}", window.signal)
+        not_before_ms = self.now_ms + (back_off_ms(attempt) if kind != LEFT else 0)
+        missed = replace(_range(window), attempt=attempt, faults=faults, lost=lost, not_before_ms=not_before_ms)
+        hopeless = window.rows == 1 and (faults >= ATTEMPTS_BEFORE_QUARANTINE or lost >= LOST_BEFORE_QUARANTINE)
+        if judged is Verdict.GIVE_UP:
+            self.end(scan, notes.SKIPPED, error)
+        elif hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
+            self.end(scan, notes.SQL_EXCEPTION, error)
+        elif hopeless:
+            self._quarantine(scan, missed, error)
+        else:
+            # A chunk that is lost again and again may be what kills its reader: halving it is never wrong.
+            too_much = judged is Verdict.SPLIT or (gone and lost >= ATTEMPTS_BEFORE_SPLIT)
+            split = too_much or faults >= ATTEMPTS_BEFORE_SPLIT
+            if too_much and window.rows > 1:
+                smaller = min(scan.chunk_rows, window.rows // 2)
+                self.scans[scan.number] = replace(scan, chunk_rows=smaller)
+                missed = replace(missed, not_before_ms=self.now_ms)
+            if not blamed and not too_much:
+                # The next chunk would meet the same stall, and the stream's batch would wait for it: the table
+                # backs off.
+                self._back_off(scan.number, missed.not_before_ms)
+            if kind == SHAPE:
+                # Also where no DDL is to come that would ask: the table may have been described before one was visible.
+                self.scans[scan.number] = replace(self.scans[scan.number], described=False)
+            self._again(window, replace(missed, split=split and len(scan.again) < MAX_RANGES))
+
+    def count_failure(self, number: int, error: str) -> None:
+        """All of a table's chunks of one batch failed by their own fault; the table ends when that goes on."""
+        scan = self.scans[number]
+        if scan.failures + 1 >= GIVE_UP_AFTER:
+            self.end(scan, notes.SQL_EXCEPTION, error)
+        else:
+            self.scans[number] = replace(scan, failures=scan.failures + 1)
+
+    def _back_off(self, number: int, until_ms: int) -> None:
+        scan = self.scans[number]
+        self.scans[number] = replace(scan, not_before_ms=max(scan.not_before_ms, until_ms))
+
+    def _again(self, window: Window, missed: Range) -> None:
+        # In front: the narrowest ranges come first, so halving goes down to the bad row before it spreads.
+        scan = self.scans[window.scan]
+        self.scans[scan.number] = replace(scan, again=(missed, *scan.again))
+
+    def _quarantine(self, scan: Scan, lost: Range, error: str) -> None:
+        self.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, lost))
+        given_up = f"{scan.table}: the row with key {show_key(lost.upper)} is given up: {shorten(error, _REASON)}"
+        self.warn(given_up, scan.request.signal)
+        self.notify(
+            scan.request.signal,
+            notes.QUARANTINED,
+            data_collections=str(scan.table),
+            first_key=show_key(lost.lower),
+            last_key=show_key(lost.upper),
+            error=shorten(error, _REASON),
+        )
+
+    # -- tables
+
+    def open(self, request: Request, chunk_rows: int) -> Scan:
+        self.scans_begun += 1
+        scan = self.scans[self.scans_begun] = Scan(self.scans_begun, request, chunk_rows)
+        return scan
+
+    def end(self, scan: Scan, status: str, reason: str = "") -> None:
+        """The table is done, well or not."""
+        self._forget({scan.number})
+        if reason:
+            self.warn(f"{scan.table}: {status}: {shorten(reason, _REASON)}", scan.request.signal)
+        self._done_with(scan.request)
+        lost = [(each.lower, each.upper) for each in scan.quarantine]
+        more = {"missing_keys": notes.key_ranges(lost)} if lost else {}
+        if reason:
+            more["reason"] = shorten(reason, _REASON)
+        self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **more)
+
+    def _done_with(self, request: Request) -> None:
+        """It is no longer among them."""
+        if self._unfinished is not None and request.table in (left := self._unfinished.get(request.signal, {})):
+            del left[request.table]
+            if not left:
+                del self._unfinished[request.signal]
+
+    def unknown(self, signal: str, name: str) -> None:
+        """``name`` fits no table that is captured."""
+        self._scan_completed(signal, shorten(name), notes.UNKNOWN_SCHEMA, 0)
+
+    def _scan_completed(self, signal: str, name: str, status: str, rows: int, **more: str) -> None:
+        self._ended_signals.append(signal)
+        self.notify(
+            signal,
+            notes.TABLE_SCAN_COMPLETED,
+            data_collections=comma_list(self.unfinished().get(signal, ()), FEW_NAMED),
+            scanned_collection=name,
+            total_rows_scanned=str(rows),
+            status=status,
+            **more,
+        )
+
+    def abort(self, stops: Callable[[Request], bool]) -> dict[str, list[Request]]:
+        """Forgets all tables that ``stops`` names, with their windows; tells which, by signal."""
+        stopped: dict[str, list[Request]] = {}
+        for signal, requests in self.unfinished().items():
+            if gone := [request for request in requests.values() if stops(request)]:
+                stopped[signal] = gone
+        self._forget({number for number, scan in self.scans.items() if stops(scan.request)})
+        self.queue = [request for request in self.queue if not stops(request)]
+        self._unfinished = None
+        self._ended_signals = [signal for signal in self._ended_signals if signal not in stopped]
+        return stopped
+
+    def _forget(self, going: Collection[int]) -> None:
+        self.dropped.extend(window.id for window in self.held if window.scan in going)
+        self.held = [window for window in self.held if window.scan not in going]
+        # Windows planned in this very batch have no files yet; they simply are not planned.
+        self.planned = [window for window in self.planned if window.scan not in going]
+        for number in going:
+            del self.scans[number]
+
+    def signals_completed(self) -> Iterable[str]:
+        """Signals of which a table ended in this batch and nothing is left."""
+        left = self.unfinished()
+        return [signal for signal in dict.fromkeys(self._ended_signals) if signal not in left]
+
+    def finished(self) -> SnapshotContext:
+        return SnapshotContext(
+            queue=tuple(self.queue),
+            scans=tuple(self.scans.values()),
+            planned=tuple(self.planned),
+            held=tuple(self.held),
+            released=tuple(self.released),
+            dropped=tuple(self.dropped),
+            notifications=tuple(self.notifications),
+            paused=self.paused,
+            paused_by=self.paused_by,
+            throttle=self.throttle,
+            recent=tuple(self.recent),
+            scans_begun=self.scans_begun,
+        )
+
+
+def _range(window: Window) -> Range:
+    return Range(window.lower, window.upper, window.rows, window.attempt, window.faults, window.lost)

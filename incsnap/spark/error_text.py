@@ -1,0 +1,40 @@
+"""Errors leave Spark's Python processes as text alone, so the text must hold the hint too."""
+
+from __future__ import annotations
+
+import re
+
+from incsnap.errors import IncsnapError
+
+_SIGN = " → "
+_LINE = re.compile(r"incsnap\.[a-z_.]+\.([A-Z]\w+): (.*)")
+
+
+class hint_in_message:  # noqa: N801 (read as a statement: ``with hint_in_message():``)
+    """Raises an ``IncsnapError`` of the block again, as ``message → hint``."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, IncsnapError) and _SIGN not in error.message:
+            raise type(error)(f"{error.message}{_SIGN}{error.hint}", error.hint) from None
+
+
+def error_from_text(text: str) -> IncsnapError | None:
+    """The last error of ours that the text of a failed query tells of, with its own class, message and hint."""
+    for name, line in reversed(_LINE.findall(text)):
+        kind = _kinds().get(name)
+        if kind is not None:
+            message, _, hint = line.partition(_SIGN)
+            return kind(message.strip(), hint.strip() or None)
+    return None
+
+
+def _kinds() -> dict[str, type[IncsnapError]]:
+    found: dict[str, type[IncsnapError]] = {}
+    waiting: list[type[IncsnapError]] = [IncsnapError]
+    while waiting:
+        kind = waiting.pop()
+        found[kind.__name__] = kind
+        waiting.extend(kind.__subclasses__())
+    return found

@@ -1,0 +1,285 @@
+"""The composition root: settings in, a running StreamingQuery out.
+
+binlog source ──► repartitionById(bucket) ──► Kafka sink
+(planner, slices)                             (one transaction a bucket and batch)
+      │ asks for chunks                            ▲ rows of windows, from files
+      └──► jobs of readers, beside the stream ─────┘
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.streaming.query import StreamingQuery
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import is_local
+from incsnap.checkpoint.lock import checkpoint_lock
+from incsnap.checkpoint.progress import read_progress
+from incsnap.checkpoint.spark_log import SparkLog
+from incsnap.checkpoint.status import newest_offset
+from incsnap.config.explained import Explained
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError, IncsnapError, OffsetError, shorten
+from incsnap.monitoring.status import FAILED, RETRYING, STOPPING
+from incsnap.monitoring.watch import Watch, failure_of
+from incsnap.planner.planner import first_position
+from incsnap.planner.unfinished_batch import take_back
+from incsnap.spark.error_text import error_from_text
+from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
+from incsnap.spark.sink import OPTION as SINK_OPTION
+from incsnap.spark.sink import KafkaSink, SinkOptions
+from incsnap.spark.sink import register as register_sink
+from incsnap.spark.source import OPTION as SOURCE_OPTION
+from incsnap.spark.source import STOP, STOPPED, BinlogSource, SourceOptions, first_offset
+from incsnap.spark.starting import Starting
+from incsnap.spark.watching import begin_watch, end_with, watching
+
+log = logging.getLogger(__name__)
+
+#: A clean stop waits this long for the batch under way, then interrupts it; it is repeated at the next start.
+STOP_SECONDS = 60.0
+#: A run of the query that lasts so long has overcome what ended those before it.
+_LASTING_SECONDS = 60.0
+
+
+class SparkDied(IncsnapError):
+    hint = "See the log above; was it out of memory (spark.driver.memory)? Start again: the offset is kept."
+    resumable = False
+
+
+def buffer_root(settings: Settings) -> str:
+    """Where the job keeps what Spark's checkpoint does not: window buffers, discards, progress."""
+    return settings.checkpoint_location.rstrip("/") + "/incsnap"
+
+
+def start(spark: SparkSession, settings: Settings, watch: Watch | None = None) -> StreamingQuery:
+    """Starts the job on ``spark`` and returns its query; ``query.stop()`` ends it, ``awaitTermination`` follows it.
+
+    ``watch`` follows this run as one of several; without it the run has one of its own, which ends with the query.
+
+    The same ``checkpoint.location`` continues where the last run stopped. Raises ``ServerUnreachable`` or ``SinkError``
+    when a new job cannot find its beginning, ``OffsetError`` when the checkpoint is not whole. Run ``incsnap check``
+    (``preflight``) first: nothing is checked here.
+    """
+    if watch is not None:
+        query, report = _begun(spark, settings)
+        watch.follow(report)
+        return query
+    with ExitStack() as stack:
+        # Before the query: where the port of its metrics is taken, there is nothing to end.
+        own = begin_watch(settings, buffer_root(settings), (), stack)
+        try:
+            query, report = _begun(spark, settings)
+        except BaseException as error:
+            own.close(FAILED, failure_of(error))
+            raise
+        own.follow(report)
+        end_with(query, own, stack.pop_all())
+    return query
+
+
+def _begun(spark: SparkSession, settings: Settings) -> tuple[StreamingQuery, Path]:
+    """The query, and where its planner tells how it goes."""
+    root = buffer_root(settings)
+    # Also local-cluster[...]: executors of their own, on this machine.
+    one_machine = str(spark.sparkContext.master).startswith("local")
+    if is_local(settings.checkpoint_location) and not one_machine:
+        log.warning(
+            "checkpoint.location is a path, %s, and Spark runs on %s: all its machines must see the same folder there",
+            settings.checkpoint_location,
+            spark.sparkContext.master,
+        )
+    for name in (STOP, STOPPED):
+        Files(root).delete(name)
+    readers = ReaderPool.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
+
+    def begin() -> object:
+        return first_position(settings, root, buckets_for(settings.topic_creation.default.partitions, readers.stream))
+
+    SparkLog(settings.checkpoint_location).mend()
+    take_back(settings, root)
+    # What Spark has saved goes before the file: it is of the same job, or the file is of another one.
+    saved = newest_offset(settings.checkpoint_location.rstrip("/"))
+    if saved is None and read_progress(root).batches:
+        raise OffsetError(
+            f"{settings.checkpoint_location}: Spark's part of the checkpoint is gone, but the job has sent batches",
+            "Start with a new checkpoint.location and signal execute-snapshot for the tables: begun again under its old"
+            " name, the job would skip batches that it believes to be sent.",
+        )
+    first = saved or first_offset(root, begin)
+    topics = sorted(set(first.layout.partitions) - {settings.notifications.sink_topic})
+    # Behind a transform a topic may have any name.
+    if topics and not settings.transforms and not any(name.startswith(settings.topic_prefix) for name in topics):
+        raise ConfigError(
+            f"{settings.checkpoint_location} is the checkpoint of a job with another topic.prefix than"
+            f" {settings.topic_prefix}: it writes to {', '.join(topics[:3])}",
+            "Set topic.prefix as it was, or give the job a checkpoint.location of its own.",
+        )
+    # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
+    buckets = first.layout.buckets
+    level = logging.getLogger("incsnap").getEffectiveLevel()
+    sink = SinkOptions(
+        bootstrap_servers=settings.kafka.bootstrap_servers,
+        prefix=settings.topic_prefix,
+        job_id=first.job_id,
+        buffer_root=root,
+        producer=settings.kafka.producer,
+    )
+    spark.dataSource.register(BinlogSource)
+    register_sink(spark)
+    jobs = ReaderJobs(spark, settings, root, readers, level)
+    place = jobs.address
+    source = SourceOptions(
+        settings=settings.to_json(),
+        buffer_root=root,
+        buckets=buckets,
+        slices=readers.stream,
+        readers=readers.count,
+        reader_path=place.path,
+        reader_key=place.key,
+        report_path=jobs.report_path,
+        log_level=level,
+        slice_folder=os.path.dirname(place.path) if one_machine else "",
+    )
+    try:
+        query = (
+            spark.readStream.format(BinlogSource.name())
+            .option(SOURCE_OPTION, source.model_dump_json())
+            .load()
+            .repartitionById(buckets, col("bucket"))
+            .writeStream.format(KafkaSink.name())
+            .option(SINK_OPTION, sink.model_dump_json())
+            .option("checkpointLocation", settings.checkpoint_location.rstrip("/") + "/spark")
+            .queryName(f"incsnap {settings.topic_prefix}")
+            .start()
+        )
+    except BaseException:
+        jobs.close()
+        raise
+    jobs.follow(query)
+    return query, Path(jobs.report_path)
+
+
+def buckets_for(partitions: int, slots: int) -> int:
+    """How many buckets a new job has: the sink tasks of a batch, and its transactions at most. ``partitions``: of a
+    topic that the job makes, -1 for the brokers' choice. ``slots``: of the stream.
+
+    No more than can be busy: one sends what two tasks decode, a topic of one partition is sent by one; and the fewer
+    there are, the more often each meets the worker that has kept its producer (``kafka.kept``).
+    """
+    return max(1, slots // 2, min(slots, partitions))
+
+
+def stop(query: StreamingQuery, settings: Settings) -> None:
+    """Stops at a batch boundary: no new batch is planned, the one under way is waited for, and so is one that is being
+    planned. Spark asks for a batch only when the one before is done."""
+    files = Files(buffer_root(settings))
+    files.delete(STOPPED)
+    files.write(STOP, b"")
+    deadline = time.monotonic() + STOP_SECONDS
+    while query.isActive and not files.exists(STOPPED) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    query.stop()
+    for name in (STOP, STOPPED):
+        files.delete(name)
+
+
+def run_forever(settings: Settings, begun: Starting, explained: Sequence[Explained] = ()) -> None:
+    """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary.
+
+    A failure that may pass (a server that is away) starts it again from the same offset, after a growing pause
+    (``errors.retry.delay.*``); any other is raised, and ``ConfigError`` when another job has the checkpoint.
+    ``explained``: the settings as the page shows them.
+    """
+    stopping = threading.Event()
+
+    def ask_to_stop(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            log.warning("Asked to stop twice: stopping at once")
+            os._exit(130)
+        log.info("Stopping after the batch under way (%s)", signal.Signals(number).name)
+        stopping.set()
+
+    before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        root = buffer_root(settings)
+        with checkpoint_lock(settings.checkpoint_location, root), watching(settings, root, explained) as watch:
+            spark = begun.session()
+            # PySpark has taken it: its handler cancels the jobs and raises KeyboardInterrupt in the middle of anything.
+            signal.signal(signal.SIGINT, ask_to_stop)
+            try:
+                _supervise(spark, settings, stopping, begun.keep, watch)
+            finally:
+                with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more, which is told
+                    spark.stop()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _supervise(
+    spark: SparkSession, settings: Settings, stopping: threading.Event, ready: Callable[[], None], watch: Watch
+) -> None:
+    """``ready`` is called before each query."""
+    retries = settings.retries
+    failures, delay = 0, retries.initial_delay_ms / 1000
+    while not stopping.is_set():
+        began = time.monotonic()
+        try:
+            ready()
+            query = start(spark, settings, watch)
+            log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
+            while query.isActive and not stopping.wait(0.2):
+                if time.monotonic() - began > _LASTING_SECONDS:
+                    watch.recovered()
+            if query.isActive:
+                watch.enter(STOPPING)
+                stop(query, settings)
+            error = _failure(query)
+            if error is None:
+                log.info("Stopped")
+                return
+        except IncsnapError as failure:
+            error = failure
+        except (Py4JError, ConnectionError) as failure:
+            raise SparkDied(f"Spark's JVM does not answer any more: {shorten(failure)}") from None
+        if time.monotonic() - began > _LASTING_SECONDS:
+            failures, delay = 0, retries.initial_delay_ms / 1000
+        failures += 1
+        if not error.resumable or (0 <= retries.max_retries < failures):
+            raise error
+        next_try_ms = round((time.time() + delay) * 1000)
+        watch.enter(RETRYING, failure_of(error, failures, next_try_ms))
+        log.warning("%s; started again in %.1f s (failure %d)", error.message, delay, failures)
+        stopping.wait(delay)
+        delay = min(delay * 2, retries.max_delay_ms / 1000)
+
+
+def _failure(query: StreamingQuery) -> IncsnapError | None:
+    """Why the query ended by itself; Spark gives nothing but a text."""
+    failure = query.exception()
+    if failure is None:
+        return None
+    return error_from_text(str(failure)) or IncsnapError(
+        f"The query failed: {_cause(str(failure))}", "Look at the log above; the offset is kept."
+    )
+
+
+def _cause(text: str) -> str:
+    """The Python error in Spark's text. Behind it Spark prints the query with its offsets, which may be long."""
+    said = text.partition("=== Streaming Query ===")[0]
+    begin = said.rfind("Traceback (most recent call last)")
+    return said[max(begin, 0) :].strip()[-2000:]

@@ -1,0 +1,133 @@
+"""The SparkSession of `incsnap run`: Spark's own defaults cost 200-300 ms a micro-batch, these 34-80 ms.
+
+A session of the user's own works too (``job.start``); then these settings are theirs to make.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from incsnap.checkpoint.location import is_local
+from incsnap.config.settings import Settings
+from incsnap.spark import local_files
+from incsnap.spark.worker_python import interpreter
+
+#: What holds wherever the checkpoint lies. Users' own ``spark.*`` properties win over all of them.
+_ALWAYS = {
+    # Two slots for the stream and two for readers of chunks, who give way on the processor; a task is tried four times
+    # (local mode's default is once).
+    "spark.master": "local[4,4]",
+    "spark.app.name": "incsnap",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "false",  # one shuffle of a few binaries: nothing to adapt
+    # A batch has a handful of rows, each megabytes: code made for them, and texts that describe its plan, cost every
+    # batch more than they save (all four together: p50 from commit to consumer 160 to 141 ms, p99 300 to 246).
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "200",
+    "spark.locality.wait": "0",  # a worker on another machine has all it needs as well
+    "spark.sql.streaming.pollingDelay": "5ms",  # the planner itself waits for the binlog; Spark need not
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.worker.reuse": "true",
+    # Blocks are megabytes each: the default of 10,000 rows a batch would collect gigabytes on the way, and a batch's
+    # vector grows by doubling. Of bytes: as soon as a batch has so many.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
+    "spark.shuffle.compress": "false",  # blocks are compressed already
+    # What Spark allots for each task's closure of 20 KB, twice a batch: of the default, 4 MB, the collector was called
+    # in every batch, for 6 ms.
+    "spark.broadcast.blockSize": "64k",
+    # Nobody looks at them, and from the 1,000th on they are sorted in every batch.
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.rpc.message.maxSize": "512",  # MiB: input partitions carry slices of the binlog
+    "spark.redaction.regex": "(?i)secret|password|passphrase|token|access[.]?key",
+    "spark.scheduler.mode": "FIFO",
+    # What the heap may grow to, and Arrow's buffers outside of it as much again. A batch of 96 MiB in blocks of 8 takes
+    # 300 MB of it; a collector that may have 2 GB uses them before it looks for garbage.
+    "spark.driver.memory": "768m",
+}
+#: The JVM moves blocks of megabytes and decides little: what its second compiler makes of that is worth less than the
+#: processor time it takes (a third of the JVM's at 20 changes/s).
+_JVM = (
+    "-XX:TieredStopAtLevel=1",
+    # Compiled when it was called 20 times, not 200: a batch goes through each method once or twice, so a job would be
+    # half interpreted for its first minutes (20 s after its start a batch takes 50 ms instead of 72).
+    "-XX:CompileThresholdScaling=0.1",
+    # 45 MB live. A heap that begins at a 64th of the machine's memory fills that before it looks for garbage.
+    "-Xms128m",
+    "-Xmn40m",
+    # Of a backlog 160 to 220 MB are live. Two fifths of the heap free behind each full collection (the default) made it
+    # 430 MB; a fifth makes it 350.
+    "-XX:MinHeapFreeRatio=20",
+)
+_FILE_SYSTEM = "spark.hadoop.fs.file.impl"
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+#: Only for a checkpoint on a local disk: the default manager forks several processes for each file it writes
+#: (commit log 110-200 ms against 4-14 ms), this one a single one, and ``local_files`` none (1 ms).
+_LOCAL_CHECKPOINT = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    _FILE_SYSTEM: local_files.RAW,
+}
+
+
+def properties(settings: Settings) -> dict[str, str]:
+    """Spark's properties of the job: ours, and over them the user's."""
+    chosen = dict(_ALWAYS)
+    # Before the user's `spark.driver.extraJavaOptions`: of two values of an option the JVM takes the last.
+    options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}", *_JVM]
+    if not _COLLECTOR.search(settings.spark.get("spark.driver.extraJavaOptions", "")):
+        # With two collectors the JVM refuses to start.
+        options.append("-XX:+UseSerialGC")
+    chosen["spark.driver.defaultJavaOptions"] = " ".join(options)
+    if is_local(settings.checkpoint_location):
+        chosen.update(_LOCAL_CHECKPOINT)
+    chosen.update(settings.spark)
+    return chosen
+
+
+def prepare(spark: Mapping[str, str], python: str) -> None:
+    """The environment that the JVM and its Python workers inherit. ``python``: what workers run."""
+    os.environ["PYSPARK_PYTHON"] = python
+    # Spark takes this one for its look-up of data sources.
+    os.environ["PYSPARK_DRIVER_PYTHON"] = python
+    # Else the C library keeps what each of a JVM's threads has freed, in as many as eight arenas for each processor.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    if is_one_machine(spark):
+        # Loopback only, and no warning about the machine's name.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def is_one_machine(spark: Mapping[str, str]) -> bool:
+    """Do tasks run in the driver's JVM, and their workers beside it?"""
+    return spark["spark.master"].startswith("local")
+
+
+def made(spark: Mapping[str, str]) -> SparkSession:
+    """A session with these properties, in an environment that was prepared."""
+    builder = SparkSession.builder
+    for name, value in spark.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    if spark.get(_FILE_SYSTEM) == local_files.RAW:
+        local_files.use(session)
+    return session
+
+
+def session(settings: Settings) -> SparkSession:
+    """All of it; for a program that does nothing else meanwhile."""
+    spark = properties(settings)
+    prepare(spark, interpreter())
+    return made(spark)

@@ -1,0 +1,176 @@
+"""Spark's source: the planner in its long-lived process, and the readers in the tasks. Thin; the work is elsewhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel, Field
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.settings import Settings
+from incsnap.errors import OffsetError
+from incsnap.planner.chunk_readers import Address, ChunkReaders
+from incsnap.planner.planner import Planner, first_position
+from incsnap.snapshot.offset import Offset, digest
+from incsnap.spark import process_log
+from incsnap.spark.error_text import hint_in_message
+from incsnap.tasks import blocks
+from incsnap.tasks.partitions import ReadyPart, SlicePart
+from incsnap.tasks.slice_files import SliceFiles
+from incsnap.tasks.slice_records import change_blocks
+
+FORMAT = "incsnap-mysql"
+#: The one option. Its name has "secret" in it: Spark then hides the value wherever it shows a plan.
+OPTION = "incsnap.secret.settings"
+_FIRST = "first-offset.json"
+#: While this file is there no new batch is planned: how a clean stop waits for the batch under way.
+STOP = "stop"
+#: Written when Spark asked for a batch and got none for it: then all that was planned has been run.
+STOPPED = "stopped"
+
+
+class SourceOptions(BaseModel, frozen=True, extra="forbid"):
+    """All the source must know; travels as JSON in ``OPTION``. ``settings``: ``Settings.to_json``."""
+
+    settings: str = Field(repr=False)
+    buffer_root: str
+    buckets: int
+    slices: int
+    readers: int
+    #: Of the driver's chunk readers, see ``chunk_readers.Address``.
+    reader_path: str
+    reader_key: str = Field(repr=False)
+    #: Where the planner tells the driver how the job is doing, see ``monitoring.planner_report``.
+    report_path: str
+    log_level: int = logging.INFO
+    #: See ``SliceFiles``; "" where tasks may run on other machines.
+    slice_folder: str = ""
+
+
+class BinlogReader(DataSourceStreamReader):
+    """The planner's face towards Spark; in a task only ``read`` is called, on an object that never had a planner."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._settings = Settings.from_json(options.settings)
+        process_log.set_up(options.log_level, self._settings.monitoring.log_format)
+        self._buffers = WindowBuffers(options.buffer_root)
+        self._planner: Planner | None = None
+        self._slice_files = SliceFiles(options.slice_folder)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
+        """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
+        with hint_in_message():
+            options = self._options
+            root = options.buffer_root
+            return first_offset(root, lambda: first_position(self._settings, root, options.buckets)).dump()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        files = Files(self._options.buffer_root)
+        if files.exists(STOP):
+            if not files.exists(STOPPED):
+                files.write(STOPPED, b"")
+            time.sleep(0.05)
+            return start
+        with hint_in_message():
+            planner = self._planning()
+            begin = planner.offsets.load(start)
+            end = planner.plan(begin)
+            return start if end is begin else planner.offsets.dump(end)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        with hint_in_message():
+            planner = self._planning()
+            parts = planner.parts(planner.offsets.load(start), planner.offsets.load(end))
+        told = digest(end)
+        self._slice_files.forget()
+        for part in parts:
+            part.digest = told
+            if isinstance(part, SlicePart):
+                part.travel_by(self._slice_files)
+        return parts
+
+    def commit(self, end: dict[str, Any]) -> None:
+        with hint_in_message():
+            planner = self._planning()
+            planner.committed(planner.offsets.load(end))
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with hint_in_message():
+            if isinstance(partition, SlicePart):
+                yield from self._changes(partition)
+            elif isinstance(partition, ReadyPart):
+                yield blocks.to_arrow(partition.rows, partition.digest)
+
+    def _changes(self, part: SlicePart) -> Iterator[pa.RecordBatch]:
+        now_us = time.time_ns() // 1000
+        found = change_blocks(
+            part.piece, part.charsets, part.layout, self._settings, now_us, part.border, part.defaults
+        )
+        for number, (bucket, topic, table, records) in enumerate(found):
+            # Behind the releases and holds of the batch; slices in order, blocks of a slice in order.
+            order = (part.order + 1) << 32 | number
+            if table is None:
+                yield blocks.to_arrow([blocks.notes(part.batch, bucket, order, topic, records)], part.digest)
+            else:
+                yield blocks.to_arrow(
+                    [blocks.events(part.batch, bucket, order, topic, str(table), records)], part.digest
+                )
+
+    def _planning(self) -> Planner:
+        if self._planner is None:
+            options = self._options
+            with hint_in_message():
+                self._planner = Planner(
+                    self._settings,
+                    self._buffers,
+                    options.slices,
+                    options.readers,
+                    partial(ChunkReaders, Address(options.reader_path, options.reader_key)),
+                    options.report_path,
+                )
+        return self._planner
+
+
+class BinlogSource(DataSource):
+    """``spark.readStream.format("incsnap-mysql").option(OPTION, ...)``, the option ``SourceOptions`` as JSON; rows of
+    ``blocks.SCHEMA``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return blocks.SCHEMA
+
+    def streamReader(self, schema: StructType) -> BinlogReader:  # noqa: N802 (Spark's names)
+        return BinlogReader(SourceOptions.model_validate_json(self.options[OPTION]))
+
+
+def first_offset(root: str, make: Any) -> Offset:
+    """The offset before the first batch, as kept in ``root``; made and kept when there is none."""
+    files = Files(root)
+    content = files.read(_FIRST)
+    if content is not None:
+        try:
+            return Offset.load(json.loads(content.to_pybytes()))
+        except ValueError as error:
+            raise OffsetError(f"{files.path(_FIRST)} is damaged: {error}") from None
+    made: Offset = make()
+    files.write(_FIRST, json.dumps(made.dump()).encode(), durable=True)
+    return made

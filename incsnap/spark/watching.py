@@ -1,0 +1,100 @@
+"""The watch over a job: for all runs of ``incsnap run``, or for the one query of a program's own session."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import fields
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import is_local
+from incsnap.checkpoint.progress import read_progress
+from incsnap.config.explained import Explained
+from incsnap.config.settings import Settings
+from incsnap.errors import IncsnapError, shorten
+from incsnap.monitoring.status import FAILED, STOPPED, Sums
+from incsnap.monitoring.watch import Watch, failure_of
+from incsnap.spark.error_text import error_from_text
+from signals.send import new_id
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two writes of the status file to a store that is paid for each.
+_FAR_SECONDS = 10.0
+
+
+@contextmanager
+def watching(settings: Settings, root: str, explained: Sequence[Explained] = ()) -> Iterator[Watch]:
+    """For the time of the block; its end, or the error that ends it, is what the status file says last.
+
+    ``root``: where the job keeps its progress; ``explained``: its settings as the page shows them. Raises
+    ``ConfigError`` where ``incsnap.metrics.port`` cannot be had.
+    """
+    with ExitStack() as stack:
+        watch = begin_watch(settings, root, explained, stack)
+        try:
+            yield watch
+        except BaseException as error:
+            watch.close(FAILED, failure_of(error))
+            raise
+        finally:
+            watch.close(STOPPED)
+
+
+def end_with(query: StreamingQuery, watch: Watch, stack: ExitStack) -> None:
+    """Closes ``watch`` and ``stack`` when the query ends, however it does."""
+
+    def wait() -> None:
+        with suppress(PySparkException, Py4JError, ConnectionError):
+            query.awaitTermination()
+        failure = None
+        with suppress(Py4JError, ConnectionError):
+            failure = query.exception()
+        if failure is None:
+            watch.close(STOPPED)
+        else:
+            watch.close(FAILED, failure_of(error_from_text(str(failure)) or IncsnapError(shorten(failure))))
+        stack.close()
+
+    threading.Thread(target=wait, name="incsnap-watch-end", daemon=True).start()
+
+
+def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], stack: ExitStack) -> Watch:
+    """The watch, and the server of its port, which ``stack`` closes. Arguments and errors as ``watching``."""
+    every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
+    watch = Watch(settings.topic_prefix, Files(root), lambda: _sums(root), every)
+    if settings.monitoring.port is not None:
+        try:
+            # Imported where it is asked for: it takes 4 MB.
+            from incsnap.monitoring.http_server import StatusServer
+
+            server = StatusServer(settings.monitoring, watch.status, watch.history, explained, _sender(settings))
+        except BaseException as error:
+            watch.close(FAILED, failure_of(error))
+            raise
+        stack.callback(server.close)
+        log.info("Metrics and page at http://%s:%d", *server.address)
+    return watch
+
+
+def _sender(settings: Settings) -> Callable[[str, dict[str, Any]], str]:
+    def send(kind: str, data: dict[str, Any]) -> str:
+        from incsnap.monitoring.signal_sender import send_signal
+
+        name = new_id()
+        send_signal(settings, name, kind, data)
+        return name
+
+    return send
+
+
+def _sums(root: str) -> Sums:
+    progress = read_progress(root)
+    return Sums(**{each.name: getattr(progress, each.name) for each in fields(Sums)})

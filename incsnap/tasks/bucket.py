@@ -1,0 +1,196 @@
+"""What one bucket sends in one batch: released rows that no event has overtaken, then the events, in binlog order.
+
+The rule of de-duplication lives here (the log always wins): a window row is dropped when its key has an event in the
+batch that releases the window, or had one in a batch since the window was read. The released rows go first; since no
+key is in both, their order does not matter. Pure but for the buffers it is given.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial, reduce
+from itertools import chain
+from types import TracebackType
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.checkpoint.progress import BucketCounts
+from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.envelope.records import overtaken_by
+from incsnap.errors import SinkError
+from incsnap.tasks import blocks
+
+
+class Buffers(Protocol):
+    """What is needed of ``checkpoint.windows.WindowBuffers``."""
+
+    def read_window(self, file: str, bucket: int, parts: Iterable[int]) -> list[pa.RecordBatch]: ...
+    def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array: ...
+
+
+@dataclass(slots=True)
+class BucketBatch:
+    """The blocks of one bucket and batch, in order."""
+
+    batch: int
+    digest: str
+    bucket: int
+    #: (topic, table or "" for a notification, encoded records): decoded one by one, for all of them may be gigabytes.
+    changes: list[tuple[str, str, pa.Buffer]] = field(default_factory=list)
+    releases: list[blocks.ReleaseOrder] = field(default_factory=list)
+    held: tuple[str, ...] = ()
+    has_hold: bool = False
+
+    def keys_of(self, table: str) -> pa.Array:
+        """Identities of all events of the table in this batch and bucket: inserts, both of updates, deletes."""
+        mine = (block for _, owner, block in self.changes if owner == table and table)
+        found = [overtaken_by(records) for block in mine for records in blocks.decode(block)]
+        return pa.concat_arrays(found) if found else pa.array([], pa.binary())
+
+    def overtaken(self) -> dict[str, pa.Array]:
+        """By table, what windows that stay unreleased must be told."""
+        return {table: pc.unique(self.keys_of(table)) for table in self.held}
+
+
+def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
+    """The rows a sink task was given (``blocks.SCHEMA``), sorted; ``None`` when it was given none.
+
+    Raises ``SinkError`` when there is more than one bucket or batch among them: their records would share a
+    transaction, and a bucket its fence.
+    """
+    table = pa.Table.from_batches(list(batches)) if (batches := [b for b in batches if b.num_rows]) else None
+    if table is None:
+        return None
+    owners = set(zip(*(table.column(name).to_pylist() for name in ("batch", "digest", "bucket")), strict=True))
+    if len(owners) != 1:
+        raise SinkError(
+            f"A sink task was given blocks of {len(owners)} (batch, digest, bucket) triples: {sorted(owners)[:4]}",
+            "Repartition with DataFrame.repartitionById(buckets, col('bucket')); please report it with the log.",
+        )
+    ((batch, digest, bucket),) = owners
+    mine = BucketBatch(batch, digest, bucket)
+    for row in pc.sort_indices(table, [("ord", "ascending")]).to_pylist():
+        _add(mine, {name: table.column(name)[row] for name in ("kind", "topic", "tbl", "block")})
+    return mine
+
+
+def _add(mine: BucketBatch, row: Mapping[str, Any]) -> None:
+    kind, block = row["kind"].as_py(), row["block"].as_buffer()
+    if kind in (blocks.EVENTS, blocks.NOTES):
+        owner = row["tbl"].as_py() if kind == blocks.EVENTS else ""
+        mine.changes.append((row["topic"].as_py(), owner, block))
+    elif kind == blocks.RELEASE:
+        mine.releases.append(blocks.decode_release(block.to_pybytes()))
+    elif kind == blocks.HOLD:
+        mine.held = tuple(dict.fromkeys((*mine.held, *blocks.decode_hold(block.to_pybytes()))))
+        mine.has_hold = True
+    else:
+        raise SinkError(f"A block of unknown kind {kind!r} came to bucket {mine.bucket}")
+
+
+class Delivery:
+    """What a bucket sends in a batch, and its counts, which are whole when all of it was asked for."""
+
+    def __init__(self, mine: BucketBatch, buffers: Buffers) -> None:
+        self._mine = mine
+        self._buffers = buffers
+        self._events = self._reads = self._discarded = self._bytes = 0
+
+    @property
+    def counts(self) -> BucketCounts:
+        return BucketCounts(events=self._events, reads=self._reads, discarded=self._discarded, bytes=self._bytes)
+
+    def records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """By topic: released rows less overtaken ones, then events and notifications, none of them empty. To be asked
+        for once."""
+        for topic, records in chain(self._released(), self._changes()):
+            if records.num_rows:
+                self._bytes += blocks.record_bytes(records)
+                yield topic, records
+
+    def _changes(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for topic, table, block in self._mine.changes:
+            for each in blocks.decode(block):
+                records = _sent(each)
+                if table:
+                    self._events += len(records) - records.column("value").null_count
+                yield topic, records
+
+    def _released(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        mine, buffers = self._mine, self._buffers
+        fresh = {table: mine.keys_of(table) for table in {release.table for release in mine.releases}}
+        # Windows of a table were held through nearly the same batches: each batch's keys are read once.
+        written = cache(partial(buffers.read_discards, bucket=mine.bucket))
+        for release in mine.releases:
+            pieces = buffers.read_window(release.file, mine.bucket, range(*release.parts))
+            earlier = (written(batch, table=release.table) for batch in range(*release.batches)) if pieces else ()
+            overtaking = [keys for keys in (fresh[release.table], *earlier) if len(keys)]
+            for piece in pieces:
+                kept = _without(piece, overtaking)
+                self._discarded += piece.num_rows - kept.num_rows
+                self._reads += kept.num_rows
+                yield release.topic, kept
+
+
+def _sent(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Those that no transform has dropped."""
+    dropped = pc.less(records.column("partition"), 0)
+    return records.filter(pc.invert(dropped)) if pc.any(dropped).as_py() else records
+
+
+def _without(rows: pa.RecordBatch, overtaking: Sequence[pa.Array]) -> pa.RecordBatch:
+    """``overtaking``: keys, an array a batch; together they may be more than Arrow takes in one array (2 GiB)."""
+    identity = overtaken_by(rows)
+    gone = [pc.is_in(identity, value_set=keys) for keys in overtaking]
+    overtaken = reduce(pc.or_, gone) if gone else None
+    return rows if overtaken is None or not pc.any(overtaken).as_py() else rows.filter(pc.invert(overtaken))
+
+
+class OpenTransaction(Protocol):
+    """What a bucket needs of ``kafka.transaction.Transaction``."""
+
+    def __enter__(self) -> OpenTransaction: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None: ...
+    def send(self, topic: str, records: pa.RecordBatch) -> None: ...
+    def commit(self) -> None: ...
+
+
+class BucketTransactions(Protocol):
+    """What a bucket needs of ``kafka.transaction.BucketWriter``."""
+
+    def open(self, bucket: int, batch: int, digest: str) -> OpenTransaction | None: ...
+
+
+def write_bucket(
+    rows: Iterator[pa.RecordBatch], buffers: WindowBuffers, transactions: BucketTransactions
+) -> BucketCounts:
+    """One task's work, start to end. Raises ``SinkError``; then nothing of the batch is visible.
+
+    The order matters: keys are written down before the commit, because a batch whose number is committed is never
+    looked at again, and they are written down on a replay too, in case it was the files that were lost.
+    """
+    mine = gather(rows)
+    if mine is None:
+        return BucketCounts()
+    delivery = Delivery(mine, buffers)
+    if mine.has_hold:
+        buffers.write_discards(mine.batch, mine.bucket, mine.overtaken())
+    found = delivery.records()
+    first = next(found, None)
+    if first is None:
+        return delivery.counts
+    transaction = transactions.open(mine.bucket, mine.batch, mine.digest)
+    if transaction is None:
+        deque(found, maxlen=0)
+        return replace(delivery.counts, skipped=1)
+    with transaction:
+        for topic, records in chain([first], found):
+            transaction.send(topic, records)
+        transaction.commit()
+    return delivery.counts

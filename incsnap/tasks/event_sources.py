@@ -1,0 +1,63 @@
+"""What the ``source`` blocks of a slice's records are made of: columns of its transactions and statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from incsnap.binlog.slices import Slice
+from incsnap.columns.variable import Ints
+from incsnap.envelope.source_block import SourceColumns
+
+
+class EventSources:
+    """``queries``: with the texts of statements, which are kept in the slice then (include.query)."""
+
+    def __init__(self, piece: Slice, *, queries: bool) -> None:
+        self._piece = piece
+        transactions = piece.transactions
+        self._gtids = pa.array(transactions.gtids(), pa.string())
+        threads = transactions.column("thread")
+        self._files = pa.array(transactions.files, pa.string()).take(pa.array(transactions.records["file"]))
+        self._threads = pa.array(threads, pa.int64(), mask=threads < 0)
+        self._texts: Any = None
+        self._sizes = np.zeros(0, np.int64)
+        if queries:
+            self._texts, self._sizes = _texts(piece.texts())
+
+    def of(self, events: Ints) -> SourceColumns:
+        transactions, owner = self._piece.transactions, self._piece.transaction_of(events)
+        place = pa.array(owner)
+        return SourceColumns(
+            gtid=self._gtids.take(place),
+            ts_us=transactions.column("ts_us")[owner],
+            server_id=transactions.column("server")[owner],
+            thread=self._threads.take(place),
+            file=self._files.take(place),
+            pos=self._piece.positions[events],
+            query=None if self._texts is None else self._texts.take(self._text_of(events)),
+        )
+
+    def text_bytes(self, events: Ints) -> Ints:
+        """How long the text is that each record of those events repeats."""
+        if not len(self._sizes):
+            return np.zeros(len(events), np.int64)
+        nth = self._piece.text_of(events)
+        found: Ints = np.where(nth < 0, 0, self._sizes[nth])
+        return found
+
+    def _text_of(self, events: Ints) -> Any:
+        nth = self._piece.text_of(events)
+        return pa.array(nth, mask=nth < 0)
+
+
+def _texts(found: list[bytes]) -> tuple[Any, Ints]:
+    """The log does not tell the character set of a statement; UTF-8 is what Debezium takes it for."""
+    raw = pa.array(found, pa.binary())
+    sizes = np.array([len(text) for text in found], np.int64)
+    try:
+        return raw.cast(pa.string()), sizes
+    except pa.ArrowInvalid:
+        return pa.array([text.decode("utf-8", "replace") for text in found], pa.string()), sizes

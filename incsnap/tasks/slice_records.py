@@ -1,0 +1,128 @@
+"""A slice of binlog packets becomes blocks of records, by table and bucket.
+
+A table's rows are taken out of the slice (``binlog.table_rows``), laid out as records (``lay_out``) and encoded
+(``change_records``): whole columns each time, and no Python object a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from incsnap.binlog.protocol.frames import Longs
+from incsnap.binlog.slices import Slice
+from incsnap.binlog.slicing import last_transaction
+from incsnap.binlog.table_rows import Charsets, table_rows
+from incsnap.config.settings import Settings
+from incsnap.envelope.change_records import TopicRecords, change_records
+from incsnap.envelope.format import TransactionOrder
+from incsnap.envelope.partitioner import bucket_of
+from incsnap.envelope.row_changes import RowChanges, lay_out
+from incsnap.snapshot.offset import OpenCounts, TopicLayout
+from incsnap.tables import TableDefaults, TableId
+from incsnap.tasks.event_sources import EventSources
+from incsnap.tasks.formats import format_of
+from incsnap.tasks.numbering import Counted, number, totals
+from incsnap.tasks.transaction_metadata import WHOLE, Border, transaction_records
+
+#: JSON in one block, about. Encoding takes several times its size here, and Spark holds it whole in its heap: rows of
+#: two integers are 9 bytes in the binlog and 500 in Kafka, so a batch of 24 MB in two blocks (1.4 GB) was too much for
+#: 2 GB of heap.
+_BLOCK_BYTES = 8 << 20
+#: What a record has besides its row: the envelope and its source block.
+_RECORD_BYTES = 450
+#: JSON of a row for each of its bytes in the binlog, about: names of columns, digits, escapes.
+_GROWTH = 4
+
+
+def change_blocks(
+    piece: Slice,
+    charsets: Charsets,
+    layout: TopicLayout,
+    settings: Settings,
+    now_us: int,
+    border: Border = WHOLE,
+    defaults: TableDefaults = (),
+) -> Iterator[tuple[int, str, TableId | None, Any]]:
+    """(bucket, topic, table, records in binlog order) for every table and bucket that the slice touches.
+
+    Where transactions are counted, all of the slice is decoded before the first records come, and those of the
+    transaction topic, of no table, come last; ``border`` matters only then. ``defaults``: what schemas are to show.
+    """
+    sources = EventSources(piece, queries=settings.include_query)
+    found = _laid_out(piece, charsets, settings, sources, defaults)
+    orders: Iterable[TransactionOrder | None] = repeat(None)
+    counted: list[Counted] = []
+    if settings.transaction_metadata:
+        found = list(found)
+        counted = [_counted(piece, these, laid) for these, laid in found]
+        orders = number(counted, border.begun)
+    for (these, laid), order in zip(found, orders, strict=False):
+        for those in change_records(laid, sources.of(these), order, layout.partitions, now_us=now_us):
+            for bucket, block in _by_bucket(those, laid.format.topic, layout.buckets):
+                yield bucket, those.topic, laid.format.view.shape.id, block
+    if settings.transaction_metadata:
+        told = transaction_records(settings, piece, totals(counted, border.begun), border, layout.buckets)
+        if told is not None:
+            topic, bucket, block = told
+            yield bucket, topic, None, block
+
+
+def open_counts(piece: Slice, charsets: Charsets, settings: Settings, begun: OpenCounts | None) -> OpenCounts:
+    """What was counted of the slice's last transaction, in which a batch ends; ``begun``: in earlier batches.
+
+    It is decoded for it here, and once more by its task: as rare as transactions that are larger than a batch.
+    """
+    last = last_transaction(piece)
+    found = _laid_out(last, charsets, settings, EventSources(last, queries=False))
+    sums = totals([_counted(last, these, laid) for these, laid in found], begun)
+    pairs = zip(sums.table, sums.count.tolist(), strict=True)
+    return OpenCounts(int(last.transactions.column("ts_us")[0]), tuple(pairs))
+
+
+def _counted(piece: Slice, these: Longs, laid: RowChanges) -> Counted:
+    events = these[laid.events]
+    return Counted(str(laid.format.view.shape.id), events, piece.transaction_of(events))
+
+
+def _laid_out(
+    piece: Slice, charsets: Charsets, settings: Settings, sources: EventSources, defaults: TableDefaults = ()
+) -> Iterable[tuple[Longs, RowChanges]]:
+    """Decoded rows that make one block each, with the numbers of their events in the slice."""
+    known = dict(defaults)
+    for rows in table_rows(piece, charsets):
+        shape = rows.shape
+        format_ = format_of(settings, shape.with_defaults(known[shape.id]) if shape.id in known else shape)
+        images = rows.decode(format_.view.needed, settings.failures)
+        for part, of_part in _parts(images.event, rows.sizes, sources.text_bytes(rows.events)):
+            columns = [None if column is None else column[of_part] for column in images.columns]
+            laid = lay_out(format_, columns, images.event[of_part] - np.int32(part.start), images.kinds[part])
+            if len(laid.records):
+                yield rows.events[part], laid
+
+
+def _parts(event: npt.NDArray[np.int32], sizes: Longs, texts: Longs) -> Iterator[tuple[slice, slice]]:
+    """Events, and their images, that make a block of about ``_BLOCK_BYTES``; ``sizes``: of the events, in bytes;
+    ``texts``: bytes of the statement that each of its records repeats."""
+    first_image = np.searchsorted(event, np.arange(len(sizes) + 1))
+    cost = sizes * _GROWTH + np.diff(first_image) * (_RECORD_BYTES + texts)
+    number = (np.cumsum(cost) - cost) // _BLOCK_BYTES
+    begins = [*np.flatnonzero(np.diff(number, prepend=-1)).tolist(), len(sizes)]
+    for begin, end in pairwise(begins):
+        yield slice(begin, end), slice(int(first_image[begin]), int(first_image[end]))
+
+
+def _by_bucket(found: TopicRecords, home: str, buckets: int) -> Iterator[tuple[int, Any]]:
+    """``home``: the topic whose partitions buckets are chosen by."""
+    owner, records = bucket_of(home, found.home, buckets), found.records
+    present = np.unique(owner)
+    if len(present) == 1:
+        yield int(present[0]), records
+        return
+    for bucket in present:
+        yield int(bucket), records.take(pa.array(np.flatnonzero(owner == bucket)))

@@ -1,0 +1,81 @@
+"""ENUM and SET: numbers in the binlog, texts everywhere else. Both have their literals in the schema."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from incsnap.columns.gather import integers, primitive
+from incsnap.columns.images import Field
+from incsnap.columns.packets import Spans
+from incsnap.connect.json_text import strings
+from incsnap.connect.schema import Schema
+from incsnap.tables import Column
+from incsnap.types.charsets import CHARSETS, unknown_charset
+from incsnap.types.definition import Decode, Family, TypeDefinition
+from incsnap.types.text import utf8_text
+
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+
+
+def _choice(column: Column) -> TypeDefinition:
+    if column.charset not in CHARSETS and column.charset != "binary":
+        raise unknown_charset(column)
+    chosen, name = (_literal, "Enum") if column.type == "enum" else (_literals, "EnumSet")
+    # 3.6.1 escapes the comma inside a literal, and not the backslash. What is beyond U+FFFF in a literal the server
+    # tells as "?" in information_schema and SHOW CREATE TABLE, but as it is in table maps: both must be one schema.
+    allowed = ",".join(_BEYOND.sub("?", value).replace(",", "\\,") for value in column.values)
+    schema = Schema("string", column.nullable, "io.debezium.data." + name, 1, (("allowed", allowed),))
+    return TypeDefinition(
+        arrow=pa.string(),
+        # The table map tells the bytes of the number.
+        field=Field,
+        decode=chosen(column),
+        from_text=utf8_text,
+        schema=lambda _modes: schema,
+        encode=lambda values, _modes: strings(values),
+    )
+
+
+def _literal(column: Column) -> Decode:
+    """The index of the literal, from 1, in one byte, or in two when there are over 255; 0 is the error value ""."""
+    literals = pa.array(["", *column.values], pa.string())
+
+    def decode(spans: Spans) -> pa.Array:
+        return literals.take(primitive(_number(spans).view(np.int64), spans.valid, pa.int64()))
+
+    return decode
+
+
+def _literals(column: Column) -> Decode:
+    """A bit for each literal, the first one's the lowest, in 1 to 8 bytes. The texts, joined with commas."""
+    literals, most = column.values, len(column.values)
+
+    def joined(chosen: int | None) -> str | None:
+        if chosen is None:
+            return None
+        if chosen >> most:
+            raise ValueError(f"a SET of {most} literals holds bit {chosen.bit_length()}")
+        written = ""
+        for place, literal in enumerate(literals):
+            if chosen >> place & 1:
+                # As the server does: no comma before the first text, which an empty literal is not.
+                written += "," + literal if written else literal
+        return written
+
+    def decode(spans: Spans) -> pa.Array:
+        # Combinations repeat themselves: each is written once.
+        encoded = primitive(_number(spans), spans.valid, pa.uint64()).dictionary_encode()
+        return pa.array(map(joined, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+
+    return decode
+
+
+def _number(spans: Spans) -> NDArray[np.uint64]:
+    return integers(spans, spans.length if isinstance(spans.length, int) else 1, signed=False)
+
+
+TYPES: Family = {"enum": _choice, "set": _choice}

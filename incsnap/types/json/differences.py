@@ -1,0 +1,133 @@
+"""Differences of a JSON document, as partial updates hold them, applied to the document before.
+
+Differences stand one behind another: an operation (0 replace, 1 insert, 2 remove), a path behind its packed length and,
+unless something is removed, a binary JSON value behind its packed length. They are applied in order, each to what the
+one before left. https://dev.mysql.com/doc/dev/mysql-server/latest/classJson__diff__vector.html
+
+What cannot be applied means that document and differences do not belong together: an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from incsnap.columns.length_encoded import length_encoded
+from incsnap.types.json.binary import Node, json_tree, tree_text
+
+_REPLACE, _INSERT, _REMOVE = 0, 1, 2
+_LEG = re.compile(
+    r"""\s* (?: \.\s* (?: "(?P<quoted>(?:[^"\\]|\\.)*)" | (?P<name>[^\s."\[*]+) )
+              | \[\s* (?: (?P<index>\d{1,10}) | last (?:\s*-\s* (?P<back>\d{1,10}) )? ) \s*\] )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def patched(document: bytes, differences: bytes) -> str:
+    """The text of binary JSON ``document`` after ``differences``, as ``json_text`` would give it. ``ValueError`` where
+    either is damaged or they do not fit.
+    """
+    holder: list[Node] = [json_tree(document)]
+    for operation, path, value in _differences(differences):
+        legs = _legs(path)
+        if operation == _INSERT:
+            _insert(holder, legs, json_tree(value))
+            continue
+        container, key = _find(holder, legs)
+        if operation == _REPLACE:
+            container[key] = json_tree(value)
+        elif legs and container is not holder:
+            del container[key]
+        else:
+            raise ValueError("damaged JSON difference: the document itself is removed")
+    return tree_text(holder[0])
+
+
+def _differences(raw: bytes) -> Iterator[tuple[int, str, bytes]]:
+    at = 0
+    while at < len(raw):
+        operation = raw[at]
+        if operation not in (_REPLACE, _INSERT, _REMOVE):
+            raise ValueError(f"damaged JSON difference: operation {operation}")
+        path, at = _sized(raw, at + 1)
+        value = b""
+        if operation != _REMOVE:
+            value, at = _sized(raw, at)
+            if not value:
+                raise ValueError("damaged JSON difference: no value")
+        yield operation, path.decode("utf-8"), value
+
+
+def _sized(raw: bytes, at: int) -> tuple[bytes, int]:
+    """Bytes behind a packed length, and where they end."""
+    try:
+        length, at = length_encoded(raw, at)
+    except ValueError as error:
+        raise ValueError(f"damaged JSON difference: {error}") from None
+    if at + length > len(raw):
+        raise ValueError("damaged JSON difference: ends too early")
+    return raw[at : at + length], at + length
+
+
+Leg = str | tuple[bool, int]
+"""A member's name, or (from the end?, number) of an array's cell."""
+
+
+def _legs(path: str) -> list[Leg]:
+    if not path.startswith("$"):
+        raise ValueError(f"damaged JSON difference: path {path[:80]!r}")
+    legs: list[Leg] = []
+    at = 1
+    while at < len(path):
+        found = _LEG.match(path, at)
+        if found is None:
+            raise ValueError(f"damaged JSON difference: path {path[:80]!r}")
+        if found["quoted"] is not None:
+            legs.append(str(json.loads(f'"{found["quoted"]}"', strict=False)))
+        elif found["name"] is not None:
+            legs.append(found["name"])
+        elif found["index"] is not None:
+            legs.append((False, int(found["index"])))
+        else:
+            legs.append((True, int(found["back"] or 0)))
+        at = found.end()
+    return legs
+
+
+def _find(holder: list[Node], legs: list[Leg]) -> tuple[Any, Any]:
+    """The container and the key in it of the value at the path."""
+    container: Any = holder
+    key: Any = 0
+    for leg in legs:
+        node = container[key]
+        if isinstance(leg, str):
+            if not isinstance(node, dict) or leg not in node:
+                raise _misfit(leg)
+            container, key = node, leg
+        elif isinstance(node, list):
+            place = len(node) - 1 - leg[1] if leg[0] else leg[1]
+            if not 0 <= place < len(node):
+                raise _misfit(leg)
+            container, key = node, place
+        elif leg[1]:  # a value that is no array counts as an array of itself
+            raise _misfit(leg)
+    return container, key
+
+
+def _insert(holder: list[Node], legs: list[Leg], value: Node) -> None:
+    if not legs:
+        raise ValueError("damaged JSON difference: a second document")
+    container, key = _find(holder, legs[:-1])
+    node, leg = container[key], legs[-1]
+    if isinstance(leg, str) and isinstance(node, dict) and leg not in node:
+        node[leg] = value
+    elif isinstance(leg, tuple) and isinstance(node, list):
+        node.insert(max(len(node) - 1 - leg[1], 0) if leg[0] else leg[1], value)
+    else:
+        raise _misfit(leg)
+
+
+def _misfit(leg: Leg) -> ValueError:
+    return ValueError(f"damaged JSON difference: the document has nothing at {leg!r}"[:200])

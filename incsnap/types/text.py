@@ -1,0 +1,41 @@
+"""Texts: the column's own bytes in its own character set in the binlog, utf8mb4 in every SELECT."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from incsnap.columns.gather import binary, text
+from incsnap.columns.packets import Spans
+from incsnap.connect.json_text import strings
+from incsnap.connect.schema import Schema
+from incsnap.tables import TEXTS, Column
+from incsnap.types.charsets import CHARSETS, UTF8, decode_column, unknown_charset
+from incsnap.types.definition import Family, TypeDefinition, blob_field, string_field
+
+
+def _text(column: Column) -> TypeDefinition:
+    if column.charset not in CHARSETS:
+        raise unknown_charset(column)
+    schema = Schema("string", column.nullable)
+
+    def decode(spans: Spans) -> pa.Array:
+        return decode_column(binary(spans), column.charset)
+
+    return TypeDefinition(
+        arrow=pa.string(),
+        field=blob_field if column.type.endswith("text") else string_field,
+        decode=text if column.charset in UTF8 else decode,
+        from_text=utf8_text,
+        schema=lambda _modes: schema,
+        encode=lambda values, _modes: strings(values),
+    )
+
+
+def utf8_text(raw: Any) -> Any:
+    """Strings as SELECT gives them; ``pa.ArrowInvalid`` where one is not UTF-8."""
+    return raw.cast(pa.string())
+
+
+TYPES: Family = dict.fromkeys(TEXTS, _text)

@@ -1,0 +1,49 @@
+"""VECTOR: float32s one after another in MySQL, an array of them in Connect.
+
+https://dev.mysql.com/doc/refman/en/vector.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from incsnap.columns.gather import binary
+from incsnap.columns.variable import bitmap, dense, fixed, valid
+from incsnap.connect.schema import Schema
+from incsnap.tables import Column
+from incsnap.types.byte_strings import as_printed
+from incsnap.types.definition import Family, TypeDefinition, blob_field
+
+
+def _vector(column: Column) -> TypeDefinition:
+    schema = Schema("array", column.nullable, "io.debezium.data.FloatVector", 1, items=Schema("float32"))
+    return TypeDefinition(
+        arrow=pa.binary(),
+        field=blob_field,
+        decode=lambda spans: _checked(binary(spans)),
+        from_text=as_printed,
+        schema=lambda _modes: schema,
+        connect=lambda values, _modes: _connect(values),
+    )
+
+
+def _checked(values: Any) -> Any:
+    """The values as they are; ``ValueError`` where one is no whole number of float32s: it is damaged."""
+    offsets, _ = dense(values)
+    if (np.diff(offsets) & 3).any():
+        raise ValueError("a VECTOR whose bytes are not a multiple of four")
+    return values
+
+
+def _connect(values: Any) -> Any:
+    """Lists of float32."""
+    offsets, data = dense(_checked(values))
+    numbers = fixed(np.frombuffer(np.ascontiguousarray(data), "<f4"), pa.float32())
+    buffers = [bitmap(valid(values)), pa.py_buffer(np.ascontiguousarray(offsets >> 2))]
+    return pa.Array.from_buffers(pa.list_(pa.float32()), len(values), buffers, children=[numbers])
+
+
+TYPES: Family = {"vector": _vector}

@@ -1,0 +1,196 @@
+"""A database with tables and a signal table, the topics of a job on it, and the proof that both agree.
+
+The demo and the end-to-end tests play on it: signal, write, drain, and at the end replay the topics and compare.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymysql
+from confluent_kafka.admin import AdminClient
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from lab.compare import Comparison, compare
+from lab.lag_probe import LagProbe
+from lab.listening import Follower, Notices
+from lab.mysql_client import connect
+from lab.replay import TopicReplay, replay
+from lab.running_job import RunningJob, running_job, write_properties
+from lab.table_designs import TableDesign
+from signals import send
+
+
+@dataclass(frozen=True, slots=True)
+class TableProof:
+    """One table: its replayed topic and the comparison with the server."""
+
+    table: TableId
+    replay: TopicReplay
+    comparison: Comparison
+
+    def faults(self, snapshots: int) -> list[str]:
+        """Everything wrong; ``snapshots``: how often this table was asked for, so at most so many ``r`` of a key."""
+        found = self.comparison.faults() + self.replay.judgement.faults()
+        if self.replay.most_reads() > snapshots:
+            found.append(f"a key was read {self.replay.most_reads()} times in {snapshots} snapshots")
+        return [f"{self.table}: {fault}" for fault in found]
+
+
+class CapturedDatabase:
+    """Use ``captured_database``. ``folder`` holds the properties, the log and the checkpoint."""
+
+    def __init__(self, mysql: MySqlAddress, kafka: str, database: str, prefix: str, folder: Path) -> None:
+        self.mysql, self.kafka, self.database, self.prefix, self.folder = mysql, kafka, database, prefix, folder
+        self.tables: list[tuple[TableDesign, TableId]] = []
+        self.signals = TableId(database, "signals")
+        self.log = folder / "job.log"
+        self.checkpoint = folder / "checkpoint"
+        self._marks = TableId(database, "marks")
+        self._mark = 0
+        self._connection = self.connect()
+        with self._connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{database}`")
+            cursor.execute(
+                f"CREATE TABLE {self.signals.sql}"
+                " (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)"
+            )
+            cursor.execute(f"CREATE TABLE {self._marks.sql} (id BIGINT PRIMARY KEY, version BIGINT NOT NULL)")
+
+    def close(self) -> None:
+        """Takes the database and the topics away; a server of the environment is left as it was."""
+        self._connection.close()
+        with contextlib.suppress(pymysql.MySQLError), self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"DROP DATABASE IF EXISTS `{self.database}`")
+        with contextlib.suppress(Exception):
+            admin = AdminClient({"bootstrap.servers": self.kafka})
+            ours = [name for name in admin.list_topics(timeout=10).topics if self.prefix in name]
+            for future in admin.delete_topics(ours, request_timeout=10).values() if ours else ():
+                with contextlib.suppress(Exception):
+                    future.result()
+
+    def connect(self) -> Connection[Cursor]:
+        """A new connection of its own, autocommit on."""
+        return connect(self.mysql)
+
+    def create(self, design: TableDesign, rows: int) -> TableId:
+        """One more table, filled."""
+        table = design.create(self._connection, self.database, rows)
+        self.tables.append((design, table))
+        return table
+
+    def topic(self, table: TableId) -> str:
+        return f"{self.prefix}.{table}"
+
+    @property
+    def notifications(self) -> str:
+        return f"{self.prefix}-notifications"
+
+    def properties(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The job's settings; ``more`` is put over them."""
+        tables = [str(table) for _, table in self.tables] + [str(self._marks)]
+        return {
+            "database.hostname": self.mysql.host,
+            "database.port": str(self.mysql.port),
+            "database.user": self.mysql.user,
+            "database.password": self.mysql.password,
+            "topic.prefix": self.prefix,
+            "table.include.list": ",".join(table.replace(".", "\\.") for table in tables),
+            "snapshot.mode": "no_data",
+            "signal.enabled.channels": "source,kafka",
+            "signal.data.collection": str(self.signals),
+            "signal.kafka.topic": f"{self.prefix}-signal",
+            "signal.kafka.bootstrap.servers": self.kafka,
+            "notification.enabled.channels": "sink",
+            "notification.sink.topic.name": self.notifications,
+            "topic.creation.default.partitions": "2",
+            "topic.creation.default.replication.factor": "1",
+            "bootstrap.servers": self.kafka,
+            "checkpoint.location": str(self.checkpoint),
+            **(more or {}),
+        }
+
+    @contextlib.contextmanager
+    def job(self, more: Mapping[str, str] | None = None) -> Iterator[RunningJob]:
+        """`incsnap run` with these settings, until the block ends (killed) or it is stopped."""
+        path = write_properties(self.folder / "incsnap.properties", self.properties(more))
+        with running_job(path, self.log, self.checkpoint) as job:
+            yield job
+
+    @contextlib.contextmanager
+    def notices(self) -> Iterator[Notices]:
+        """The notifications from the first on."""
+        with Follower(self.kafka, self.notifications) as follower:
+            yield Notices(follower)
+
+    def execute_by_row(self, name: str, tables: Sequence[TableId]) -> None:
+        """The signal ``name`` by the signal table."""
+        self.signal_by_row(name, "execute-snapshot", send.snapshot_data([str(table) for table in tables]))
+
+    def signal_by_row(self, name: str, kind: str, data: Mapping[str, object]) -> None:
+        with self.connect() as connection:
+            send.to_table(connection, self.signals.sql, name, kind, data)
+
+    def execute_by_message(self, name: str, tables: Sequence[TableId]) -> None:
+        """The signal ``name`` by the signal topic."""
+        data = send.snapshot_data([str(table) for table in tables])
+        send.to_topic(self.kafka, f"{self.prefix}-signal", self.prefix, name, "execute-snapshot", data)
+
+    @contextlib.contextmanager
+    def pulse(self) -> Iterator[LagProbe]:
+        """The lag of the stream, measured the whole time: from a commit to a consumer."""
+        with LagProbe(self.connect, self._marks, self.kafka, self.topic(self._marks)) as pulse:
+            yield pulse
+
+    def drain(self, job: RunningJob, seconds: float = 240.0, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until all that is written now has been sent by ``job``. The writers must have stopped.
+
+        Two marks, one after the other: when the first is seen, another bucket's transaction of its batch may still be
+        under way; once the second is seen, a later batch has begun, and so the first is whole.
+        """
+        with (
+            Follower(self.kafka, self.topic(self._marks)) as follower,
+            self.connect() as connection,
+            connection.cursor() as cursor,
+        ):
+            for _ in range(2):
+                self._mark += 1
+                cursor.execute(f"INSERT INTO {self._marks.sql} VALUES (%s, %s)", (-self._mark, 0))
+                wanted = b'{"id":-%d}' % self._mark
+
+                def seen(wanted: bytes = wanted) -> bool:
+                    meanwhile()
+                    return any(message.key() == wanted for message in follower.poll(0.2))
+
+                job.wait_until("the last change was sent", seen, seconds, every=0.0)
+
+    def verdicts(
+        self, *, keep_times: bool = False, progress: Callable[[int], None] = lambda records: None
+    ) -> list[TableProof]:
+        """Replay all topics from the beginning and compare them with the tables. Nothing may be writing."""
+        replays = {self.topic(table): TopicReplay(keep_times=keep_times) for _, table in self.tables}
+        replay(self.kafka, replays, progress=progress)
+        with self.connect() as connection:
+            return [
+                TableProof(table, seen, compare(connection, table, seen.living, seen.columns))
+                for _, table in self.tables
+                for seen in [replays[self.topic(table)]]
+            ]
+
+
+@contextlib.contextmanager
+def captured_database(
+    mysql: MySqlAddress, kafka: str, database: str, prefix: str, folder: Path
+) -> Iterator[CapturedDatabase]:
+    """A captured database whose database and topics are gone when the block ends."""
+    made = CapturedDatabase(mysql, kafka, database, prefix, folder)
+    try:
+        yield made
+    finally:
+        made.close()

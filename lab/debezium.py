@@ -1,0 +1,201 @@
+"""Debezium itself, in a Kafka Connect worker of its own: what our records and our figures are measured against.
+
+Connect and Debezium's plugin come from the Maven repository by the Ivy inside pyspark, like the lab's Kafka, and
+lie beside it in the user's cache. The worker is standalone: one process, offsets in a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tarfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from incsnap.errors import ServerUnreachable
+from incsnap.spark.child_programs import Child, child
+from lab import cache, maven
+from lab.fetched_kafka import VERSION as KAFKA_VERSION
+from lab.free_port import free_ports
+from lab.java import java
+from lab.progress import tell
+from lab.run_folder import run_folder
+
+VERSION = "3.6.1.Final"
+_PLUGIN = "debezium-connector-mysql"
+_LOG4J = "2.25.4"
+#: Of its converter: Confluent's own is not in Maven Central, and this one writes the same format with its code.
+_APICURIO = "2.6.13.Final"
+#: What a plugin must not bring along: it would hide the worker's.
+_CONNECTS_OWN = ("connect-*", "kafka-clients", "slf4j-api", "snappy-java", "zstd-jni", "lz4-java")
+_SMALL_HEAP = ("-Xmx900m",)
+_READY_SECONDS = 120
+
+
+def installed() -> Path:
+    """``libs`` (Kafka Connect) and ``plugins`` (Debezium's MySQL connector, an Avro converter); fetched first where the
+    cache has none.
+    """
+    return cache.entry(f"debezium-{VERSION}-connect-{KAFKA_VERSION}-apicurio-{_APICURIO}", _build)
+
+
+class Worker:
+    """A running Connect worker."""
+
+    def __init__(self, program: Child, port: int) -> None:
+        self.program = program
+        self._root = f"http://127.0.0.1:{port}"
+
+    def start(self, name: str, properties: Mapping[str, str]) -> None:
+        """Add a connector. It runs some seconds later: see ``state``."""
+        self._ask("PUT", f"/connectors/{name}/config", dict(properties))
+
+    def stop(self, name: str) -> None:
+        self._ask("DELETE", f"/connectors/{name}")
+
+    def state(self, name: str) -> str:
+        """``RUNNING`` only when the connector's task runs too; else what is wrong, with the trace."""
+        status = self._ask("GET", f"/connectors/{name}/status")
+        parts = [status["connector"], *status["tasks"]]
+        if len(parts) < 2:
+            return "STARTING"
+        wrong = [part for part in parts if part["state"] != "RUNNING"]
+        return "RUNNING" if not wrong else f"{wrong[0]['state']} {wrong[0].get('trace', '')}"
+
+    def streams(self, server_id: int) -> bool:
+        """Whether the connector with this ``database.server.id`` has begun to read the binlog."""
+        return f"(sid:{server_id}, cid:" in self.program.log.read_text(errors="replace")
+
+    def end(self, seconds: float = 60.0) -> None:
+        """SIGTERM, and the clean end that writes the offsets. :raises ServerUnreachable: it does not end."""
+        os.kill(self.program.pid, signal.SIGTERM)
+        deadline = time.monotonic() + seconds
+        while self.program.exit_code() is None:
+            if time.monotonic() > deadline:
+                raise ServerUnreachable(f"Kafka Connect did not end in {seconds:.0f} s:\n{self.program.last_words()}")
+            time.sleep(0.05)
+
+    def answers(self) -> bool:
+        try:
+            return "version" in self._ask("GET", "/")
+        except OSError:
+            return False
+
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._root + path, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            # 404 and 409: Connect has not got that far yet, ask again.
+            if error.code in (404, 409) and method == "GET":
+                return {"connector": {"state": "UNASSIGNED"}, "tasks": []}
+            said = error.read().decode(errors="replace")
+            raise ServerUnreachable(f"Kafka Connect refused {method} {path}: {said}") from error
+        return json.loads(text) if text else None
+
+
+def avro_converters(registry_url: str) -> dict[str, str]:
+    """A connector's settings for Avro in Confluent's wire format. ``registry_url``: of ``fetched_registry``."""
+    options = {
+        "": "io.apicurio.registry.utils.converter.AvroConverter",
+        ".apicurio.registry.url": registry_url.removesuffix("/apis/ccompat/v7") + "/apis/registry/v2",
+        ".apicurio.registry.auto-register": "true",
+        ".apicurio.registry.find-latest": "true",
+        # The number of a schema in four bytes before the value, not in a header.
+        ".apicurio.registry.headers.enabled": "false",
+        ".apicurio.registry.as-confluent": "true",
+        ".apicurio.registry.use-id": "contentId",
+    }
+    return {f"{part}.converter{name}": value for part in ("key", "value") for name, value in options.items()}
+
+
+@contextlib.contextmanager
+def connect_worker(
+    kafka: str,
+    log: Path | None = None,
+    *,
+    offsets: Path | None = None,
+    connectors: Sequence[Path] = (),
+    jvm_options: Sequence[str] = _SMALL_HEAP,
+) -> Iterator[Worker]:
+    """A standalone worker at the broker ``kafka``, stopped when the block ends.
+
+    :param offsets: the file of its offsets, where a later worker is to go on; else gone with the block.
+    :param connectors: properties files of connectors that it starts with; each says ``name``.
+    :raises ServerUnreachable: it does not start.
+    """
+    place = installed()
+    with run_folder() as folder:
+        (port,) = free_ports(1)
+        settings = folder / "worker.properties"
+        settings.write_text(
+            f"""\
+bootstrap.servers={kafka}
+listeners=http://127.0.0.1:{port}
+plugin.path={place}/plugins
+plugin.discovery=hybrid_warn
+key.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+key.converter.schemas.enable=false
+value.converter.schemas.enable=false
+offset.storage.file.filename={offsets or folder / "offsets"}
+offset.flush.interval.ms=5000
+connector.client.config.override.policy=All
+"""
+        )
+        command = [java(), *jvm_options, f"-Dlog4j2.configurationFile={place}/log4j2.properties"]
+        command += ["-cp", f"{place}/libs/*", "org.apache.kafka.connect.cli.ConnectStandalone", str(settings)]
+        with child("Kafka Connect", [*command, *map(str, connectors)], log or folder / "connect.log") as program:
+            worker = Worker(program, port)
+            deadline = time.monotonic() + _READY_SECONDS
+            while not worker.answers():
+                if program.exit_code() is not None or time.monotonic() > deadline:
+                    raise ServerUnreachable(f"Kafka Connect does not start:\n{program.last_words()}")
+                time.sleep(0.2)
+            yield worker
+
+
+def _build(folder: Path, downloads: Path) -> None:
+    tell(f"fetching Debezium {VERSION} and Kafka Connect {KAFKA_VERSION} into {cache.root()} (once; about 90 MB)")
+    log = downloads / "log"
+    log.unlink(missing_ok=True)
+    connect = [
+        maven.dependency("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
+        maven.dependency("org.apache.kafka", "connect-json", KAFKA_VERSION),
+        maven.dependency("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J),
+        maven.dependency("org.apache.logging.log4j", "log4j-core", _LOG4J),
+    ]
+    maven.retrieve("Kafka Connect", "".join(connect), f"{folder}/libs/[artifact]-[revision].[ext]", downloads, log)
+    plugin = maven.archive("io.debezium", _PLUGIN, VERSION, "plugin")
+    maven.retrieve("Debezium", plugin, f"{downloads}/plugin/[artifact].[ext]", downloads, log)
+    with tarfile.open(downloads / f"plugin/{_PLUGIN}.tar.gz") as archive:
+        archive.extractall(folder / "plugins", filter="data")
+    converter = maven.dependency("io.apicurio", "apicurio-registry-utils-converter", _APICURIO)
+    maven.retrieve("Apicurio's converter", converter, f"{folder}/plugins/apicurio/[artifact].[ext]", downloads, log)
+    for name in _CONNECTS_OWN:
+        for jar in (folder / "plugins/apicurio").glob(f"{name}.jar"):
+            jar.unlink()
+    (folder / "log4j2.properties").write_text(_LOGGING)
+
+
+_LOGGING = """\
+rootLogger.level=WARN
+rootLogger.appenderRef.out.ref=out
+logger.debezium.name=io.debezium
+logger.debezium.level=INFO
+# Says "Connected to host:port at binlog/pos (sid:..., cid:...)".
+logger.binlog.name=com.github.shyiko.mysql.binlog
+logger.binlog.level=INFO
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %m (%c)%n
+"""

@@ -1,0 +1,154 @@
+"""``python -m lab``: two tables snapshotted while they change, and the proof that their topics tell the truth."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+
+import click
+
+from incsnap.checkpoint.status import read_status
+from incsnap.cli import output
+from incsnap.cli.failures import FailuresInWords
+from incsnap.errors import IncsnapError
+from lab.captured_database import CapturedDatabase, TableProof, captured_database
+from lab.demo_display import Display, report
+from lab.lag_probe import LagProbe
+from lab.listening import Notices
+from lab.run_folder import run_folder
+from lab.running_job import JobFailed, RunningJob, end_of
+from lab.servers import servers
+from lab.table_designs import ORDER_LINES, ORDERS
+from lab.workload import Writer
+
+_BY_ROW, _BY_MESSAGE = "demo-by-row", "demo-by-message"
+_CHANGES_PER_SECOND = 300.0
+#: Seconds that both snapshots may take before the demo calls it a failure.
+_SNAPSHOT_SECONDS = 600.0
+
+
+@click.command(cls=FailuresInWords)
+@click.option("--rows", type=click.IntRange(1), default=300_000, show_default=True, help="Of the larger table.")
+@click.option("--keep", is_flag=True, help="Afterwards leave servers and topics up until Ctrl-C.")
+def demo(rows: int, keep: bool) -> None:
+    """Show it: snapshot tables while they change, compare them with their topics.
+
+    Uses the servers of INCSNAP_MYSQL and INCSNAP_KAFKA, else Docker, else fetches them. Everything is stopped again.
+    """
+    with _sigterm_like_ctrl_c(), ExitStack() as stack:
+        tell = output.console().print
+        tell("Starting MySQL and Kafka ...")
+        started = stack.enter_context(servers())
+        folder = stack.enter_context(run_folder())
+        name = f"incsnap_demo_{secrets.token_hex(3)}"
+        play = stack.enter_context(
+            captured_database(started.mysql, started.kafka, name, name.replace("_", "-"), folder)
+        )
+        try:
+            verdicts = _play(play, rows)
+        except IncsnapError:
+            raise
+        except Exception as error:
+            raise JobFailed(f"{type(error).__name__}: {error}\n{end_of(play.log)}") from error
+        faults = [fault for verdict in verdicts for fault in verdict.faults(snapshots=1)]
+        for fault in faults:
+            output.problem(fault, "This is a defect of incsnap; please report it with the log.")
+        if faults:
+            tell(f"The job's log ends:\n{end_of(play.log)}", markup=False)
+        else:
+            tell("Every row is equal.")
+        if keep:
+            tell(f"MySQL {play.mysql}, database {play.database}; Kafka {play.kafka}, topics {play.prefix}.*")
+            tell("Ctrl-C takes them away.")
+            signal.pause()
+        if faults:
+            sys.exit(1)
+
+
+def _play(play: CapturedDatabase, rows: int) -> list[TableProof]:
+    tell = output.console().print
+    tell(f"Loading {rows:,} orders and {rows // 3:,} order lines ...")
+    began = time.monotonic()
+    orders, lines = play.create(ORDERS, rows), play.create(ORDER_LINES, rows // 3)
+    loaded = time.monotonic()
+    tell("Starting the job ...")
+    with play.job() as job:
+        job.wait_until_streaming()
+        streaming = time.monotonic()
+        with (
+            play.notices() as notices,
+            play.pulse() as pulse,
+            Writer(play.connect, play.tables, seed=secrets.randbits(32), rate=_CHANGES_PER_SECOND) as writer,
+        ):
+            # A little of the plain stream first, so that Spark has run its first batch.
+            job.wait_until("the first change was sent", lambda: bool(pulse.lags))
+            tell(
+                f"A writer makes up to {_CHANGES_PER_SECOND:.0f} changes/s. Signals: {orders} by the signal table, ",
+                end="",
+            )
+            tell(f"{lines} by Kafka.")
+            pulse.lags.clear()
+            signalled = time.monotonic()
+            play.execute_by_row(_BY_ROW, [orders])
+            play.execute_by_message(_BY_MESSAGE, [lines])
+            _watch(play, job, notices, pulse, writer, rows + rows // 3)
+            read = time.monotonic()
+        play.drain(job)
+        job.stop()
+        status = read_status(str(play.checkpoint))
+    tell("Replaying the topics as a consumer and comparing with the tables ...")
+    replaying = time.monotonic()
+    verdicts = play.verdicts()
+    done = time.monotonic()
+    report(
+        verdicts,
+        discarded=status.sent.discarded if status else 0,
+        written=writer.written,
+        lags=pulse.lags,
+        times={
+            "load": loaded - began,
+            "start of the job": streaming - loaded,
+            "snapshots": read - signalled,
+            "drain and stop": replaying - read,
+            "replay and compare": done - replaying,
+            "all": done - began,
+        },
+    )
+    return verdicts
+
+
+def _watch(
+    play: CapturedDatabase, job: RunningJob, notices: Notices, pulse: LagProbe, writer: Writer, total: int
+) -> None:
+    """Shows progress until both snapshots are complete."""
+    with Display(total) as display:
+
+        def complete() -> bool:
+            if writer.failed:
+                writer.stop()
+            status = read_status(str(play.checkpoint))
+            if status is not None:
+                display.show(status, pulse.lag_seconds)
+            return all([notices.completed(_BY_ROW), notices.completed(_BY_MESSAGE)])
+
+        job.wait_until("both snapshots were complete", complete, _SNAPSHOT_SECONDS)
+        display.finish()
+
+
+@contextmanager
+def _sigterm_like_ctrl_c() -> Iterator[None]:
+    """SIGTERM unwinds the stack as Ctrl-C does, so that everything is stopped."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,123 @@
+"""What the demo shows: a progress bar while it runs (lines where there is no terminal), a short report at the end."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+
+from incsnap.checkpoint.status import Status
+from incsnap.cli import output
+from lab.captured_database import TableProof
+from lab.workload import Written
+
+#: Seconds over which the rate is taken, and between two lines where there is no terminal.
+_RATE_SECONDS, _LINE_SECONDS = 3.0, 3.0
+
+
+class Display:
+    """``with Display(total)``: ``show`` it often. ``total``: about how many rows the snapshots read."""
+
+    def __init__(self, total: int) -> None:
+        self._console = output.console()
+        self._total = total
+        self._seen: deque[tuple[float, int]] = deque()
+        self._next_line = 0.0
+        self._progress = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=30),
+            TextColumn("{task.percentage:>3.0f}%  {task.fields[told]}"),
+            console=self._console,
+            transient=False,
+        )
+        self._task = self._progress.add_task("", total=total, told="")
+
+    def __enter__(self) -> Display:
+        if self._console.is_terminal:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._console.is_terminal:
+            self._progress.stop()
+
+    def finish(self) -> None:
+        """All rows are there; ``total`` was a guess, for rows come and go."""
+        self._progress.update(self._task, completed=self._total)
+
+    def show(self, status: Status, lag_seconds: float) -> None:
+        now = time.monotonic()
+        rows = status.sent.reads + status.sent.discarded
+        self._seen.append((now, rows))
+        while self._seen[0][0] < now - _RATE_SECONDS and len(self._seen) > 1:
+            self._seen.popleft()
+        since, before = self._seen[0]
+        span = max(now - since, 0.1)
+        told = (
+            f"{rows:,} rows  {(rows - before) / span:,.0f} rows/s  {status.windows_in_flight} windows  "
+            f"{status.sent.discarded:,} discarded  {status.sent.events:,} events  lag {lag_seconds:.1f} s"
+        )
+        if self._console.is_terminal:
+            self._progress.update(self._task, completed=min(rows, self._total), told=told)
+        elif now >= self._next_line:
+            self._next_line = now + _LINE_SECONDS
+            self._console.print(f"  {told}")
+
+
+def _count(op: str) -> Callable[[TableProof], str]:
+    return lambda verdict: f"{verdict.replay.counts[op]:,}"
+
+
+def _duplicates(verdict: TableProof) -> str:
+    read_twice = sum(1 for history in verdict.replay.state.values() if history.reads > 1)
+    return f"{verdict.replay.judgement.duplicates.count + read_twice:,}"
+
+
+_LINES: dict[str, Callable[[TableProof], str]] = {
+    "rows in the table": lambda verdict: f"{verdict.comparison.rows:,}",
+    "snapshot rows in the topic (r)": _count("r"),
+    "inserts (c)": _count("c"),
+    "updates (u)": _count("u"),
+    "deletes (d)": _count("d"),
+    "duplicates": _duplicates,
+    "keys that went back in time": lambda verdict: f"{verdict.replay.judgement.back_in_time.count:,}",
+    "signs of a lost event": lambda verdict: f"{verdict.replay.judgement.lost.count:,}",
+    "rows missing, extra or different": lambda verdict: f"{verdict.comparison.unequal:,}",
+}
+
+
+def report(
+    verdicts: Sequence[TableProof],
+    *,
+    discarded: int,
+    written: Written,
+    lags: Sequence[float],
+    times: Mapping[str, float],
+) -> None:
+    """Rows, events, overtaken rows, duplicates, keys that went back in time, times."""
+    shown = output.console()
+    table = Table.grid(padding=(0, 3))
+    table.add_column()
+    for _ in verdicts:
+        table.add_column(justify="right")
+    table.add_row("", *(f"[bold]{verdict.table.table}" for verdict in verdicts))
+    for title, value in _LINES.items():
+        table.add_row(title, *(value(verdict) for verdict in verdicts))
+    shown.print(table)
+    reads = sum(verdict.replay.counts["r"] for verdict in verdicts)
+    rate = (reads + discarded) / times["snapshots"]
+    shown.print(
+        f"Snapshots: {reads:,} rows sent, {discarded:,} overtaken rows discarded, {rate:,.0f} rows/s from the signal on"
+    )
+    shown.print(
+        f"Writer: {written.changes:,} row changes in {written.transactions:,} transactions"
+        f" and {written.rollbacks:,} rolled back, all the while"
+    )
+    if lags:
+        p99 = sorted(lags)[int(len(lags) * 0.99)]
+        shown.print(f"Lag from commit to consumer: median {statistics.median(lags):.2f} s, p99 {p99:.2f} s")
+    shown.print("Seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in times.items()))

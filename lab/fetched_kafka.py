@@ -1,0 +1,134 @@
+"""Kafka from the Maven repository, by the Ivy inside pyspark, run as one KRaft node that is broker and controller."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from incsnap.errors import ServerUnreachable
+from incsnap.spark.child_programs import Child, run
+from lab import cache
+from lab.breakable import Breakable
+from lab.free_port import PortTaken, free_ports, listens
+from lab.java import java
+from lab.maven import dependency, retrieve
+from lab.progress import tell
+from lab.run_folder import on_free_ports
+
+VERSION = "4.3.1"
+_LOG4J = "2.25.4"  # What this Kafka comes with; its binding for SLF4J is not among Kafka's dependencies.
+_READY_SECONDS = 60
+_CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka Uuid.
+
+
+#: Further settings of a broker by the ports of its plain listener and of its controller; they win over ours.
+MoreSettings = Callable[[int, int], str]
+
+
+@contextlib.contextmanager
+def fetched_kafka(more: MoreSettings | None = None) -> Iterator[str]:
+    """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none."""
+    with breakable_kafka(more) as (address, _):
+        yield address
+
+
+@contextlib.contextmanager
+def breakable_kafka(more: MoreSettings | None = None) -> Iterator[tuple[str, Breakable]]:
+    """The same, with what can be done to it."""
+    installed = cache.entry(f"kafka-{VERSION}", _build)
+    with on_free_ports(lambda folder: _server(installed, folder, more)) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def _server(installed: Path, folder: Path, more: MoreSettings | None) -> Iterator[tuple[str, Breakable]]:
+    shutil.copytree(installed / "template", folder / "data")
+    broker, controller = free_ports(2)
+    settings = _settings(folder / "server.properties", folder / "data", broker, controller)
+    if more is not None:
+        with settings.open("a") as file:  # of a name that is given twice Java takes the last
+            file.write(more(broker, controller))
+    # 1 GB: room for the benchmark's million rows; an idle broker takes a third of it.
+    command = [*_kafka(installed), "-Xms256m", "-Xmx1g", "kafka.Kafka", str(settings)]
+    with Breakable("Kafka", command, folder / "kafka.log", lambda kafka: _wait_until_ready(kafka, broker)) as server:
+        yield f"127.0.0.1:{broker}", server
+
+
+def _wait_until_ready(server: Child, port: int) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while not (listens(port) and _answers(port)):
+        if server.exit_code() is not None:
+            log = server.log.read_text(errors="replace")
+            error = PortTaken if "Address already in use" in log else ServerUnreachable
+            raise error(f"Kafka stopped while starting:\n{server.last_words()}")
+        if time.monotonic() > deadline:
+            raise ServerUnreachable(f"Kafka did not answer within {_READY_SECONDS} s:\n{server.last_words()}")
+        time.sleep(0.05)
+
+
+def _answers(port: int) -> bool:
+    try:
+        # log_level 0: a broker that is still starting is no news.
+        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+        return bool(client.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return False
+
+
+def _kafka(installed: Path) -> list[str]:
+    return [java(), f"-Dlog4j2.configurationFile={installed}/log4j2.properties", "-cp", f"{installed}/libs/*"]
+
+
+def _settings(file: Path, data: Path, broker: int, controller: int) -> Path:
+    file.write_text(
+        f"""\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
+log.dirs={data}
+# One node holds every copy; few partitions of the inner topics make the first start quick.
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=2
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+"""
+    )
+    return file
+
+
+def _build(folder: Path, downloads: Path) -> None:
+    """``libs`` (the jars), ``log4j2.properties`` and ``template`` (a formatted, empty log folder)."""
+    tell(f"fetching Kafka {VERSION} into {cache.root()} (once; about 45 MB)")
+    log = downloads / "log"
+    log.unlink(missing_ok=True)
+    wanted = dependency("org.apache.kafka", "kafka_2.13", VERSION)
+    wanted += dependency("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J)
+    retrieve("Kafka", wanted, f"{folder}/libs/[artifact]-[revision].[ext]", downloads, log)
+    (folder / "log4j2.properties").write_text(_LOGGING)
+    settings = _settings(downloads / "server.properties", folder / "template", 9092, 9093)
+    tool = [*_kafka(folder), "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)]
+    run("Kafka's StorageTool", tool, log)
+
+
+_LOGGING = """\
+rootLogger.level=WARN
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %m (%c)%n
+"""

@@ -1,0 +1,169 @@
+"""MySQL out of Debian's archive, unpacked into the cache and run with its own C library: nothing is installed.
+
+The newest MySQL is in Debian *sid* only. An apt with all its state in one folder downloads the packages from the
+mirror the machine already uses; `dpkg-deb` unpacks them. The server brings its own dynamic loader, so the machine's own
+release does not matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pymysql
+
+from incsnap.errors import ServerUnreachable
+from incsnap.spark.child_programs import Child, run
+from lab import cache, debian_mirror
+from lab.addresses import MySqlAddress
+from lab.breakable import Breakable
+from lab.flags import MYSQL_OPTIONS
+from lab.free_port import PortTaken, free_ports
+from lab.mysql_client import connect
+from lab.progress import tell
+from lab.run_folder import on_free_ports
+
+_READY_SECONDS = 60
+_INSTEAD = "Set INCSNAP_MYSQL=host:port (a server with GTIDs and row binlog), or install Docker."
+
+# root may come over TCP from anywhere; the server listens on the loopback address only.
+_ROOT = "CREATE USER root@'%' IDENTIFIED BY ''; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;\n"
+
+# Documentation, Perl and manuals that come along: a quarter of the bytes, never read.
+_NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/perl", "var", "etc")
+
+
+@contextlib.contextmanager
+def fetched_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
+    """A server on a free loopback port with empty data; fetched first where the cache has none."""
+    with breakable_mysql(options) as (address, _):
+        yield address
+
+
+@contextlib.contextmanager
+def breakable_mysql(options: Sequence[str] = ()) -> Iterator[tuple[MySqlAddress, Breakable]]:
+    """The same, with what can be done to it."""
+    installed = cache.entry(f"mysql-debian-sid-{platform.machine()}", _build)
+    with on_free_ports(lambda folder: _server(installed, folder, options)) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def _server(installed: Path, folder: Path, options: Sequence[str]) -> Iterator[tuple[MySqlAddress, Breakable]]:
+    shutil.copytree(installed / "template", folder / "data")
+    (port,) = free_ports(1)
+    address = MySqlAddress("127.0.0.1", port)
+    command = [
+        *_mysqld(installed / "prefix", folder / "data"),
+        *MYSQL_OPTIONS,
+        f"--port={port}",
+        f"--socket={folder}/s",
+        f"--pid-file={folder}/pid",
+        *options,
+    ]
+    with Breakable(
+        "MySQL", command, folder / "mysqld.log", lambda mysqld: _wait_until_ready(mysqld, address)
+    ) as server:
+        yield address, server
+
+
+def _wait_until_ready(mysqld: Child, address: MySqlAddress) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while True:
+        if mysqld.exit_code() is not None:
+            log = mysqld.log.read_text(errors="replace")
+            error = PortTaken if "Bind on TCP/IP port" in log else ServerUnreachable
+            raise error(f"MySQL stopped while starting:\n{mysqld.last_words()}")
+        try:
+            connect(address, connect_timeout=5, read_timeout=5).close()
+            return
+        except pymysql.err.OperationalError:
+            if time.monotonic() > deadline:
+                late = f"MySQL did not answer within {_READY_SECONDS} s:\n{mysqld.last_words()}"
+                raise ServerUnreachable(late) from None
+            time.sleep(0.05)
+
+
+def _mysqld(prefix: Path, data: Path) -> list[str]:
+    """The command all runs of the unpacked mysqld begin with."""
+    loader = next(prefix.glob("usr/lib/*/ld-linux*.so.*"))
+    libraries = [loader.parent, prefix / "usr/lib/mysql/private"]
+    share = prefix / "usr/share/mysql"
+    command = [str(loader), "--library-path", ":".join(map(str, libraries)), str(prefix / "usr/sbin/mysqld")]
+    command += ["--no-defaults", f"--basedir={prefix}/usr", f"--datadir={data}", f"--lc-messages-dir={share}"]
+    command += [f"--character-sets-dir={share}/charsets", f"--plugin-dir={prefix}/usr/lib/mysql/plugin"]
+    command += ["--secure-file-priv=NULL", "--mysqlx=OFF", "--bind-address=127.0.0.1", "--skip-name-resolve"]
+    # mysqld refuses to be root unless told; in a container we often are.
+    return command + (["--user=root"] if os.getuid() == 0 else [])
+
+
+def _build(folder: Path, downloads: Path) -> None:
+    """``prefix`` (the unpacked packages) and ``template`` (initialised empty data: copying takes 0.1 s, making 3 s)."""
+    for program in ("apt-get", "dpkg-deb"):
+        if shutil.which(program) is None:
+            raise ServerUnreachable(f"MySQL can be fetched on Debian only: there is no {program} here", _INSTEAD)
+    source = debian_mirror.mirror()
+    if source is None:
+        raise ServerUnreachable("MySQL can be fetched on Debian only: apt's sources name no Debian archive", _INSTEAD)
+    tell(f"fetching MySQL from {source.uri} sid into {cache.root()} (once; about 65 MB)")
+    prefix, template, log = folder / "prefix", folder / "template", downloads / "log"
+    log.unlink(missing_ok=True)
+    packages = _download(source, downloads, log)
+    tell(f"unpacking MySQL: {len(packages)} packages")
+    for package in packages:
+        run("dpkg-deb", ["dpkg-deb", "-x", str(package), str(prefix)], log)
+    for name in _NOT_NEEDED:
+        shutil.rmtree(prefix / name, ignore_errors=True)
+    tell("preparing MySQL's empty data folder (once)")
+    init_file = folder / "init.sql"
+    init_file.write_text(_ROOT)
+    settings = ["--initialize-insecure", "--innodb-redo-log-capacity=64M", f"--init-file={init_file}"]
+    run("mysqld --initialize", [*_mysqld(prefix, template), *settings], log)
+    # Every server makes its own server_uuid: two with one UUID would look like one source of GTIDs.
+    (template / "auto.cnf").unlink(missing_ok=True)
+
+
+def _download(source: debian_mirror.MirrorEntry, downloads: Path, log: Path) -> list[Path]:
+    """mysqld's packages with all they depend on. apt itself resumes what an earlier attempt left behind."""
+    for name in ("lists/partial", "cache/archives/partial", "none"):
+        (downloads / name).mkdir(parents=True, exist_ok=True)
+    (downloads / "status").touch()
+    signed = f" [signed-by={source.signed_by}]" if source.signed_by else ""
+    (downloads / "sources.list").write_text(f"deb{signed} {source.uri} sid main\n")
+    configuration = downloads / "apt.conf"
+    configuration.write_text(_APT.format(folder=downloads))
+    apt = ["apt-get", "-c", str(configuration), "-y", "-q"]
+
+    def report() -> None:
+        tell(f"fetching MySQL: {cache.bytes_below(downloads) / 1e6:.0f} MB so far")
+
+    run("apt-get update", [*apt, "update"], log, meanwhile=report)
+    install = ["install", "--download-only", "--no-install-recommends", "mysql-server-core"]
+    run("apt-get install", [*apt, *install], log, meanwhile=report)
+    return sorted((downloads / "cache/archives").glob("*.deb"))
+
+
+# Read after the system's own apt configuration, so its proxies stay; its clean-up hooks, pins and foreign
+# architectures do not belong to this private apt. `#clear` is apt's own word (apt.conf(5)).
+_APT = """\
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+#clear APT::Architectures;
+#clear DPkg::Post-Invoke;
+APT::Default-Release "";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Dir::Cache "{folder}/cache";
+Dir::Etc::preferences "{folder}/none/preferences";
+Dir::Etc::preferencesparts "{folder}/none";
+Dir::Etc::sourcelist "{folder}/sources.list";
+Dir::Etc::sourceparts "{folder}/none";
+Dir::State::lists "{folder}/lists";
+Dir::State::status "{folder}/status";
+"""

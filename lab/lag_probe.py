@@ -1,0 +1,59 @@
+"""The lag, measured from outside: a row is committed every so often, and a consumer waits for its event."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from incsnap.tables import TableId
+from lab.listening import Follower
+
+_EVERY_SECONDS = 0.25
+
+
+class LagProbe:
+    """``with LagProbe(...)`` beats until the block ends. ``table`` has ``id BIGINT``; the id is the moment in ms."""
+
+    def __init__(self, connect: Callable[[], Connection[Cursor]], table: TableId, kafka: str, topic: str) -> None:
+        self.lags: list[float] = []
+        self._connect, self._table, self._kafka, self._topic = connect, table, kafka, topic
+        self._waiting: dict[int, float] = {}
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._beat, self._feel)]
+
+    def __enter__(self) -> LagProbe:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def lag_seconds(self) -> float:
+        """The lag of the newest event seen, or the age of the oldest one not yet seen when that is more."""
+        last = self.lags[-1] if self.lags else 0.0
+        # A copy in one step: the other threads go on.
+        return max(last, *(time.monotonic() - since for since in list(self._waiting.values())), 0.0)
+
+    def _beat(self) -> None:
+        with self._connect() as connection, connection.cursor() as cursor:
+            while not self._stop.wait(_EVERY_SECONDS):
+                now = time.time_ns() // 1_000_000
+                self._waiting[now] = time.monotonic()
+                cursor.execute(f"INSERT INTO {self._table.sql} VALUES (%s, 0)", (now,))
+
+    def _feel(self) -> None:
+        with Follower(self._kafka, self._topic) as follower:
+            while not self._stop.is_set():
+                for message in follower.poll(0.1):
+                    since = self._waiting.pop(json.loads(message.key() or b"{}").get("id"), None)
+                    if since is not None:
+                        self.lags.append(time.monotonic() - since)

@@ -1,0 +1,85 @@
+"""Jars and archives from the Maven repository, by the Ivy inside pyspark: there is nothing to install for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from incsnap.errors import ServerUnreachable
+from incsnap.spark.child_programs import run
+from lab import cache
+from lab.java import java
+from lab.progress import tell
+
+_ATTEMPTS = 3
+_CONNECT_SECONDS = 20
+#: Without bytes. Ivy by itself waits for ever.
+_READ_SECONDS = 60
+
+
+def dependency(group: str, name: str, version: str) -> str:
+    """With all that it needs itself."""
+    return f'<dependency org="{group}" name="{name}" rev="{version}" conf="default"/>'
+
+
+def archive(group: str, name: str, version: str, classifier: str) -> str:
+    """A tar.gz alone."""
+    return (
+        f'<dependency org="{group}" name="{name}" rev="{version}" conf="default" transitive="false">'
+        f'<artifact name="{name}" type="tar.gz" ext="tar.gz" m:classifier="{classifier}"/></dependency>'
+    )
+
+
+def retrieve(what: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
+    """Put what ``dependencies`` (of the functions above) name at ``pattern`` (``/libs/[artifact]-[revision].[ext]``).
+
+    ``what`` is for progress lines. :raises ServerUnreachable: three times it could not be fetched.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            _retrieve(what, dependencies, pattern, downloads, log)
+            return
+        except ServerUnreachable:
+            # Ivy keeps what it has; a second try goes on from there.
+            if attempt == _ATTEMPTS - 1:
+                raise
+            tell(f"fetching {what} failed, trying again")
+
+
+def _retrieve(what: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
+    settings, module = downloads / "ivysettings.xml", downloads / "ivy.xml"
+    # pyspark's own word for "use this repository instead of Maven Central".
+    repository = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
+    root = f" root={quoteattr(repository)}" if repository else ""
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="maven"/><timeout-constraints><timeout-constraint name="bounded"'
+        f' connectionTimeout="{_CONNECT_SECONDS * 1000}" readTimeout="{_READ_SECONDS * 1000}"/></timeout-constraints>'
+        f'<resolvers><ibiblio name="maven" m2compatible="true" timeoutConstraint="bounded"{root}/></resolvers>'
+        "</ivysettings>"
+    )
+    module.write_text(
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        f'<info organisation="incsnap" module="lab"/><dependencies>{dependencies}</dependencies></ivy-module>'
+    )
+    command = [java(), "-jar", str(_ivy(what)), "-settings", str(settings), "-ivy", str(module)]
+    command += ["-cache", str(downloads / "ivy"), "-retrieve", pattern]
+
+    def report() -> None:
+        tell(f"fetching {what}: {cache.bytes_below(downloads / 'ivy') / 1e6:.0f} MB so far")
+
+    run("Ivy", command, log, meanwhile=report)
+
+
+def _ivy(what: str) -> Path:
+    pyspark = importlib.util.find_spec("pyspark")
+    places = (pyspark and pyspark.submodule_search_locations) or []
+    jars = [jar for place in places for jar in Path(place).glob("jars/ivy-*.jar")]
+    if not jars:
+        raise ServerUnreachable(
+            f"{what} is fetched by the Ivy inside pyspark, which is not there",
+            "Name servers of your own (INCSNAP_KAFKA=host:port, INCSNAP_REGISTRY=url), install Docker, or install"
+            " pyspark as a package.",
+        )
+    return jars[0]

@@ -1,0 +1,54 @@
+"""A job that was away with windows in flight, while every row of their table was written again."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.checkpoint.status import read_status
+from lab.captured_database import CapturedDatabase
+from lab.table_designs import ORDERS
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+
+ROWS = 30_000
+SETTINGS = {"incremental.snapshot.chunk.size": "1000", "spark.master": "local[2,4]"}
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
+def test_a_backlog_on_a_table_whose_windows_are_open_ends_and_nothing_goes_back_in_time(
+    play: CapturedDatabase, clean: bool
+) -> None:
+    orders = play.create(ORDERS, ROWS)
+
+    def in_flight() -> bool:
+        status = read_status(str(play.checkpoint))
+        return status is not None and status.windows_in_flight > 1 and status.rows_read > 0
+
+    with play.notices() as notices:
+        with play.job(SETTINGS) as job:
+            job.wait_until_streaming()
+            play.execute_by_row("one", [orders])
+            job.wait_until("windows were in flight", in_flight, every=0.005)
+            if clean:
+                job.stop()
+            else:
+                job.kill()
+            wait_until(lambda: not job.remains())
+        assert in_flight(), "the table was complete before the stop: nothing is put to the test"
+        with play.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT MAX(id) FROM {orders.sql}")
+            ((last,),) = cursor.fetchall()
+            for _ in range(2):
+                for begin in range(0, last, 1000):
+                    cursor.execute(
+                        f"UPDATE {orders.sql} SET version = version + 1 WHERE id > {begin} AND id <= {begin + 1000}"
+                    )
+            cursor.execute(f"DELETE FROM {orders.sql} WHERE id % 17 = 0")
+        with play.job(SETTINGS) as job:
+            job.wait_until("the snapshot was complete", lambda: notices.completed("one"))
+            play.drain(job)
+            job.stop()
+    (verdict,) = play.verdicts()
+    assert verdict.faults(snapshots=1) == []
+    assert verdict.replay.counts["u"] == 2 * ROWS

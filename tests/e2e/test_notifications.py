@@ -1,0 +1,75 @@
+"""All of Debezium's types on a real topic, in one life of a job; and a snapshot that is throttled while it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from incsnap.monitoring.status import SnapshotStatus, load
+from incsnap.monitoring.watch import NAME
+from lab.captured_database import CapturedDatabase
+from lab.table_designs import ORDER_LINES, ORDERS
+from signals import send
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+ROWS = 20_000
+
+
+def snapshot_of(play: CapturedDatabase) -> SnapshotStatus:
+    path = Path(play.checkpoint) / "incsnap" / NAME
+    return load(json.loads(path.read_text())).snapshot if path.exists() else SnapshotStatus()
+
+
+def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> None:
+    orders, lines = play.create(ORDERS, ROWS), play.create(ORDER_LINES, 50)
+    with play.job({"notification.enabled.channels": "sink,log"}) as job, play.notices() as notices:
+
+        def told(kind: str, signal: str) -> None:
+            job.wait_until(f"{kind} of {signal}", lambda: notices.poll() is not None and notices.of(kind, signal) != [])
+
+        job.wait_until_streaming()
+        # A hundred seconds for the table, were the limit not lifted.
+        play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 200})
+        play.execute_by_row("first", [orders, lines])
+        job.wait_until("the limit is shown", lambda: snapshot_of(play).rows_per_second_allowed == 200)
+        why = "throttled to 200 rows/s by signal slow"
+        job.wait_until("the reason is shown", lambda: snapshot_of(play).waits_for == why)
+        told("IN_PROGRESS", "first")
+        play.signal_by_row("hold", "pause-snapshot", {})
+        told("PAUSED", "first")
+        play.signal_by_row("go", "resume-snapshot", {})
+        told("RESUMED", "first")
+        play.signal_by_row("end", "stop-snapshot", send.snapshot_data([str(orders)]))
+        told("ABORTED", "first")
+        job.wait_until("the end of the other table", lambda: notices.completed("first"))
+
+        # The limit is of the job, and outlives what it was given for.
+        play.execute_by_row("second", [orders])
+        job.wait_until("it is throttled too", lambda: snapshot_of(play).waits_for == why)
+        play.signal_by_row("fast", "incsnap-throttle", {"rows-per-second": 0})
+        job.wait_until("the end of the snapshot", lambda: notices.completed("second"))
+        job.wait_until("the limit is gone", lambda: snapshot_of(play).rows_per_second_allowed is None)
+        play.drain(job)
+        log = job.log_tail(2_000)
+        job.stop()
+
+    assert {each["type"] for each in notices.all} == {
+        "STARTED",
+        "IN_PROGRESS",
+        "PAUSED",
+        "RESUMED",
+        "ABORTED",
+        "TABLE_SCAN_COMPLETED",
+        "COMPLETED",
+    }
+    assert {each["aggregate_type"] for each in notices.all} == {"Incremental Snapshot"}
+    (ended,) = notices.of("TABLE_SCAN_COMPLETED", "second")
+    assert ended["additional_data"]["total_rows_scanned"] == str(ROWS)
+    assert "[Notification Service]  {id='second', aggregateType='Incremental Snapshot', type='COMPLETED'" in log
+    assert "[snapshot second]" in log
+    assert "Snapshots may read at 200 rows/s from now on, by signal slow" in log
+    for verdict in play.verdicts():
+        assert verdict.faults(2) == []

@@ -1,0 +1,114 @@
+"""``incsnap status`` of a real job: while it reads a table, when it has stopped, and when it was killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from incsnap.cli.main import commands
+from incsnap.monitoring.status import JobStatus, load
+from incsnap.monitoring.watch import NAME
+from lab.captured_database import CapturedDatabase
+from lab.table_designs import ORDERS
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+
+def told(play: CapturedDatabase) -> JobStatus | None:
+    path = Path(play.checkpoint) / "incsnap" / NAME
+    return load(json.loads(path.read_text())) if path.exists() else None
+
+
+def shown(play: CapturedDatabase) -> tuple[int, str]:
+    found = CliRunner().invoke(commands, ["status", str(play.folder / "incsnap.properties")])
+    return found.exit_code, " ".join(found.output.split())
+
+
+def test_a_snapshot_is_followed_from_its_signal_to_the_end_of_the_job(play: CapturedDatabase) -> None:
+    orders = play.create(ORDERS, 60_000)
+    with play.job({"incremental.snapshot.chunk.size": "500"}) as job, play.notices() as notices:
+        job.wait_until_streaming()
+        # Slow enough to be met in the middle, also where nothing else runs.
+        play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 5_000})
+        play.execute_by_row("watched", [orders])
+
+        def reading() -> bool:
+            status = told(play)
+            return status is not None and any(
+                table.rows_done and table.rows_expected for table in status.snapshot.tables
+            )
+
+        job.wait_until("the status shows the table", reading)
+        status = told(play)
+        assert status is not None
+        (table,) = status.snapshot.tables
+        assert (table.table, table.signal) == (str(orders), "watched")
+        assert table.rows_low is not None
+        assert table.rows_high is not None
+        assert table.rows_low <= 60_000 <= table.rows_high
+        assert status.snapshot.windows_in_flight > 0
+        assert status.stream is not None
+        assert status.stream.connected
+
+        play.signal_by_row("halt", "pause-snapshot", {})
+        job.wait_until("the pause is shown", lambda: "paused by signal halt" in shown(play)[1])
+        play.signal_by_row("go", "resume-snapshot", {})
+        play.signal_by_row("fast", "incsnap-throttle", {"rows-per-second": 0})
+        job.wait_until("the snapshot was complete", lambda: notices.completed("watched"), 120)
+
+        def ended() -> bool:
+            status = told(play)
+            return status is not None and bool(status.snapshot.finished) and not status.snapshot.active
+
+        job.wait_until("the status shows the end", ended)
+        status = told(play)
+        assert status is not None
+        assert [(each.table, each.status, each.rows) for each in status.snapshot.finished] == [
+            (str(orders), "SUCCEEDED", 60_000)
+        ]
+        assert status.sums.reads + status.sums.discarded == 60_000
+        assert [each.type for each in status.notifications] == [
+            "STARTED",
+            "PAUSED",
+            "RESUMED",
+            "TABLE_SCAN_COMPLETED",
+            "COMPLETED",
+        ]
+        job.stop()
+
+    code, text = shown(play)
+    assert code == 0
+    assert f"{play.prefix} stopped since" in text
+
+
+def test_a_killed_job_is_dead_since_its_last_sign_of_life(play: CapturedDatabase) -> None:
+    with play.job() as job:
+        job.wait_until_streaming()
+        job.wait_until("the first status", lambda: told(play) is not None)
+        assert shown(play)[0] == 0
+        job.kill()
+
+        code, text = shown(play)
+
+    assert code == 1
+    assert "dead since" in text
+
+
+def test_a_connection_that_was_lost_is_counted(play: CapturedDatabase) -> None:
+    with play.job() as job:
+        job.wait_until_streaming()
+        job.wait_until("the first status", lambda: told(play) is not None)
+        with play.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+            for (number,) in cursor.fetchall():
+                cursor.execute(f"KILL {number}")
+        job.wait_until("the stream is connected again", lambda: _disconnects(play) == 1)
+        job.stop()
+
+
+def _disconnects(play: CapturedDatabase) -> int:
+    status = told(play)
+    return status.stream.disconnects if status is not None and status.stream is not None else 0

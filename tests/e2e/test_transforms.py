@@ -1,0 +1,96 @@
+"""Tables that are routed to one topic, unwrapped and filtered, through a whole job with a snapshot beside changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from lab.captured_database import CapturedDatabase
+from lab.listening import Follower
+from lab.table_designs import ORDERS, PEOPLE
+from tests.support.kafka import read_all
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+ROWS = 3_000
+_WHOSE = "__dbz__physicalTableIdentifier"
+
+
+@pytest.fixture
+def settings(play: CapturedDatabase) -> dict[str, str]:
+    return {
+        "transforms": "all,unwrap,quiet",
+        "transforms.all.type": "io.debezium.transforms.ByLogicalTableRouter",
+        "transforms.all.topic.regex": rf"{re.escape(play.prefix)}\..*\.(?:orders|people)",
+        "transforms.all.topic.replacement": f"{play.prefix}.everything",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        "transforms.unwrap.delete.tombstone.handling.mode": "rewrite-with-tombstone",
+        "transforms.unwrap.add.fields": "op,table",
+        "transforms.unwrap.add.headers": "op",
+        "transforms.quiet.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.quiet.predicate": "definitions",
+        "predicates": "definitions",
+        "predicates.definitions.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.definitions.pattern": re.escape(play.prefix),
+        "topic.creation.default.partitions": "3",
+        "incremental.snapshot.chunk.size": "500",
+    }
+
+
+def test_two_tables_in_one_topic_are_what_a_consumer_replays(play: CapturedDatabase, settings: dict[str, str]) -> None:
+    orders, people = play.create(ORDERS, ROWS), play.create(PEOPLE, ROWS)
+    topic = f"{play.prefix}.everything"
+    with play.job(settings) as job:
+        job.wait_until_streaming()
+        with Follower(play.kafka, topic) as follower, play.connect() as connection, connection.cursor() as cursor:
+            play.execute_by_row("all", [orders, people])
+            seen = 0
+
+            def arrived(count: int) -> bool:
+                nonlocal seen
+                seen += len(follower.poll(0.2))
+                return seen >= count
+
+            for id_ in range(2, 400, 4):
+                cursor.execute(f"UPDATE {orders.sql} SET qty = 77 WHERE id = {id_}")
+            cursor.execute(f"DELETE FROM {orders.sql} WHERE id IN (4, 8)")
+            cursor.execute(f"UPDATE {orders.sql} SET id = 1000001 WHERE id = 12")
+            cursor.execute(f"DELETE FROM {orders.sql} WHERE id > 5000 AND id < 5100")
+            cursor.execute(f"UPDATE {orders.sql} SET qty = 78 WHERE id = 16")
+            cursor.execute(f"SELECT id, qty FROM {orders.sql}")
+            expected = dict(cursor.fetchall())
+            job.wait_until("most was sent", lambda: arrived(2 * ROWS - 100), every=0.0)
+            job.wait_until("the snapshot is over", lambda: "COMPLETED" in _notices(play), every=0.2)
+        job.stop()
+
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for read in read_all(play.kafka, topic, range(3)):
+        key = json.loads(read.key or b"")
+        whose = key.pop(_WHOSE)
+        name = (whose, *key.values())
+        headers = [value for header, value in read.headers if header == "__op"]
+        if read.value is None:
+            assert headers == [b"d"]
+            rows.pop(name, None)
+            continue
+        value = json.loads(read.value)
+        assert headers == [value["__op"].encode()]
+        assert whose.endswith(f".{value['__table']}")
+        if value["__deleted"] == "true":
+            rows.pop(name, None)
+        else:
+            rows[name] = value
+    mine = {id_: row["qty"] for (table, id_), row in rows.items() if table == play.topic(orders)}
+    assert mine == expected
+    assert sum(table == play.topic(people) for table, _ in rows) == ROWS
+    known = AdminClient({"bootstrap.servers": play.kafka}).list_topics(timeout=20).topics
+    assert play.prefix not in known
+    assert play.topic(orders) not in known
+
+
+def _notices(play: CapturedDatabase) -> list[str]:
+    return [json.loads(read.value or b"{}")["type"] for read in read_all(play.kafka, play.notifications)]

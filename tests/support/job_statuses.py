@@ -1,0 +1,103 @@
+"""Statuses of jobs that nobody runs, for the tests of what is shown."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from incsnap.monitoring.status import (
+    RUNNING,
+    FinishedTable,
+    JobStatus,
+    KeyRange,
+    Rates,
+    SnapshotStatus,
+    StreamStatus,
+    Sums,
+    TableStatus,
+    Told,
+    WindowStatus,
+)
+
+BINLOG = "binlog.000042"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def running(**changed: object) -> JobStatus:
+    """A job in the middle of everything: two tables being read, one of them with troubles, and windows of all kinds."""
+    now = now_ms()
+    orders = TableStatus(
+        1,
+        "shop.orders",
+        "nightly",
+        rows_done=1_240_000,
+        rows_expected=2_000_000,
+        rows_low=1_900_000,
+        rows_high=2_300_000,
+        rows_per_second=64_200.0,
+        seconds_left=11.8,
+        seconds_low=10.3,
+        seconds_high=16.5,
+        chunk_rows=50_000,
+        windows=4,
+        planned_key="1440000",
+        maximum_key="2000000",
+        read_again=2,
+        readings=3,
+        quarantined=(KeyRange("26", "27"),),
+    )
+    people = TableStatus(2, "shop.people_with_a_rather_long_name", "nightly", "country = 'nl'", rows_done=777)
+    windows = (
+        WindowStatus("9-0", "shop.orders", "releasing", 50_000, now, 40_000_000, BINLOG, 900_000, parts=12, sent=5),
+        WindowStatus("9-1", "shop.orders", "read", 50_000, now, 40_000_000, BINLOG, 1_060_000, parts=12),
+        WindowStatus("9-2", "shop.orders", "read", 50_000, now, 40_000_000, BINLOG, 1_400_000, parts=12),
+        WindowStatus("9-3", "shop.people_with_a_rather_long_name", "reading", 10_000, now),
+    )
+    ended = FinishedTable("shop.lines", "nightly", "SUCCEEDED", 4_000_000, now - 60_000, missing_keys="(26, 27]")
+    made = JobStatus(
+        release="0.1.0",
+        topic_prefix="shop",
+        host="db-host",
+        pid=4711,
+        started_ms=now - 11_520_000,
+        state=RUNNING,
+        since_ms=now - 11_000_000,
+        written_ms=now,
+        every_ms=1_000,
+        asked_ms=now - 40,
+        stream=StreamStatus(
+            batch=123_456,
+            file=BINLOG,
+            pos=1_000_000,
+            delivered="3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9123456",
+            server_uuid="3e11fa47-71ca-11e1-9e33-c80aa9429562",
+            lag_ms=63,
+            lag_bytes=400_000,
+            end_file=BINLOG,
+            end_pos=1_400_000,
+            last_change_ms=now - 63,
+            batch_ms=52,
+            buffered_bytes=800_000,
+            buffer_bytes=64 << 20,
+            disconnects=1,
+            needs_file=BINLOG,
+            purge_not_before_ms=now + 86_400_000,
+        ),
+        snapshot=SnapshotStatus(
+            waiting=3,
+            waiting_first=("shop.a", "shop.b", "shop.c"),
+            tables=(orders, people),
+            windows_in_flight=4,
+            windows=windows,
+            rows_held=129_167,
+            retried=7,
+            finished=(ended,),
+        ),
+        sums=Sums(123_000, 12_345_678, 5_240_000, 512, 9_876_543_210),
+        rates=Rates(1_234.0, 64_200.0, 51_000_000.0),
+        notifications=(Told("nightly", "STARTED", now - 90_000, {"data_collections": "shop.orders,shop.lines"}),),
+    )
+    return replace(made, **changed)  # type: ignore[arg-type]

@@ -1,0 +1,21 @@
+"""Spans made by hand: where the values of a column lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from incsnap.columns.packets import Packets, Spans
+
+
+def spans_of(values: Sequence[bytes | None], length: int | None = None) -> Spans:
+    """The values one behind another, as a scan would find them; ``length``: of each, in a column of fixed width."""
+    payload, start = bytearray(b"?"), []
+    for value in values:
+        start.append(len(payload))
+        payload += value or b""
+    valid = np.array([value is not None for value in values], np.bool_)
+    lengths = np.array([len(value or b"") for value in values], np.int64)
+    found = lengths if length is None else length
+    return Spans(Packets.of(bytes(payload)), np.array(start, np.int64), found, None if valid.all() else valid)

@@ -1,0 +1,288 @@
+"""The command line: a user's mistake is told in words with exit code 2, never by a stack trace."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from incsnap.checkpoint.files import Files
+from incsnap.cli.main import commands
+from incsnap.monitoring.status import (
+    FAILED,
+    RUNNING,
+    STOPPED,
+    Failure,
+    JobStatus,
+    KeyRange,
+    SnapshotStatus,
+    StreamStatus,
+    TableStatus,
+    dump,
+)
+from incsnap.monitoring.watch import NAME
+from signals.channels.file import SignalFile
+
+_JOB = """
+database.hostname=127.0.0.1
+database.port=1
+database.user=cdc
+connect.timeout.ms=1000
+topic.prefix=shop
+bootstrap.servers=127.0.0.1:1
+checkpoint.location={folder}/checkpoint
+snapshot.mode=no_data
+table.include.list=a.b
+signal.enabled.channels=file
+signal.file={folder}/signals.txt
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run` starts Spark before it asks the servers; what is tried here ends before Spark is used."""
+    monkeypatch.setattr("incsnap.spark.starting.starting", lambda settings: nullcontext())
+    monkeypatch.setattr("incsnap.spark.worker_python.leave_pandas_out", lambda: None)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    file = tmp_path / "job.properties"
+    file.write_text(_JOB.format(folder=tmp_path))
+    return file
+
+
+def _run(*arguments: str) -> Result:
+    result = CliRunner().invoke(commands, ["--log-level", "error", *arguments])
+    assert "Traceback" not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+@pytest.mark.parametrize("command", [["check"], ["run"], ["status"], ["signal", "pause-snapshot"]])
+def test_wrong_settings_are_listed_with_exit_code_2(command: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "job.properties"
+    file.write_text("database.port=x\n")
+    result = _run(command[0], str(file), *command[1:])
+    assert result.exit_code == 2
+    for part in ("database.port: 'x' is not", "topic.prefix: missing", "bootstrap.servers: missing", "→"):
+        assert part in result.output
+
+
+def test_the_help_tells_of_every_command_what_the_command_says_of_itself() -> None:
+    help_page = " ".join(_run("--help").output.split())
+    context = click.Context(commands)
+    names = commands.list_commands(context)
+    assert names == ["check", "config", "run", "signal", "status"]
+    for name in names:
+        command = commands.get_command(context, name)
+        assert command is not None
+        said = command.get_short_help_str(limit=100).removesuffix(".")
+        assert f" {name} {said}." in help_page
+
+
+def test_the_help_waits_for_no_library() -> None:
+    program = """
+import sys
+from click.testing import CliRunner
+from incsnap.cli.main import commands
+assert CliRunner().invoke(commands, ["--help"]).exit_code == 0
+print(*sorted({"confluent_kafka", "numpy", "pyarrow", "pydantic", "pymysql", "pyspark", "rich"} & set(sys.modules)))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout.split() == []
+
+
+def test_a_file_that_does_not_exist_is_named_with_exit_code_2() -> None:
+    result = _run("run", "/nowhere/job.properties")
+    assert result.exit_code == 2
+    assert "/nowhere/job.properties cannot be read" in result.output
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_servers_that_do_not_answer_are_findings_with_exit_code_2(
+    command: str, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kafka's own check takes ten seconds to give a silent broker up.
+    monkeypatch.setattr("incsnap.cli.check.cluster_check", lambda *rest: [("Kafka does not answer", "Start it.")])
+    result = _run(command, str(job))
+    assert result.exit_code == 2
+    assert "MySQL at 127.0.0.1:1 does not answer" in result.output
+    assert "Kafka does not answer" in result.output
+
+
+def test_a_signal_is_sent_by_the_channel_the_job_listens_to(job: Path, tmp_path: Path) -> None:
+    result = _run("signal", str(job), "execute-snapshot", "--table", "a.b", "--condition", "x > 1", "--id", "mine")
+    assert result.exit_code == 0
+    (record,) = SignalFile(tmp_path / "signals.txt").poll(None).records
+    assert (record.id, record.type) == ("mine", "execute-snapshot")
+    assert record.data == {
+        "type": "incremental",
+        "data-collections": ["a.b"],
+        "additional-conditions": [{"data-collection": "a.b", "filter": "x > 1"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["execute-snapshot"], "data-collections is missing"),
+        (["execute-snapshot", "--table", "a.("], "not a regular expression"),
+        (["execute-snapshot", "--table", "a.b", "--condition", "x > 1)"], "closed that was not opened"),
+        (["log"], "message is missing"),
+        (["pause-snapshot", "--channel", "kafka"], "does not listen to the channel kafka"),
+    ],
+)
+def test_a_signal_the_job_would_ignore_is_not_sent(arguments: list[str], said: str, job: Path, tmp_path: Path) -> None:
+    result = _run("signal", str(job), *arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not (tmp_path / "signals.txt").exists()
+
+
+def test_a_table_that_is_not_captured_is_warned_about(job: Path) -> None:
+    result = _run("signal", str(job), "execute-snapshot", "--table", "a.other")
+    assert result.exit_code == 0
+    assert "a.other is left out" in result.output
+
+
+def test_status_of_a_job_that_never_ran_says_so(job: Path) -> None:
+    result = _run("status", str(job))
+    assert result.exit_code == 0
+    assert "No batch has been written yet" in result.output
+
+
+def test_a_checkpoint_of_something_else_is_refused(job: Path, tmp_path: Path) -> None:
+    for folder in ("commits", "offsets"):
+        (tmp_path / "checkpoint/spark" / folder).mkdir(parents=True)
+    (tmp_path / "checkpoint/spark/commits/3").write_text("v1\n{}")
+    (tmp_path / "checkpoint/spark/offsets/3").write_text('v1\n{}\n{"topic": {"0": 1}}')
+    result = _run("status", str(job))
+    assert result.exit_code == 1
+    assert "not an offset of incsnap" in result.output
+
+
+def _leaves(tmp_path: Path, **changed: object) -> None:
+    """A job of another machine left its status so."""
+    now_ms = time.time_ns() // 1_000_000
+    table = TableStatus(
+        1,
+        "shop.orders",
+        "s",
+        rows_done=500_000,
+        rows_expected=2_000_000,
+        rows_low=1_000_000,
+        rows_high=4_000_000,
+        rows_per_second=50_000.0,
+        seconds_left=30.0,
+        seconds_low=10.0,
+        seconds_high=70.0,
+        read_again=2,
+        readings=3,
+        quarantined=(KeyRange("26", "27"),),
+    )
+    made = JobStatus("0.1.0", "shop", "elsewhere", 1, now_ms - 60_000, RUNNING, now_ms - 60_000, now_ms, 1_000, now_ms)
+    stream = StreamStatus(7, "binlog.000002", 1_234, "", lag_ms=63, lag_bytes=0, needs_file="binlog.000002")
+    snapshot = SnapshotStatus(tables=(table,), windows_in_flight=3, waiting=2, waits_for="paused by a signal")
+    status = replace(made, stream=stream, snapshot=snapshot, **changed)  # type: ignore[arg-type]
+    Files(str(tmp_path / "checkpoint/incsnap")).write(NAME, json.dumps(dump(status)).encode())
+
+
+def test_status_shows_a_living_job_with_its_tables(job: Path, tmp_path: Path) -> None:
+    _leaves(tmp_path, failure=Failure("MySQL does not answer", "start it", 1))
+
+    result = _run("status", str(job))
+
+    assert result.exit_code == 0
+    shown = " ".join(result.output.split())
+    for part in (
+        "shop running for",
+        "0.063 s, 0 B of binlog behind the server",
+        "1 being read, 2 waiting; 3 windows in flight that hold 0 rows; paused by a signal",
+        "25 % 500,000 rows of about 2,000,000 (1,000,000 to 4,000,000), 50,000 rows/s, 30 s left (10 s to 1 min 10 s)",
+        "2 ranges are read again, one of them 3 times so far",
+        "given up (quarantine), keys (26, 27]",
+        "MySQL does not answer",
+        "(it has passed)",
+    ):
+        assert part in shown
+
+
+def test_status_of_a_silent_job_says_since_when_it_is_dead_and_ends_with_1(job: Path, tmp_path: Path) -> None:
+    _leaves(tmp_path, written_ms=1_000, every_ms=1)
+
+    result = _run("status", str(job))
+
+    assert result.exit_code == 1
+    assert "dead since 1970-01-01" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_job_whose_process_is_not_here_is_looked_at_twice(
+    renewed: bool, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machines may share a name."""
+    monkeypatch.setattr("incsnap.cli.status.is_gone", lambda _: True)
+    _leaves(tmp_path)
+
+    def sleep(seconds: float) -> None:
+        if renewed:
+            _leaves(tmp_path)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+
+    assert _run("status", str(job)).exit_code == (0 if renewed else 1)
+
+
+@pytest.mark.parametrize(("state", "code"), [(STOPPED, 0), (FAILED, 1)])
+def test_status_of_a_job_that_has_ended_says_how(state: str, code: int, job: Path, tmp_path: Path) -> None:
+    _leaves(tmp_path, state=state, since_ms=1_000)
+
+    # To follow what has ended is to look at it once.
+    result = _run("status", str(job), "--follow")
+
+    assert result.exit_code == code
+    assert f"{state} since 1970-01-01" in " ".join(result.output.split())
+
+
+def test_status_for_programs_has_every_figure(job: Path, tmp_path: Path) -> None:
+    _leaves(tmp_path)
+
+    found = json.loads(_run("status", str(job), "--json").output)
+
+    assert (found["alive"], found["dead_since_ms"]) == (True, None)
+    assert (found["format"], found["version"]) == ("incsnap-status", 1)
+    assert found["snapshot"]["tables"][0]["rows_high"] == 4_000_000
+
+
+def test_status_is_followed_until_the_job_ends(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _leaves(tmp_path)
+    states = iter([RUNNING, STOPPED])
+    monkeypatch.setattr(time, "sleep", lambda _: _leaves(tmp_path, state=next(states)))
+
+    lines = [json.loads(line) for line in _run("status", str(job), "--follow", "--json").output.splitlines()]
+
+    assert [line["state"] for line in lines] == [RUNNING, RUNNING, STOPPED]
+
+
+def test_status_needs_no_spark(job: Path, tmp_path: Path) -> None:
+    _leaves(tmp_path)
+    program = """
+import sys
+from click.testing import CliRunner
+from incsnap.cli.main import commands
+assert CliRunner().invoke(commands, ["status", sys.argv[1]]).exit_code == 0
+print(*sorted({"confluent_kafka", "pyspark", "py4j", "prometheus_client"} & set(sys.modules)))
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program, str(job)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert found.stdout.split() == []

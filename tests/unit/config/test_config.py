@@ -1,0 +1,422 @@
+"""Settings: Debezium's names in, typed values out; every problem at once; secrets nowhere."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from incsnap.config.load import Loaded, from_properties, load, read
+from incsnap.config.settings import FailureHandling, Formats, RegistrySettings, Settings
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.envelope.envelope_settings import FormatChoice
+from incsnap.errors import ConfigError
+from incsnap.tables import TableId
+from incsnap.types.modes import CHOICES, Modes
+
+_LEAST = {
+    "database.hostname": "db",
+    "database.user": "cdc",
+    "topic.prefix": "shop",
+    "bootstrap.servers": "k1:9092,k2:9092",
+    "checkpoint.location": "/var/lib/incsnap",
+    "snapshot.mode": "no_data",
+    "signal.enabled.channels": "kafka",
+}
+
+
+def _load(**changes: str | None) -> Loaded:
+    """The least settings with ``changes``; two underscores stand for a dot, None takes a name away."""
+    merged: dict[str, str] = dict(_LEAST)
+    for name, value in changes.items():
+        dotted = name.replace("__", ".")
+        if value is None:
+            merged.pop(dotted, None)
+        else:
+            merged[dotted] = value
+    return from_properties(merged, {"PASS": "s3cret", "PORT": "3307"})
+
+
+def _problems(**changes: str | None) -> str:
+    with pytest.raises(ConfigError) as raised:
+        _load(**changes)
+    return str(raised.value)
+
+
+def test_the_least_settings_have_debeziums_defaults() -> None:
+    loaded = _load()
+    settings = loaded.settings
+    assert loaded.warnings == ()
+    assert (settings.mysql.port, settings.mysql.ssl_mode) == (3306, "preferred")
+    assert settings.topic_delimiter == "."
+    assert settings.tombstones_on_delete
+    assert settings.modes == Modes()
+    assert settings.columns == ColumnRules()
+    assert settings.formats == Formats(key=FormatChoice("json", False), value=FormatChoice("json", False))
+    assert settings.failures == FailureHandling(processing="fail", converting="warn", inconsistent_schema="fail")
+    assert settings.skipped_operations == {"t"}
+    assert not settings.transaction_metadata
+    assert not settings.include_query
+    assert settings.include_schema_changes
+    assert settings.signals.kafka_topic == "shop-signal"
+    assert settings.signals.kafka_bootstrap_servers == "k1:9092,k2:9092"
+    assert settings.mysql.connect_timeout_seconds == 30.0
+
+
+def test_the_server_id_stays_the_same_over_restarts_and_differs_between_jobs() -> None:
+    assert _load().settings.mysql.server_id == _load().settings.mysql.server_id
+    assert _load().settings.mysql.server_id != _load(topic__prefix="other").settings.mysql.server_id
+    assert _load(database__server__id="7").settings.mysql.server_id == 7
+
+
+def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowed() -> None:
+    text = _problems(
+        database__hostname=None,
+        database__port="port",
+        database__ssl__mode="perhaps",
+        decimal__handling__mode="roman",
+        read__only="maybe",
+        bootstrap__servers="k1",
+    )
+    assert "6 problems" in text
+    assert "database.hostname: missing" in text
+    assert "database.port: 'port' is not a whole number from 1 to 65535" in text
+    assert "database.ssl.mode: 'perhaps' is not one of: disabled, preferred" in text
+    assert "decimal.handling.mode: 'roman' is not one of: precise, string, double" in text
+    assert "read.only: 'maybe' is not true or false" in text
+    assert "bootstrap.servers: 'k1' is not host:port" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("topic.prefix", "a b", "made of letters"),
+        ("database.port", "70000", "from 1 to 65535"),
+        ("database.port", "3_306", "whole number"),
+        ("snapshot.mode", "initial_only", "signal execute-snapshot"),
+        ("snapshot.mode", "sometimes", "one of: no_data"),
+        ("time.precision.mode", "adaptive", "one of: adaptive_time_microseconds, connect, isostring"),
+        ("binary.handling.mode", "octal", "one of: bytes, base64, base64-url-safe, hex"),
+        ("bigint.unsigned.handling.mode", "signed", "one of: long, precise"),
+        ("value.converter", "io.confluent.connect.avro.AvroConverter", "value.converter.schema.registry.url: missing"),
+        ("key.converter", "AvroConverter", "key.converter.schema.registry.url: missing"),
+        ("key.converter", "org.apache.kafka.connect.storage.StringConverter", "one of: org.apache.kafka.connect.json"),
+        ("value.converter.schemas.enable", "perhaps", "true or false"),
+        ("skipped.operations", "u,x", "none, or a list of c, u, d and t"),
+        ("skipped.operations", "none,t", "none, or a list of c, u, d and t"),
+        ("event.processing.failure.handling.mode", "ignore", "one of: fail, warn, skip"),
+        ("event.converting.failure.handling.mode", "null", "one of: fail, warn, skip"),
+        ("inconsistent.schema.handling.mode", "guess", "one of: fail, warn, skip"),
+        ("field.name.adjustment.mode", "json", "one of: none, avro, avro_unicode"),
+        ("schema.name.adjustment.mode", "json", "one of: none, avro, avro_unicode"),
+        ("sanitize.field.names", "yes", "true or false"),
+        ("topic.naming.strategy", "com.example.Mine", "one of: io.debezium.schema.DefaultTopicNamingStrategy"),
+        ("provide.transaction.metadata", "1", "true or false"),
+        ("include.query", "1", "true or false"),
+        ("include.schema.changes", "1", "true or false"),
+        ("table.include.list", "db.(t", "not a regular expression"),
+        ("signal.data.collection", "signals", "of the form database.table"),
+        ("signal.enabled.channels", "kafka,pigeon", "'pigeon' is not one of: source, kafka, file"),
+        ("signal.kafka.topic", "a topic", "a topic name"),
+        ("signal.kafka.bootstrap.servers", "k:port", "host:port"),
+        ("notification.enabled.channels", "sink", "notification.sink.topic.name: missing"),
+        ("incremental.snapshot.chunk.size", "0", "from 1 to"),
+        ("max.batch.size", "many", "from 1 on"),
+        ("topic.creation.default.partitions", "0", "from 1 on, or -1"),
+        ("topic.creation.default.partitions", "many", "a whole number from -1 to 100000"),
+        ("producer.acks", "1", "acks=all"),
+        ("producer.enable.idempotence", "false", "exactly once needs"),
+        ("producer.transactional.id", "mine", "not free to choose"),
+        ("producer.ssl.truststore.location", "/ca.jks", "Java key stores cannot be read"),
+        ("database.ssl.truststore", "/ca.jks", "a PEM file"),
+        ("database.password", "${env:NOPE}", "no variable NOPE"),
+        ("database.password", "${vault:x:y}", "'vault' is not known"),
+        ("database.password", "${file:/no/such/file:key}", "/no/such/file cannot be read"),
+        ("database.password", "${file:key}", "write it as ${file:PATH:KEY}"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_a_reason(name: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        from_properties({**_LEAST, name: value}, {})
+    assert "one problem" in str(raised.value)
+    assert said in str(raised.value)
+
+
+def test_include_and_exclude_of_one_kind_exclude_each_other() -> None:
+    assert "only one of the two" in _problems(table__include__list="a.b", table__exclude__list="a.c")
+
+
+def test_references_are_resolved_from_the_environment_and_from_files(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("mysql.user=repl\n")
+    settings = _load(
+        database__password="${env:PASS}",
+        database__port="${env:PORT}",
+        database__user=f"${{file:{secrets}:mysql.user}}",
+        checkpoint__location="/data/${env:PORT}/x",
+    ).settings
+    assert settings.mysql.password.get_secret_value() == "s3cret"
+    assert (settings.mysql.port, settings.mysql.user) == (3307, "repl")
+    assert settings.checkpoint_location == "/data/3307/x"
+
+
+def test_secrets_are_in_no_repr_and_in_no_error() -> None:
+    loaded = from_properties(
+        {
+            **_LEAST,
+            "database.password": "s3cret",
+            "producer.sasl.password": "s3cret",
+            "spark.token": "s3cret",
+            "value.converter": "io.confluent.connect.avro.AvroConverter",
+            "value.converter.schema.registry.url": "http://r:8081",
+            "value.converter.basic.auth.user.info": "u:s3cret",
+            "column.mask.hash.SHA-256.with.salt.s3cret": "db.t.c",
+        },
+        {},
+    )
+    settings = loaded.settings
+    for shown in (repr(settings), str(settings), settings.model_dump_json(), repr(settings.mysql), str(settings.kafka)):
+        assert "s3cret" not in shown
+    assert "s3cret" not in _problems(database__port="${env:PASS}")
+    assert "s3cret" not in _problems(producer__sasl__jaas__config="s3cret")
+    assert "s3cret" not in _problems(**{"column.mask.hash.SHA-257.with.salt.s3cret": "db.t.c"})
+    assert "s3cret" not in _problems(**{"column.mask.hash.SHA-256.with.salt.s3cret": "db.("})
+
+
+def test_settings_survive_the_way_to_a_worker_with_their_secrets() -> None:
+    settings = _load(
+        database__password="${env:PASS}",
+        producer__sasl__password="s3cret",
+        signal__data__collection="a.b",
+        signal__enabled__channels="source",
+        table__include__list="a.c",
+        column__exclude__list="a.c.d,a.c.e",
+        column__mask__with__3__chars="a.c.f",
+        column__mask__hash__MD5__with__salt__pepper="a.c.g",
+        message__key__columns="a.c:x,y",
+        skipped__operations="u,d",
+        value__converter="io.confluent.connect.avro.AvroConverter",
+        value__converter__schema__registry__url="http://r:8081",
+        value__converter__basic__auth__user__info="u:s3cret",
+    ).settings
+    again = Settings.from_json(settings.to_json())
+    assert again == settings == pickle.loads(pickle.dumps(settings))
+    assert again.mysql.password.get_secret_value() == "s3cret"
+    assert again.kafka.producer["sasl.password"] == "s3cret"
+    assert again.tables.signal_table == TableId("a", "b")
+    assert again.columns.transforms[0].transform.salt == "pepper"
+    assert hash(again.columns) == hash(settings.columns)
+    assert again.formats.value_registry.client == {"basic.auth.user.info": "u:s3cret"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "field"),
+    [
+        ("decimal.handling.mode", "decimal_handling"),
+        ("time.precision.mode", "time_precision"),
+        ("binary.handling.mode", "binary_handling"),
+        ("bigint.unsigned.handling.mode", "bigint_unsigned"),
+    ],
+)
+def test_every_mode_of_types_is_taken(setting: str, field: str) -> None:
+    for choice in CHOICES[field]:
+        assert getattr(_load(**{setting: choice.upper()}).settings.modes, field) == choice
+
+
+@pytest.mark.parametrize(
+    ("given", "skipped"), [("none", ""), ("t", "t"), ("u,d", "ud"), ("C, U ,d,t", "cudt"), (None, "t"), ("", "t")]
+)
+def test_skipped_operations_are_none_or_a_list(given: str | None, skipped: str) -> None:
+    assert _load(skipped__operations=given).settings.skipped_operations == frozenset(skipped)
+
+
+@pytest.mark.parametrize("mode", ["fail", "warn", "skip"])
+def test_each_kind_of_failure_has_its_mode(mode: str) -> None:
+    names = ("event.processing.failure", "event.converting.failure", "inconsistent.schema")
+    settings = from_properties({**_LEAST, **{f"{name}.handling.mode": mode for name in names}}, {}).settings
+
+    assert settings.failures == FailureHandling(processing=mode, converting=mode, inconsistent_schema=mode)
+
+
+@pytest.mark.parametrize(
+    ("given", "schemas"),
+    [
+        ({}, False),
+        ({"value.converter": "org.apache.kafka.connect.json.JsonConverter"}, True),
+        ({"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}, False),
+        ({"value.converter.schemas.enable": "true"}, True),
+    ],
+)
+def test_schemas_are_on_where_kafka_connects_converter_is_named(given: dict[str, str], schemas: bool) -> None:
+    settings = from_properties({**_LEAST, **given}, {}).settings
+
+    assert settings.formats.value == FormatChoice("json", schemas)
+    assert settings.formats.key == FormatChoice("json", False)
+
+
+def test_an_avro_converter_takes_its_registry_and_the_rest_goes_to_the_registrys_client() -> None:
+    avro = {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": "https://r:8081",
+        "value.converter.basic.auth.user.info": "u:p",
+        "schema.name.adjustment.mode": "avro",
+    }
+    settings = from_properties({**_LEAST, **avro}, {}).settings
+
+    assert settings.formats.key == FormatChoice("json", False)
+    assert settings.formats.value.kind == "avro"
+    assert settings.formats.value_registry == RegistrySettings(
+        url="https://r:8081", client={"basic.auth.user.info": "u:p"}
+    )
+    assert settings.formats.schema_names == "avro"
+    with pytest.raises(ConfigError, match="http://host:port"):
+        from_properties({**_LEAST, **avro, "value.converter.schema.registry.url": "r:8081"}, {})
+
+
+def test_settings_of_avro_beside_json_are_warned_about() -> None:
+    (warning,) = _load(value__converter__schema__registry__url="http://r:8081").warnings
+
+    assert "value.converter.schema.registry.url" in warning
+
+
+def test_debeziums_default_strategy_of_topic_names_is_taken() -> None:
+    assert _load(topic__naming__strategy="io.debezium.schema.DefaultTopicNamingStrategy").warnings == ()
+
+
+def test_what_is_told_beside_the_rows_can_be_chosen() -> None:
+    settings = _load(
+        provide__transaction__metadata="true",
+        topic__transaction="tx",
+        include__query="true",
+        include__schema__changes="false",
+    ).settings
+
+    assert settings.transaction_metadata
+    assert settings.transaction_topic == "tx"
+    assert settings.include_query
+    assert not settings.include_schema_changes
+
+
+def test_names_that_do_not_apply_are_listed_in_one_warning_and_never_refused() -> None:
+    loaded = _load(
+        connector__class="io.debezium.connector.mysql.MySqlConnector",
+        tasks__max="1",
+        schema__history__internal__kafka__topic="h",
+        offset__storage="y",
+    )
+    (warning,) = loaded.warnings
+    for name in ("connector.class", "tasks.max", "schema.history.internal.kafka.topic", "offset.storage"):
+        assert name in warning
+
+
+def test_an_unknown_name_close_to_one_of_ours_is_asked_about() -> None:
+    (warning,) = _load(tombstone__on__delete="false", completely__else="1").warnings
+    assert "tombstone.on.delete (did you mean tombstones.on.delete?)" in warning
+    assert "completely.else" in warning
+
+
+def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() -> None:
+    text = _problems(database__hostname=None, database__hostnam="db")
+    assert "database.hostname: missing" in text
+    assert "database.hostnam: not a setting; did you mean database.hostname?" in text
+
+
+@pytest.mark.parametrize(("old", "warned"), [("schema_only", True), ("never", True), ("no_data", False)])
+def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, warned: bool) -> None:
+    assert any("no_data" in warning for warning in _load(snapshot__mode=old).warnings) is warned
+
+
+def test_a_job_begins_with_a_snapshot_of_all_tables_where_that_is_asked_for() -> None:
+    loaded = _load(snapshot__mode="initial")
+    assert (loaded.settings.snapshot.initial, loaded.warnings) == (True, ())
+    assert not _load(snapshot__mode=None).settings.snapshot.initial
+
+
+def test_channels_that_do_not_exist_here_are_left_out_with_a_warning() -> None:
+    loaded = _load(signal__enabled__channels="kafka,jmx", notification__enabled__channels="log,jmx")
+    assert loaded.settings.signals.channels == ("kafka",)
+    assert loaded.settings.notifications.channels == ("log",)
+    assert len(loaded.warnings) == 2
+
+
+def test_a_job_that_no_signal_can_reach_is_warned_about() -> None:
+    assert any("No signal can reach" in warning for warning in _load(signal__enabled__channels=None).warnings)
+
+
+def test_producer_settings_of_a_java_client_become_librdkafkas() -> None:
+    loaded = from_properties(
+        {
+            **_LEAST,
+            "producer.override.linger.ms": "7",
+            "producer.max.request.size": "5",
+            "producer.key.serializer": "x",
+            "producer.sasl.jaas.config": 'org.X required username="u" password="p\'q";',
+            "producer.ssl.truststore.location": "/ca.pem",
+        },
+        {},
+    )
+    assert loaded.settings.kafka.producer == {
+        "linger.ms": "7",
+        "message.max.bytes": "5",
+        "sasl.username": "u",
+        "sasl.password": "p'q",
+        "ssl.ca.location": "/ca.pem",
+    }
+    assert "producer.key.serializer" in loaded.warnings[0]
+
+
+def test_spark_settings_and_topic_settings_are_passed_on() -> None:
+    settings = _load(
+        spark__sql__shuffle__partitions="4",
+        topic__creation__default__partitions="3",
+        topic__creation__default__cleanup__policy="compact",
+    ).settings
+    assert settings.spark == {"spark.sql.shuffle.partitions": "4"}
+    assert settings.topic_creation.default.partitions == 3
+    assert settings.topic_creation.default.config == {"cleanup.policy": "compact"}
+
+
+def test_a_topic_is_made_as_the_first_group_says_that_takes_it() -> None:
+    loaded = _load(
+        topic__creation__groups="big,logs",
+        topic__creation__default__replication__factor="2",
+        topic__creation__big__include=r".*\.orders,.*\.lines",
+        topic__creation__big__exclude=r"test\..*",
+        topic__creation__big__partitions="12",
+        topic__creation__logs__include=".*",
+        topic__creation__logs__replication__factor="1",
+        topic__creation__logs__retention__ms="1000",
+        topic__creation__other__partitions="3",
+    )
+    creation = loaded.settings.topic_creation
+    found = {topic: creation.group_of(topic) for topic in ("shop.db.orders", "test.db.orders", "shop.db.Orders")}
+    assert {topic: group.name for topic, group in found.items()} == {
+        "shop.db.orders": "big",
+        "test.db.orders": "logs",
+        "shop.db.Orders": "logs",
+    }
+    assert (found["shop.db.orders"].partitions, found["shop.db.orders"].replication_factor) == (12, 2)
+    assert found["test.db.orders"].config == {"retention.ms": "1000"}
+    assert any("topic.creation.other.partitions" in warning for warning in loaded.warnings)
+    assert "topic.creation.big.include: missing" in _problems(topic__creation__groups="big")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nowhere"):
+        load(tmp_path / "nowhere.properties")
+    binary = tmp_path / "binary.properties"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load(binary)
+    broken = tmp_path / "broken.properties"
+    broken.write_text("a=\\u12")
+    with pytest.raises(ConfigError, match="not a properties file"):
+        load(broken)
+
+
+def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "job.properties"
+    lines = [f"{name} = {value}" for name, value in _LEAST.items()]
+    file.write_text("\n".join(["# a job", *lines, "table.include.list=a\\\\.b,\\", "   a\\\\.c"]))
+    assert read(file).settings.tables.table_include == (r"a\.b", r"a\.c")

@@ -1,0 +1,217 @@
+"""Files as people have them: properties, Connect's REST API, Strimzi's resource, a worker's file beside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from incsnap.cli.main import commands
+from incsnap.config.documents import read_document
+from incsnap.config.load import explain, from_properties, read
+from incsnap.config.unsupported import CHANGE_RECORDS
+from incsnap.errors import ConfigError
+
+JOB = {
+    "name": "inventory",
+    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+    "tasks.max": "1",
+    "database.hostname": "db",
+    "database.user": "cdc",
+    "database.password": "s3cret",
+    "topic.prefix": "shop",
+    "snapshot.mode": "no_data",
+    "signal.enabled.channels": "kafka",
+    "schema.history.internal.kafka.topic": "h",
+}
+WORKER = {
+    "bootstrap.servers": "k:9092",
+    "group.id": "connect",
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.schema.registry.url": "http://r:8081",
+    "producer.linger.ms": "7",
+    "offset.storage.topic": "offsets",
+}
+STRIMZI = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+---
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaConnector
+metadata:
+  name: inventory
+spec:
+  class: io.debezium.connector.mysql.MySqlConnector
+  tasksMax: 1
+  config:
+    database.hostname: db
+    database.user: cdc
+    database.password: ${env:PASS}
+    database.port: 0307
+    topic.prefix: shop
+    tombstones.on.delete: false
+    read.only: no
+    table.include.list:
+"""
+
+
+def written(path: Path, content: object) -> Path:
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def properties(values: dict[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in values.items())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [properties(JOB), {"name": "inventory", "config": {k: v for k, v in JOB.items() if k != "name"}}, JOB],
+    ids=["properties", "POST /connectors", "PUT /connectors/NAME/config"],
+)
+def test_a_connectors_file_is_read_in_each_of_its_forms(content: object, tmp_path: Path) -> None:
+    assert read_document(written(tmp_path / "a file", content)) == JOB
+
+
+def test_the_rest_api_makes_texts_of_numbers_and_truth_values(tmp_path: Path) -> None:
+    found = read_document(written(tmp_path / "x", {"config": {"tasks.max": 1, "read.only": False, "name": None}}))
+    assert found == {"tasks.max": "1", "read.only": "false"}
+
+
+def test_a_resource_of_strimzis_is_read_with_every_value_as_written(tmp_path: Path) -> None:
+    assert read_document(written(tmp_path / "connector.yaml", STRIMZI)) == {
+        "name": "inventory",
+        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+        "tasks.max": "1",
+        "database.hostname": "db",
+        "database.user": "cdc",
+        "database.password": "${env:PASS}",
+        "database.port": "0307",
+        "topic.prefix": "shop",
+        "tombstones.on.delete": "false",
+        "read.only": "no",
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"config": ', "is not JSON"),
+        ('{"config": {"a": ["b"]}}', "a is not a text"),
+        ("kind: KafkaConnect\n", "has 0 resources of the kind KafkaConnector"),
+        (STRIMZI + "---" + STRIMZI, "has 2 resources"),
+        ("kind: KafkaConnector\nspec: 3\n", "no spec with a config"),
+        ("kind: KafkaConnector\n  spec: {\n", "is not YAML"),
+        ("a=\\u12", "is not a properties file"),
+    ],
+)
+def test_what_is_no_settings_file_is_told_with_its_name(content: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=said) as raised:
+        read_document(written(tmp_path / "job.file", content))
+    assert "job.file" in raised.value.message
+
+
+def test_a_connector_inherits_what_is_its_own_from_the_worker_and_nothing_else(tmp_path: Path) -> None:
+    worker = written(tmp_path / "worker.properties", properties(WORKER))
+    loaded = read(written(tmp_path / "job.json", {"name": "x", "config": JOB}), worker)
+    assert loaded.settings.kafka.bootstrap_servers == "k:9092"
+    assert loaded.settings.kafka.producer == {"linger.ms": "7"}
+    assert (loaded.settings.formats.key.kind, loaded.settings.formats.value.kind) == ("json", "avro")
+    assert "group.id" not in str(loaded.warnings)
+
+
+def test_a_connector_with_a_converter_of_its_own_gets_none_of_the_workers(tmp_path: Path) -> None:
+    worker = written(tmp_path / "worker.properties", properties(WORKER))
+    own = {**JOB, "value.converter": "org.apache.kafka.connect.json.JsonConverter", "producer.override.linger.ms": "1"}
+    loaded = read(written(tmp_path / "job.json", own), worker)
+    assert loaded.settings.formats.value.kind == "json"
+    assert not any("schema.registry" in warning for warning in loaded.warnings)
+    assert loaded.settings.kafka.producer == {"linger.ms": "1"}
+
+
+@pytest.mark.parametrize("name", sorted(CHANGE_RECORDS))
+def test_a_setting_that_would_change_records_stops_the_start_unless_that_is_accepted(name: str) -> None:
+    value = {"table.ignore.builtin": "false"}.get(name, "true")
+    given = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", name: value}
+    with pytest.raises(ConfigError, match=f"{name}: not supported") as raised:
+        from_properties(given, {})
+    assert f"incsnap.ignore={name}" in raised.value.message
+    from_properties({**given, "incsnap.ignore": name}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("transforms", ""), ("table.ignore.builtin", "TRUE")],
+)
+def test_a_setting_that_asks_for_what_is_done_anyway_stops_nothing(name: str, value: str) -> None:
+    from_properties({**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", name: value}, {})
+
+
+def test_ignoring_what_is_not_there_is_told() -> None:
+    given = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", "incsnap.ignore": "transforms"}
+    assert any("nothing is to be ignored of transforms" in warning for warning in from_properties(given, {}).warnings)
+
+
+def test_a_connector_of_another_database_is_refused() -> None:
+    given = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x"}
+    with pytest.raises(ConfigError, match=r"connector\.class: .*Postgres.* is not a connector for MySQL"):
+        from_properties({**given, "connector.class": "io.debezium.connector.postgresql.PostgresConnector"}, {})
+
+
+def test_a_job_without_a_checkpoint_keeps_its_state_by_its_prefix_and_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    loaded = from_properties({**JOB, "bootstrap.servers": "k:9092"}, {})
+    assert loaded.settings.checkpoint_location == str(tmp_path / "incsnap" / "shop")
+    assert any(loaded.settings.checkpoint_location in warning for warning in loaded.warnings)
+
+
+def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_path: Path) -> None:
+    worker = written(tmp_path / "worker.properties", properties(WORKER))
+    job = {**JOB, "max.batch.size": "9", "tombstone.on.delete": "false"}
+    job |= {"transforms": "unwrap", "transforms.unwrap.type": "x.Unwrap", "transforms.unwrap.add.fields": "op"}
+    found = explain(written(tmp_path / "job.json", job), worker)
+    rows = {each.name: each for each in found.settings}
+    assert "transforms" in found.problem
+    assert rows["database.hostname"].value == "db"
+    expected = {
+        "bootstrap.servers": ("worker", "obeyed"),
+        "database.password": ("file", "obeyed"),
+        "max.batch.size": ("file", "another meaning"),
+        "schema.history.internal.kafka.topic": ("file", "without effect"),
+        "transforms.unwrap.type": ("file", "refused"),
+        "transforms.unwrap.add.fields": ("file", "obeyed"),
+        "tombstone.on.delete": ("file", "unknown"),
+    }
+    assert {name: (rows[name].origin, rows[name].fate) for name in expected} == expected
+    assert "tombstones.on.delete" in rows["tombstone.on.delete"].note
+    assert (rows["topic.delimiter"].value, rows["topic.delimiter"].origin) == (".", "default")
+    assert "group.id" not in rows
+
+
+@pytest.mark.parametrize("algorithm", ["SHA-256", "SHA-257"])
+def test_a_salt_is_shown_by_nobody_though_it_is_in_a_name(algorithm: str, tmp_path: Path) -> None:
+    name = f"column.mask.hash.{algorithm}.with.salt.pepper"
+    found = explain(written(tmp_path / "job.json", {**JOB, "bootstrap.servers": "k:9092", name: "db.t.c"}))
+    assert "pepper" not in repr(found)
+    (mask,) = (each for each in found.settings if each.name.startswith("column.mask"))
+    assert mask.fate == ("obeyed" if algorithm == "SHA-256" else "refused")
+
+
+def test_the_config_command_shows_it_as_a_table_and_as_json_without_secrets(tmp_path: Path) -> None:
+    job = written(tmp_path / "job.json", {**JOB, "bootstrap.servers": "k:9092"})
+    shown = CliRunner().invoke(commands, ["config", str(job)])
+    assert shown.exit_code == 0
+    assert "inventory" in shown.output
+    as_json = CliRunner().invoke(commands, ["config", str(job), "--json", "--no-defaults"])
+    assert {each["origin"] for each in json.loads(as_json.stdout)} == {"file"}
+    assert "s3cret" not in shown.output + as_json.output
+    refused = CliRunner().invoke(commands, ["config", str(written(job, {**JOB, "post.processors": "p"}))])
+    assert refused.exit_code == 2
+    assert "incsnap.ignore=post.processors" in " ".join(refused.output.split())

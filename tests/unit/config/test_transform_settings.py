@@ -1,0 +1,211 @@
+"""``transforms`` and ``predicates`` as people write them, and what is said of those that cannot be obeyed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from incsnap.config.load import Loaded, from_properties
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+from incsnap.transforms.chain import Step
+from incsnap.transforms.filter import Drop, Filter
+from incsnap.transforms.form import Reference
+from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
+from incsnap.transforms.unwrap import ExtractNewRecordState
+
+_BASE = {
+    "database.hostname": "h",
+    "database.user": "u",
+    "topic.prefix": "p",
+    "bootstrap.servers": "k:9092",
+    "checkpoint.location": "/c",
+    "snapshot.mode": "no_data",
+    "signal.enabled.channels": "file",
+}
+_UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
+_REGEX = "org.apache.kafka.connect.transforms.RegexRouter"
+_LOGICAL = "io.debezium.transforms.ByLogicalTableRouter"
+_FILTER = "io.debezium.transforms.Filter"
+_PREDICATES = "org.apache.kafka.connect.transforms.predicates."
+
+
+def loaded(type_: str, more: dict[str, str] | None = None, /, **options: str) -> Loaded:
+    """One transform ``t``; in the names of ``options`` ``__`` is a dot."""
+    given = {f"transforms.t.{name.replace('__', '.')}": value for name, value in options.items()}
+    return from_properties({**_BASE, "transforms": "t", "transforms.t.type": type_, **given, **(more or {})}, {})
+
+
+def problem(type_: str, more: dict[str, str] | None = None, /, **options: str) -> str:
+    with pytest.raises(ConfigError) as raised:
+        loaded(type_, more, **options)
+    return raised.value.message
+
+
+def test_unwrap_is_read_with_its_fields_and_headers() -> None:
+    found = loaded(
+        _UNWRAP,
+        delete__tombstone__handling__mode="Rewrite",
+        add__fields="op, table ,source.ts_ms,lsn,transaction.id,total_order:nth,source.op",
+        add__headers="ts_ms:when,db",
+        add__headers__prefix="",
+    )
+    fields = (
+        Reference("", "op", "__op"),
+        Reference("source", "table", "__table"),
+        Reference("source", "ts_ms", "__source_ts_ms"),
+        Reference("transaction", "id", "__transaction_id"),
+        Reference("transaction", "total_order", "__nth"),
+        Reference("", "op", "__source_op"),
+    )
+    headers = (Reference("", "ts_ms", "when"), Reference("source", "db", "db"))
+    assert found.settings.transforms == (Step(ExtractNewRecordState("rewrite", fields, headers)),)
+    assert [warning for warning in found.warnings if "transforms.t.add.fields" in warning and "no lsn" in warning]
+
+
+def test_routers_and_predicates_are_read() -> None:
+    given = {
+        "transforms": "one, two,three",
+        "transforms.one.type": _REGEX,
+        "transforms.one.regex": "(a.*)",
+        "transforms.one.replacement": "$1-b",
+        "transforms.one.predicate": "mine",
+        "transforms.two.type": "ByLogicalTableRouter",
+        "transforms.two.topic.regex": "(a.*)",
+        "transforms.two.topic.replacement": "all",
+        "transforms.two.key.field.name": "shard",
+        "transforms.two.key.field.regex": "(a).*",
+        "transforms.two.key.field.replacement": "$1",
+        "transforms.two.predicate": "moved",
+        "transforms.two.negate": "true",
+        "transforms.three.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.three.predicate": "empty",
+        "predicates": "mine,moved,empty",
+        "predicates.mine.type": f"{_PREDICATES}TopicNameMatches",
+        "predicates.mine.pattern": "a.*",
+        "predicates.moved.type": f"{_PREDICATES}HasHeaderKey",
+        "predicates.moved.name": "__debezium.newkey",
+        "predicates.empty.type": f"{_PREDICATES}RecordIsTombstone",
+    }
+    assert from_properties({**_BASE, **given}, {}).settings.transforms == (
+        Step(RegexRouter("(a.*)", "$1-b"), TopicNameMatches("a.*")),
+        Step(ByLogicalTableRouter("(a.*)", "all", "shard", "(a).*", "$1"), HasHeaderKey("__debezium.newkey"), True),
+        Step(Drop(), RecordIsTombstone()),
+    )
+
+
+def test_a_filter_that_would_be_asked_about_schema_changes_is_refused_with_what_to_do() -> None:
+    options = {"language": "jsr223.groovy", "condition": "value.op != 'd'"}
+    assert re.search("records of topic p do not have; Set transforms.t.topic.regex", problem(_FILTER, **options))
+    assert loaded(_FILTER, {"include.schema.changes": "false"}, **options).settings.transforms
+
+
+def test_a_filter_is_read_by_the_operations_it_keeps() -> None:
+    found = loaded(_FILTER, language="jsr223.groovy", condition="value.op != 'd'", topic__regex="p\\..*")
+    assert found.settings.transforms == (Step(Filter("t", ("c", "r", "t", "u"), "p\\..*")),)
+
+
+def test_workers_get_the_same_transforms() -> None:
+    """Each class is told from the others though they have fields in common."""
+    given = {
+        "transforms": "a,b,c,d,e",
+        "transforms.a.type": _UNWRAP,
+        "transforms.a.add.fields": "op",
+        "transforms.b.type": _REGEX,
+        "transforms.b.regex": "x",
+        "transforms.b.replacement": "y",
+        "transforms.c.type": _LOGICAL,
+        "transforms.c.topic.regex": "x",
+        "transforms.c.topic.replacement": "y",
+        "transforms.d.type": _FILTER,
+        "transforms.d.language": "jsr223.groovy",
+        "transforms.d.condition": "true",
+        "include.schema.changes": "false",
+        "transforms.e.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.e.predicate": "p",
+        "predicates": "p,q,r",
+        "predicates.p.type": f"{_PREDICATES}TopicNameMatches",
+        "predicates.p.pattern": "x",
+        "predicates.q.type": f"{_PREDICATES}RecordIsTombstone",
+        "transforms.b.predicate": "q",
+        "predicates.r.type": f"{_PREDICATES}HasHeaderKey",
+        "predicates.r.name": "x",
+        "transforms.c.predicate": "r",
+    }
+    settings = from_properties({**_BASE, **given}, {}).settings
+    assert len(settings.transforms) == 5
+    again = Settings.from_json(settings.to_json())
+    assert again.transforms == settings.transforms
+    assert hash(again.transforms) == hash(settings.transforms)
+
+
+@pytest.mark.parametrize(
+    ("type_", "options", "said"),
+    [
+        ("", {}, "transforms.t.type: missing"),
+        ("com.acme.Mine", {}, "com.acme.Mine is not supported.*incsnap.ignore=transforms.t "),
+        ("Filter", {}, "two classes"),
+        (_UNWRAP, {"delete__tombstone__handling__mode": "none"}, "transforms.t.delete.tombstone.handling.mode: 'none'"),
+        (_UNWRAP, {"route__by__field": "x"}, "transforms.t.route.by.field: not supported"),
+        (_UNWRAP, {"drop__fields__header__name": "x"}, "transforms.t.drop.fields.header.name: not supported"),
+        (_UNWRAP, {"drop__tombstones": "false"}, "write transforms.t.delete.tombstone.handling.mode"),
+        (_UNWRAP, {"delete__handling__mode": "rewrite"}, "write transforms.t.delete.tombstone.handling.mode"),
+        (_UNWRAP, {"add__fields": "before"}, "'before' cannot be added"),
+        (_UNWRAP, {"add__fields": "after.name"}, "'after.name' cannot be added"),
+        (_UNWRAP, {"add__headers": "source"}, "'source' cannot be added"),
+        (_UNWRAP, {"add__fields": "nobody.x"}, "records have no nobody"),
+        (_UNWRAP, {"add__fields": "op:a:b"}, "is not of the form"),
+        (_UNWRAP, {"add__fields": "op,table:op"}, "__op would be there twice"),
+        (_REGEX, {"regex": "("}, "transforms.t.regex: .* is not a regular expression"),
+        (_REGEX, {"regex": "a", "replacement": "$1"}, "transforms.t.replacement: .* no group 1"),
+        (_REGEX, {"replacement": "a"}, "transforms.t.regex: missing"),
+        (_LOGICAL, {"topic__regex": "a"}, "transforms.t.topic.replacement: missing"),
+        (
+            _LOGICAL,
+            {"topic__regex": "a", "topic__replacement": "b", "key__field__regex": "c"},
+            "transforms.t.key.field.replacement: missing",
+        ),
+        (_FILTER, {"language": "jsr223.groovy"}, "transforms.t.condition: missing"),
+        (_FILTER, {"language": "jsr223.python", "condition": "true"}, "transforms.t.language: .*jsr223.groovy"),
+        (
+            _FILTER,
+            {"language": "jsr223.groovy", "condition": "value.after.id > 1"},
+            "asks for more than the operation.*incsnap.ignore=transforms.t",
+        ),
+        (
+            _FILTER,
+            {"language": "jsr223.groovy", "condition": "true", "null__handling__mode": "evaluate"},
+            "transforms.t.null.handling.mode: 'evaluate'",
+        ),
+        (_UNWRAP, {"predicate": "p"}, "transforms.t.predicate: 'p' is not named in predicates"),
+        (_UNWRAP, {"negate": "true"}, "transforms.t.negate: there is no transforms.t.predicate"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_refused_by_name(type_: str, options: dict[str, str], said: str) -> None:
+    assert re.search(said, problem(type_, **options))
+
+
+def test_a_predicate_that_is_not_supported_is_refused_by_name() -> None:
+    more = {"predicates": "p", "predicates.p.type": "com.acme.Mine"}
+    assert "predicates.p.type: 'com.acme.Mine' is not supported" in problem(_UNWRAP, more, predicate="p")
+
+
+def test_a_name_that_is_there_twice_is_refused() -> None:
+    assert "transforms: t is there twice" in problem(_UNWRAP, {"transforms": "t,t"})
+
+
+def test_what_is_ignored_is_left_out_one_by_one_or_altogether() -> None:
+    more = {"transforms": "t,u", "transforms.u.type": "com.acme.Mine"}
+    one = loaded(_UNWRAP, {**more, "incsnap.ignore": "transforms.u"}).settings.transforms
+    assert one == (Step(ExtractNewRecordState()),)
+    assert loaded(_UNWRAP, {**more, "incsnap.ignore": "transforms"}).settings.transforms == ()
+    idle = loaded(_UNWRAP, {"incsnap.ignore": "transforms.x"}).warnings
+    assert any("nothing is to be ignored of transforms.x" in warning for warning in idle)
+
+
+def test_settings_of_a_transform_that_is_not_named_are_told() -> None:
+    warnings = loaded(_UNWRAP, {"transforms.old.type": "x", "predicates.q.type": "y"}).warnings
+    assert "Settings without effect: transforms does not name old" in warnings
+    assert "Settings without effect: predicates does not name q" in warnings

@@ -1,0 +1,190 @@
+"""Records behind transforms: what is written of each, where it goes, and that it overtakes the rows of windows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.envelope.change_records import TopicRecords, change_records
+from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
+from incsnap.envelope.partitioner import bucket_of
+from incsnap.envelope.records import overtaken_by, snapshot_records
+from incsnap.envelope.row_changes import lay_out
+from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.table_format import TableFormat, table_format
+from incsnap.envelope.written import topics
+from incsnap.errors import ConfigError
+from incsnap.tables import Column, TableId, TableShape
+from incsnap.tasks import blocks
+from incsnap.tasks.bucket import BucketBatch, Delivery
+from incsnap.transforms.chain import Chain, Step
+from incsnap.transforms.filter import Drop, Filter
+from incsnap.transforms.form import Reference
+from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
+from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
+from incsnap.transforms.unwrap import ExtractNewRecordState
+
+TOPIC, NOW = "p.d.t", 1_700_000_000_123_456
+SHAPE = TableShape(TableId("d", "t"), (Column("id", "int"), Column("v", "varchar", charset="utf8mb4")), key=(0,))
+#: An insertion, an update, one that changes the key, a deletion.
+KINDS, EVENT_OF = [30, 31, 31, 32], [0, 1, 1, 2, 2, 3]
+ROWS = [(1, "a"), (1, "a"), (1, "b"), (1, "b"), (9, "b"), (5, "x")]
+OP = Reference("", "op", "__op")
+PARTITIONS, BUCKETS = {TOPIC: 7, "all": 5, "gone": 3}, 4
+
+
+def chain(*transforms: Any) -> Chain:
+    return tuple(each if isinstance(each, Step) else Step(each) for each in transforms)
+
+
+def made(*transforms: Any, schemas: bool = False) -> TableFormat:
+    choice = FormatChoice("json", schemas)
+    return table_format(
+        SHAPE, TOPIC, EnvelopeSettings("p", "1", key=choice, value=choice, transforms=chain(*transforms))
+    )
+
+
+def columns(rows: list[tuple[int, str]]) -> list[Any]:
+    ids, texts = zip(*rows, strict=True)
+    return [pa.array(ids, pa.int64()), pa.array(texts, pa.string())]
+
+
+def changes(format_: TableFormat) -> list[TopicRecords]:
+    source = SourceColumns(
+        gtid=pa.array([f"u:{nth}" for nth in range(4)], pa.string()),
+        ts_us=np.arange(4, dtype=np.int64) * 1_001,
+        server_id=np.full(4, 7, np.int64),
+        thread=pa.nulls(4, pa.int64()),
+        file=pa.array(["b"] * 4, pa.string()),
+        pos=np.arange(4, dtype=np.int64),
+    )
+    laid = lay_out(format_, columns(ROWS), np.array(EVENT_OF, np.int32), np.array(KINDS, np.uint8))
+    found = change_records(laid, source, None, PARTITIONS, now_us=NOW)
+    for each in found:
+        each.records.validate(full=True)
+    return found
+
+
+def rows(format_: TableFormat, given: list[tuple[int, str]]) -> dict[int, Any]:
+    return snapshot_records(format_, columns(given), SourceConstants("b", 4, 0), PARTITIONS, BUCKETS, now_us=NOW)
+
+
+def lines(found: TopicRecords) -> list[tuple[Any, Any]]:
+    """Key and value of each record that is sent."""
+    return [
+        (json.loads(each["key"]), each["value"] and json.loads(each["value"]))
+        for each in found.records.to_pylist()
+        if each["partition"] >= 0
+    ]
+
+
+def test_unwrapped_rows_stand_in_binlog_order_with_the_deletions_between_them() -> None:
+    (found,) = changes(made(ExtractNewRecordState("rewrite-with-tombstone", (OP,))))
+    told = {"__deleted": "false"}
+    assert lines(found) == [
+        ({"id": 1}, {"id": 1, "v": "a", **told, "__op": "c"}),
+        ({"id": 1}, {"id": 1, "v": "b", **told, "__op": "u"}),
+        ({"id": 1}, {"id": 1, "v": "b", "__deleted": "true", "__op": "d"}),
+        ({"id": 1}, None),
+        ({"id": 9}, {"id": 9, "v": "b", **told, "__op": "c"}),
+        ({"id": 5}, {"id": 5, "v": "x", "__deleted": "true", "__op": "d"}),
+        ({"id": 5}, None),
+    ]
+
+
+def test_a_deletion_in_the_default_mode_is_a_json_null_not_a_tombstone() -> None:
+    """As Connect's JsonConverter writes a null that has a schema."""
+    (found,) = changes(made(ExtractNewRecordState()))
+    assert found.records.column("value").to_pylist()[-1] == b"null"
+    (found,) = changes(made(ExtractNewRecordState(), schemas=True))
+    last = json.loads(found.records.column("value").to_pylist()[-1])
+    assert (last["payload"], last["schema"]["name"], last["schema"]["optional"]) == (None, "p.d.t.Value", True)
+    (found,) = changes(made(ExtractNewRecordState("delete-to-tombstone")))
+    assert found.records.column("value").to_pylist()[-1] is None
+
+
+def test_rows_of_a_snapshot_are_unwrapped_alike() -> None:
+    (found,) = rows(made(ExtractNewRecordState("rewrite", (OP,))), [(3, "c")]).values()
+    assert json.loads(found.column("value")[0].as_py()) == {"id": 3, "v": "c", "__deleted": "false", "__op": "r"}
+
+
+def test_added_headers_stand_behind_debeziums_own() -> None:
+    headers = (OP, Reference("source", "pos", "pos"), Reference("source", "sequence", "none"))
+    (found,) = changes(made(ExtractNewRecordState("rewrite-with-tombstone", headers=headers)))
+    assert found.records.column("headers").to_pylist()[1:4] == [
+        [("__op", b"u"), ("pos", b"1"), ("none", None)],
+        [("__op", b"d"), ("pos", b"2"), ("none", None)],
+        [("__op", b"d"), ("pos", b"2"), ("none", None), ("__op", b"d")],
+    ]
+    assert found.records.column("new_key").to_pylist()[2] == b'{"id":9}'
+    (read,) = rows(made(ExtractNewRecordState(headers=headers)), [(3, "c")]).values()
+    assert read.column("headers").to_pylist() == [[("__op", b"r"), ("pos", b"4"), ("none", None)]]
+
+
+def test_a_field_that_the_row_has_already_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ConfigError, match=r"adds the field v to d\.t") as caught:
+        made(ExtractNewRecordState("tombstone", (Reference("", "op", "v"),)))
+    assert "add.fields.prefix" in caught.value.hint
+
+
+def test_a_logical_table_puts_the_physical_one_into_the_key() -> None:
+    format_ = made(ByLogicalTableRouter(".*", "all"))
+    (found,) = changes(format_)
+    assert found.topic == "all"
+    assert lines(found)[0][0] == {"id": 1, "__dbz__physicalTableIdentifier": TOPIC}
+    (read,) = rows(format_, [(1, "a")]).values()
+    assert read.column("key")[0] == found.records.column("key")[0]
+
+
+DROPPING = {
+    "a filter": (Filter("f", ("c", "r"), keeps_empty=False),),
+    "unwrap, mode drop": (ExtractNewRecordState("drop"),),
+    "all but rows that are read": (Filter("f", ("r",), keeps_empty=False),),
+    "records of a moved key": (Step(Drop(), HasHeaderKey("__debezium.newkey")),),
+    "tombstones go elsewhere": (Step(RegexRouter(".*", "gone"), RecordIsTombstone()),),
+    "moved keys go elsewhere": (Step(RegexRouter(".*", "gone"), HasHeaderKey("__debezium.newkey")),),
+    "tombstones have another key": (Step(ByLogicalTableRouter(".*", "all"), RecordIsTombstone()),),
+    "only moved rows have another key": (Step(ByLogicalTableRouter(".*", "all"), HasHeaderKey("__debezium.oldkey")),),
+    "a logical table, unwrapped": (ByLogicalTableRouter(".*", "all"), ExtractNewRecordState()),
+    "nothing": (),
+}
+
+
+@pytest.mark.parametrize("transforms", DROPPING.values(), ids=list(DROPPING))
+def test_whatever_becomes_of_a_change_it_overtakes_the_row_of_a_window(transforms: tuple[Any, ...]) -> None:
+    """A row that a SELECT has read and an event of it meet in one bucket, under one identity."""
+    format_ = made(*transforms)
+    overtaken: dict[int, set[bytes]] = {}
+    for found in changes(format_):
+        owners = bucket_of(format_.topic, found.home, BUCKETS)
+        for owner in set(owners.tolist()):
+            mine = found.records.filter(pa.array(owners == owner))
+            overtaken.setdefault(owner, set()).update(overtaken_by(mine).to_pylist())
+    read = rows(format_, [(1, "a"), (9, "b"), (5, "x"), (77, "untouched")])
+    for bucket, records in read.items():
+        ids = [json.loads(key)["id"] for key in records.column("key").to_pylist()]
+        met = [identity in overtaken.get(bucket, ()) for identity in overtaken_by(records).to_pylist()]
+        assert met == [id_ != 77 for id_ in ids]
+    assert sum(map(len, read.values())) == 4
+
+
+def test_where_rows_are_dropped_a_window_has_none() -> None:
+    assert rows(made(Filter("f", ("c",))), [(1, "a")]) == {}
+    assert topics(TOPIC, chain(Drop()), "none") == ()
+    assert rows(made(Drop()), [(1, "a")]) == {}
+
+
+def test_what_is_dropped_is_not_sent_and_not_counted() -> None:
+    (found,) = changes(made(Filter("f", ("c",), keeps_empty=False)))
+    block = pa.py_buffer(blocks.encode(found.records))
+    delivery = Delivery(BucketBatch(1, "d", 0, [(TOPIC, "d.t", block)]), WindowBuffers("/nowhere"))
+    sent = [
+        json.loads(value)["op"] for _, records in delivery.records() for value in records.column("value").to_pylist()
+    ]
+    assert sent == ["c", "c"]
+    assert delivery.counts.events == 2

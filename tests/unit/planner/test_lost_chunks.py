@@ -1,0 +1,148 @@
+"""Chunks whose reading comes to no end: their reader dies, or the whole job does, and nobody can say of what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from incsnap.checkpoint.windows import Manifest, WindowBuffers
+from incsnap.planner.chunk_readers import Answer, Ask
+from incsnap.planner.window_readings import WindowReadings
+from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.window import Reading, Window
+from incsnap.tasks.partitions import ChunkOrder
+from tests.support.files_in_memory import FilesInMemory
+from tests.support.snapshots import A, B, Snapshots, execute, position, spans
+
+LIMITS = Limits(parallelism=2, windows=4, start_rows=8, max_rows=8)
+DIED = Reading(error="lost: its worker died")
+
+
+def test_a_chunk_that_is_lost_again_and_again_is_halved_until_it_is_read() -> None:
+    job = Snapshots({A: [1, 2, 3, 4, 5, 6, 7, 8]}, LIMITS, tick_ms=60_000)
+    job.reading = lambda window: DIED if len(job.rows(window)) > 2 else Reading()
+    job.batch(execute("s", A))
+    job.until_done()
+
+    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    assert not any("QUARANTINED" in told for told in job.told())
+
+
+def test_a_row_whose_reading_is_always_lost_is_given_up_by_name_and_no_other_is() -> None:
+    job = Snapshots({A: [1, 2, 3, 4, 5, 6, 7, 8], B: [1, 2]}, LIMITS, tick_ms=60_000)
+    tried: list[Window] = []
+
+    def read(window: Window) -> Reading | None:
+        if window.table == A and 5 in job.rows(window):
+            tried.append(window)
+            return DIED
+        return Reading()
+
+    job.reading = read
+    job.batch(execute("s", A, B))
+    job.until_done()
+
+    given_up = [dict(n.fields) for context in job.log for n in context.notifications if n.type == "QUARANTINED"]
+    assert [each["last_key"] for each in given_up] == ["5"]
+    assert given_up[0]["error"] == DIED.error
+    assert job.told()[-1] == ("s", "COMPLETED", "")
+    assert [window.lost for window in tried] == [0, 1, 2, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert sum(len(job.rows(each.window)) for context in job.log for each in context.released) == 7 + 2
+
+
+def test_what_only_could_not_be_read_now_is_no_loss_however_often() -> None:
+    job = Snapshots({A: [1]}, Limits(2, 4, 1, 1), tick_ms=60_000)
+    answers = iter([*[Reading(error="stalled: a commit")] * 30, DIED, DIED, *[Reading(error="unreachable: gone")] * 9])
+    job.reading = lambda _: next(answers, Reading())
+    job.batch(execute("s", A))
+    job.until_done()
+
+    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    assert not any("QUARANTINED" in told for told in job.told())
+
+
+class Driver:
+    """Readers of one life of the job."""
+
+    def __init__(self) -> None:
+        self.orders: list[ChunkOrder] = []
+        self.told: list[Answer] = []
+
+    def ask(self, wish: Ask) -> None:
+        self.orders += wish.orders
+
+    def answers(self) -> list[Answer]:
+        found, self.told = self.told, []
+        return found
+
+    def close(self) -> None: ...
+
+
+class Lives:
+    """Lives of a job; each ends when it reads a chunk with a certain row, before anybody is told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, job: Snapshots, deadly: int) -> None:
+        self.job, self.deadly = job, deadly
+        self.buffers = WindowBuffers("/nowhere")
+        monkeypatch.setattr(self.buffers, "_files", FilesInMemory())
+        self.count = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self.driver = Driver()
+        self.readings = WindowReadings(self.driver, self.buffers, 2, lambda table: (str(table),))
+        self.count += 1
+
+    def offset(self) -> Offset:
+        return Offset("job", self.job.number, position(self.job.pos), TopicLayout(1, {str(A): 1}), self.job.context)
+
+    def batch(self, *names: str) -> tuple[str, ...]:
+        """Its warnings."""
+        found = self.readings.arrived(self.offset())
+        self.job.reading = lambda window: found.get(window.id)
+        plan = self.job.batch(*(execute(name, A) for name in names))
+        self.readings.ask(self.offset())
+        return plan.warnings
+
+    def read(self, orders: Iterable[ChunkOrder]) -> None:
+        for order in orders:
+            window = order.read.window
+            if self.deadly in self.job.rows(window):
+                self.begin()
+                return
+            self.buffers.write_manifest(window.id, Manifest(window.id, self.job.good(window)))
+            self.driver.told.append(Answer(window.id))
+
+
+def test_a_chunk_that_ends_the_whole_job_is_halved_and_given_up_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Snapshots({A: list(range(1, 33))}, LIMITS, tick_ms=60_000)
+    lives = Lives(monkeypatch, job, deadly=13)
+    lives.batch("s")
+    for _ in range(100):
+        if not job.context.active:
+            break
+        orders, lives.driver.orders = lives.driver.orders, []
+        lives.read(orders)
+        lives.batch()
+
+    given_up = [dict(n.fields) for context in job.log for n in context.notifications if n.type == "QUARANTINED"]
+    assert [each["last_key"] for each in given_up] == ["13"]
+    assert job.told()[-1] == ("s", "COMPLETED", "")
+    assert lives.count < 20
+
+
+def test_what_one_end_of_the_job_has_left_unread_is_read_at_once_and_without_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Snapshots({A: list(range(1, 17))}, LIMITS)
+    lives = Lives(monkeypatch, job, deadly=0)
+    lives.batch("s")
+    before = spans(job.context.planned)
+    lives.begin()
+
+    assert lives.batch() == ()
+    assert job.context.dropped == ("1-0", "1-1")
+    assert sorted(spans(job.context.planned), key=str) == sorted(before, key=str)
+    assert [order.read.window.id for order in lives.driver.orders] == ["2-0", "2-1"]

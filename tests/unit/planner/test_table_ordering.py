@@ -1,0 +1,76 @@
+"""What orders the chunks of a table, by what the catalog says of it; and why a table cannot be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused, check_types, ordering_of
+from incsnap.snapshot import notifications as notes
+from incsnap.tables import Column, TableId, TableShape
+
+T = TableId("db", "t")
+ID, AT, TEXT = (
+    Column("id", "bigint", nullable=False),
+    Column("at", "datetime", nullable=False),
+    Column("text", "varchar", length=40, charset="utf8mb4"),
+)
+Index = tuple[str, tuple[str | None, ...]]
+
+
+def entry(*indexes: Index, key: tuple[int, ...] = (0,), columns: tuple[Column, ...] = (ID, AT, TEXT)) -> CatalogEntry:
+    return CatalogEntry(TableShape(T, columns, key), {}, indexes)
+
+
+def ordering(found: CatalogEntry, surrogate: str = "") -> Ordering:
+    return ordering_of(found, check_types(found, ColumnRules()), surrogate)
+
+
+def refusal(found: CatalogEntry, surrogate: str = "") -> TableRefused:
+    with pytest.raises(TableRefused) as refused:
+        ordering(found, surrogate)
+    return refused.value
+
+
+def test_the_primary_key_orders_a_table_by_the_index_that_begins_with_it() -> None:
+    indexes: list[Index] = [("other", ("at", "id")), ("PRIMARY", ("id",)), ("wide", ("id", "at"))]
+    assert ordering(entry(*indexes)) == Ordering((ID,), "PRIMARY")
+    assert ordering(entry(*indexes[::2])) == Ordering((ID,), "wide")
+
+
+def test_a_key_of_several_columns_needs_an_index_in_its_own_order() -> None:
+    others: list[Index] = [("turned", ("id", "at")), ("part", ("at",))]
+    assert ordering(entry(*others, key=(1, 0))) == Ordering((AT, ID), "")
+    assert ordering(entry(*others, ("right", ("at", "id", None)), key=(1, 0))) == Ordering((AT, ID), "right")
+
+
+def test_a_surrogate_key_takes_the_place_of_the_primary_key() -> None:
+    assert ordering(entry(("PRIMARY", ("id",)), ("by_time", ("at", "id"))), "at") == Ordering((AT,), "by_time")
+
+
+def test_a_surrogate_key_must_be_a_column_with_an_index() -> None:
+    gone = refusal(entry(("PRIMARY", ("id",))), "nothing")
+    assert (gone.status, gone.reason) == (notes.NO_PRIMARY_KEY, "it has no column nothing (its surrogate-key)")
+    bare = refusal(entry(("PRIMARY", ("id",))), "at")
+    assert bare.status == notes.NO_PRIMARY_KEY
+    assert "CREATE INDEX ... ON `db`.`t` (`at`)" in bare.reason
+
+
+@pytest.mark.parametrize("surrogate", ["", "at"])
+def test_rows_must_be_told_apart_whatever_orders_them(surrogate: str) -> None:
+    refused = refusal(entry(("by_time", ("at",)), key=()), surrogate)
+    assert refused.status == notes.NO_PRIMARY_KEY
+    assert "message.key.columns" in refused.reason
+
+
+def test_a_key_that_cannot_be_compared_is_refused() -> None:
+    document = Column("id", "json", nullable=False)
+    refused = refusal(entry(("PRIMARY", ("id",)), columns=(document, AT)))
+    assert refused.status == notes.NO_PRIMARY_KEY
+
+
+def test_a_table_with_a_column_that_cannot_be_read_is_skipped_by_name() -> None:
+    refused = refusal(entry(("PRIMARY", ("id",)), columns=(ID, Column("odd", "timestamp (format before MySQL 5.6)"))))
+    assert refused.status == notes.SKIPPED
+    assert "db.t" in refused.reason
+    assert "odd" in refused.reason

@@ -1,0 +1,361 @@
+"""Signals: Debezium's rules for good ones; every bad one is an InvalidSignal with a reason and a way out."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signals import send
+from signals.channels.file import SignalFile, record_of
+from signals.channels.source_table import records_of
+from signals.condition import condition_problem
+from signals.parse import parse
+from signals.records import (
+    AdditionalCondition,
+    InvalidSignal,
+    Signal,
+    SignalRecord,
+    SignalType,
+)
+from signals.resolve import Resolved, conditions_of, resolve
+
+
+def _parse(kind: str | None, data: Any) -> Signal | InvalidSignal:
+    return parse(SignalRecord("s1", kind, data))
+
+
+_EXECUTE: SignalType = "execute-snapshot"
+_STOP: SignalType = "stop-snapshot"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "signal"),
+    [
+        (_EXECUTE, {"data-collections": ["a.b"]}, Signal("s1", _EXECUTE, ("a.b",))),
+        (
+            _EXECUTE,
+            '{"type":"INCREMENTAL","data-collections":[" a.b ","c.*"]}',
+            Signal("s1", _EXECUTE, ("a.b", "c.*")),
+        ),
+        (
+            _EXECUTE,
+            {
+                "data-collections": ["a.b"],
+                "additional-conditions": [{"data-collection": "a.b", "filter": "x = 'a)(' AND (y > 1)"}],
+                "surrogate-key": "created",
+            },
+            Signal(
+                "s1", "execute-snapshot", ("a.b",), (AdditionalCondition("a.b", "x = 'a)(' AND (y > 1)"),), "created"
+            ),
+        ),
+        (_EXECUTE, {"data-collections": ["a.b"], "more": 1}, Signal("s1", _EXECUTE, ("a.b",))),
+        (_STOP, None, Signal("s1", _STOP)),
+        (_STOP, "", Signal("s1", _STOP)),
+        (_STOP, {"data-collections": []}, Signal("s1", _STOP)),
+        (
+            "stop-snapshot",
+            {"type": "incremental", "data-collections": ["a.b"]},
+            Signal("s1", _STOP, ("a.b",)),
+        ),
+        ("pause-snapshot", '{"type":"incremental"}', Signal("s1", "pause-snapshot")),
+        ("pause-snapshot", "null", Signal("s1", "pause-snapshot")),
+        (" resume-snapshot ", {}, Signal("s1", "resume-snapshot")),
+        ("log", {"message": "at {}"}, Signal("s1", "log", message="at {}")),
+    ],
+)
+def test_a_good_record_becomes_its_signal(kind: str, data: Any, signal: Signal) -> None:
+    assert _parse(kind, data) == signal
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "reason"),
+    [
+        (None, {}, "type None is unknown"),
+        ("", {}, "is unknown"),
+        ("Execute-Snapshot", {}, "is unknown"),
+        ("explode", {}, "'explode' is unknown"),
+        ("schema-changes", {}, "not supported"),
+        ("set-binlog-position", {}, "not supported"),
+        (_EXECUTE, "{", "not JSON"),
+        (_EXECUTE, "[" * 100_000, "not JSON"),
+        (_EXECUTE, "1" * 10_000, "not JSON"),
+        (_EXECUTE, "[1]", "not a JSON object"),
+        (_EXECUTE, 7, "not a JSON object"),
+        (_EXECUTE, b"{}", "not a JSON object"),
+        (_EXECUTE, None, "data-collections is missing"),
+        (_EXECUTE, {"data-collections": []}, "data-collections is missing"),
+        (_EXECUTE, {"data-collections": "a.b"}, "not a list of strings"),
+        (_EXECUTE, {"data-collections": ["a.b", 1]}, "not a list of strings"),
+        (_EXECUTE, {"data-collections": [["a.b"]]}, "not a list of strings"),
+        (_EXECUTE, {"data-collections": ["a.b", " "]}, "not a list of strings"),
+        (_EXECUTE, {"data-collections": ["a.(b"]}, "not a regular expression"),
+        (_EXECUTE, {"data-collections": ["a.b"], "type": "blocking"}, "blocking snapshots are not supported"),
+        (_EXECUTE, {"data-collections": ["a.b"], "type": "quick"}, "'quick' is unknown"),
+        (_EXECUTE, {"data-collections": ["a.b"], "type": None}, "None is unknown"),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-condition": "x=1"}, "no longer used"),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-conditions": "x=1"}, "not a list"),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-conditions": ["x=1"]}, "not an object"),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-conditions": [{"filter": "1"}]}, "no data-collection"),
+        (
+            _EXECUTE,
+            {"data-collections": ["a.b"], "additional-conditions": [{"data-collection": "a.b"}]},
+            "has no filter",
+        ),
+        (
+            _EXECUTE,
+            {"data-collections": ["a.b"], "additional-conditions": [{"data-collection": "a.b", "filter": "1) OR (1"}]},
+            "is closed that was not opened",
+        ),
+        (_EXECUTE, {"data-collections": ["a.b"], "surrogate-key": ["x"]}, "not a column's name"),
+        (_STOP, {"data-collections": [1]}, "not a list of strings"),
+        (_STOP, {"type": "blocking"}, "blocking"),
+        ("pause-snapshot", "{", "not JSON"),
+        ("log", {}, "message is missing"),
+        ("log", {"message": 7}, "message is missing"),
+        ("log", {"message": "\ud800"}, "message is missing"),
+        (_EXECUTE, {"data-collections": ["a" * 2_049]}, "2049 characters, and 2048 are the most"),
+        (_EXECUTE, {"data-collections": ["a{999}{999}"]}, "not a regular expression"),
+        (_EXECUTE, {"data-collections": ["((a{999}){999}){999}"]}, "invalid repetition size"),
+        (_EXECUTE, {"data-collections": ["(?=x)((a{99}){99}){99}"]}, "too large"),
+        (_EXECUTE, {"data-collections": ["(?=x)" + "a" * 256]}, "too large"),
+        (_EXECUTE, {"data-collections": ["a\ud800"]}, "lone surrogate"),
+        (_EXECUTE, {"data-collections": ["a.b"] * 10_001}, "10001 entries"),
+        (_EXECUTE, '{"data-collections": ["' + "a" * (1 << 20) + '"]}', "1048576 are the most"),
+        (_EXECUTE, {"data-collections": ["a.b"], "surrogate-key": "k" * 65}, "not a column's name"),
+        (
+            _EXECUTE,
+            {
+                "data-collections": ["a.b"],
+                "additional-conditions": [{"data-collection": "a.b", "filter": "a = 1" + " " * 9_995 + "+ 1"}],
+            },
+            "10003 characters, and 10000 are the most",
+        ),
+        (
+            _EXECUTE,
+            {
+                "data-collections": ["a.b"],
+                "additional-conditions": [{"data-collection": "a.b", "filter": "a = '\ud800'"}],
+            },
+            "lone surrogate",
+        ),
+    ],
+)
+def test_a_bad_record_becomes_an_invalid_signal_with_reason_and_hint(kind: str | None, data: Any, reason: str) -> None:
+    signal = _parse(kind, data)
+    assert isinstance(signal, InvalidSignal)
+    assert signal.id == "s1"
+    assert reason in signal.reason
+    assert signal.hint
+    assert len(signal.reason) < 300
+    assert signal.reason.encode()
+
+
+@pytest.mark.parametrize("name", ["i" * 256, "\ud800"])
+def test_an_id_that_cannot_be_told_again_makes_a_signal_invalid(name: str) -> None:
+    signal = parse(SignalRecord(name, "pause-snapshot", {}))
+    assert isinstance(signal, InvalidSignal)
+    assert len(signal.id.encode()) <= 400
+
+
+def test_an_id_of_many_brackets_is_reported() -> None:
+    nested = b"[" * 900 + b"]" * 900
+    signal = parse(record_of(b'{"id": ' + nested + b', "type": "pause-snapshot"}', "7", "kafka"))
+    assert isinstance(signal, InvalidSignal)
+    assert "id or type of the signal is not a string" in signal.reason
+
+
+def test_watermarks_of_another_connector_are_passed_over_quietly() -> None:
+    signal = _parse("snapshot-window-open", '{"openWindowTimestamp": "x"}')
+    assert isinstance(signal, InvalidSignal)
+    assert signal.quiet
+
+
+def test_a_record_without_id_is_named_by_its_place() -> None:
+    record = SignalRecord(None, "pause-snapshot", {}, "kafka", "17")
+    assert parse(record) == Signal("kafka-17", "pause-snapshot")
+
+
+@pytest.mark.parametrize(
+    ("sql", "closed"),
+    [
+        ("a = 1", True),
+        ("name = 'it''s -- no comment' AND `od)d` > (1 + 2)", True),
+        (r"name = 'a\'b)' OR x IN (\"(\", 2)", True),
+        ("a - -1", True),
+        ("a--1 > 2", True),
+        ("a = '\\')'", True),
+        ("(a = 1) OR (b = 2)", True),
+        ("a --\u00a01", True),
+        ("", False),
+        ("1) OR (1", False),
+        ("a = 1 --", False),
+        ("a = 1 --\n", False),
+        ("a = 1 --\x01 ) OR (1", False),
+        ("a = 1 --\x7f) OR 1 = 1 --\x1f", False),
+        ("a = 1 ---\x02", False),
+        ("`a\\` = 1) OR (1 = `b`", False),
+        ("a = 'x", False),
+        ("(a = 1", False),
+        ("a = 1)", False),
+        ("a = 1; DROP TABLE t", False),
+        ("a = 1 -- ", False),
+        ("a = 1 # x", False),
+        ("a /* x */ = 1", False),
+    ],
+)
+def test_a_filter_must_be_closed_in_itself(sql: str, closed: bool) -> None:
+    assert (condition_problem(sql.replace('\\"', '"')) is None) is closed
+
+
+_CAPTURED = ("a.one", "a.two", "b.one", "b.T")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "tables", "unknown"),
+    [
+        (("a.one",), ("a.one",), ()),
+        ((r"a\.one",), ("a.one",), ()),
+        (("a.*", "a.one"), ("a.one", "a.two"), ()),
+        (("b.*", "a.*"), ("b.one", "b.T", "a.one", "a.two"), ()),
+        (("b.t",), (), ("b.t",)),
+        (("a.on",), (), ("a.on",)),
+        (("`a`.`one`",), ("a.one",), ()),
+        (("x.y", "a.one"), ("a.one",), ("x.y",)),
+    ],
+)
+def test_patterns_match_wholly_and_by_letter_case_and_a_name_stands_for_itself(
+    patterns: tuple[str, ...], tables: tuple[str, ...], unknown: tuple[str, ...]
+) -> None:
+    assert resolve(patterns, _CAPTURED) == Resolved(tables, unknown)
+
+
+def test_the_first_condition_that_matches_counts_whatever_its_letter_case() -> None:
+    conditions = (AdditionalCondition("A.O.*", "first"), AdditionalCondition("a.one", "second"))
+    assert conditions_of(conditions, _CAPTURED) == {"a.one": "first"}
+    assert conditions_of((*conditions, AdditionalCondition(".*", "last")), ("a.one", "b.one")) == {
+        "a.one": "first",
+        "b.one": "last",
+    }
+
+
+def test_rows_of_the_signal_table_count_by_place_and_odd_ones_are_reported() -> None:
+    good, long, wrong = records_of([("i", "log", None), ("i", "log", "{}", "x"), (1, "log", None)], ["p1", "p2", "p3"])
+    assert good == SignalRecord("i", "log", None, "source", "p1")
+    assert isinstance(parse(long), InvalidSignal)
+    assert "4 columns" in str(long.problem)
+    assert "text" in str(wrong.problem)
+
+
+def _write(file: Path, *names: str) -> None:
+    with file.open("a") as out:
+        out.writelines(json.dumps({"id": name, "type": "pause-snapshot"}) + "\n" for name in names)
+
+
+def test_a_file_is_read_line_by_line_from_where_it_was_left(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    channel = SignalFile(file)
+    assert channel.poll(None).records == ()
+    _write(file, "a", "b")
+    first = channel.poll(None)
+    assert [record.id for record in first.records] == ["a", "b"]
+    assert channel.poll(first.position) == type(first)((), first.position)
+    _write(file, "c")
+    # The position went through the offset's JSON, and another process goes on.
+    second = SignalFile(file).poll(json.loads(json.dumps(first.position)))
+    assert [record.id for record in second.records] == ["c"]
+
+
+def test_half_a_line_is_left_until_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    file.write_text('{"id": "a", "type": ')
+    channel = SignalFile(file)
+    polled = channel.poll(None)
+    assert polled.records == ()
+    with file.open("a") as out:
+        out.write('"pause-snapshot"}\n')
+    assert [record.id for record in channel.poll(polled.position).records] == ["a"]
+
+
+def test_a_file_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    channel = SignalFile(file)
+    _write(file, "a", "b")
+    position = channel.poll(None).position
+    file.write_text("")
+    _write(file, "x")
+    polled = channel.poll(position)
+    assert [record.id for record in polled.records] == ["x"]
+    text = file.read_text()
+    file.write_text(text)
+    os.utime(file, ns=(1, file.stat().st_mtime_ns + 1_000_000_000))
+    assert [record.id for record in channel.poll(polled.position).records] == ["x"]
+
+
+def test_bad_lines_are_reported_and_the_next_ones_still_read(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    file.write_bytes(b"nonsense\n\n[1]\n\xff\n")
+    _write(file, "a")
+    records = SignalFile(file).poll(None).records
+    assert [isinstance(parse(record), InvalidSignal) for record in records] == [True, True, True, False]
+
+
+def test_what_is_sent_by_file_is_what_the_file_channel_reads(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    send.to_file(file, "i", _EXECUTE, send.snapshot_data(["a.b"], [("a.b", "x = 'ü'")], "k"))
+    (record,) = SignalFile(file).poll(None).records
+    assert parse(record) == Signal("i", "execute-snapshot", ("a.b",), (AdditionalCondition("a.b", "x = 'ü'"),), "k")
+
+
+def test_an_expression_that_takes_for_ever_is_given_up() -> None:
+    with pytest.raises(TimeoutError):
+        resolve([r"(?=a)(a|aa|a*)*\.(x+x+)+y"], ["a" * 40 + ".", "a" * 40 + "." + "x" * 40])
+
+
+def test_an_expression_of_re2_never_takes_for_ever() -> None:
+    names = ["a" * 40 + ".", "a" * 40 + "." + "x" * 40, "a.xxy"]
+    assert resolve([r"(a|aa|a*)*\.(x+x+)+y"], names) == Resolved(("a.xxy",), ())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tables"),
+    [
+        (r"a\.(?!one).*", ("a.two",)),
+        (r"(?<n>a)\.\w+(?<=o)", ("a.two",)),
+        (r"([ab])\.\1.*", ()),
+        (r"(?>b)\.\w++", ("b.one", "b.T")),
+        (r"\Qa.\E.*\z", ("a.one", "a.two")),
+        (r"\u0061\.one", ("a.one",)),
+    ],
+)
+def test_what_java_has_and_re2_has_not_is_matched_too(pattern: str, tables: tuple[str, ...]) -> None:
+    assert resolve([pattern], _CAPTURED).tables == tables
+
+
+def test_words_digits_and_blanks_mean_ascii_wherever_they_stand() -> None:
+    names = ("a.one", "ä.one", "a.\u0661")
+    assert resolve([r"\w+\.\w+"], names).tables == ("a.one",)
+    assert resolve([r"(?=.)\w+\.\w+"], names).tables == ("a.one",)
+
+
+def test_letter_case_of_a_condition_means_ascii() -> None:
+    conditions = (AdditionalCondition("Ä.ONE", "x"), AdditionalCondition("ä.ONE", "y"))
+    assert conditions_of(conditions, ("ä.one",)) == {"ä.one": "y"}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5_000, 1_000_000_000])
+def test_a_throttle_is_a_number_of_rows_a_second(rows: int) -> None:
+    assert parse(SignalRecord("t", "incsnap-throttle", {"rows-per-second": rows})) == Signal(
+        "t", "incsnap-throttle", rows_per_second=rows
+    )
+
+
+@pytest.mark.parametrize("rows", [None, -1, 1.5, True, "9", "", 10_000_000_000])
+def test_what_is_no_number_of_rows_throttles_nothing(rows: object) -> None:
+    found = parse(SignalRecord("t", "incsnap-throttle", {"rows-per-second": rows}))
+
+    assert isinstance(found, InvalidSignal)
+    assert "rows-per-second is not a whole number" in found.reason

@@ -1,0 +1,103 @@
+"""Offsets that releases have written are kept in ``offsets/`` as they were, and every later release reads them.
+
+A release that raises ``VERSION`` adds its own, which ``python -m tests.unit.snapshot.test_kept_offsets`` writes, and
+leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from incsnap.events import PreparedXa, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.snapshot.commands import DataCollection
+from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
+from incsnap.snapshot.notifications import STARTED, Notification
+from incsnap.snapshot.offset import VERSION, Offset, OpenCounts, TopicLayout
+from incsnap.snapshot.throttle import Throttle
+from incsnap.snapshot.window import Reading, Window
+from incsnap.tables import TableId
+
+FOLDER = Path(__file__).with_name("offsets")
+NEWEST = FOLDER / f"version-{VERSION}.json"
+
+_SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+_ORDERS, _CUSTOMERS, _AUDIT = (TableId("inventory", name) for name in ("orders", "customers", "audit"))
+_READING = Reading(2_500, 900_000, 0.5, "binlog.000012", 8_200, _SERVER, "", "w3-1.arrow", 1_950_000, 4)
+
+
+def _asked(table: TableId, condition: str = "") -> Request:
+    return Request("ad-hoc-1", DataCollection(table, condition))
+
+
+#: In the middle of everything: two tables are read, one waits, a transaction is cut in two, an XA transaction prepared.
+EXPECTED = Offset(
+    job_id="5d1f0c9c2f6a4f0e8c1b7a3e9d2c4b6a",
+    batch=812,
+    stream=StreamPosition(
+        GtidSet.parse(f"{_SERVER}:1-4711"), "binlog.000012", 8_421, f"{_SERVER}:4712", 3, _SERVER, 1_763_800_000
+    ),
+    layout=TopicLayout(2, {"shop.inventory.orders": 4, "shop.inventory.customers": 1}),
+    snapshot=SnapshotContext(
+        queue=(_asked(_AUDIT, "level = 'error'"),),
+        scans=(
+            Scan(
+                1,
+                _asked(_ORDERS, "level = 'error'"),
+                10_000,
+                ("id",),
+                "PRIMARY",
+                "c0ffee",
+                True,
+                ("90000",),
+                ("30000",),
+                again=(Range(("20000",), ("25000",), 5_000, 1, 1),),
+                quarantine=(Range(("26",), ("27",), 1, 5, 5),),
+                rows_read=27_500,
+            ),
+            Scan(2, _asked(_CUSTOMERS), 2_500),
+        ),
+        planned=(Window("w4", 1, _ORDERS, "ad-hoc-1", ("25000",), ("30000",), 5_000, 812, planned_ms=1_763_800_100),),
+        held=(Window("w3", 1, _ORDERS, "ad-hoc-1", None, ("20000",), 20_000, 809, 0, 0, 0, _READING, 17, 811),),
+        released=(
+            Release(Window("w2", 1, _ORDERS, "ad-hoc-1", None, ("9",), 9, 805, 0, 0, 0, _READING, 5, 807, True, 1), 3),
+        ),
+        notifications=(
+            Notification("ad-hoc-1", STARTED, 1_763_800_000_000, (("data_collections", "inventory.orders"),)),
+        ),
+        paused=True,
+        recent=("ad-hoc-1",),
+        scans_begun=2,
+        paused_by="pause-1",
+        throttle=Throttle(5_000, "slow-1", 1_763_800_001_000),
+    ),
+    signal_positions={"kafka": 42, "file": {"inode": 7, "place": 120}},
+    counted=OpenCounts(1_763_800_000_123_456, (("inventory.orders", 3),)),
+    control=("812.json",),
+    prepared=(PreparedXa("X'67',X'62',1", f"{_SERVER}:4700", "binlog.000012", ("p1",), "abc"),),
+    form="0123456789abcdef",
+    defaults="fedcba9876543210",
+)
+
+
+def test_this_release_has_kept_what_it_writes() -> None:
+    assert json.loads(NEWEST.read_text()) == json.loads(json.dumps(EXPECTED.dump()))
+
+
+def test_an_offset_that_was_kept_is_read_whole() -> None:
+    assert Offset.load(json.loads((FOLDER / "version-4.json").read_text())) == EXPECTED
+
+
+def test_every_kept_offset_is_read() -> None:
+    found = [Offset.load(json.loads(file.read_text())) for file in sorted(FOLDER.glob("version-*.json"))]
+
+    assert found
+    assert {(each.job_id, each.batch, each.stream) for each in found} == {
+        (EXPECTED.job_id, EXPECTED.batch, EXPECTED.stream)
+    }
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    NEWEST.write_text(json.dumps(EXPECTED.dump(), indent=1) + "\n")

@@ -1,0 +1,60 @@
+"""The JVM that boots ahead of the session; here it is a program that reads its standard input, as the JVM does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from incsnap.spark.gateway import Gateway
+from tests.support.waiting import PATIENCE_SECONDS
+
+_JOB = """
+import sys, time
+from incsnap.spark.gateway import Gateway
+gateway = Gateway({}, sys.argv[1])
+print("booting", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    program = tmp_path / "spark" / "bin" / "spark-submit"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nexec cat >/dev/null\n")
+    program.chmod(0o700)
+    return tmp_path / "spark"
+
+
+def test_the_next_start_clears_away_what_killed_jobs_have_left_and_nothing_else(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A path short enough for a socket.
+    with tempfile.TemporaryDirectory(prefix="jvm-", dir="/tmp") as name:
+        folder = Path(name)
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        command = [sys.executable, "-c", _JOB, str(home)]
+        jobs = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": name})
+            for _ in range(2)
+        ]
+        try:
+            assert [job.stdout.readline() for job in jobs if job.stdout] == ["booting\n"] * 2
+            assert len(list(folder.iterdir())) == 2
+            jobs[0].kill()
+            jobs[0].wait(PATIENCE_SECONDS)
+            assert len(list(folder.iterdir())) == 2, "nobody was there to remove it"
+
+            own = Gateway({}, str(home))
+            assert len(list(folder.iterdir())) == 2, "that of the job which runs, and ours"
+            own.close()
+            assert len(list(folder.iterdir())) == 1
+        finally:
+            for job in jobs:
+                job.kill()
+                job.communicate(timeout=PATIENCE_SECONDS)

@@ -1,0 +1,81 @@
+"""Ctrl-C ends every command in words, also where SIGINT is inherited ignored: a shell's background job, or a runner."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from incsnap.spark.child_programs import run
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+
+def inheriting(sigint: str, command: list[str]) -> list[str]:
+    """``command`` with SIGINT as ``SIG_DFL`` or ``SIG_IGN`` says; the test itself may run with either."""
+    become = (
+        f"import os, signal, sys; signal.signal(signal.SIGINT, signal.{sigint}); os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    return [sys.executable, "-c", become, *command]
+
+
+@pytest.mark.parametrize("sigint", ["SIG_DFL", "SIG_IGN"])
+def test_a_command_is_interrupted_whatever_it_inherits(sigint: str, tmp_path: Path) -> None:
+    # Opening it waits for a writer, reading it for what the writer writes: the command is busy until it is interrupted.
+    file = tmp_path / "job.properties"
+    os.mkfifo(file)
+    main = "from incsnap.cli.main import main; main()"
+    command = inheriting(sigint, [sys.executable, "-c", main, "status", str(file)])
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as reader:
+        try:
+            writer: list[int] = []
+            wait_until(lambda: _opened(file, writer))
+            # It runs from the opening to the reading: a signal in between could be seen only behind the reading.
+            wait_until(lambda: _sleeps(reader.pid))
+            reader.send_signal(signal.SIGINT)
+            told, _ = reader.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            reader.kill()
+            for descriptor in writer:
+                os.close(descriptor)
+
+    assert reader.returncode == 130, told
+    assert "Interrupted." in told
+    assert "Traceback" not in told
+
+
+def test_a_child_begins_with_default_signals_whatever_is_inherited(tmp_path: Path) -> None:
+    # Python itself changes some when it starts: a shell tells what the child really has.
+    show = ["sh", "-c", "grep SigIgn /proc/$$/status"]
+    program = (
+        "import pathlib\nfrom incsnap.spark.child_programs import run\n"
+        f"run('show', {show!r}, pathlib.Path({str(tmp_path / 'log')!r}))\n"
+    )
+
+    run("owner", inheriting("SIG_IGN", [sys.executable, "-c", program]), tmp_path / "owner.log")
+
+    name, mask = (tmp_path / "log").read_text().split()
+    # Two more are the C library's own (32 and 33): no program can set them.
+    ours = sum(1 << (number - 1) for number in signal.valid_signals())
+    assert (name, int(mask, 16) & ours) == ("SigIgn:", 0)
+
+
+def _sleeps(pid: int) -> bool:
+    """proc(5): the state follows the name, which stands in parentheses."""
+    return psutil.Process(pid).status() == psutil.STATUS_SLEEPING
+
+
+def _opened(fifo: Path, writer: list[int]) -> bool:
+    """Has somebody opened the FIFO for reading? From then on ``writer`` holds its other end."""
+    try:
+        writer.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return False
+    return True

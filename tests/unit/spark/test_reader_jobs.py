@@ -1,0 +1,260 @@
+"""The planner and the driver's readers, over their real socket; only Spark is played, so that its jobs can fail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.planner.chunk_readers import Answer, Ask, ChunkReaders, ReadersGone
+from incsnap.snapshot.offset import PlannedRead, TopicLayout
+from incsnap.snapshot.window import Chunk, Window
+from incsnap.spark import reader_jobs
+from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
+from incsnap.spark.zygote import sweep
+from incsnap.tables import TableId
+from incsnap.tasks.partitions import ChunkOrder
+from lab.addresses import MySqlAddress
+from tests.support.planned_job import settings_of
+
+SECONDS = 20.0
+TABLE = TableId("d", "t")
+
+
+class Spark:
+    """Runs a job's one task where it is asked for. ``task`` is given the ids of its windows."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.task: Callable[[list[str]], None] = lambda _: None
+
+    def setJobGroup(self, *_: object) -> None:  # noqa: N802
+        pass
+
+    cancelJobGroup = setJobGroup  # noqa: N815
+
+    def parallelize(self, *_: object) -> Spark:
+        return self
+
+    def mapPartitions(self, task: Callable[[Iterator[Any]], Iterator[Answer]]) -> Spark:  # noqa: N802
+        made = Spark()
+        made.collect = lambda: list(task(iter(())))  # type: ignore[method-assign]
+        return made
+
+    def collect(self) -> list[Answer]:
+        raise NotImplementedError
+
+
+class Pool:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, readers: int) -> None:
+        self.task: Callable[[list[str]], None] = lambda _: None
+
+        def read(
+            _settings: str, _root: str, _level: int, orders: tuple[ChunkOrder, ...], _: object
+        ) -> Iterator[Answer]:
+            ids = [order.read.window.id for order in orders]
+            self.task(ids)
+            return iter(map(Answer, ids))
+
+        monkeypatch.setattr(reader_jobs, "_read_on_executor", read)
+        settings = settings_of(MySqlAddress("h", 1), "k:1", "p", "d")
+        spark: Any = Spark()
+        self.jobs = ReaderJobs(spark, settings, "/nowhere", ReaderPool(readers, 1), 20)
+        self.woken = threading.Event()
+        self.planner = ChunkReaders(self.jobs.address, self.woken.set)
+
+    def ask(self, *names: str, at_once: int = 9, rows: int = 50_000) -> None:
+        self.planner.ask(Ask(tuple(order(name, rows) for name in names), at_once))
+
+    def wait_for_orders(self, *names: str) -> None:
+        """Until the driver has heard so much of the planner that just these wait for a reader."""
+        jobs = self.jobs
+        with jobs._changed:
+            heard = jobs._changed.wait_for(
+                lambda: tuple(each.read.window.id for each in jobs._orders) == names, SECONDS
+            )
+            assert heard, f"{[each.read.window.id for each in jobs._orders]} wait, not {names}"
+
+    def answers(self, count: int) -> list[Answer]:
+        found: list[Answer] = []
+        while len(found) < count:
+            assert self.woken.wait(SECONDS), f"{found} and no more in {SECONDS} s"
+            self.woken.clear()
+            found += self.planner.answers()
+        return found
+
+
+def order(name: str, rows: int, lost: int = 0) -> ChunkOrder:
+    window = Window(name, 1, TABLE, "s", None, ("9",), rows, 1, lost=lost)
+    read = PlannedRead(window, Chunk(TABLE, ("k",), None, ("9",), "", "PRIMARY"), GtidSet())
+    return ChunkOrder(TopicLayout(1, {"t": 1}), StreamPosition(GtidSet(), "", 0), read)
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
+    found = Pool(monkeypatch, readers=2)
+    yield found
+    found.planner.close()
+    found.jobs.close()
+
+
+def test_every_chunk_that_was_asked_for_is_answered(scene: Pool) -> None:
+    scene.ask("a", "b", "c")
+
+    assert sorted(scene.answers(3)) == [Answer("a"), Answer("b"), Answer("c")]
+
+
+@pytest.mark.parametrize("error", [OSError("an executor is gone"), ZeroDivisionError("nobody thought of it")])
+def test_a_job_that_fails_is_answered_for_each_of_its_chunks_and_its_reader_goes_on(
+    scene: Pool, error: Exception
+) -> None:
+    def fail(_: list[str]) -> None:
+        raise error
+
+    scene.task = fail
+    for _ in range(3):
+        scene.ask("a", "b", rows=10)
+        assert sorted(scene.answers(2)) == [Answer("a", str(error)), Answer("b", str(error))]
+    scene.task = lambda _: None
+    scene.ask("a")
+    assert scene.answers(1) == [Answer("a")]
+
+
+def test_small_chunks_share_a_job(scene: Pool) -> None:
+    jobs: list[list[str]] = []
+    scene.task = jobs.append
+    scene.ask(*"abcd", at_once=1, rows=1_000)
+    scene.answers(4)
+
+    assert jobs == [["a", "b", "c", "d"]]
+
+
+def test_a_chunk_that_was_lost_twice_is_read_by_itself(scene: Pool) -> None:
+    jobs: list[list[str]] = []
+    scene.task = jobs.append
+    lost = {"c": 1, "d": 2, "e": 3}
+    scene.planner.ask(Ask(tuple(order(name, 1_000, lost.get(name, 0)) for name in "abcdefg"), 1))
+    scene.answers(7)
+
+    assert jobs == [["a", "b", "c"], ["d"], ["e"], ["f", "g"]]
+
+
+def test_no_more_chunks_are_read_at_once_than_the_planner_lets(scene: Pool) -> None:
+    lock, running, most = threading.Lock(), 0, 0
+    together = threading.Barrier(2)
+
+    def count(_: list[str]) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        if both:
+            together.wait(SECONDS)
+        with lock:
+            running -= 1
+
+    both = False
+    scene.task = count
+    scene.ask(*"abcdef", at_once=1)
+    scene.answers(6)
+    assert most == 1
+    both = True
+    scene.ask("g", "h", at_once=2)
+    scene.answers(2)
+    assert most == 2
+
+
+def test_a_window_that_was_dropped_before_its_turn_is_not_read(scene: Pool) -> None:
+    go_on, begun = threading.Event(), threading.Event()
+
+    def wait(_: list[str]) -> None:
+        begun.set()
+        assert go_on.wait(SECONDS)
+
+    scene.task = wait
+    scene.ask("a", "b", "c", at_once=1)
+    assert begun.wait(SECONDS)
+    scene.planner.ask(Ask((), 1, frozenset({"b"})))
+    scene.ask("d", at_once=1)
+    scene.wait_for_orders("c", "d")
+    go_on.set()
+
+    assert [answer.window_id for answer in scene.answers(3)] == ["a", "c", "d"]
+
+
+def test_the_planner_learns_that_the_driver_is_gone(scene: Pool) -> None:
+    scene.jobs.close()
+    assert scene.woken.wait(SECONDS)
+
+    with pytest.raises(ReadersGone):
+        scene.planner.answers()
+
+
+def test_a_stranger_is_not_let_in_and_the_next_planner_is(scene: Pool) -> None:
+    scene.planner.close()
+    with pytest.raises(ReadersGone):
+        ChunkReaders(scene.jobs.address._replace(key="00" * 32), scene.woken.set)
+    scene.woken.clear()
+    scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+    scene.ask("a")
+
+    assert scene.answers(1) == [Answer("a")]
+
+
+def test_a_job_that_looks_whether_this_one_lives_is_not_taken_for_a_stranger(
+    scene: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(Path(scene.jobs.address.path).parent.parent))
+    scene.planner.close()
+    sweep(reader_jobs._PREFIX, reader_jobs._SOCKET)
+    scene.woken.clear()
+    scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+    scene.ask("a")
+
+    assert scene.answers(1) == [Answer("a")]
+    assert caplog.messages == []
+
+
+def test_a_planner_that_is_closed_takes_nothing_of_what_comes_to_the_next(scene: Pool) -> None:
+    for _ in range(30):
+        scene.planner.close()
+        # Gets the descriptor's number, if it is free.
+        scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+
+
+def test_a_stranger_is_told_of(scene: Pool, caplog: pytest.LogCaptureFixture) -> None:
+    scene.planner.close()
+    with pytest.raises(ReadersGone):
+        ChunkReaders(scene.jobs.address._replace(key="00" * 32), scene.woken.set)
+    scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+
+    assert ["Somebody could not be let in" in message for message in caplog.messages] == [True]
+
+
+def test_closing_twice_leaves_no_thread_of_the_readers_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(threading.enumerate())
+    found = Pool(monkeypatch, readers=3)
+    found.planner.close()
+    found.jobs.close()
+    found.jobs.close()
+
+    for thread in set(threading.enumerate()) - before:
+        thread.join(SECONDS)
+        assert not thread.is_alive(), thread.name
+
+
+@pytest.mark.parametrize(
+    ("slots", "wanted", "expected"),
+    [(4, None, (2, 2)), (4, 1, (1, 3)), (4, 99, (3, 1)), (2, None, (1, 1)), (1, None, (1, 1)), (16, None, (8, 8))],
+)
+def test_readers_never_take_the_last_slot_but_where_there_is_one(
+    slots: int, wanted: int | None, expected: tuple[int, int]
+) -> None:
+    readers = ReaderPool.of(slots, wanted)
+
+    assert (readers.count, readers.stream) == expected

@@ -1,0 +1,114 @@
+"""A clean stop leaves no batch that is planned and not run; the end of a job whose JVM has died says so."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from incsnap.checkpoint.files import Files
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.monitoring.status import FAILED, load
+from incsnap.monitoring.watch import NAME
+from incsnap.spark import job
+from incsnap.spark.job import SparkDied, buffer_root, run_forever, stop
+from incsnap.spark.source import STOP, STOPPED, BinlogReader, SourceOptions
+from tests.support.waiting import PATIENCE_SECONDS
+
+
+def settings_in(root: Path) -> Settings:
+    properties = {
+        "database.hostname": "nowhere",
+        "database.user": "u",
+        "topic.prefix": "p",
+        "bootstrap.servers": "nowhere:9",
+        "checkpoint.location": str(root),
+    }
+    return from_properties(properties, {}).settings
+
+
+class Query:
+    """Spark between two batches: it waits for the planner, and says so the whole time."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.isActive = True
+        self.status = {"message": "Getting offsets from incsnap-mysql", "isDataAvailable": False}
+        self.stopped = threading.Event()
+        self.events: list[str] = []
+
+    def stop(self) -> None:
+        self.events.append("stopped")
+        self.isActive = False
+        self.stopped.set()
+
+
+def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    files = Files(buffer_root(settings))
+    files.write(STOPPED, b"")  # of an earlier life that was killed
+    query = Query(files)
+    reader = BinlogReader(
+        SourceOptions(
+            settings=settings.to_json(),
+            buffer_root=buffer_root(settings),
+            buckets=1,
+            slices=1,
+            readers=1,
+            reader_path="",
+            reader_key="",
+            report_path="",
+        )
+    )
+
+    def spark() -> None:
+        # The planner asks the server, for longer than two looks at Spark's status take: then the batch is run.
+        query.stopped.wait(1.5)
+        query.events.append("batch run")
+        begin: dict[str, object] = {}
+        assert reader.latestOffset(begin, ReadAllAvailable()) is begin
+
+    running = threading.Thread(target=spark)
+    running.start()
+    stop(query, settings)  # type: ignore[arg-type]
+    running.join(PATIENCE_SECONDS)
+
+    assert query.events == ["batch run", "stopped"]
+    assert not files.exists(STOP)
+    assert not files.exists(STOPPED)
+
+
+class DeadSpark:
+    """A session whose JVM has been killed; begun, too."""
+
+    def session(self) -> DeadSpark:
+        return self
+
+    def keep(self) -> None:
+        self.kept = True
+
+    def stop(self) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_a_job_whose_jvm_is_killed_ends_with_that_and_not_with_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(spark: DeadSpark, *_: object) -> None:
+        spark.stop()
+
+    monkeypatch.setattr(job, "start", start)
+
+    dead = DeadSpark()
+    with pytest.raises(SparkDied, match="Connection refused"):
+        run_forever(settings_in(tmp_path), dead)  # type: ignore[arg-type]
+    assert dead.kept, "what the query needs was not looked at before it"
+    # The last that the job says to those who watch it.
+    left = load(json.loads((Path(buffer_root(settings_in(tmp_path))) / NAME).read_text()))
+    assert left.state == FAILED
+    assert left.failure is not None
+    assert "Connection refused" in left.failure.message

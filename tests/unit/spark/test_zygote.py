@@ -1,0 +1,212 @@
+"""The process that all of Spark's Python processes are forked from, and the launcher that Spark takes for a Python."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from incsnap.spark.zygote import Zygote, listening, sweep
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+#: A job in small: forked from this one, with its threads, the zygote would be another one.
+_JOB = """
+import sys
+from incsnap.spark.zygote import Zygote
+zygote = Zygote()
+zygote.start()
+print(zygote.python, zygote.pid, flush=True)
+sys.stdin.read()
+zygote.close()
+"""
+#: A module of PySpark that says where Spark is, which the environment tells it.
+_ASK = ["-m", "pyspark.find_spark_home"]
+
+
+@dataclass
+class Job:
+    process: subprocess.Popen[str]
+    python: str
+    zygote: int
+
+
+@contextlib.contextmanager
+def job() -> Iterator[Job]:
+    with subprocess.Popen(
+        [sys.executable, "-c", _JOB], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        python, pid = process.stdout.readline().split()
+        yield Job(process, python, int(pid))
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Job]:
+    with job() as found:
+        yield found
+
+
+def run(python: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [python, *arguments], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environment}
+    )
+
+
+def test_a_module_of_pyspark_runs_in_the_environment_and_writes_to_the_streams_it_is_given(running: Job) -> None:
+    found = run(running.python, *_ASK, SPARK_HOME="/somewhere/else")
+    assert (found.returncode, found.stdout, found.stderr) == (0, "/somewhere/else\n", "")
+
+
+def test_one_process_leaves_nothing_behind_for_the_next(running: Job) -> None:
+    homes = [run(running.python, *_ASK, SPARK_HOME=f"/home{number}").stdout for number in range(3)]
+    assert homes == ["/home0\n", "/home1\n", "/home2\n"]
+
+
+def test_a_failure_has_its_exit_code_and_its_message(running: Job) -> None:
+    found = run(running.python, "-m", "pyspark.is_no_module")
+    assert found.returncode == 1
+    assert "pyspark.is_no_module" in found.stderr
+
+
+def test_anything_else_is_run_by_a_python_of_its_own(running: Job) -> None:
+    found = run(running.python, "-c", "import os, sys; print(os.getpid() != 1); sys.exit(7)")
+    assert (found.returncode, found.stdout) == (7, "True\n")
+
+
+def test_the_end_of_a_child_is_not_told_to_a_server_that_has_ended() -> None:
+    program = """
+import os, signal, socket
+from incsnap.spark.zygote import _Server
+life, end = os.pipe()
+os.close(end)
+_Server(socket.create_server(("127.0.0.1", 0)), life).serve()
+os.kill(os.getpid(), signal.SIGCHLD)
+"""
+    ended = run(sys.executable, "-c", program)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_an_owner_that_answers_nobody_keeps_its_folder_also_when_its_queue_is_full(
+    socket_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(socket_folder))
+    folder = socket_folder / "incsnap-x"
+    folder.mkdir()
+    owner = listening(folder, "owner")
+    assert owner is not None
+    with owner:
+        for _ in range(100):
+            sweep("incsnap-x", "owner")
+        assert folder.exists()
+    sweep("incsnap-x", "owner")
+    assert not folder.exists()
+
+
+@contextlib.contextmanager
+def daemon(python: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Spark's daemon, whose socket is in ``folder``."""
+    environment = {
+        **os.environ,
+        "PYTHON_UNIX_DOMAIN_ENABLED": "true",
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(folder),
+    }
+    with subprocess.Popen(
+        [python, "-m", "pyspark.daemon", "pyspark.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    ) as launcher:
+        assert launcher.stdout is not None
+        length = int.from_bytes(launcher.stdout.read(4), "big")
+        assert launcher.stdout.read(length).startswith(str(folder).encode())
+        assert listens(folder)
+        yield launcher
+
+
+def listens(folder: Path) -> bool:
+    """Does a process have a socket in ``folder``? To connect to it would have the daemon fork."""
+    return str(folder) in Path("/proc/net/unix").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_who_ends_the_launcher_ends_the_process(number: signal.Signals, running: Job, socket_folder: Path) -> None:
+    with daemon(running.python, socket_folder) as launcher:
+        launcher.send_signal(number)
+        wait_until(lambda: not listens(socket_folder))
+
+
+def test_a_daemon_ends_when_its_input_does(running: Job, socket_folder: Path) -> None:
+    with daemon(running.python, socket_folder) as launcher:
+        assert launcher.stdin is not None
+        launcher.stdin.close()
+        launcher.wait(PATIENCE_SECONDS)
+        assert not listens(socket_folder)
+
+
+def test_without_its_zygote_the_launcher_becomes_a_python() -> None:
+    with job() as found:
+        os.kill(found.zygote, signal.SIGKILL)
+        assert run(found.python, *_ASK, SPARK_HOME="/somewhere").stdout == "/somewhere\n"
+
+
+def test_a_job_keeps_its_program_when_its_zygote_is_killed_and_another_job_starts() -> None:
+    with job() as found:
+        os.kill(found.zygote, signal.SIGKILL)
+        with job() as other:
+            assert run(other.python, *_ASK, SPARK_HOME="/another").stdout == "/another\n"
+        assert run(found.python, *_ASK, SPARK_HOME="/somewhere").stdout == "/somewhere\n"
+
+
+def test_a_program_that_was_cleared_away_is_made_again_beside_the_zygote_or_without(
+    socket_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(socket_folder))
+    own = Zygote()
+    program = Path(own.python)
+    before = program.read_text()
+    for folder_too in (False, True):
+        program.unlink()
+        if folder_too:
+            shutil.rmtree(program.parent)
+        own.keep_program()
+        assert program.read_text() == before
+        assert run(own.python, *_ASK, SPARK_HOME="/somewhere").stdout == "/somewhere\n"
+    own.close()
+
+
+def test_a_killed_job_leaves_neither_the_zygote_nor_its_folder() -> None:
+    with job() as found:
+        found.process.kill()
+        wait_until(lambda: not Path(found.python).parent.exists())
+        wait_until(lambda: not Path(f"/proc/{found.zygote}").exists())
+
+
+def test_the_next_job_clears_away_what_was_killed_with_its_zygote(
+    socket_folder: Path, running: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(socket_folder))
+    left, alive, young = (socket_folder / f"incsnap-python-{name}" for name in ("left", "alive", "young"))
+    for folder in (left, alive, young):
+        folder.mkdir()
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(left / "owner"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(alive / "owner"))
+        listener.listen()
+        own = Zygote()
+        assert sorted(socket_folder.iterdir()) == sorted((alive, young, Path(own.python).parent))
+        own.close()
+    assert sorted(socket_folder.iterdir()) == sorted((alive, young))

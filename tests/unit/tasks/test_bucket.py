@@ -1,0 +1,207 @@
+"""What a sink task does with its blocks; Kafka is a list."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+import pytest
+
+from incsnap.checkpoint.progress import BucketCounts, add_batch, read_progress
+from incsnap.checkpoint.windows import CheckpointDamaged, WindowBuffers
+from incsnap.errors import SinkError
+from incsnap.kafka.refusals import SinkRefused
+from incsnap.spark.sink import SinkOptions
+from incsnap.tasks import blocks
+from incsnap.tasks.bucket import write_bucket
+from tests.support.kafka import keyed, records
+
+TOPIC, TABLE, DIGEST = "p.d.t", "d.t", "2:d"
+
+
+class Ledger:
+    """Transactions in memory: what was committed, and the last batch of each bucket."""
+
+    def __init__(self) -> None:
+        self.committed: list[tuple[str, bytes | None, bytes | None]] = []
+        self.batches: dict[int, int] = {}
+        self.opened = 0
+        self.fail_commit = False
+
+    def open(self, bucket: int, batch: int, digest: str) -> LedgerTransaction | None:
+        self.opened += 1
+        return LedgerTransaction(self, bucket, batch) if self.batches.get(bucket, -1) < batch else None
+
+
+class LedgerTransaction:
+    def __init__(self, ledger: Ledger, bucket: int, batch: int) -> None:
+        self.ledger, self.bucket, self.batch = ledger, bucket, batch
+        self.sent: list[tuple[str, bytes | None, bytes | None]] = []
+
+    def __enter__(self) -> LedgerTransaction:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.sent = []
+
+    def send(self, topic: str, sent: pa.RecordBatch) -> None:
+        pairs = zip(sent.column("key").to_pylist(), sent.column("value").to_pylist(), strict=True)
+        self.sent += [(topic, key, value) for key, value in pairs]
+
+    def commit(self) -> None:
+        if self.ledger.fail_commit:
+            raise SinkError("the broker is away")
+        self.ledger.committed += self.sent
+        self.ledger.batches[self.bucket] = self.batch
+
+
+@pytest.fixture
+def buffers(tmp_path: Path) -> WindowBuffers:
+    return WindowBuffers(str(tmp_path))
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+def task(*rows: blocks.BlockRow) -> Iterator[pa.RecordBatch]:
+    """As Spark may hand rows over: in any order, in batches of any size."""
+    mixed = list(rows)
+    random.Random(len(mixed)).shuffle(mixed)
+    yield blocks.to_arrow(mixed[:1], DIGEST)
+    yield blocks.to_arrow([], DIGEST)
+    yield blocks.to_arrow(mixed[1:], DIGEST)
+
+
+def values(ledger: Ledger) -> list[bytes | None]:
+    return [value for _, _, value in ledger.committed]
+
+
+def test_events_are_sent_in_the_order_of_their_blocks(buffers: WindowBuffers, ledger: Ledger) -> None:
+    rows = [blocks.events(1, 0, i, TOPIC, TABLE, keyed(("k", f"{i}a"), ("k", f"{i}b"))) for i in range(12)]
+    counts = write_bucket(task(*rows), buffers, ledger)
+    assert values(ledger) == [f"{i}{x}".encode() for i in range(12) for x in "ab"]
+    assert counts == BucketCounts(events=24, bytes=24 + sum(len(v or b"") for v in values(ledger)))
+
+
+def test_a_task_without_blocks_opens_no_transaction(buffers: WindowBuffers, ledger: Ledger) -> None:
+    assert write_bucket(iter(()), buffers, ledger) == BucketCounts()
+    rows = [blocks.hold(1, 0, 0, [TABLE]), blocks.events(1, 0, 1, TOPIC, TABLE, keyed())]
+    assert write_bucket(task(*rows), buffers, ledger) == BucketCounts()
+    assert ledger.opened == 0
+
+
+def test_released_rows_go_first_without_those_an_event_has_overtaken(buffers: WindowBuffers, ledger: Ledger) -> None:
+    file = buffers.write_window("w", {0: keyed(("a", "ra"), ("b", "rb"), ("c", "rc"), ("d", "rd"), ("e", "re"))})
+    buffers.write_discards(2, 0, {TABLE: pa.array([b"e"], pa.binary())})
+    buffers.write_discards(3, 0, {"d.other": pa.array([b"a"], pa.binary())})
+    rows = [
+        blocks.events(4, 0, 0, TOPIC, TABLE, keyed(("b", "ub"))),
+        # A row re-keyed from c to f: deletion, tombstone, creation.
+        blocks.events(4, 0, 1, TOPIC, TABLE, records((0, b"c", b"dc"), (0, b"c", None), (0, b"f", b"cf"))),
+        # Another table's event has no say.
+        blocks.events(4, 0, 2, "p.d.other", "d.other", keyed(("d", "xd"))),
+        blocks.notes(4, 0, 3, "notes", keyed(("a", "note"))),
+        blocks.release(4, 0, 4, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 4))),
+    ]
+    counts = write_bucket(task(*rows), buffers, ledger)
+    assert values(ledger) == [b"ra", b"rd", b"ub", b"dc", None, b"cf", b"xd", b"note"]
+    assert (counts.reads, counts.discarded, counts.events, counts.skipped) == (2, 3, 4, 0)
+
+
+def test_only_the_parts_that_were_named_are_sent(buffers: WindowBuffers, ledger: Ledger) -> None:
+    file = buffers.write_window("w", {0: keyed(*[(name, f"r{name}") for name in "abcdefg"])}, parts=3)
+    for batch, parts in ((1, (0, 1)), (2, (1, 3))):
+        write_bucket(
+            task(blocks.release(batch, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, parts=parts))), buffers, ledger
+        )
+    assert values(ledger) == [f"r{name}".encode() for name in "abcdefg"]
+
+
+def test_a_window_of_which_nothing_is_left_opens_no_transaction(buffers: WindowBuffers, ledger: Ledger) -> None:
+    file = buffers.write_window("w", {0: keyed(("a", "ra"))})
+    buffers.write_discards(2, 0, {TABLE: pa.array([b"a"], pa.binary())})
+    counts = write_bucket(
+        task(blocks.release(3, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 3)))), buffers, ledger
+    )
+    assert (counts.reads, counts.discarded, ledger.opened) == (0, 1, 0)
+    # Bucket 5 has no rows in the window, and is not asked for its discards.
+    write_bucket(task(blocks.release(3, 5, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 3)))), buffers, ledger)
+
+
+def test_held_tables_leave_their_keys_behind_before_the_commit(buffers: WindowBuffers, ledger: Ledger) -> None:
+    rows = [
+        blocks.events(2, 0, 0, TOPIC, TABLE, keyed(("a", "1"), ("a", "2"), ("b", "3"))),
+        blocks.events(2, 0, 1, "p.d.u", "d.u", keyed(("x", "1"))),
+        blocks.hold(2, 0, 2, [TABLE, "d.quiet"]),
+    ]
+    ledger.fail_commit = True
+    with pytest.raises(SinkError, match="broker is away"):
+        write_bucket(task(*rows), buffers, ledger)
+    assert buffers.read_discards(2, 0, TABLE).to_pylist() == [b"a", b"b"]
+    assert buffers.read_discards(2, 0, "d.quiet").to_pylist() == []
+    assert buffers.read_discards(2, 0, "d.u").to_pylist() == []
+    assert ledger.committed == []
+
+
+def test_a_replay_is_skipped_counts_the_same_and_repairs_lost_discards(buffers: WindowBuffers, ledger: Ledger) -> None:
+    rows = [blocks.events(2, 0, 0, TOPIC, TABLE, keyed(("a", "1"))), blocks.hold(2, 0, 1, [TABLE])]
+    first = write_bucket(task(*rows), buffers, ledger)
+    buffers.forget_before(3)
+    second = write_bucket(task(*rows), buffers, ledger)
+    assert values(ledger) == [b"1"]
+    assert buffers.read_discards(2, 0, TABLE).to_pylist() == [b"a"]
+    assert (first.skipped, second.skipped, second.events) == (0, 1, first.events)
+
+
+def test_blocks_of_two_buckets_in_one_task_are_refused(buffers: WindowBuffers, ledger: Ledger) -> None:
+    rows = [blocks.events(1, bucket, 0, TOPIC, TABLE, keyed(("a", "1"))) for bucket in (0, 1)]
+    with pytest.raises(SinkError, match=r"2 \(batch, digest, bucket\) triples"):
+        write_bucket(task(*rows), buffers, ledger)
+
+
+def test_a_released_window_that_is_gone_stops_the_job(buffers: WindowBuffers, ledger: Ledger) -> None:
+    release = blocks.release(1, 0, 0, blocks.ReleaseOrder("w/gone.arrow", TABLE, TOPIC))
+    with pytest.raises(CheckpointDamaged):
+        write_bucket(task(release), buffers, ledger)
+
+
+def test_spark_may_widen_the_columns(buffers: WindowBuffers, ledger: Ledger) -> None:
+    batch = blocks.to_arrow([blocks.events(1, 0, 0, TOPIC, TABLE, keyed(("a", "1")))], DIGEST)
+    wide = pa.schema([f if f.name != "block" else pa.field("block", pa.large_binary()) for f in batch.schema])
+    write_bucket(iter([pa.Table.from_batches([batch]).cast(wide).to_batches()[0]]), buffers, ledger)
+    assert values(ledger) == [b"1"]
+
+
+def test_progress_adds_a_batch_once(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    assert read_progress(root).last_batch == -1
+    add_batch(root, 0, [BucketCounts(events=2, bytes=10), BucketCounts(reads=3, discarded=1)])
+    add_batch(root, 0, [BucketCounts(events=2, bytes=10)])
+    add_batch(root, 1, [BucketCounts(events=1, skipped=1)])
+    progress = read_progress(root)
+    assert (progress.batches, progress.events, progress.reads, progress.discarded) == (2, 3, 3, 1)
+    assert (progress.skipped, progress.bytes, progress.last_batch) == (1, 10, 1)
+
+
+def test_options_travel_and_show_no_secret() -> None:
+    options = SinkOptions(
+        bootstrap_servers="localhost:9092",
+        prefix="p",
+        job_id="job",
+        buffer_root="/c/incsnap",
+        producer={"sasl.password": "s3cret"},
+    )
+    assert SinkOptions.model_validate_json(options.model_dump_json()) == options
+    assert "s3cret" not in repr(options)
+    assert "s3cret" not in repr(pickle.loads(pickle.dumps(options.writer())))
+
+
+def test_a_refusal_stays_a_refusal_across_processes() -> None:
+    error = pickle.loads(pickle.dumps(SinkRefused("too large", "raise it")))
+    assert (type(error), error.resumable, error.hint) == (SinkRefused, False, "raise it")

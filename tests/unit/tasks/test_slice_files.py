@@ -1,0 +1,61 @@
+"""Slices that travel by a file: the same slice arrives, and no file is left."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from incsnap.binlog.slices import IN_SLICE, Slice, SliceTransactions
+from incsnap.errors import IncsnapError
+from incsnap.tasks.slice_files import SliceFiles, slice_of
+
+
+def slice_of_bytes(count: int) -> Slice:
+    transactions = SliceTransactions(np.zeros(1, IN_SLICE), (("uuid", ""),), ("f.1",))
+    return Slice(b"x" * count, np.array([0, count]), np.array([1]), np.array([30], np.uint8), transactions)
+
+
+def test_a_large_slice_travels_by_a_file_of_which_only_the_name_is_sent(tmp_path: Path) -> None:
+    files, piece = SliceFiles(str(tmp_path)), slice_of_bytes(1 << 20)
+    sent = files.put(piece)
+    assert len(pickle.dumps(sent)) < 200
+    assert slice_of(sent) == piece
+    assert slice_of(sent) == piece  # a task may be run again
+
+
+def test_a_small_slice_and_one_for_other_machines_stay_in_their_parts(tmp_path: Path) -> None:
+    small, large = slice_of_bytes(100), slice_of_bytes(1 << 20)
+    assert SliceFiles(str(tmp_path)).put(small) is small
+    assert SliceFiles("").put(large) is large
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_a_batch_that_is_done_are_deleted_and_their_loss_is_told(tmp_path: Path) -> None:
+    files = SliceFiles(str(tmp_path))
+    sent = files.put(slice_of_bytes(1 << 20))
+    files.forget()
+    files.forget()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(IncsnapError, match="is gone"):
+        slice_of(sent)
+
+
+def test_where_nothing_can_be_written_the_slice_stays_in_its_part(tmp_path: Path) -> None:
+    piece = slice_of_bytes(1 << 20)
+    assert SliceFiles(str(tmp_path / "missing")).put(piece) is piece
+
+
+def test_a_disk_that_is_full_in_the_middle_leaves_no_half_of_a_slice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(what: object, out: object, protocol: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pickle, "dump", full)
+    piece = replace(slice_of_bytes(1 << 20))
+    assert SliceFiles(str(tmp_path)).put(piece) is piece
+    assert list(tmp_path.iterdir()) == []

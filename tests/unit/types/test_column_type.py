@@ -1,0 +1,87 @@
+"""What holds for every type, and the one door to them."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import pkgutil
+import struct
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from incsnap import types
+from incsnap.errors import UnsupportedType
+from incsnap.tables import Column
+from incsnap.types import column_type
+from incsnap.types.column_type import describe
+from incsnap.types.modes import CHOICES, Modes
+from tests.support.column_values import TABLE, connected, encoded, parsed
+
+_POINT = bytes(4) + b"\x01\x01\x00\x00\x00" + struct.pack("<dd", 1.5, -2)
+_LINE = bytes(4) + b"\x01\x02\x00\x00\x00" + struct.pack("<Idddd", 2, 0, 0, 1, 1)
+_COLUMNS = [
+    *(Column("c", type_, nullable=True) for type_ in ("int", "year", "float", "double", "date", "json")),
+    *(Column("c", type_, fraction=4) for type_ in ("time", "datetime", "timestamp")),
+    Column("c", "bigint", unsigned=True), Column("c", "decimal", precision=9, scale=3),
+    Column("c", "bit", length=1), Column("c", "bit", length=20), Column("c", "varchar", charset="latin1"),
+    Column("c", "blob", charset="binary"), Column("c", "point"), Column("c", "polygon"), Column("c", "vector"),
+    Column("c", "set", charset="utf8mb4", values=("a", "b")),
+]  # fmt: skip
+_SAMPLES: dict[str, list[Any]] = {
+    "decimal": [Decimal("1.500"), Decimal("-0.001")], "varchar": ["a\"é", ""], "json": ['{"a":[1,"\\n"]}', "null"],
+    "blob": [b"\x00\xff", b""], "point": [_POINT], "polygon": [_LINE], "set": ["a,b", ""],
+    "vector": [struct.pack("<ff", 1, -2.5)], "date": [0, 19000], "float": [1.5, -2e10], "double": [1.5, 1e-7],
+}  # fmt: skip
+
+
+def name_of(column: Column) -> str:
+    return f"{column.type}{column.length or ''}"
+
+
+def test_every_type_stands_in_one_family_and_every_family_behind_the_door() -> None:
+    modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(types.__path__, "incsnap.types.")]
+    families = [module.TYPES for module in modules if hasattr(module, "TYPES")]
+    in_order = [name for family in families for name in family]
+    assert sorted(in_order) == sorted(column_type._TYPES)
+
+
+@pytest.mark.parametrize("column", _COLUMNS, ids=name_of)
+def test_json_text_says_what_the_connect_values_are(column: Column) -> None:
+    type_ = describe(column, TABLE)
+    array = pa.array([None, *_SAMPLES.get(column.type, [1, 0, 1_234_567]), None], type_.arrow).slice(1)
+    for setting, choices in CHOICES.items():
+        for choice in choices:
+            modes = Modes(**{setting: choice})
+            values = type_.connect(array, modes).to_pylist()
+            assert [json.loads(text) for text in type_.to_json(array, modes).to_pylist()] == list(map(_in_json, values))
+
+
+def _in_json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return {name: _in_json(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("column", _COLUMNS, ids=name_of)
+def test_a_column_of_nulls_and_a_column_of_nothing(column: Column) -> None:
+    for made in (parsed, connected, encoded):
+        assert made(column, [None, None]) == [None, None]
+        assert made(column, []) == []
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column("flags", "time (format before MySQL 5.6)"),
+        Column("flags", "set"),
+        Column("flags", "varchar", charset="x"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name_with_a_way_out(column: Column) -> None:
+    with pytest.raises(UnsupportedType, match=r"shop\.orders: column flags") as caught:
+        describe(column, TABLE)
+    assert "table.exclude.list" in caught.value.hint
