@@ -20,8 +20,9 @@ Topics = Mapping[str, Sequence[Record]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``operation``: c, u, d, r, t, ``tombstone`` or "" for a record that is no change. ``place`` is like
-    ``value.after.name``, ``key``, ``header.__debezium.newkey``, ``value.schema...``; ``record`` where one has none.
+    """``operation``: c, u, d, r, t, ``tombstone`` or "" for a record that is no change, or a row that does not tell.
+    ``place`` is like ``value.after.name``, ``key``, ``header.__debezium.newkey``, ``value.schema...``; ``record`` where
+    one has none.
     """
 
     configuration: str
@@ -45,8 +46,8 @@ def operation_of(record: Record) -> str:
     value = record["value"]
     if value is None:
         return "tombstone"
-    payload = value["payload"] if isinstance(value, dict) and list(value) == ["schema", "payload"] else value
-    return str(payload.get("op", ""))
+    payload = _payload(value) or {}
+    return str(payload.get("op") or payload.get("__op") or "")
 
 
 def compare(configuration: str, theirs: Topics, ours: Topics) -> list[Difference]:
@@ -221,8 +222,26 @@ _TIMES = ("ts_ms", "ts_us", "ts_ns")
 _SERVERS = ("version", "file", "server_id", "thread")
 
 
+#: Fields and headers that a transform adds: the last part of their names, of what no two runs share.
+_ADDED = (*("ts_ms", "ts_us", "ts_ns"), "gtid", "transaction_id", "pos", "server_id", "file", "thread", "version")
+
+
+def _added(values: Mapping[str, Any]) -> dict[str, Any]:
+    """With the kinds of values in their places."""
+    own = ("__", "meta_", "h-")
+    return {
+        name: _kind(value) if name.startswith(own) and name.endswith(_ADDED) else value
+        for name, value in values.items()
+    }
+
+
 def _settled(record: Record, ranks: _Ranks) -> Record:
     value = _payload(record["value"])
+    if "headers" in record:
+        record = {**record, "headers": _added(record["headers"])}
+    if isinstance(value, dict) and "source" not in value:
+        value = _added(value)
+        record = {**record, "value": _with_payload(record["value"], value)}
     if not isinstance(value, dict):
         return record
     new: dict[str, Any] = {name: _kind(each) if name in _TIMES else each for name, each in value.items()}

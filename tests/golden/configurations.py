@@ -6,6 +6,7 @@ which the golden files keep once for all records that have them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -40,7 +41,8 @@ _COMMON_AVRO = {
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """``tables``: regular expressions of table names, none: all. ``snapshot``: rows are read again after the stream.
-    ``topic``: only this one is kept. ``avro``: keys and values are Avro, with a registry.
+    ``topic``: only this one is kept. ``avro``: keys and values are Avro, with a registry. ``transactions``: the topic
+    that tells of transactions, "" for ``<name>.transaction``; ``end``: how the topic of the table the_end calls it.
     """
 
     name: str
@@ -49,11 +51,18 @@ class Configuration:
     snapshot: bool = False
     topic: str = ""
     avro: bool = False
+    transactions: str = ""
+    end: str = "the_end"
 
     @property
     def changes(self) -> bool:
         """Whether there are tables among its own that are defined anew in changes.sql."""
         return not self.tables or "evolving" in self.tables
+
+    def reads_again(self, table: str) -> bool:
+        """Whether the table is read again by a signal, where ``snapshot`` says so."""
+        mine = not self.tables or any(re.fullmatch(name, table) for name in self.tables)
+        return mine and table not in ("debezium_signal", "the_end")
 
     def properties(self, database: str) -> dict[str, str]:
         """What Debezium and we are both given."""
@@ -72,6 +81,15 @@ _NUMBERS = ("decimals", "decimal_key", "defaults", "floats", "composite")
 _TIMES = ("dates", "times", "datetimes", "timestamps", "zero_dates", "time_key", "defaults", "documents")
 _BYTES = ("bytes", "bytes_key", "charsets", "bits", "customers", "defaults")
 _PEOPLE = ("customers", "orders", "composite", "no_key")
+_ROWS = (*_PEOPLE, "truncated")
+
+
+def _unwrap(**options: str) -> dict[str, str]:
+    """Settings of an ExtractNewRecordState; ``__`` in the name of an option is a dot."""
+    given = {f"transforms.unwrap.{name.replace('__', '.')}": value for name, value in options.items()}
+    type_ = {"transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState"}
+    return {"transforms": "unwrap", **type_, **given}
+
 
 CONFIGURATIONS = {
     each.name: each
@@ -176,6 +194,212 @@ CONFIGURATIONS = {
         ),
         Configuration("schema-changes", {**SCHEMAS, "include.schema.changes": "true"}, topic="schema-changes"),
         Configuration("avro", avro=True),
+        Configuration(
+            "unchanged",
+            {
+                "skip.messages.without.change": "true",
+                "column.include.list": r"{database}\.customers\.(id|email|NAME),{database}\.composite\.[ac],"
+                r"{database}\.the_end\.id,{database}\.no_key\.b,{database}\.texts\.(id|c),{database}\.floats\.(id|r)",
+                "provide.transaction.metadata": "true",
+            },
+            (*_PEOPLE, "texts", "floats"),
+        ),
+        Configuration(
+            "booleans",
+            {
+                **SCHEMAS,
+                "converters": "flags",
+                "flags.type": "io.debezium.connector.binlog.converters.TinyIntOneToBooleanConverter",
+                "flags.selector": r"{database}\.integers\.(t|flag|ONE|one_u|i),.*\.defaults\..*",
+                "flags.length.checker": "false",
+            },
+            ("integers", "defaults"),
+        ),
+        Configuration(
+            "unicode-topics",
+            {**SCHEMAS, "topic.naming.strategy": "io.debezium.schema.DefaultUnicodeTopicNamingStrategy"},
+            ("customers", "odd-name é", "no_key"),
+            end="the_u005fend",
+        ),
         Configuration("delimiter", {"topic.delimiter": "_"}, ("customers", "odd-name é")),
+        Configuration("unwrap", {**_unwrap(), "skipped.operations": "none"}, _ROWS),
+        Configuration(
+            "unwrap-schemas",
+            {
+                **SCHEMAS,
+                **_unwrap(add__fields="transaction.id,total_order,data_collection_order:nth,snapshot,nobody,gtid"),
+                "provide.transaction.metadata": "true",
+            },
+            (*_PEOPLE, "evolving"),
+        ),
+        Configuration(
+            "unwrap-rewrite",
+            {
+                **SCHEMAS,
+                **_unwrap(
+                    delete__tombstone__handling__mode="rewrite",
+                    replace__null__with__default="false",
+                    add__fields="op,table,source.ts_ms,source.row:line,snapshot,db,sequence,transaction.id,ts_ns,source.pos",
+                ),
+            },
+            (*_PEOPLE, "defaults"),
+            snapshot=True,
+        ),
+        Configuration(
+            "unwrap-rewrite-with-tombstone",
+            {
+                **_unwrap(
+                    delete__tombstone__handling__mode="rewrite-with-tombstone",
+                    replace__null__with__default="false",
+                    add__headers="op,source.table:from,db,row,sequence,ts_ms,transaction.total_order",
+                    add__headers__prefix="h-",
+                    add__fields="op:what,nobody,server_id,connector,name",
+                    add__fields__prefix="meta_",
+                ),
+                "provide.transaction.metadata": "true",
+            },
+            _ROWS,
+        ),
+        Configuration(
+            "unwrap-rewrite-default",
+            {**SCHEMAS, **_unwrap(delete__tombstone__handling__mode="rewrite")},
+            ("defaults", "composite"),
+        ),
+        Configuration(
+            "unwrap-drop",
+            {
+                **SCHEMAS,
+                **_unwrap(delete__tombstone__handling__mode="drop", add__headers="op", predicate="people"),
+                "predicates": "people",
+                "predicates.people.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+                "predicates.people.pattern": r".*\.(customers|no_key)",
+            },
+            _ROWS,
+        ),
+        Configuration(
+            "unwrap-delete-to-tombstone",
+            {
+                **SCHEMAS,
+                **_unwrap(
+                    delete__tombstone__handling__mode="delete-to-tombstone",
+                    add__headers="op,table",
+                    predicate="moved",
+                    negate="true",
+                ),
+                "predicates": "moved",
+                "predicates.moved.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+                "predicates.moved.name": "__debezium.newkey",
+            },
+            _ROWS,
+        ),
+        Configuration("unwrap-avro", _unwrap(), _ROWS, avro=True),
+        Configuration(
+            "unwrap-avro-rewrite",
+            _unwrap(
+                delete__tombstone__handling__mode="rewrite",
+                replace__null__with__default="false",
+                add__fields="op,table,source.ts_ms,snapshot,source.row,gtid",
+            ),
+            (*_ROWS, "defaults", "odd-name é"),
+            avro=True,
+        ),
+        Configuration(
+            "unwrap-tombstones",
+            {
+                **_unwrap(predicate="tombstone"),
+                "transforms.unwrap.negate": "true",
+                "predicates": "tombstone",
+                "predicates.tombstone.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+            },
+            ("customers",),
+        ),
+        Configuration(
+            "routed",
+            {
+                **SCHEMAS,
+                "transforms": "route,tell",
+                "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+                "transforms.route.regex": r"(?<prefix>[^.]+)\.{database}\.(customers|no_key|orders)",
+                "transforms.route.replacement": "${prefix}.routed.$2_$10",
+                "transforms.tell.type": "org.apache.kafka.connect.transforms.RegexRouter",
+                "transforms.tell.regex": "(routed)(.transaction)",
+                "transforms.tell.replacement": "$1.told$2",
+                "provide.transaction.metadata": "true",
+            },
+            _ROWS,
+            transactions="routed.told.transaction",
+        ),
+        Configuration(
+            "routed-unwrapped",
+            {
+                **_unwrap(
+                    delete__tombstone__handling__mode="rewrite-with-tombstone",
+                    replace__null__with__default="false",
+                    add__headers="op,table",
+                ),
+                "transforms": "route,unwrap",
+                "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+                "transforms.route.regex": r"(.*)\.(customers|no_key)",
+                "transforms.route.replacement": "$1.of.$2",
+            },
+            _ROWS,
+        ),
+        Configuration(
+            "filtered",
+            {
+                **_unwrap(
+                    delete__tombstone__handling__mode="rewrite-with-tombstone",
+                    replace__null__with__default="false",
+                    add__headers="op",
+                ),
+                "transforms": "moved,unwrap,people",
+                "transforms.moved.type": "org.apache.kafka.connect.transforms.Filter",
+                "transforms.moved.predicate": "moved",
+                "transforms.people.type": "org.apache.kafka.connect.transforms.Filter",
+                "transforms.people.predicate": "people",
+                "transforms.people.negate": "true",
+                "predicates": "moved,people",
+                "predicates.moved.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+                "predicates.moved.name": "__debezium.newkey",
+                "predicates.people.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+                "predicates.people.pattern": r".*\.(customers|orders|the_end)",
+            },
+            _ROWS,
+        ),
+        Configuration(
+            "logical",
+            {
+                **SCHEMAS,
+                "transforms": "logical",
+                "transforms.logical.type": "io.debezium.transforms.ByLogicalTableRouter",
+                "transforms.logical.topic.regex": r"([^.]+)(?:\.{database}\.(?!the_end)(.*))?",
+                "transforms.logical.topic.replacement": "$1.one-$2",
+                "transforms.logical.key.field.name": "whose",
+                "transforms.logical.key.field.regex": r".*\.{database}\.(cust|o)(.*)",
+                "transforms.logical.key.field.replacement": "$2-$1",
+                "transforms.logical.schema.name.adjustment.mode": "avro",
+            },
+            _ROWS,
+            snapshot=True,
+        ),
+        Configuration(
+            "logical-unwrapped",
+            {
+                "transforms": "logical,unwrap,again",
+                "transforms.logical.type": "io.debezium.transforms.ByLogicalTableRouter",
+                "transforms.logical.topic.regex": r"(.*)\.{database}\.(customers|no_key|orders)",
+                "transforms.logical.topic.replacement": "$1.{database}.all.$2",
+                "transforms.logical.key.enforce.uniqueness": "false",
+                "transforms.logical.schema.name.adjustment.mode": "avro_unicode",
+                "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+                "transforms.unwrap.add.fields": "table",
+                "transforms.again.type": "io.debezium.transforms.ByLogicalTableRouter",
+                "transforms.again.topic.regex": r"(.*)\.{database}\.(all\.orders|composite)",
+                "transforms.again.topic.replacement": "$1.{database}.again.$2",
+                "transforms.again.schema.name.adjustment.mode": "avro",
+            },
+            _ROWS,
+            avro=True,
+        ),
     )
 }

@@ -1,8 +1,8 @@
 """A golden file: what one configuration wrote, a line a record, topic by topic.
 
 ``{"about": ..., "schemas": [...], "topics": {topic: [record, ...]}}``. A record has ``key`` and ``value`` as JSON
-(``null``: no bytes), and ``headers`` where it has any. A key or value with a schema is
-``{"schema": n, "payload": ...}``, where n counts in ``schemas``; Avro always is one (``avro_form``).
+(``null``: no bytes; ``{"json": null}``: the four bytes of that text), and ``headers`` where it has any. A key or value
+with a schema is ``{"schema": n, "payload": ...}``, where n counts in ``schemas``; Avro always is one (``avro_form``).
 """
 
 from __future__ import annotations
@@ -41,14 +41,25 @@ def json_form(data: bytes) -> Any:
 def record_of(read: Read, schemas: Schemas, form: Form) -> dict[str, Any]:
     record = {"key": _part(read.key, schemas, form), "value": _part(read.value, schemas, form)}
     if read.headers:
-        record["headers"] = {name: shortened(value.decode(errors="backslashreplace")) for name, value in read.headers}
+        record["headers"] = _headers(read.headers)
     return record
+
+
+def _headers(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, Any]:
+    """A name that is there several times has all its values."""
+    found: dict[str, list[Any]] = {}
+    for name, value in headers:
+        text = None if value is None else shortened(value.decode(errors="backslashreplace"))
+        found.setdefault(name, []).append(text)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 def _part(data: bytes | None, schemas: Schemas, form: Form) -> Any:
     if data is None:
         return None
     value = form(data)
+    if value is None:
+        return {"json": None}
     if isinstance(value, dict) and list(value) == ["schema", "payload"]:
         return {"schema": schemas.number(value["schema"]), "payload": shortened(value["payload"])}
     return shortened(value)

@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
+from incsnap.config.topics import topics_of
 from incsnap.envelope.records import snapshot_records
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.events import StreamPosition
@@ -27,16 +28,17 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.mysql.column_defaults import defaults_of
-from incsnap.mysql.connection import connect
-from incsnap.pipeline import blocks, formats, planner
-from incsnap.pipeline.changes import change_blocks
-from incsnap.pipeline.formats import format_of
-from incsnap.pipeline.parts import BatchPart, ReadyPart, SlicePart
-from incsnap.pipeline.planner import first_position
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect as open_session
-from incsnap.sandbox.servers import Servers
+from incsnap.mysql.session import connect
+from incsnap.planner import observe, planner
+from incsnap.planner.planner import first_position
 from incsnap.tables import TableId, quote
+from incsnap.tasks import blocks, formats
+from incsnap.tasks.formats import format_of
+from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
+from incsnap.tasks.slice_records import change_blocks
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect as open_session
+from lab.servers import Servers
 from tests.golden.configurations import Configuration
 from tests.golden.json_form import dump, parse
 from tests.golden.statements import DATABASE, execute, execute_all
@@ -125,7 +127,7 @@ def stage(servers: Servers) -> Iterator[Stage]:
             patch.object(formats, "_registry", lambda url, client: schemas),
             # A job whose tables a statement does not touch is behind it at once, and not after ten seconds.
             patch.object(planner, "_MOVE_SECONDS", 0.0),
-            patch.object(planner, "_IDLE_SECONDS", 0.02),
+            patch.object(observe, "_IDLE_SECONDS", 0.02),
         ):
             yield Stage(servers, database, start, schemas)
     finally:
@@ -171,8 +173,9 @@ def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
         tail = f"FROM {shape.id.sql} ORDER BY {order}"
         columns = read_chunk(connection, shape, tail, max_bytes=1 << 28, timeout_seconds=60, needed=format_.view.needed)
     source = SourceConstants("binlog.000001", 4, _NOW_US, 1)
-    found = snapshot_records(format_, columns, source, 1, 1, now_us=_NOW_US)
-    topic = format_.topic.replace(stage.database, DATABASE)
+    partitions = dict.fromkeys(topics_of(settings, shape.id), 1)
+    found = snapshot_records(format_, columns, source, partitions, 1, now_us=_NOW_US)
+    topic = topics_of(settings, shape.id)[0].replace(stage.database, DATABASE)
     return {topic: [read for records in found.values() for read in _reads(records)]}
 
 
@@ -202,7 +205,7 @@ class _Job:
         self.planner.committed(offset)
         self._offset = offset
 
-    def _rows(self, part: BatchPart) -> Iterator[blocks.Row]:
+    def _rows(self, part: BatchPart) -> Iterator[blocks.BlockRow]:
         if isinstance(part, ReadyPart):
             yield from part.rows
         elif isinstance(part, SlicePart):
@@ -226,19 +229,20 @@ def _job(stage: Stage, settings: Settings) -> Iterator[_Job]:
 
 
 def _reads(records: Any) -> list[Read]:
-    rows = zip(*(records.column(name).to_pylist() for name in ("key", "value", "old_key", "new_key")), strict=True)
+    none = [None] * len(records)
+    added = records.column("headers").to_pylist() if "headers" in records.schema.names else none
+    names = ("partition", "key", "value", "old_key", "new_key")
+    rows = zip(*(records.column(name).to_pylist() for name in names), added, strict=True)
     return [
-        Read(
-            0,
-            0,
-            key,
-            value,
-            tuple(
-                (f"__debezium.{name}", data) for name, data in (("oldkey", old), ("newkey", new)) if data is not None
-            ),
-        )
-        for key, value, old, new in rows
+        Read(0, 0, key, value, (*_moved(old, new), *(more or ())))
+        for partition, key, value, old, new, more in rows
+        if partition >= 0
     ]
+
+
+def _moved(old: bytes | None, new: bytes | None) -> list[tuple[str, bytes]]:
+    found = (("__debezium.oldkey", old), ("__debezium.newkey", new))
+    return [(name, data) for name, data in found if data is not None]
 
 
 def _query(address: MySqlAddress, sql: str) -> list[tuple[Any, ...]]:

@@ -20,11 +20,11 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.debezium import VERSION, Worker, avro_converters, connect_worker
-from incsnap.sandbox.fetched_registry import registry
-from incsnap.sandbox.mysql_client import connect
-from incsnap.sandbox.servers import Servers, servers
+from lab.addresses import MySqlAddress
+from lab.debezium import VERSION, Worker, avro_converters, connect_worker
+from lab.fetched_registry import registry
+from lab.mysql_client import connect
+from lab.servers import Servers, servers
 from tests.golden.avro_form import AvroForm
 from tests.golden.configurations import CONFIGURATIONS, Configuration
 from tests.golden.golden_file import Form, json_form, write_golden
@@ -35,7 +35,6 @@ _FOLDER = Path(__file__).parent
 _SECONDS = 600
 _SNAPSHOT_SECONDS = 8
 _SIGNAL = "golden-snapshot"
-_NOT_READ_AGAIN = ("debezium_signal", "the_end")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -73,15 +72,16 @@ def record(
         worker.start(each.name, _connector(each, mysql, ids[each.name], registry_url))
     _wait("connectors start", chosen, worker, lambda each: worker.streams(ids[each.name]))
     execute_all(mysql, DATABASE, "changes.sql")
-    failed = _wait("the stream ends", chosen, worker, lambda each: bool(_read(kafka, _topic(each, "the_end"))))
+    failed = _wait("the stream ends", chosen, worker, lambda each: bool(_read(kafka, _topic(each, each.end))))
     chosen = [each for each in chosen if each not in failed]
-    again = [each for each in chosen if each.snapshot]
     for each in chosen:
         if not each.snapshot:
             worker.stop(each.name)
             keep(each)
+    again = [each for each in chosen if each.snapshot]
+    wrong = _read_again(mysql, kafka, again)
     for each in again:
-        keep(each, _read_again(mysql, kafka, each))
+        keep(each, wrong[each.name])
     if failed:
         raise SystemExit(f"not recorded: {', '.join(each.name for each in failed)}")
 
@@ -148,7 +148,7 @@ def _topics(kafka: str, configuration: Configuration) -> list[str]:
     delimiter = configuration.settings.get("topic.delimiter", ".")
     name = configuration.name
     own = [topic for topic in known if topic == name or topic.startswith((name + delimiter, name + "."))]
-    return sorted(topic for topic in own if not topic.endswith("debezium_signal"))
+    return sorted(topic for topic in own if not topic.endswith(("debezium_signal", "debezium_u005fsignal")))
 
 
 def _read(kafka: str, topic: str) -> list[Read]:
@@ -156,32 +156,35 @@ def _read(kafka: str, topic: str) -> list[Read]:
     return read_all(kafka, topic, seconds=60) if topic in known else []
 
 
-def _read_again(mysql: MySqlAddress, kafka: str, configuration: Configuration) -> list[str]:
-    """Signal a snapshot of each table, one after the other. What went wrong, a line a table."""
+def _read_again(mysql: MySqlAddress, kafka: str, again: Sequence[Configuration]) -> dict[str, list[str]]:
+    """Signal a snapshot of each table, one after the other, to all connectors: they see the same signals. What went
+    wrong in each, a line a table."""
     rows = _run(
         mysql,
         "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_type = 'BASE TABLE'"
         " ORDER BY table_name",
         DATABASE,
     )
-    wrong: list[str] = []
-    for table in [str(row[0]) for row in rows if row[0] not in _NOT_READ_AGAIN]:
-        seen = len(_notifications(kafka, configuration))
-        name = json.dumps(f"{DATABASE}.{table}", ensure_ascii=False)
-        _signal(
-            mysql, f"{_SIGNAL}-{table}", "execute-snapshot", f'{{"type":"incremental","data-collections":[{name}]}}'
-        )
+    wrong: dict[str, list[str]] = {each.name: [] for each in again}
+    for table in [str(row[0]) for row in rows]:
+        asked = [each for each in again if each.reads_again(table)]
+        if not asked:
+            continue
+        signal, name = f"{_SIGNAL}-{table}", json.dumps(f"{DATABASE}.{table}", ensure_ascii=False)
+        _signal(mysql, signal, "execute-snapshot", f'{{"type":"incremental","data-collections":[{name}]}}')
         deadline = time.monotonic() + _SNAPSHOT_SECONDS
-        while (new := _notifications(kafka, configuration)[seen:]) is not None and "COMPLETED" not in _types(new):
+        while late := [each for each in asked if "COMPLETED" not in _types(_notifications(kafka, each, signal))]:
             if time.monotonic() > deadline:
                 _signal(mysql, f"{_SIGNAL}-stop-{table}", "stop-snapshot", '{"type":"incremental"}')
-                wrong.append(f"{table}: not read within {_SNAPSHOT_SECONDS} s")
                 time.sleep(2)
                 break
             time.sleep(0.1)
-        else:
-            status = {each["additional_data"].get("status", "SUCCEEDED") for each in new}
-            wrong += [f"{table}: {each}" for each in sorted(status - {"SUCCEEDED"})]
+        for each in late:
+            wrong[each.name].append(f"{table}: not read within {_SNAPSHOT_SECONDS} s")
+        for each in [each for each in asked if each not in late]:
+            told = _notifications(kafka, each, signal)
+            status = {one["additional_data"].get("status", "SUCCEEDED") for one in told}
+            wrong[each.name] += [f"{table}: {one}" for one in sorted(status - {"SUCCEEDED"})]
     return wrong
 
 
@@ -189,8 +192,9 @@ def _signal(mysql: MySqlAddress, *row: str) -> None:
     _run(mysql, f"INSERT INTO {DATABASE}.debezium_signal VALUES (%s, %s, %s)", *row)
 
 
-def _notifications(kafka: str, configuration: Configuration) -> list[Any]:
-    return [json.loads(each.value or b"{}") for each in _read(kafka, f"{configuration.name}.notifications")]
+def _notifications(kafka: str, configuration: Configuration, signal: str) -> list[Any]:
+    found = [json.loads(each.value or b"{}") for each in _read(kafka, f"{configuration.name}.notifications")]
+    return [told for each in found if (told := each.get("payload", each))["id"] == signal]
 
 
 def _types(notifications: Sequence[Any]) -> set[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pymysql
 
-from incsnap.sandbox.addresses import MySqlAddress
-from incsnap.sandbox.mysql_client import connect
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 
 _FOLDER = Path(__file__).parent
 
@@ -19,7 +19,7 @@ DATABASE = "golden"
 
 
 def statements(name: str) -> list[str]:
-    """Of ``schema.sql`` or ``changes.sql``: without comments and the semicolon that ends each."""
+    """The statements of ``schema.sql`` or ``changes.sql``, without comments and the semicolon that ends each."""
     lines = [line for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines() if not line.startswith("--")]
     return [text.strip() for text in "\n".join(lines).split(";\n") if text.strip()]
 

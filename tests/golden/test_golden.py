@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.sandbox.servers import Servers
+from lab.servers import Servers
 from tests.golden.avro_form import AvroForm
 from tests.golden.comparison import Difference, compare, operation_of, settled
 from tests.golden.configurations import CONFIGURATIONS
@@ -67,5 +67,5 @@ def differences(played_on: Stage, name: str, reads: Topics) -> list[Difference]:
         if configuration.topic in ("", topic)
     }
     theirs = {topic: found for topic, found in golden.topics.items() if topic != f"{name}.notifications"}
-    transactions = f"{name}.transaction"
+    transactions = configuration.transactions or f"{name}.transaction"
     return compare(name, settled(theirs, transactions=transactions), settled(ours, transactions=transactions))

@@ -8,11 +8,12 @@ from typing import Any
 import fastavro
 import pytest
 
-from incsnap.envelope.avro_schema import avro_schema
+from incsnap.connect.avro_schema import avro_schema
+from incsnap.connect.json_schema import schema_json
+from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import envelope_schema, key_schema
-from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.json_schema import schema_json
-from incsnap.types.connect_schema import Schema
+from incsnap.transforms.form import change_form
+from incsnap.types.modes import Modes
 from tests.golden.json_form import dump, parse
 from tests.support.hand_made_view import hand_made_view
 
@@ -52,7 +53,7 @@ def test_the_envelope_around_a_row_is_debeziums(written: dict[str, Any]) -> None
     topic = names(written).removesuffix(".Envelope")
     view = hand_made_view(dict(dict(schema.fields)["after"].fields))
 
-    assert schema_json(envelope_schema(view, topic, EnvelopeSettings("schemas", "3.6.1.Final"))) == dump(written)
+    assert schema_json(envelope_schema(view, change_form(topic), Modes())) == dump(written)
 
 
 @pytest.mark.parametrize("written", [each for each in SCHEMAS if each["name"].endswith(".Key")], ids=names)
@@ -61,7 +62,7 @@ def test_the_key_is_debeziums(written: dict[str, Any]) -> None:
     view = hand_made_view(fields, key=list(fields))
     topic = names(written).removesuffix(".Key")
 
-    assert schema_json(key_schema(view, topic, EnvelopeSettings("schemas", "3.6.1.Final"))) == dump(written)
+    assert schema_json(key_schema(view, change_form(topic), Modes())) == dump(written)
 
 
 @pytest.mark.parametrize("written", [each for each in SCHEMAS if "odd-name" not in each["name"]], ids=names)

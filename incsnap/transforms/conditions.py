@@ -1,0 +1,150 @@
+"""Conditions on the operation of a change: ``value.op == 'c' || value.op in ['u', 'r']``.
+
+    condition := term { || term }          term := factor { && factor }
+    factor := ! factor | ( condition ) | true | false | comparison
+    comparison := OP == TEXT | OP != TEXT | TEXT == OP | TEXT != OP | OP in LIST | LIST.contains(OP) | LIST.includes(OP)
+
+OP is ``value.op``, a TEXT stands in quotes of either kind, a LIST in brackets. ``in`` with a list and ``contains`` are
+Groovy's, ``===``, ``!==`` and ``includes`` JavaScript's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+#: Of records that are changes or rows.
+OPERATIONS = frozenset("crudt")
+GROOVY, JAVASCRIPT = "groovy", "graal.js"
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<op>value\.op\b)|(?P<text>'[^'\\$]*'|"[^"\\$]*")|(?P<word>[A-Za-z_]\w*)"""
+    r"""|(?P<sign>===|!==|==|!=|\|\||&&|[!()\[\],.;]))"""
+)
+_EQUAL = {GROOVY: ("==", "!="), JAVASCRIPT: ("==", "!=", "===", "!==")}
+_MEMBER = {GROOVY: "contains", JAVASCRIPT: "includes"}
+
+
+class NotUnderstoodError(ValueError):
+    """A condition that asks for more than the operation, or that is none."""
+
+
+def operations(condition: str, language: str) -> tuple[str, ...]:
+    """Of which of ``OPERATIONS`` the condition is true, in order of letters. Raises ``NotUnderstoodError``."""
+    reader = _Reader(condition, language)
+    found = reader.condition()
+    reader.end()
+    return tuple(sorted(each for each in OPERATIONS if found(each)))
+
+
+Test = Callable[[str], bool]
+
+
+class _Reader:
+    def __init__(self, text: str, language: str) -> None:
+        self._language = language
+        self._tokens = list(_tokens(text))
+        self._at = 0
+
+    def condition(self) -> Test:
+        parts = [self._term()]
+        while self._skip("||"):
+            parts.append(self._term())
+        return lambda operation: any(part(operation) for part in parts)
+
+    def end(self) -> None:
+        self._skip(";")
+        if self._at < len(self._tokens):
+            raise NotUnderstoodError(f"{self._next()!r} is not understood here")
+
+    def _term(self) -> Test:
+        parts = [self._factor()]
+        while self._skip("&&"):
+            parts.append(self._factor())
+        return lambda operation: all(part(operation) for part in parts)
+
+    def _factor(self) -> Test:
+        if self._skip("!"):
+            inner = self._factor()
+            return lambda operation: not inner(operation)
+        if self._skip("("):
+            inner = self.condition()
+            self._expect(")")
+            return inner
+        if self._next() in ("true", "false"):
+            holds = self._take() == "true"
+            return lambda _: holds
+        return self._comparison()
+
+    def _comparison(self) -> Test:
+        if self._skip("["):
+            among = self._list()
+            self._expect(".")
+            self._expect(_MEMBER[self._language])
+            self._expect("(")
+            self._expect("value.op")
+            self._expect(")")
+            return lambda operation: operation in among
+        if self._next() != "value.op":
+            text = self._text()
+            return self._compared(self._sign(), text, self._expect("value.op"))
+        self._expect("value.op")
+        if self._language == GROOVY and self._skip("in"):
+            self._expect("[")
+            among = self._list()
+            return lambda operation: operation in among
+        return self._compared(self._sign(), self._text())
+
+    def _compared(self, sign: str, text: str, _: str = "") -> Test:
+        equal = sign.startswith("=")
+        return lambda operation: (operation == text) == equal
+
+    def _sign(self) -> str:
+        sign = self._take()
+        if sign not in _EQUAL[self._language]:
+            raise NotUnderstoodError(f"{sign!r} is not one of {', '.join(_EQUAL[self._language])}")
+        return sign
+
+    def _list(self) -> frozenset[str]:
+        """Behind its bracket."""
+        found = [self._text()]
+        while self._skip(","):
+            found.append(self._text())
+        self._expect("]")
+        return frozenset(found)
+
+    def _text(self) -> str:
+        token = self._take()
+        if token[:1] not in ("'", '"'):
+            raise NotUnderstoodError(f"{token!r} stands where a text in quotes was expected")
+        return token[1:-1]
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else "the end"
+
+    def _take(self) -> str:
+        token = self._next()
+        self._at += 1
+        return token
+
+    def _skip(self, token: str) -> bool:
+        found = self._at < len(self._tokens) and self._tokens[self._at] == token
+        self._at += found
+        return found
+
+    def _expect(self, token: str) -> str:
+        if not self._skip(token):
+            raise NotUnderstoodError(f"{self._next()!r} stands where {token!r} was expected")
+        return token
+
+
+def _tokens(text: str) -> list[str]:
+    found: list[str] = []
+    at, text = 0, text.strip()
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise NotUnderstoodError(f"{text[at : at + 20]!r} is not understood")
+        found.append(token[0].strip())
+        at = token.end()
+    return found

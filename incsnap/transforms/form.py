@@ -1,0 +1,87 @@
+"""What all records of one kind have in common, and what a transform makes of it.
+
+A transform of Kafka Connect is asked record by record. Those that are obeyed here look at nothing of a record but its
+topic, its headers' names, its operation and whether it has a value; so they are asked once for each table and kind of
+record, and what they answer is then done to whole columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from incsnap.connect.field_names import adjust
+
+#: Headers of the two records that an update of the key becomes: on the first the new key, on the last the old one.
+NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+
+
+class Value(Enum):
+    """What a record's value is."""
+
+    #: Debezium's envelope.
+    ENVELOPE = "envelope"
+    #: A row alone, with fields added.
+    ROW = "row"
+    #: No value, but the schema of a row.
+    EMPTY_ROW = "empty row"
+    #: Neither value nor schema: a tombstone.
+    NOTHING = "nothing"
+    #: Of a record that is no change of a row.
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A field of the envelope under the name ``name``. ``struct``: source or transaction, "" for the envelope's own."""
+
+    struct: str
+    field: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    name: str
+    text: str
+
+
+Added = Reference | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """``op``: c, u, d, r, t, or "" of a tombstone and of a record that is no change. ``key_name``, ``row_name``,
+    ``envelope_name``: of the schemas; ``key_fields``: what stands in the key behind its columns; ``fields``: behind a
+    row's; ``headers``: those added, in order; ``own_headers``: names of those that the record had before.
+    """
+
+    topic: str
+    op: str
+    value: Value
+    key_name: str
+    row_name: str = ""
+    envelope_name: str = ""
+    key_fields: tuple[Constant, ...] = ()
+    fields: tuple[Added, ...] = ()
+    headers: tuple[Added, ...] = ()
+    own_headers: tuple[str, ...] = ()
+
+    @property
+    def is_tombstone(self) -> bool:
+        """As Connect understands it: without a value, whether or not there is a schema."""
+        return self.value in (Value.EMPTY_ROW, Value.NOTHING)
+
+    @property
+    def written(self) -> Form:
+        """Equal for kinds of records that are written alike: the operation only matters where it chooses the row."""
+        image = "d" if self.op == "d" and self.value is Value.ROW else ""
+        return replace(self, op=image, own_headers=())
+
+
+def change_form(topic: str, op: str = "c", schema_names: str = "none", *, moved: bool = False) -> Form:
+    """Of a record of the table that ``topic`` is for, as Debezium makes it. ``op`` "": the tombstone of a deletion;
+    ``moved``: of an update that changes the key; ``schema_names``: schema.name.adjustment.mode."""
+    own = {"c": (OLD_KEY,), "d": (NEW_KEY,), "": (NEW_KEY,)}.get(op, ()) if moved else ()
+    key, row, envelope = (adjust(f"{topic}.{what}", schema_names) for what in ("Key", "Value", "Envelope"))
+    return Form(topic, op, Value.ENVELOPE if op else Value.NOTHING, key, row, envelope, own_headers=own)
