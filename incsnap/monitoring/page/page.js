@@ -1,0 +1,252 @@
+"use strict";
+// The page of a job: asks its own server each second and draws what it says. Texts are only ever set as texts.
+
+const $ = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+
+const count = (n) => Math.abs(n) < 1e7 ? Math.round(n).toLocaleString("en") : `${(n / 1e6).toPrecision(3)} M`;
+const size = (n) => {
+  for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
+    if (n < 999.5 || unit === "TB") return `${n >= 99.5 || unit === "B" ? Math.round(n) : +n.toPrecision(2)} ${unit}`;
+    n /= 1000;
+  }
+};
+const duration = (s) => {
+  if (s < 10) return `${+s.toPrecision(2)} s`;
+  const whole = Math.round(s);
+  for (const [unit, name, next, nextName] of [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
+    if (whole >= unit) {
+      const rest = Math.floor(whole % unit / next);
+      return `${Math.floor(whole / unit)} ${name}${rest ? ` ${rest} ${nextName}` : ""}`;
+    }
+  }
+  return `${whole} s`;
+};
+const moment = (ms) => new Date(ms).toLocaleString("sv");
+const clock = (ms) => new Date(ms).toLocaleTimeString("sv");
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function drawn(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function curve(id, values) {
+  const svg = $(id), top = Math.max(...values, 1e-9), last = Math.max(1, values.length - 1);
+  svg.setAttribute("viewBox", "0 0 100 40");
+  svg.setAttribute("preserveAspectRatio", "none");
+  const points = values.map((value, i) => `${(100 * i / last).toFixed(2)},${(39 - 37 * value / top).toFixed(2)}`);
+  svg.replaceChildren(
+    drawn("polygon", {class: "area", points: `0,40 ${points.join(" ")} 100,40`}),
+    drawn("polyline", {class: "curve", points: points.join(" ")}));
+}
+
+// Of several seconds the largest: a peak must not vanish because the line is narrow.
+function thinned(points, column, most = 150) {
+  const step = Math.ceil(points.length / most), found = [];
+  for (let i = 0; i < points.length; i += step) {
+    found.push(Math.max(...points.slice(i, i + step).map((point) => point[column])));
+  }
+  return found;
+}
+
+function showHistory(points) {
+  [["lag-line", 1], ["events-line", 2], ["rows-line", 3], ["bytes-line", 4]].forEach(([id, column]) => {
+    if (points.length) curve(id, thinned(points, column));
+  });
+}
+
+function showState(status) {
+  document.title = `${status.topic_prefix}: ${status.state}`;
+  $("prefix").textContent = status.topic_prefix;
+  const silent = status.asked_ms && status.state === "running" && status.written_ms - status.asked_ms > 120000;
+  $("state").textContent = silent ? "stalled" : status.state;
+  $("state").className = `state ${silent ? "stalled" : status.state}`;
+  $("since").textContent = `incsnap ${status.release} on ${status.host}, process ${status.pid}, for ${
+    duration((status.written_ms - status.started_ms) / 1000)}`;
+  const failure = status.failure;
+  $("trouble").hidden = !failure;
+  if (failure) {
+    const passed = status.state === "retrying" || status.state === "failed" ? "" : " (it has passed)";
+    $("trouble").textContent = `${moment(failure.at_ms)}: ${failure.message} → ${failure.hint}${passed}`;
+  }
+}
+
+function showFigures(status) {
+  const stream = status.stream, sums = status.sums;
+  $("lag").textContent = stream ? duration(stream.lag_ms / 1000) : "…";
+  $("behind").textContent = stream && stream.lag_bytes !== null ? `${size(stream.lag_bytes)} of binlog behind` : "";
+  $("events").textContent = `${count(status.rates.events)}/s`;
+  $("events-sum").textContent = `${count(sums.events)} in all`;
+  $("rows").textContent = `${count(status.rates.rows)}/s`;
+  $("rows-sum").textContent = `${count(sums.reads)} in all, ${count(sums.discarded)} overtaken`;
+  $("bytes").textContent = `${size(status.rates.bytes)}/s`;
+  $("bytes-sum").textContent = `${size(sums.bytes)} in all, ${count(sums.batches)} batches`;
+}
+
+function tableOf(table) {
+  const known = table.rows_expected !== null && table.rows_expected > 0;
+  const share = known ? Math.min(1, table.rows_done / table.rows_expected) : 0;
+  const told = [];
+  if (known) told.push(`${Math.round(100 * share)} %`);
+  told.push(`${count(table.rows_done)} rows${known ? ` of about ${count(table.rows_expected)}` : ""}`);
+  if (known && table.rows_high - table.rows_low > table.rows_expected / 50) {
+    told.push(`(${count(table.rows_low)} to ${count(table.rows_high)})`);
+  }
+  if (table.rows_per_second !== null) told.push(`${count(table.rows_per_second)} rows/s`);
+  if (table.seconds_left !== null) told.push(`${duration(table.seconds_left)} left`);
+  const fill = element("i");
+  if (known) fill.style.width = `${100 * share}%`;
+  const bar = element("div", {class: known ? "bar" : "bar unknown", role: "progressbar", "aria-label": table.table}, fill);
+  if (known) bar.setAttribute("aria-valuenow", String(Math.round(100 * share)));
+  const made = element("div", {class: "table"},
+    element("header", {}, element("b", {}, table.table), element("span", {class: "quiet"}, told.join(" · "))), bar,
+    element("small", {}, `signal ${table.signal}${table.condition ? `, where ${table.condition}` : ""}; read up to ${
+      table.planned_key || "nothing"} of ${table.maximum_key || "…"}`));
+  if (table.read_again) {
+    made.append(element("div", {class: "warn"}, `${table.read_again} ranges are read again, one of them ${table.readings} times so far`));
+  }
+  if (table.quarantined.length) {
+    const keys = table.quarantined.slice(0, 5).map((each) => `(${each.lower}, ${each.upper}]`).join("; ");
+    made.append(element("div", {class: "warn"}, `given up (quarantine): keys ${keys}${table.quarantined.length > 5 ? "; …" : ""}`));
+  }
+  return made;
+}
+
+function showSnapshot(status) {
+  const snapshot = status.snapshot, active = snapshot.tables.length + snapshot.waiting > 0;
+  const told = active
+    ? [`${snapshot.tables.length} being read, ${snapshot.waiting} waiting`,
+       snapshot.retried ? `${count(snapshot.retried)} readings repeated` : "", snapshot.waits_for]
+    : ["none"];
+  if (snapshot.rows_per_second_allowed !== null) told.push(`limit: ${count(snapshot.rows_per_second_allowed)} rows/s`);
+  $("snapshot").textContent = told.filter(Boolean).join("; ");
+  $("tables").replaceChildren(...snapshot.tables.map(tableOf));
+  const more = snapshot.waiting - snapshot.waiting_first.length;
+  $("waiting").textContent = snapshot.waiting ? `waiting: ${snapshot.waiting_first.join(", ")}${more > 0 ? ` and ${more} more` : ""}` : "";
+  $("actions").hidden = !status.actions;
+}
+
+// A row for each window: from where the stream is now to its high watermark, both as distances in the binlog.
+function showWindows(status) {
+  const stream = status.stream, snapshot = status.snapshot, windows = snapshot.windows.slice(0, 24);
+  $("windows").textContent = snapshot.windows_in_flight
+    ? `${snapshot.windows_in_flight}, that hold ${count(snapshot.rows_held)} rows which are read and not sent` : "none";
+  const svg = $("windows-line"), width = Math.max(280, svg.clientWidth || 600), row = 18;
+  svg.setAttribute("viewBox", `0 0 ${width} ${windows.length * row + 4}`);
+  svg.style.height = `${windows.length ? windows.length * row + 4 : 0}px`;
+  if (!stream || !windows.length) { svg.replaceChildren(); return; }
+  const here = windows.filter((each) => each.file === stream.file).map((each) => each.pos - stream.pos);
+  const reach = Math.max(1, ...here.map(Math.abs));
+  const label = Math.min(190, width * .42), middle = label + (width - label) / 2, half = (width - label) / 2 - 8;
+  // Behind the stream what is passed and being sent, before it what waits; by the root, as distances differ by orders.
+  const place = (distance) => middle + Math.sign(distance) * half * Math.sqrt(Math.min(1, Math.abs(distance) / reach));
+  const shapes = [drawn("line", {x1: middle, x2: middle, y1: 0, y2: windows.length * row})];
+  windows.forEach((each, i) => {
+    const y = i * row + 3;
+    const at = each.state === "reading" ? middle + half
+      : each.file === stream.file ? place(each.pos - stream.pos)
+      : middle + (each.state === "releasing" ? -half : half);
+    const from = Math.min(middle, at), long = Math.max(6, Math.abs(at - middle));
+    shapes.push(drawn("rect", {class: each.state, x: from, y, width: long, height: row - 6, rx: 3}));
+    const text = drawn("text", {x: 0, y: y + 10});
+    const sent = each.sent ? `, ${each.sent}/${each.parts} sent` : "";
+    const told = `${each.table} ${count(each.rows)}${sent}`, most = Math.floor(label / 6.3);
+    text.textContent = told.length > most ? `…${told.slice(-most + 1)}` : told;
+    const title = drawn("title", {});
+    title.textContent = `${each.table}: ${each.state}, ${count(each.rows)} rows, ${size(each.bytes)}${sent}${
+      each.file ? `, high watermark ${each.file}:${each.pos}` : ""}`;
+    text.append(title);
+    shapes.push(text);
+  });
+  svg.replaceChildren(...shapes);
+}
+
+function showStream(status) {
+  const stream = status.stream, rows = [];
+  if (stream) {
+    const purge = stream.purge_not_before_ms === null ? "not known"
+      : stream.purge_not_before_ms === 0 ? "not by itself now" : `at ${moment(stream.purge_not_before_ms)} at the earliest`;
+    rows.push(["position", `${stream.file}:${stream.pos.toLocaleString("en")}`],
+      ["end of the binlog", stream.end_file ? `${stream.end_file}:${stream.end_pos.toLocaleString("en")}` : "not known"],
+      ["connected", `${stream.connected ? "yes" : "no"}, ${stream.disconnects} connections lost`],
+      ["batch", `${stream.batch.toLocaleString("en")}, took ${stream.batch_ms} ms`],
+      ["read ahead", `${size(stream.buffered_bytes)} of ${size(stream.buffer_bytes)}`],
+      ["needed of the binlog", `${stream.needs_file || "nothing yet"}; the server purges it: ${purge}`],
+      ["prepared XA transactions", stream.prepared.length ? stream.prepared.join(", ") : "none"],
+      ["delivered", stream.delivered || "nothing"]);
+  }
+  $("stream").replaceChildren(...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+}
+
+function showTold(status) {
+  const told = status.notifications.slice().reverse().map((each) => element("li", {},
+    element("time", {}, clock(each.timestamp_ms)), element("b", {}, each.type),
+    ` ${each.id} ${each.fields.scanned_collection || each.fields.data_collections || ""} ${each.fields.status || ""}`));
+  $("told").replaceChildren(...(told.length ? told : [element("li", {class: "quiet"}, "none since the start")]));
+  const ended = status.snapshot.finished.slice().reverse().map((each) => {
+    const made = element("li", {}, element("time", {}, clock(each.ended_ms)), element("b", {}, each.table),
+      ` ${each.status}, ${count(each.rows)} rows`);
+    if (each.missing_keys) made.append(element("div", {class: "warn"}, `without the keys ${each.missing_keys}`));
+    if (each.reason) made.append(element("div", {class: "warn"}, each.reason));
+    return made;
+  });
+  $("finished").replaceChildren(...(ended.length ? ended : [element("li", {class: "quiet"}, "none since the start")]));
+}
+
+async function ask(path, options) {
+  const answer = await fetch(path, {cache: "no-store", ...options});
+  return [answer.ok, await answer.json()];
+}
+
+let points = [];
+async function renew() {
+  try {
+    const [, status] = await ask("status");
+    points.push([status.written_ms, status.stream ? status.stream.lag_ms : 0, status.rates.events, status.rates.rows, status.rates.bytes]);
+    points = points.slice(-900);
+    for (const show of [showState, showFigures, showSnapshot, showWindows, showStream, showTold]) show(status);
+    showHistory(points);
+  } catch (error) {
+    $("state").textContent = "gone";
+    $("state").className = "state gone";
+    $("trouble").hidden = false;
+    $("trouble").textContent = `The job does not answer any more: ${error.message}`;
+  }
+  setTimeout(renew, document.hidden ? 5000 : 1000);
+}
+
+async function begin() {
+  try {
+    [, points] = await ask("history");
+    const [, settings] = await ask("settings");
+    $("settings").replaceChildren(...settings.map((each) => element("tr", {}, element("td", {}, each.name),
+      element("td", {}, each.value), element("td", {class: "quiet"}, [each.origin, each.fate, each.note].filter(Boolean).join("; ")))));
+  } catch (error) { /* renew() says so */ }
+  renew();
+}
+
+$("actions").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const type = event.submitter ? event.submitter.dataset.signal : "execute-snapshot";
+  const named = $("collections").value.split(",").map((each) => each.trim()).filter(Boolean);
+  const data = type === "execute-snapshot" || type === "stop-snapshot"
+    ? {type: "incremental", ...(named.length ? {"data-collections": named} : {})}
+    : type === "incsnap-throttle" ? {"rows-per-second": Number($("limit").value)} : {};
+  if (type === "stop-snapshot" && !named.length && !confirm("Stop the snapshots of all tables?")) return;
+  $("answer").textContent = "…";
+  try {
+    const [ok, answer] = await ask("signal", {method: "POST", body: JSON.stringify({type, data}),
+      headers: {Authorization: `Bearer ${$("token").value}`, "Content-Type": "application/json"}});
+    $("answer").textContent = ok ? `${type} is sent; its id is ${answer.id}` : `${answer.problem}${answer.hint ? ` → ${answer.hint}` : ""}`;
+  } catch (error) { $("answer").textContent = `The job does not answer: ${error.message}`; }
+});
+
+begin();

@@ -1,0 +1,105 @@
+"""Sends a signal to a job by one of the channels that it listens to: for ``incsnap signal`` and the page's buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pymysql
+from confluent_kafka import KafkaException
+
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
+from incsnap.mysql.session import connect, error_of
+from signals import send
+from signals.parse import parse
+from signals.records import InvalidSignal, SignalRecord
+
+Data = Mapping[str, object]
+
+
+def send_signal(settings: Settings, name: str, kind: str, data: Data, channel: str | None = None) -> str:
+    """Sends it, by ``channel`` or the first that serves. The channel.
+
+    Raises ``ConfigError`` for a signal that the job would ignore and a channel that it does not listen to,
+    ``ServerUnreachable`` or ``IncsnapError`` where it cannot be sent.
+    """
+    chosen = channel_for(settings, channel)
+    # The job's own reading of it: what it would ignore is not sent.
+    meant = parse(SignalRecord(name, kind, dict(data)))
+    if isinstance(meant, InvalidSignal):
+        raise ConfigError(f"The signal would be ignored: {meant.reason}", meant.hint)
+    _SENDERS[chosen](settings, name, kind, data)
+    return chosen
+
+
+def channel_for(settings: Settings, wanted: str | None = None) -> str:
+    """Raises ``ConfigError`` where the job does not listen to ``wanted``, or to nothing at all."""
+    enabled = settings.signals.channels
+    if wanted is not None and wanted not in enabled:
+        raise ConfigError(
+            f"The job does not listen to the channel {wanted}, only to: {', '.join(enabled) or 'none'}",
+            "Choose another --channel, or enable it and start the job again.",
+        )
+    if wanted is None and not enabled:
+        raise ConfigError(
+            "The job listens to no signal channel", "Set signal.data.collection, or signal.enabled.channels=kafka."
+        )
+    if wanted is not None:
+        return wanted
+    # A job that may not write to its server must not be signalled by a row.
+    return next((other for other in enabled if not (settings.read_only and other == "source")), enabled[0])
+
+
+def _by_row(settings: Settings, name: str, kind: str, data: Data) -> None:
+    table = settings.signals.data_collection
+    if table is None:
+        raise ConfigError("signal.data.collection names no table")
+    connection = connect(settings.mysql)
+    try:
+        send.to_table(connection, table.sql, name, kind, data)
+    except pymysql.err.MySQLError as error:
+        code, text = error_of(error)
+        hint = f"GRANT INSERT ON {table.sql} TO the user, or signal by --channel kafka."
+        if code == 1146:
+            hint = (
+                f"CREATE TABLE {table.sql} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data VARCHAR(2048));"
+            )
+        elif code == 1062:
+            hint = "Choose another --id."
+        elif code == 1406:
+            hint = "Make the columns of the signal table wider, or name fewer tables."
+        raise IncsnapError(f"The row was not inserted into {table}: {text}", hint) from None
+    finally:
+        connection.close()
+
+
+def _by_message(settings: Settings, name: str, kind: str, data: Data) -> None:
+    signals = settings.signals
+    try:
+        send.to_topic(
+            signals.kafka_bootstrap_servers,
+            signals.kafka_topic,
+            settings.topic_prefix,
+            name,
+            kind,
+            data,
+            signals.consumer,
+        )
+    except (KafkaException, TimeoutError) as error:
+        text = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise ServerUnreachable(
+            f"Kafka at {signals.kafka_bootstrap_servers} did not take the signal for {signals.kafka_topic}: {text}",
+            f"Check that the brokers answer, and create the topic {signals.kafka_topic} with one partition.",
+        ) from None
+
+
+def _by_line(settings: Settings, name: str, kind: str, data: Data) -> None:
+    try:
+        send.to_file(settings.signals.file, name, kind, data)
+    except OSError as error:
+        raise IncsnapError(
+            f"{settings.signals.file} cannot be written: {error.strerror}", "Correct signal.file."
+        ) from None
+
+
+_SENDERS = {"source": _by_row, "kafka": _by_message, "file": _by_line}

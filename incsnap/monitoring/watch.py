@@ -1,0 +1,228 @@
+"""The driver's view of its own job: puts together what the planner reports, what was sent, and how the runs end.
+
+A thread renews the status every second, keeps some minutes of history for the page, and publishes: the status file
+beside the checkpoint, which is whole or absent. The stream never waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from incsnap import __version__
+from incsnap.errors import IncsnapError, shorten
+from incsnap.monitoring.log_line import line
+from incsnap.monitoring.planner_report import PlannerReport, read
+from incsnap.monitoring.rates import JobRates
+from incsnap.monitoring.status import RUNNING, STARTING, Failure, JobStatus, StreamStatus, Sums, dump
+
+log = logging.getLogger(__name__)
+
+#: The status file, in ``checkpoint.location``/incsnap.
+NAME = "status.json"
+#: Seconds between two looks.
+_EVERY_SECONDS = 1.0
+#: Seconds between two lines in the log of a job that runs.
+_LOG_SECONDS = 30.0
+#: Points of history: a quarter of an hour.
+_HISTORY = 900
+#: Notifications that are kept over restarts of the query.
+_KEPT = 50
+_MESSAGE = 2_000
+#: A planner that has not reported for so long is gone, or about to be started again.
+_SILENT_MS = 5_000
+
+
+class Store(Protocol):
+    """Where the status file is; ``checkpoint.files.Files`` is one."""
+
+    def write(self, name: str, content: bytes) -> None: ...
+
+
+class Point(NamedTuple):
+    """Of history: when, the lag, and the rates a second."""
+
+    ms: int
+    lag_ms: int
+    events: float
+    rows: float
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    state: str
+    since_ms: int
+    failure: Failure | None = None
+
+
+class Watch:
+    """One job's, for as long as it tries; ``close`` it. ``sums`` reads the counters of committed batches.
+
+    ``file_seconds``: between two writes of the status file, more where each write is paid for. ``log_seconds``: between
+    two lines in the log.
+    """
+
+    def __init__(
+        self,
+        topic_prefix: str,
+        store: Store,
+        sums: Callable[[], Sums],
+        file_seconds: float = _EVERY_SECONDS,
+        every_seconds: float = _EVERY_SECONDS,
+        log_seconds: float = _LOG_SECONDS,
+    ) -> None:
+        now_ms = _now_ms()
+        self._store, self._sums = store, sums
+        self._file_seconds, self._every, self._log_seconds = file_seconds, every_seconds, log_seconds
+        self._rates = JobRates()
+        self._lock = threading.Lock()
+        self._run = _Run(STARTING, now_ms)
+        self._report_path: Path | None = None
+        self._report: PlannerReport | None = None
+        self._history: deque[Point] = deque(maxlen=_HISTORY)
+        self._status = JobStatus(
+            release=__version__,
+            topic_prefix=topic_prefix,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            started_ms=now_ms,
+            state=STARTING,
+            since_ms=now_ms,
+            written_ms=now_ms,
+            every_ms=round(file_seconds * 1000),
+        )
+        self._closing = threading.Event()
+        self._write_failed = False
+        self._thread = threading.Thread(target=self._watch, name="incsnap-watch", daemon=True)
+        self._thread.start()
+
+    # -- what the job tells
+
+    def enter(self, state: str, failure: Failure | None = None) -> None:
+        """The job is in another state from now on. ``failure`` stays until it is told of another, or of a run that
+        lasts."""
+        with self._lock:
+            self._run = _Run(state, _now_ms(), failure or self._run.failure)
+
+    def follow(self, report: Path) -> None:
+        """A run of the query has begun, whose planner reports there."""
+        with self._lock:
+            self._report_path = report
+        self.enter(RUNNING)
+
+    def recovered(self) -> None:
+        """A run has lasted: failures are counted anew."""
+        with self._lock:
+            failure = self._run.failure
+            if failure is not None and failure.count:
+                self._run = replace(self._run, failure=replace(failure, count=0, next_try_ms=0))
+
+    def close(self, state: str, failure: Failure | None = None) -> None:
+        """The job has ended so; the status file says it. May be called twice: the first call counts."""
+        if self._closing.is_set():
+            return
+        self.enter(state, failure)
+        self._closing.set()
+        self._thread.join()
+
+    # -- what others ask
+
+    def status(self) -> JobStatus:
+        """As it was within the last second."""
+        with self._lock:
+            return self._status
+
+    def history(self) -> list[Point]:
+        with self._lock:
+            return list(self._history)
+
+    # -- the thread
+
+    def _watch(self) -> None:
+        write_at, log_at = 0.0, time.monotonic() + self._log_seconds
+        while True:
+            closing = self._closing.wait(self._every)
+            try:
+                status = self._look()
+            except Exception as error:  # noqa: BLE001 - the job must not be without eyes for one bad look
+                log.warning("The status of the job could not be renewed: %s", shorten(error))
+                status = None
+            if status is not None and (closing or time.monotonic() >= write_at):
+                write_at = time.monotonic() + self._file_seconds
+                self._write(status)
+            if status is not None and status.state == RUNNING and time.monotonic() >= log_at:
+                log_at = time.monotonic() + self._log_seconds
+                if told := line(status):
+                    log.info("%s", told)
+            if closing:
+                return
+
+    def _look(self) -> JobStatus:
+        with self._lock:
+            run, path, before = self._run, self._report_path, self._status
+        report = (read(path) if path is not None else None) or self._report
+        self._report = report
+        sums, now = self._sums(), time.monotonic()
+        status = replace(
+            before,
+            state=run.state,
+            since_ms=run.since_ms,
+            failure=run.failure,
+            written_ms=_now_ms(),
+            sums=sums,
+            rates=self._rates.of_job(now, sums),
+        )
+        if report is not None:
+            # Those of the query's runs before, which its new planner does not know.
+            began_ms = report.notifications[0].timestamp_ms if report.notifications else status.written_ms
+            older = tuple(each for each in before.notifications if each.timestamp_ms < began_ms)
+            status = replace(
+                status,
+                asked_ms=report.asked_ms,
+                stream=_aged(report, status.written_ms),
+                snapshot=self._rates.of_tables(now, report.snapshot),
+                notifications=(*older, *report.notifications)[-_KEPT:],
+            )
+        lag_ms = status.stream.lag_ms if status.stream is not None else 0
+        rates = status.rates
+        with self._lock:
+            self._status = status
+            self._history.append(Point(status.written_ms, lag_ms, rates.events, rates.rows, rates.bytes))
+        return status
+
+    def _write(self, status: JobStatus) -> None:
+        try:
+            self._store.write(NAME, json.dumps(dump(status)).encode())
+            self._write_failed = False
+        except OSError as error:
+            if not self._write_failed:
+                log.warning("The status file cannot be written, and says nothing new: %s", shorten(error))
+            self._write_failed = True
+
+
+def failure_of(error: BaseException, count: int = 0, next_try_ms: int = 0) -> Failure:
+    """For ``enter`` and ``close``."""
+    message = error.message if isinstance(error, IncsnapError) else f"{type(error).__name__}: {error}"
+    hint = error.hint if isinstance(error, IncsnapError) else IncsnapError.hint
+    return Failure(shorten(message, _MESSAGE), shorten(hint, _MESSAGE), _now_ms(), count, next_try_ms)
+
+
+def _aged(report: PlannerReport, now_ms: int) -> StreamStatus:
+    """A planner that is silent delivers nothing: what is committed meanwhile gets older."""
+    silent_ms = now_ms - report.made_ms
+    stream = report.stream
+    return stream if silent_ms < _SILENT_MS else replace(stream, lag_ms=stream.lag_ms + silent_ms, connected=False)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,111 @@
+"""What the log of a job says, and in which form."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from dataclasses import replace
+
+import pytest
+
+from incsnap.monitoring.amounts import count, duration, size
+from incsnap.monitoring.log_format import about, formatter
+from incsnap.monitoring.log_line import line
+from incsnap.monitoring.status import SnapshotStatus
+from incsnap.snapshot.notifications import Notification
+from tests.support.job_statuses import running
+
+
+def record(message: str, *arguments: object, **more: str) -> logging.LogRecord:
+    made = logging.LogRecord("incsnap.planner", logging.WARNING, "here.py", 1, message, arguments, None)
+    made.created = 1_795_340_744.1586
+    vars(made).update(more)
+    return made
+
+
+def test_a_record_is_an_object_on_one_line() -> None:
+    found = formatter("json").format(record("chunk %s failed\nbadly", "ä", **about("nightly")))
+
+    assert "\n" not in found
+    told = json.loads(found)
+    assert told.pop("process") > 0
+    assert told == {
+        "time": "2026-11-22T09:45:44.158Z",
+        "level": "WARNING",
+        "logger": "incsnap.planner",
+        "message": "chunk ä failed\nbadly",
+        "snapshot": "nightly",
+    }
+
+
+def test_an_exception_is_told_in_its_record() -> None:
+    made = record("it failed")
+    try:
+        raise ValueError("because")
+    except ValueError:
+        made.exc_info = sys.exc_info()
+
+    told = json.loads(formatter("json").format(made))
+
+    assert "ValueError: because" in told["exception"]
+    assert "snapshot" not in told
+
+
+def test_text_names_the_snapshot_at_the_end_of_the_line() -> None:
+    text = formatter("text")
+
+    assert text.format(record("a chunk failed", **about("nightly"))).endswith(
+        "WARNING incsnap.planner: a chunk failed [snapshot nightly]"
+    )
+    assert text.format(record("no word", **about(""))).endswith("incsnap.planner: no word")
+
+
+def test_a_notification_is_logged_as_debezium_does() -> None:
+    told = Notification("nightly", "STARTED", 17, (("data_collections", "shop.orders"),))
+
+    assert told.line("shop") == (
+        "[Notification Service]  {id='nightly', aggregateType='Incremental Snapshot', type='STARTED',"
+        " additionalData={connector_name=shop, data_collections=shop.orders}, timestamp=17}"
+    )
+
+
+def test_a_healthy_job_says_all_in_one_line() -> None:
+    assert line(running()) == (
+        "Lag 0.063 s, 400 kB behind; 1,234 events/s, 64,200 snapshot rows/s, 51 MB/s; at binlog.000042:1000000,"
+        " batch 123456; shop.orders (snapshot nightly) 1,240,000 rows of about 2,000,000, 12 s left;"
+        " shop.people_with_a_rather_long_name (snapshot nightly) 777 rows; 3 more tables wait"
+    )
+
+
+def test_a_job_without_a_snapshot_says_less_and_one_without_a_binlog_says_so_first() -> None:
+    stream = running().stream
+    assert stream is not None
+
+    assert "snapshot " not in line(running(snapshot=SnapshotStatus())).replace("snapshot rows", "")
+    assert line(running(stream=replace(stream, connected=False))).startswith("Not connected to the binlog; Lag")
+    assert line(running(stream=None)) == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(0, "0"), (999, "999"), (9_999_999, "9,999,999"), (12_345_678, "12.3 M"), (1.5e9, "1.5 G"), (999.9e6, "1 G")],
+)
+def test_counts_are_short(number: float, told: str) -> None:
+    assert count(number) == told
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(0, "0 B"), (999, "999 B"), (1_500, "1.5 kB"), (51_000_000, "51 MB"), (999_600, "1 MB"), (2.5e15, "2500 TB")],
+)
+def test_sizes_are_short(number: float, told: str) -> None:
+    assert size(number) == told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0, "0 s"), (0.063, "0.063 s"), (59.4, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (18_720, "5 h 12 min")],
+)
+def test_durations_are_short(seconds: float, told: str) -> None:
+    assert duration(seconds) == told
