@@ -22,3 +22,5 @@ CREATE USER incsnap@'%' IDENTIFIED BY 'incsnap';
 GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO incsnap@'%';
 -- Chunks are read with SELECT. No RELOAD and no LOCK TABLES: nothing is ever locked.
 GRANT SELECT ON inventory.* TO incsnap@'%';
+-- Only for `incsnap signal` by a row; the job itself writes nothing.
+GRANT INSERT ON inventory.incsnap_signal TO incsnap@'%';
