@@ -20,8 +20,8 @@ from benchmarks.outcome import FILE, failed, read
 from benchmarks.rows import ROWS, Scale, chosen
 from benchmarks.runner import Runner
 from benchmarks.sides import SIDES
-from incsnap.sandbox.run_folder import run_folder
-from incsnap.sandbox.servers import servers
+from lab.run_folder import run_folder
+from lab.servers import servers
 
 
 def main() -> None:

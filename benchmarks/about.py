@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.place import Place
 from benchmarks.rows import Scale
-from incsnap.sandbox import debezium, fetched_kafka
-from incsnap.sandbox.java import java
+from lab import debezium, fetched_kafka
+from lab.java import java
 
 #: Of no use to a reader, or secret.
 _LEFT_OUT = re.compile(r"database\.(hostname|port|user|password|server\.id)|name|table\.include\.list|.*location")
@@ -43,7 +43,7 @@ def about(place: Place, scale: Scale, runs: int) -> dict[str, Any]:
 
 
 def settings(given: Mapping[str, str]) -> dict[str, str]:
-    """Of a side: those that are worth telling."""
+    """Those settings of a side that are worth telling."""
     return {name: value for name, value in given.items() if not _LEFT_OUT.fullmatch(name)}
 
 

@@ -28,12 +28,12 @@ from benchmarks.place import Place, place, topics
 from benchmarks.processes import memory_by_kind
 from benchmarks.sides import INCSNAP, Job, Life
 from incsnap.errors import IncsnapError
-from incsnap.sandbox.run_folder import run_folder
-from incsnap.sandbox.running_job import session_pids
-from incsnap.sandbox.servers import servers
+from lab.run_folder import run_folder
+from lab.running_job import session_pids
+from lab.servers import servers
 
 _LOOK_SECONDS = 0.25
-_START_SECONDS = 120.0
+_START_SECONDS = 400.0
 #: Of a server that is started here: what makes loads of gigabytes quick to write.
 _MYSQL = (
     "--max-allowed-packet=1G",

@@ -10,7 +10,7 @@ from benchmarks.rows import Figures
 
 
 class Notes(Protocol):
-    """Of one side. A measurement is one that ``rows.served`` knows."""
+    """Takes the notes of one side. A measurement is one that ``rows.served`` knows."""
 
     def found(self, measurement: str, figures: Figures) -> None: ...
 

@@ -55,7 +55,7 @@ class Outcome:
         return found.figures.get(key, []) if found else []
 
     def median(self, side: str, key: str) -> float | None:
-        """Of the runs that have it; None without any."""
+        """The median of the runs that have it; None without any."""
         values = self.runs(side, key)
         return median(values) if values else None
 

@@ -15,14 +15,17 @@ from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from benchmarks.tables import Design
+from incsnap.errors import ServerUnreachable
 from incsnap.kafka.topics import creatable_together
-from incsnap.sandbox.mysql_client import connect
-from incsnap.sandbox.servers import Servers
+from lab.mysql_client import connect
+from lab.servers import Servers
 from signals import send
 
 _KAFKA_SECONDS = 30
 #: As many as a broker deletes in that time.
 _DELETED_TOGETHER = 500
+#: Topics that a broker makes at least, beside other work.
+_MADE_A_SECOND = 25
 _SIGNALS = "incsnap_signal"
 _NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -88,7 +91,7 @@ def topics(
         for some in creatable_together(new, max(tables.values(), default=1)):
             for future in admin.create_topics(some, request_timeout=_KAFKA_SECONDS).values():
                 future.result(_KAFKA_SECONDS)
-        _wait_for_leaders(kafka, {names[table]: partitions for table, partitions in tables.items()})
+        _wait_for_leaders(admin, kafka, {names[table]: partitions for table, partitions in tables.items()})
         yield names
     finally:
         ours = [name for name in admin.list_topics(timeout=_KAFKA_SECONDS).topics if name.startswith(prefix)]
@@ -100,10 +103,15 @@ def topics(
                     future.result(_KAFKA_SECONDS)
 
 
-def _wait_for_leaders(kafka: str, topics: Mapping[str, int]) -> None:
-    """A new topic exists some milliseconds before its partitions can be read."""
+def _wait_for_leaders(admin: AdminClient, kafka: str, topics: Mapping[str, int]) -> None:
+    """A new topic exists some milliseconds before its partitions can be read; the last of thousands, a minute."""
+    deadline = time.monotonic() + _KAFKA_SECONDS + len(topics) / _MADE_A_SECOND
+    while missing := _leaderless(admin, topics):
+        if time.monotonic() > deadline:
+            raise ServerUnreachable(f"{len(missing)} topics have no leader, {missing[0]} among them")
+        time.sleep(0.05)
+    # A leader that is known may still not know of it.
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": "incsnap-bench"})
-    deadline = time.monotonic() + _KAFKA_SECONDS
     try:
         for topic, partition in ((topic, number) for topic, count in topics.items() for number in range(count)):
             while True:
@@ -117,3 +125,9 @@ def _wait_for_leaders(kafka: str, topics: Mapping[str, int]) -> None:
                     time.sleep(0.02)
     finally:
         consumer.close()
+
+
+def _leaderless(admin: AdminClient, topics: Mapping[str, int]) -> list[str]:
+    known = admin.list_topics(timeout=_KAFKA_SECONDS).topics
+    led = {name: sum(each.leader >= 0 for each in known[name].partitions.values()) for name in known}
+    return [name for name, count in topics.items() if led.get(name, 0) < count]

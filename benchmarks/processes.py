@@ -1,18 +1,16 @@
-"""What processes take, by proc(5): memory as the proportional set size, processor time with that of ended children."""
+"""What processes take: memory as the proportional set size, processor time with that of ended children. Linux."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 
-from incsnap.pipeline import process_name
-from incsnap.sandbox.running_job import session_pids
+import psutil
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-_LISTENING = "0A"
+from incsnap.tasks import process_name
+from lab.running_job import session_pids
+
 #: A look costs some milliseconds for each gigabyte, so it is not taken more often.
 _MEMORY_SECONDS = 1.0
 #: By the names that incsnap gives to its processes.
@@ -29,10 +27,8 @@ def memory_bytes(pids: Iterable[int]) -> int:
     """Proportional set size of all: a page that processes share counts once in the sum."""
     total = 0
     for pid in pids:
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    total += int(line.split()[1]) * 1024
+        with contextlib.suppress(psutil.Error):
+            total += psutil.Process(pid).memory_full_info().pss
     return total
 
 
@@ -40,7 +36,7 @@ def memory_by_kind(pids: Iterable[int]) -> dict[str, int]:
     """The same by kind (``java``, ``planner`` ...)."""
     found: dict[str, int] = {}
     for pid in pids:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(psutil.Error):
             kind = _kind(pid)
             found[kind] = found.get(kind, 0) + memory_bytes([pid])
     return found
@@ -74,7 +70,7 @@ def job_seconds(leader: int) -> dict[str, float]:
     """Processor seconds so far of the session's processes, by kind (``JVM``, ``stream's workers`` ...)."""
     seconds: dict[str, float] = {}
     for pid in session_pids(leader):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(psutil.Error):
             kind = _kind(pid)
             used = {kind: process_seconds(pid)}
             if kind == _KINDS[process_name.TASKS]:
@@ -88,44 +84,34 @@ def job_seconds(leader: int) -> dict[str, float]:
 
 def process_seconds(pid: int) -> float:
     """User and system time of the process and of its children that have ended."""
-    return _seconds(Path(f"/proc/{pid}/stat"), 4)
+    used = psutil.Process(pid).cpu_times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def listener(port: int) -> int | None:
     """The process that listens at the port; none when it is on another machine or somebody else's."""
-    sockets = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
-                sockets.add(f"socket:[{fields[9]}]")
-    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):
-            if os.readlink(descriptor) in sockets:
-                return int(descriptor.parts[2])
+    for each in psutil.net_connections("tcp"):
+        if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port:
+            return each.pid
     return None
 
 
 def _kind(pid: int) -> str:
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    if words[0].endswith(b"java"):
+    process = psutil.Process(pid)
+    words = process.cmdline()
+    if words and words[0].endswith("java"):
         return "JVM"
-    if any(word.endswith(b"launcher.py") for word in words):
+    if any(word.endswith("launcher.py") for word in words):
         return "launchers"
     # What is forked has the driver's command line, and a name of its own.
-    return _KINDS.get(Path(f"/proc/{pid}/comm").read_text().strip(), "driver")
+    return _KINDS.get(process.name(), "driver")
 
 
 def _thread_seconds(pid: int, name: str) -> float:
     total = 0.0
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            if (thread / "comm").read_text().strip() == name:
-                total += _seconds(thread / "stat", 2)
+    for thread in psutil.Process(pid).threads():
+        # On Linux a thread has an entry, and so a name, like a process.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if psutil.Process(thread.id).name() == name:
+                total += thread.user_time + thread.system_time
     return total
-
-
-def _seconds(stat: Path, fields: int) -> float:
-    """The first two are user and system time; the next two those of children that have ended."""
-    # After the command in parentheses: field 3 of proc(5) is the first here, so 14 is 11.
-    return sum(map(int, stat.read_text().rpartition(")")[2].split()[11 : 11 + fields])) / _TICKS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from benchmarks.processes import job_seconds, listener, process_seconds
-from incsnap.sandbox.servers import Servers
+from lab.servers import Servers
 
 
 class Processor:

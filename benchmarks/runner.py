@@ -20,7 +20,7 @@ from benchmarks.place import Place, place
 from benchmarks.rows import BACKLOGS, SHAPES, WARM, Figures, Scale, measured, served
 from benchmarks.sides import Job
 from benchmarks.warm import WarmJob
-from incsnap.sandbox.servers import Servers
+from lab.servers import Servers
 
 
 class Runner:

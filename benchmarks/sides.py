@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks.place import Place
 from incsnap.errors import ServerUnreachable
-from incsnap.sandbox import debezium
-from incsnap.sandbox.running_job import JobFailed, running_job, write_properties
+from lab import debezium
+from lab.running_job import JobFailed, running_job, write_properties
 
 INCSNAP, DEBEZIUM = "incsnap", "debezium"
 SIDES = (DEBEZIUM, INCSNAP)
