@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 
 import re2
@@ -41,6 +41,9 @@ Matcher = Callable[[str], bool]
 _DIFFERENCES = re.compile(
     r"\\Q(?P<literal>.*?)(?:\\E|\Z)|\(\?<(?P<group>[A-Za-z][A-Za-z0-9]*)>|\\k<(?P<back>\w+)>|\\z|\\.", re.S
 )
+#: Characters that mean themselves, and one dot at the most. Where that is not escaped it stands for any character, but
+#: a name with a dot has its own just there, or does not match.
+_EXACT = re.compile(r"[A-Za-z0-9_-]+(?:\\?\.[A-Za-z0-9_-]+)?")
 _COUNT = re.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
 
 
@@ -78,9 +81,34 @@ def signal_matcher(text: str, *, ignore_case: bool = False) -> Matcher:
     return lambda name: pattern.fullmatch(name, timeout=_BACKTRACKING_SECONDS) is not None
 
 
-def any_matches(patterns: Iterable[str], name: str, *, ignore_case: bool) -> bool:
+def exact_name(pattern: str) -> str | None:
+    """The one name that ``pattern`` matches among those with a dot, where it can be told without compiling it.
+
+    Most lists hold nothing else: five thousand tables by their names took a minute to be looked for as expressions.
+    """
+    return pattern.replace("\\", "") if _EXACT.fullmatch(pattern) else None
+
+
+def any_matches(patterns: tuple[str, ...], name: str, *, ignore_case: bool) -> bool:
     """Is all of ``name`` matched by one of a setting's patterns? Those are trusted to come to an end."""
-    return any(java_pattern(pattern, ignore_case=ignore_case).fullmatch(name) for pattern in patterns)
+    known, expressions, dotted = _divided(patterns, ignore_case)
+    if name.isascii() and (name.lower() if ignore_case else name) in known:
+        return True
+    # Without a dot of its own a name may have any other character where the pattern has its dot.
+    return any(each.fullmatch(name) for each in expressions) or (
+        "." not in name and any(java_pattern(each, ignore_case=ignore_case).fullmatch(name) for each in dotted)
+    )
+
+
+@lru_cache(maxsize=64)
+def _divided(
+    patterns: tuple[str, ...], ignore_case: bool
+) -> tuple[frozenset[str], tuple[regex.Pattern[str], ...], tuple[str, ...]]:
+    """Names that can be looked up, the patterns that cannot, compiled, and those of the names with an unescaped dot."""
+    exact = {pattern: exact for pattern in patterns if (exact := exact_name(pattern))}
+    names = frozenset(name.lower() if ignore_case else name for name in exact.values())
+    rest = (java_pattern(pattern, ignore_case=ignore_case) for pattern in patterns if pattern not in exact)
+    return names, tuple(rest), tuple(pattern for pattern, name in exact.items() if pattern == name and "." in name)
 
 
 def _translated(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from signals.records import AdditionalCondition
-from signals.regex import signal_matcher
+from signals.regex import exact_name, signal_matcher
 
 #: Seconds for all patterns of one list: the stream waits for them. A thousand patterns on ten thousand tables take a
 #: second, or ten where most begin with ``.*``.
@@ -16,8 +16,6 @@ SECONDS = 5.0
 
 #: Of these patterns only the dot stands for something else, one character: what they match is as long as they are.
 _PLAIN = re.compile(r"[0-9A-Za-z_.]+")
-#: One dot, escaped or not: a name has its own dot there, or does not match, so it is this name and no other.
-_EXACT = re.compile(r"[0-9A-Za-z_-]+\\?\.[0-9A-Za-z_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,8 @@ class _Names:
 
     def matched(self, pattern: str, *, ignore_case: bool = False) -> list[str]:
         """What all of ``pattern`` matches, in order; nothing where it is no expression. Raises ``TimeoutError``."""
-        if not ignore_case and _EXACT.fullmatch(pattern):
-            literal = pattern.replace("\\", "")
-            return [literal] if literal in self._known else []
+        if not ignore_case and (name := exact_name(pattern)):
+            return [name] if name in self._known else []
         try:
             matches = signal_matcher(pattern, ignore_case=ignore_case)
         except re.error:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict
 
 from incsnap.tables import TableId
-from signals.regex import any_matches, java_pattern
+from signals.regex import any_matches, exact_name, java_pattern
 
 #: MySQL's own databases are never captured (Debezium: ``table.ignore.builtin=true``).
 BUILTIN = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
@@ -30,21 +29,8 @@ def pattern_problem(text: str) -> str | None:
     return None
 
 
-#: A name that is no more than that: of characters that mean themselves, with one dot at the most. A dot that is not
-#: escaped stands for any character, but a name has its own dot where the pattern has it, or does not match.
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+(?:\\?\.[A-Za-z0-9_-]+)?")
-
-
-@lru_cache(maxsize=64)
-def _divided(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Plain names, in lower case, and the rest. A list of 5,000 names was compiled again for each of 5,000 tables."""
-    plain = frozenset(pattern.replace("\\", "").lower() for pattern in patterns if _PLAIN.fullmatch(pattern))
-    return plain, tuple(pattern for pattern in patterns if not _PLAIN.fullmatch(pattern))
-
-
 def _any(patterns: tuple[str, ...], name: str) -> bool:
-    plain, rest = _divided(patterns)
-    return (name.isascii() and name.lower() in plain) or any_matches(rest, name, ignore_case=True)
+    return any_matches(patterns, name, ignore_case=True)
 
 
 class TableFilter(BaseModel):
@@ -91,8 +77,8 @@ class TableFilter(BaseModel):
         known = {name.lower() for name in names if name.isascii()}
 
         def matches(pattern: str) -> bool:
-            if _PLAIN.fullmatch(pattern):
-                return pattern.replace("\\", "").lower() in known
-            return any(any_matches((pattern,), name, ignore_case=True) for name in names)
+            if exact := exact_name(pattern):
+                return exact.lower() in known
+            return any(_any((pattern,), name) for name in names)
 
         return tuple(pattern for pattern in self.table_include if not matches(pattern))

@@ -5,7 +5,6 @@ Patterns are Java regexes, matched wholly and without regard to letter case agai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from incsnap.envelope.masks import Transform
@@ -69,5 +68,5 @@ class ColumnRules:
         )
 
 
-def matches(patterns: Iterable[str], name: str) -> bool:
+def matches(patterns: tuple[str, ...], name: str) -> bool:
     return any_matches(patterns, name, ignore_case=True)

@@ -135,7 +135,7 @@ def _with_mask(field: ViewField, name: str, rules: ColumnRules) -> ViewField:
 
 def _key(shape: TableShape, rules: ColumnRules, names: Sequence[str]) -> tuple[int, ...]:
     """Columns in the order of message.key.columns; where that names none of the table's, the primary key."""
-    found = [index for pattern in rules.key_patterns() for index, name in enumerate(names) if matches([pattern], name)]
+    found = [index for pattern in rules.key_patterns() for index, name in enumerate(names) if matches((pattern,), name)]
     twice = next((index for place, index in enumerate(found) if index in found[:place]), None)
     if twice is not None:
         raise ConfigError(

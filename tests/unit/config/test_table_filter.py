@@ -69,6 +69,14 @@ def test_thousands_of_names_are_looked_up_and_not_matched_one_by_one() -> None:
     assert chosen.without_match(tables) == ("shop.plain", "other\\.t[12]")
 
 
+def test_a_dot_that_is_not_escaped_is_any_character_of_a_name_without_one() -> None:
+    chosen = TableFilter(database_include=("my.shop", "other\\.one"))
+    assert [chosen.may_include_database(name) for name in ("my-shop", "MY_SHOP", "my.shop", "myshop", "other-one")] == [
+        True, True, True, False, False,
+    ]  # fmt: skip
+    assert resolve(["my.shop"], ["my.shop", "my-shop.a"]) == Resolved(("my.shop",), ())
+
+
 def test_a_signal_of_thousands_of_names_is_looked_up_too() -> None:
     names = [f"shop.t{number}" for number in range(5_000)]
     found = resolve([name.replace(".", "\\.") for name in names] + names + ["shop.T1", "sho.+"], names)
