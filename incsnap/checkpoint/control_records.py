@@ -1,8 +1,9 @@
-"""Records that planning makes (schema changes, truncations), on the disk before Spark has the batch that sends them.
+"""Records that planning makes (schema changes, truncations, heartbeats), on the disk before Spark has the batch that
+sends them.
 
-What they say was found by asking the server, which would answer otherwise when the batch is run again; and a DDL text
-may be too long for an offset. So they are written down as they will be sent, and forced to the disk before the end of
-the batch is; the offset names the topics they are for.
+What they say was found by asking the server or the clock, which would answer otherwise when the batch is run again; and
+a DDL text may be too long for an offset. So they are written down as they will be sent, and forced to the disk before
+the end of the batch is; the offset names the topics they are for.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from pathlib import Path
 from incsnap.config import columns, converters, record_settings, sections, transforms, unsupported
 from incsnap.config.documents import read_document
 from incsnap.config.explained import Explained, explained
+from incsnap.config.heartbeats import heartbeats
 from incsnap.config.monitoring import monitoring
 from incsnap.config.names import sort_names
 from incsnap.config.reading import SettingsReader
@@ -86,15 +87,16 @@ def _settings(reading: SettingsReader, source: str) -> Loaded:
     failures = record_settings.failures(reading)
     formats = record_settings.formats(reading)
     signals = sections.signals(reading, kafka.bootstrap_servers)
+    delimiter, read_only = sections.topic_delimiter(reading), reading.flag("read.only", False)
     # Reading the parts first and building the whole from them lets every part report its problems.
     settings = Settings(
         mysql=sections.mysql(reading),
         topic_prefix=prefix,
-        topic_delimiter=sections.topic_delimiter(reading),
+        topic_delimiter=delimiter,
         unicode_topics=record_settings.unicode_topics(reading),
         tables=sections.tables(reading, signals.data_collection if "source" in signals.channels else None),
         signals=signals,
-        read_only=reading.flag("read.only", False),
+        read_only=read_only,
         snapshot=sections.snapshot(reading),
         kafka=kafka,
         topic_creation=sections.topic_creation(reading),
@@ -114,6 +116,7 @@ def _settings(reading: SettingsReader, source: str) -> Loaded:
         max_queue_bytes=reading.integer("max.queue.size.in.bytes", 0, 0) or 64 << 20,
         retries=sections.retries(reading),
         notifications=sections.notifications(reading),
+        heartbeat=heartbeats(reading, prefix, delimiter, read_only=read_only),
         monitoring=monitoring(reading),
         checkpoint_location=sections.checkpoint_location(reading),
         spark={f"spark.{name}": value for name, value in reading.prefixed("spark.").items()},

@@ -33,6 +33,7 @@ OBEYED = words(
     errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location incsnap.latency.target.ms incsnap.ignore
     incsnap.metrics.port incsnap.metrics.host incsnap.page.token incsnap.log.format
     transforms predicates converters skip.messages.without.change
+    heartbeat.interval.ms heartbeat.action.query topic.heartbeat.prefix topic.heartbeat.name
     """
 )
 OBEYED_PREFIXES = (
@@ -67,8 +68,7 @@ ELSEWHERE = words(
     snapshot.max.threads.multiplier legacy.snapshot.max.threads streaming.delay.ms
     incremental.snapshot.allow.schema.changes incremental.snapshot.watermarking.strategy
     signal.kafka.poll.timeout.ms signal.emit.failure.max.retries signal.emit.failure.backoff.ms
-    heartbeat.interval.ms
-    heartbeat.action.query heartbeat.topics.prefix topic.heartbeat.prefix topic.heartbeat.name
+    heartbeat.topics.prefix
     topic.cache.size source.struct.version internal.key.converter internal.value.converter
     unavailable.value.placeholder extended.headers.enabled retriable.restart.connector.wait.ms
     executor.shutdown.timeout.ms guardrail.collections.max guardrail.collections.limit.action

@@ -20,6 +20,7 @@ RECORD_FORM = 2
 _ELSEWHERE = {
     *("mysql", "kafka", "tables", "signals", "read_only", "snapshot", "topic_creation", "failures", "notifications"),
     *(
+        "heartbeat",
         "monitoring",
         "retries",
         "executed_wait_seconds",

@@ -182,6 +182,14 @@ class Notifications(_Frozen):
     sink_topic: str | None = None
 
 
+class HeartbeatSettings(_Frozen):
+    #: 0: there are none
+    interval_ms: int = 0
+    topic: str = ""
+    #: executed at each of them; "": nothing is
+    action_query: str = ""
+
+
 class RetrySettings(_Frozen):
     #: -1: for ever
     max_retries: int = -1
@@ -236,6 +244,7 @@ class Settings(_Frozen):
     max_queue_bytes: int = 64 << 20
     retries: RetrySettings = RetrySettings()
     notifications: Notifications = Notifications()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
     #: How long a chunk waits until what was delivered is visible. Longer only when a commit is stalled
     #: (semi-synchronous replication); then the chunk is planned again and the stream goes on.

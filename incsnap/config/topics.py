@@ -10,6 +10,7 @@ from incsnap.config.settings import Settings
 from incsnap.connect.field_names import unicode_escape
 from incsnap.connect.schema import Schema
 from incsnap.envelope.control_records import SCHEMA_CHANGE_KEY, TRANSACTION_KEY
+from incsnap.envelope.heartbeat_records import HEARTBEAT_KEY
 from incsnap.envelope.notification_records import NOTIFICATION_KEY
 from incsnap.envelope.written import topics
 from incsnap.tables import TableId
@@ -21,7 +22,7 @@ INVALID = re.compile(r"[^a-zA-Z0-9._-]")
 #: What the Unicode strategy of Debezium replaces.
 _ESCAPED = re.compile(r"[^a-zA-Z0-9.-]")
 #: Kafka's bound for a topic's name.
-_LONGEST = 249
+LONGEST_NAME = 249
 
 
 def topic_name(prefix: str, delimiter: str, table: TableId, *, unicode: bool = False) -> str:
@@ -30,8 +31,8 @@ def topic_name(prefix: str, delimiter: str, table: TableId, *, unicode: bool = F
     """
     name = delimiter.join((prefix, table.database, table.table))
     if unicode:
-        return _ESCAPED.sub(lambda found: unicode_escape(found[0]), name)[:_LONGEST]
-    return INVALID.sub("_", name)[:_LONGEST]
+        return _ESCAPED.sub(lambda found: unicode_escape(found[0]), name)[:LONGEST_NAME]
+    return INVALID.sub("_", name)[:LONGEST_NAME]
 
 
 def topic_of(settings: Settings, table: TableId) -> str:
@@ -90,7 +91,15 @@ def notification_topic(settings: Settings) -> ControlTopic | None:
     return ControlTopic.of(settings, own, NOTIFICATION_KEY)
 
 
+def heartbeat_topic(settings: Settings) -> ControlTopic | None:
+    """``<topic.heartbeat.prefix>.<topic.prefix>`` or ``topic.heartbeat.name``; None where there are no heartbeats."""
+    if not settings.heartbeat.interval_ms:
+        return None
+    return ControlTopic.of(settings, settings.heartbeat.topic, HEARTBEAT_KEY)
+
+
 def control_topics(settings: Settings) -> set[str]:
     """Those that this job may write to."""
-    found = (notification_topic(settings), transaction_topic(settings), schema_topic(settings))
+    made = (notification_topic, transaction_topic, schema_topic, heartbeat_topic)
+    found = [of(settings) for of in made]
     return {topic.name for topic in found if topic is not None}

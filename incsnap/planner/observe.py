@@ -25,6 +25,7 @@ from incsnap.mysql.catalog import tables
 from incsnap.mysql.known_defaults import KnownDefaults
 from incsnap.planner.chunk_readers import ChunkReading
 from incsnap.planner.definitions import DefinitionsAt
+from incsnap.planner.heartbeat import Heartbeat
 from incsnap.planner.pace import Pace
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import statement_records
@@ -57,9 +58,10 @@ class Observed:
     """What was found. ``advance``: of the stream. ``facts``: all that the engine decides by. ``signal_positions``: how
     far each signal channel was read.
 
-    ``control``: the batch's records of schema changes and truncations. ``defaults``: the DEFAULTs of columns that its
-    schemas show, None where schemas are not written. ``counted``: of the transaction that is open at the batch's end,
-    where transactions are counted. ``behind_seconds``: since the last transaction of the batch was committed.
+    ``control``: the batch's records of schema changes and truncations, and a heartbeat that is due. ``defaults``: the
+    DEFAULTs of columns that its schemas show, None where schemas are not written. ``counted``: of the transaction that
+    is open at the batch's end, where transactions are counted. ``behind_seconds``: since the last transaction of the
+    batch was committed.
     """
 
     advance: Advance
@@ -92,6 +94,7 @@ class Observer:
         self._open_readers = open_readers
         self._readings: WindowReadings | None = None
         self._inbox = SignalInbox(settings)
+        self._heartbeat = Heartbeat(settings)
         self._form = record_form(settings)
         self._defaults = KnownDefaults()
         self._pace = Pace(settings.snapshot, buffers.root, readers)
@@ -120,7 +123,7 @@ class Observer:
             advance,
             facts,
             positions,
-            self._control(start, advance, tail, connection),
+            (*self._control(start, advance, tail, connection), *self._heartbeat.records()),
             self._known_defaults(advance, connection),
             self._counted(start, advance.end, tail),
             behind_seconds,
@@ -136,6 +139,7 @@ class Observer:
         if self._readings is not None:
             self._readings.close()
         self._inbox.close()
+        self._heartbeat.close()
 
     # -- what is looked at
 
@@ -160,7 +164,7 @@ class Observer:
             self._pace.binlog_bytes,
             self._settings.max_batch_events,
             (until.file, until.pos) if until else None,
-            _patience(start.snapshot, until is not None),
+            min(_patience(start.snapshot, until is not None), self._heartbeat.seconds_left()),
         )
         if advance.tables - {self._settings.signals.data_collection}:
             self._pace.changes_came()

@@ -7,8 +7,11 @@ which the golden files keep once for all records that have them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SCHEMAS = {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"}
 
@@ -41,7 +44,8 @@ _COMMON_AVRO = {
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """``tables``: regular expressions of table names, none: all. ``snapshot``: rows are read again after the stream.
-    ``topic``: only this one is kept. ``avro``: keys and values are Avro, with a registry. ``transactions``: the topic
+    ``topic``: only this one is kept, and of it, where ``first`` says so, only the first record: how many there are is a
+    matter of time. ``avro``: keys and values are Avro, with a registry. ``transactions``: the topic
     that tells of transactions, "" for ``<name>.transaction``; ``end``: how the topic of the table the_end calls it.
     """
 
@@ -50,9 +54,17 @@ class Configuration:
     tables: tuple[str, ...] = ()
     snapshot: bool = False
     topic: str = ""
+    first: bool = False
     avro: bool = False
     transactions: str = ""
     end: str = "the_end"
+
+    def keeps(self, topic: str) -> bool:
+        return self.topic in ("", topic)
+
+    def kept(self, records: Sequence[T]) -> Sequence[T]:
+        """Of a topic's."""
+        return records[:1] if self.first else records
 
     @property
     def changes(self) -> bool:
@@ -220,6 +232,21 @@ CONFIGURATIONS = {
             {**SCHEMAS, "topic.naming.strategy": "io.debezium.schema.DefaultUnicodeTopicNamingStrategy"},
             ("customers", "odd-name é", "no_key"),
             end="the_u005fend",
+        ),
+        Configuration(
+            "heartbeats",
+            {**SCHEMAS, "heartbeat.interval.ms": "10"},
+            ("customers",),
+            topic="__debezium-heartbeat.heartbeats",
+            first=True,
+        ),
+        Configuration(
+            "heartbeats-avro",
+            {"heartbeat.interval.ms": "10", "topic.heartbeat.prefix": "beats"},
+            ("customers",),
+            topic="beats.heartbeats-avro",
+            first=True,
+            avro=True,
         ),
         Configuration("delimiter", {"topic.delimiter": "_"}, ("customers", "odd-name é")),
         Configuration("unwrap", {**_unwrap(), "skipped.operations": "none"}, _ROWS),

@@ -147,8 +147,10 @@ def _topics(kafka: str, configuration: Configuration) -> list[str]:
     known = AdminClient({"bootstrap.servers": kafka, "log_level": 0}).list_topics(timeout=20).topics
     delimiter = configuration.settings.get("topic.delimiter", ".")
     name = configuration.name
-    own = [topic for topic in known if topic == name or topic.startswith((name + delimiter, name + "."))]
-    return sorted(topic for topic in own if not topic.endswith(("debezium_signal", "debezium_u005fsignal")))
+    starts = (name + delimiter, name + ".")
+    own = [topic for topic in known if topic in (name, configuration.topic) or topic.startswith(starts)]
+    signals = ("debezium_signal", "debezium_u005fsignal")
+    return sorted(topic for topic in own if configuration.keeps(topic) and not topic.endswith(signals))
 
 
 def _read(kafka: str, topic: str) -> list[Read]:
@@ -204,9 +206,7 @@ def _types(notifications: Sequence[Any]) -> set[str]:
 def _keep(
     folder: Path, configuration: Configuration, kafka: str, form: Form, mysql_version: str, wrong: Sequence[str]
 ) -> None:
-    found = {
-        topic: _read(kafka, topic) for topic in _topics(kafka, configuration) if configuration.topic in ("", topic)
-    }
+    found = {topic: configuration.kept(_read(kafka, topic)) for topic in _topics(kafka, configuration)}
     about = {"debezium": VERSION, "mysql": mysql_version, "properties": configuration.properties(DATABASE)}
     if wrong:
         about["not read again"] = list(wrong)

@@ -62,9 +62,9 @@ def differences(played_on: Stage, name: str, reads: Topics) -> list[Difference]:
                     reads.setdefault(topic, []).extend(records)
     form: Form = AvroForm(played_on.schemas.text) if configuration.avro else json_form
     ours = {
-        topic: [played_on.renamed(whole_record(read, form)) for read in found]
+        topic: [played_on.renamed(whole_record(read, form)) for read in configuration.kept(found)]
         for topic, found in reads.items()
-        if configuration.topic in ("", topic)
+        if configuration.keeps(topic)
     }
     theirs = {topic: found for topic, found in golden.topics.items() if topic != f"{name}.notifications"}
     transactions = configuration.transactions or f"{name}.transaction"

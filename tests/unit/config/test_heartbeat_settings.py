@@ -1,0 +1,85 @@
+"""``heartbeat.*`` and ``topic.heartbeat.*``."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.config.load import Loaded, from_properties
+from incsnap.config.record_form import record_form
+from incsnap.config.topics import control_topics, heartbeat_topic
+from incsnap.errors import ConfigError
+
+NEEDED = {
+    "database.hostname": "db",
+    "database.user": "u",
+    "topic.prefix": "shop",
+    "bootstrap.servers": "k:9092",
+    "checkpoint.location": "/state",
+    "snapshot.mode": "no_data",
+    "signal.data.collection": "inventory.signals",
+}
+
+
+def loaded(**more: str) -> Loaded:
+    """``more``: properties, ``__`` for their dots."""
+    return from_properties({**NEEDED, **{name.replace("__", "."): value for name, value in more.items()}}, {})
+
+
+def topic(**more: str) -> str:
+    found = heartbeat_topic(loaded(heartbeat__interval__ms="1000", **more).settings)
+    assert found is not None
+    return found.name
+
+
+def test_without_an_interval_there_is_no_topic() -> None:
+    settings = loaded(topic__heartbeat__prefix="beats").settings
+    assert heartbeat_topic(settings) is None
+    assert control_topics(settings) == {"shop"}
+
+
+def test_the_topic_is_named_as_debezium_names_it() -> None:
+    assert topic() == "__debezium-heartbeat.shop"
+    assert topic(topic__heartbeat__prefix="beats", topic__delimiter="_") == "beats_shop"
+    assert topic(topic__heartbeat__prefix="beats", topic__heartbeat__name="all") == "all"
+
+
+def test_a_router_takes_heartbeats_to_another_topic() -> None:
+    router = {
+        "transforms": "route",
+        "transforms__route__type": "RegexRouter",
+        "transforms__route__regex": "__debezium-heartbeat.(.*)",
+        "transforms__route__replacement": "beats-of-$1",
+    }
+    assert topic(**router) == "beats-of-shop"
+
+
+def test_heartbeats_give_records_no_other_form() -> None:
+    assert record_form(loaded(heartbeat__interval__ms="1000").settings) == record_form(loaded().settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("heartbeat__interval__ms", "-1", "heartbeat.interval.ms: '-1' is not a whole number from 0 to 2147483647"),
+        ("topic__heartbeat__prefix", "a b", "topic.heartbeat.prefix: 'a b' is not made of letters, digits, . _ -"),
+        ("topic__heartbeat__name", "x" * 250, "topic.heartbeat.name: 'xxx"),
+    ],
+)
+def test_bad_values_are_refused_by_name(name: str, value: str, why: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        loaded(**{"heartbeat__interval__ms": "1", name: value})
+    assert why in str(refused.value)
+
+
+def test_a_query_that_will_not_be_executed_is_warned_of() -> None:
+    query = {"heartbeat__action__query": "INSERT INTO db.beats VALUES ()"}
+    assert loaded(**query, heartbeat__interval__ms="5").warnings == ()
+    [warning] = loaded(**query).warnings
+    assert warning == (
+        "heartbeat.action.query is never executed, because heartbeat.interval.ms is 0: set it to its interval"
+    )
+    forbidden = loaded(**query, heartbeat__interval__ms="5", read__only="true")
+    assert [each.partition(":")[0] for each in forbidden.warnings] == [
+        "heartbeat.action.query is never executed, because read.only is true"
+    ]
+    assert forbidden.settings.heartbeat.action_query == ""
