@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -80,8 +81,29 @@ class Column:
     values: tuple[str, ...] = ()
 
 
-#: (column, its type, its DEFAULT as information_schema prints it) of a table.
-Defaults = tuple[tuple[str, str, str], ...]
+@dataclass(frozen=True, slots=True)
+class SourceType:
+    """A column's type as its definition has it: the name in capitals with UNSIGNED and ZEROFILL (``INT UNSIGNED``), and
+    the two numbers in brackets, where there are any (a display width too). An ENUM's length is 1, that of a SET of n
+    is 2n - 1."""
+
+    name: str
+    length: int | None = None
+    scale: int | None = None
+
+
+class Declared(NamedTuple):
+    """What only schemas show of a column, and no table map tells. ``type``: MySQL's DATA_TYPE in lower case;
+    ``default``: its DEFAULT as information_schema prints it; ``source``: where somebody has asked for it."""
+
+    column: str
+    type: str
+    default: str | None = None
+    source: SourceType | None = None
+
+
+#: Of a table's columns; those of which nothing is to be told are left out.
+Defaults = tuple[Declared, ...]
 #: (table, its DEFAULTs): pairs, because it travels in the parts of a batch.
 TableDefaults = tuple[tuple[TableId, Defaults], ...]
 
@@ -99,12 +121,18 @@ class TableShape:
     #: (index of a column, its DEFAULT as information_schema prints it), where somebody has asked for them: table maps
     #: do not tell, and only schemas show them.
     defaults: tuple[tuple[int, str], ...] = ()
+    #: (index of a column, its type as it was defined), as above.
+    sources: tuple[tuple[int, SourceType], ...] = ()
 
     def with_defaults(self, found: Defaults) -> TableShape:
         """Those of ``found`` whose column is still the one they were read for."""
         places = {(column.name, column.type): index for index, column in enumerate(self.columns)}
-        known = [(places[name, type_], text) for name, type_, text in found if (name, type_) in places]
-        return replace(self, defaults=tuple(known))
+        known = [(places[each[:2]], each) for each in found if each[:2] in places]
+        return replace(
+            self,
+            defaults=tuple((index, each.default) for index, each in known if each.default is not None),
+            sources=tuple((index, each.source) for index, each in known if each.source is not None),
+        )
 
     @property
     def key_columns(self) -> tuple[Column, ...]:

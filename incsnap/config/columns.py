@@ -33,6 +33,8 @@ def column_rules(reading: SettingsReader, formats: Formats) -> ColumnRules:
         keys=_keys(reading),
         field_names=_field_names(reading, formats),
         booleans=booleans(reading),
+        typed=_patterns(reading, "column.propagate.source.type"),
+        typed_as=_patterns(reading, "datatype.propagate.source.type"),
     )
 
 

@@ -33,6 +33,7 @@ OBEYED = words(
     errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location incsnap.latency.target.ms incsnap.ignore
     incsnap.metrics.port incsnap.metrics.host incsnap.page.token incsnap.log.format
     transforms predicates converters skip.messages.without.change
+    column.propagate.source.type datatype.propagate.source.type
     heartbeat.interval.ms heartbeat.action.query topic.heartbeat.prefix topic.heartbeat.name
     """
 )
@@ -85,8 +86,6 @@ ELSEWHERE_PREFIXES = (
     "consumer.",
     "snapshot.mode.configuration.based.",
     "snapshot.select.statement.overrides.",
-    "column.propagate.source.type",
-    "datatype.propagate.source.type",
     "openlineage.",
     "header.converter.",
     "post.processors.",

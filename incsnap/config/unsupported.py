@@ -14,8 +14,6 @@ from incsnap.config.reading import SettingsReader
 CHANGE_RECORDS = {
     "post.processors": "records would not go through {value}",
     "header.converter": "headers would not be written by {value}",
-    "column.propagate.source.type": "schemas would not name the types of the columns",
-    "datatype.propagate.source.type": "schemas would not name the types of the columns",
     "include.schema.comments": "schemas would not have the columns' comments",
     "snapshot.select.statement.overrides": "all rows of {value} would be read",
     "gtid.source.includes": "changes of other servers than {value} would be sent",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from incsnap.envelope.masks import Transform
 from incsnap.errors import ConfigError
+from incsnap.tables import SourceType, TableId
 from signals.regex import any_matches
 
 
@@ -25,7 +26,8 @@ class TransformRule:
 class ColumnRules:
     """``include``, ``exclude``: column.include.list, column.exclude.list. ``keys``: message.key.columns, pairs of a
     pattern for ``db.table`` and patterns for columns. ``field_names``: field.name.adjustment.mode. ``booleans``: of
-    TINYINTs that are written as booleans (TinyIntOneToBooleanConverter).
+    TINYINTs that are written as booleans (TinyIntOneToBooleanConverter). ``typed``, ``typed_as``: of columns
+    (``db.table.column``) and of types (``db.table.TYPE``) whose schemas show how the column was defined.
     """
 
     include: tuple[str, ...] = ()
@@ -34,6 +36,8 @@ class ColumnRules:
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     field_names: str = "none"
     booleans: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
+    typed_as: tuple[str, ...] = ()
 
     def written(self, name: str) -> bool:
         """Is the column ``name`` (``db.table.column``) part of a row?"""
@@ -52,6 +56,15 @@ class ColumnRules:
                 "Change their patterns so that one setting matches the column.",
             )
         return found[0].transform if found else None
+
+    @property
+    def shows_types(self) -> bool:
+        """May any schema show how a column was defined?  Then the server must be asked."""
+        return bool(self.typed or self.typed_as)
+
+    def shows_type(self, table: TableId, column: str, source: SourceType) -> bool:
+        """Does the schema of the column show that it was defined as ``source``?"""
+        return matches(self.typed, f"{table}.{column}") or matches(self.typed_as, f"{table}.{source.name}")
 
     def key_patterns(self) -> tuple[str, ...]:
         """A pattern for ``db.table.column`` for each part of a key, in the key's order."""

@@ -22,7 +22,7 @@ from incsnap.connect.schema import Schema
 from incsnap.envelope.column_rules import ColumnRules, matches
 from incsnap.envelope.masks import Masked, masked
 from incsnap.errors import ConfigError
-from incsnap.tables import Column, TableId, TableShape
+from incsnap.tables import Column, SourceType, TableId, TableShape
 from incsnap.types.column_type import ColumnType, describe
 from incsnap.types.modes import Modes
 
@@ -43,6 +43,8 @@ class ViewField:
     boolean: bool = False
     #: The column's DEFAULT as information_schema prints it, where it is known and wanted.
     default: str | None = None
+    #: What its schema shows of how the column was defined; None for nothing.
+    source: SourceType | None = None
 
     @property
     def type(self) -> ColumnType:
@@ -56,9 +58,16 @@ class ViewField:
         if self.default is not None:
             default = self.type.default(self.default, modes)
             schema = replace(schema, default=default > 0 if self.boolean and default is not None else default)
-        if self.masked is None:
-            return schema
-        return replace(schema, parameters=(*schema.parameters, self.masked.parameter))
+        return replace(schema, parameters=(*schema.parameters, *self._more_parameters()))
+
+    def _more_parameters(self) -> tuple[tuple[str, str], ...]:
+        if self.masked is not None:
+            return (self.masked.parameter,)
+        if self.source is None:
+            return ()
+        found = (("type", self.source.name), ("length", self.source.length), ("scale", self.source.scale))
+        told = [(what, str(value)) for what, value in (*found, ("name", self.column.name)) if value is not None]
+        return tuple((f"__debezium.source.column.{what}", value) for what, value in told)
 
     def connect(self, columns: Columns, modes: Modes) -> Any:
         """The field's Connect values."""
@@ -121,16 +130,27 @@ def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
         )
         for index, column in enumerate(shape.columns)
     )
-    fields = tuple(_with_mask(field, names[field.index], rules) for field in plain if rules.written(names[field.index]))
+    sources = dict(shape.sources)
+    fields = tuple(
+        _in_row(field, names[field.index], rules, sources.get(field.index))
+        for field in plain
+        if rules.written(names[field.index])
+    )
     key = _key(shape, rules, names)
     _refuse_equal_names(shape, fields, rules)
     _refuse_equal_names(shape, tuple(plain[index] for index in sorted(set(key))), rules)
     return TableView(shape, fields, tuple(plain[index] for index in key), shape.key or key)
 
 
-def _with_mask(field: ViewField, name: str, rules: ColumnRules) -> ViewField:
+def _in_row(field: ViewField, name: str, rules: ColumnRules, source: SourceType | None) -> ViewField:
+    """A key has neither: masks and types are of rows. Of the two a column has one, as in Debezium, here always the
+    mask."""
     transform = rules.transform(name)
-    return field if transform is None else replace(field, masked=masked(field.column, transform))
+    if transform is not None:
+        return replace(field, masked=masked(field.column, transform))
+    if source is not None and rules.shows_type(field.table, field.column.name, source):
+        return replace(field, source=source)
+    return field
 
 
 def _key(shape: TableShape, rules: ColumnRules, names: Sequence[str]) -> tuple[int, ...]:

@@ -1,4 +1,5 @@
-"""The DEFAULT of columns: only schemas show them, and no table map tells them, so the server is asked."""
+"""The DEFAULT and the defined type of columns: only schemas show them, and no table map tells them, so the server is
+asked."""
 
 from __future__ import annotations
 
@@ -8,28 +9,41 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.mysql.session import query
-from incsnap.tables import Defaults, TableId, TableShape
+from incsnap.mysql.table_definitions import source_type
+from incsnap.tables import Declared, Defaults, TableId, TableShape
 
 #: An expression (``DEFAULT (UUID())``) is no value; CURRENT_TIMESTAMP counts as an expression there too, and is one
 #: that schemas can show.
-_WANTED = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_DEFAULT FROM information_schema.COLUMNS"
-    " WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s AND COLUMN_DEFAULT IS NOT NULL"
-    " AND (EXTRA NOT LIKE '%%DEFAULT_GENERATED%%' OR COLUMN_DEFAULT LIKE 'CURRENT_TIMESTAMP%%')"
-    " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
+_VALUE = "EXTRA NOT LIKE '%%DEFAULT_GENERATED%%' OR COLUMN_DEFAULT LIKE 'CURRENT_TIMESTAMP%%'"
+_DEFAULT = f"COLUMN_DEFAULT IS NOT NULL AND ({_VALUE})"
+_ALL = (
+    f"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), IF({_DEFAULT}, COLUMN_DEFAULT, NULL), COLUMN_TYPE"
+    " FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s"
 )
+_ORDER = " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
 
 
-def defaults_of(connection: Connection[Any], tables: Sequence[TableId]) -> dict[TableId, Defaults]:
-    """As they are now, an entry for each of ``tables``."""
-    found: dict[TableId, list[tuple[str, str, str]]] = {table: [] for table in tables}
+def defaults_of(
+    connection: Connection[Any], tables: Sequence[TableId], *, types: bool = False
+) -> dict[TableId, Defaults]:
+    """As they are now, an entry for each of ``tables``. ``types``: with the types that columns were defined with, else
+    columns without a DEFAULT are left out."""
+    found: dict[TableId, list[Declared]] = {table: [] for table in tables}
     if not tables:
         return {}
     wanted = tuple((table.database, table.table) for table in tables)
-    for database, name, column, kind, text in query(connection, _WANTED, (wanted,)):
-        found.setdefault(TableId(str(database), str(name)), []).append((str(column), str(kind), str(text)))
+    sql = _ALL + ("" if types else f" AND {_DEFAULT}") + _ORDER
+    for database, name, column, kind, default, defined in query(connection, sql, (wanted,)):
+        source = source_type(_text(defined)) if types else None
+        told = Declared(str(column), str(kind), None if default is None else str(default), source)
+        found.setdefault(TableId(str(database), str(name)), []).append(told)
     return {table: tuple(columns) for table, columns in found.items()}
 
 
-def shape_with_defaults(connection: Connection[Any], shape: TableShape) -> TableShape:
-    return shape.with_defaults(defaults_of(connection, [shape.id])[shape.id])
+def _text(value: object) -> str:
+    """COLUMN_TYPE is a text that some servers send as bytes."""
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def shape_with_defaults(connection: Connection[Any], shape: TableShape, *, types: bool = False) -> TableShape:
+    return shape.with_defaults(defaults_of(connection, [shape.id], types=types)[shape.id])

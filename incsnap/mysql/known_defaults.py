@@ -1,6 +1,7 @@
-"""The DEFAULTs of columns that schemas show: asked of the server once a table, and again when a statement changed it.
+"""The DEFAULTs and defined types of columns that schemas show: asked of the server once a table, and again when a
+statement changed it.
 
-Right but for a backlog: then the DEFAULT is today's, where Debezium, which follows every statement, has that of then.
+Right but for a backlog: then they are today's, where Debezium, which follows every statement, has those of then.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ _MOST = 1_000
 
 
 class KnownDefaults:
-    """What the server was asked for in one life of the planner."""
+    """What the server was asked for in one life of the planner. ``types``: with the types columns were defined with."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, types: bool = False) -> None:
+        self._types = types
         self._known: dict[TableId, Defaults] = {}
 
     def learned(
@@ -34,5 +36,5 @@ class KnownDefaults:
             self._known = {table: found for table, found in self._known.items() if not change.touches(table)}
         if len(self._known) + len(wanted) > _MOST:
             self._known = {table: found for table, found in self._known.items() if table in wanted}
-        self._known |= defaults_of(connection, sorted(wanted - self._known.keys()))
+        self._known |= defaults_of(connection, sorted(wanted - self._known.keys()), types=self._types)
         return tuple((table, found) for table, found in sorted(self._known.items()) if found)

@@ -16,7 +16,7 @@ from pymysql.connections import Connection
 
 from incsnap.ddl.statements import Token, tokens
 from incsnap.mysql.session import QueryRefusedError, query
-from incsnap.tables import TableId
+from incsnap.tables import SourceType, TableId
 
 #: java.sql.Types, as Debezium has them.
 _JDBC = {
@@ -90,24 +90,17 @@ def _column(part: list[Token], position: int, table_charset: str | None) -> dict
     name, base = part[0][1], part[1][1].upper()
     arguments, rest = _arguments(part[2:])
     words = _outer(rest)
-    type_ = " ".join([base, *(word for word in ("UNSIGNED", "ZEROFILL") if word in words)])
-    literals = _literals(arguments)
-    lengths = [int(text) for kind, text in arguments if kind == "word" and text.isdecimal()]
-    length = lengths[0] if lengths else None
-    if base == "ENUM":
-        length = 1
-    elif base == "SET":
-        length = max(0, 2 * len(literals) - 1)
+    source, literals = _source_type(part[1:]), _literals(arguments)
     changing = "AUTO_INCREMENT" in words or any(words[at : at + 2] == ["ON", "UPDATE"] for at in range(len(words) - 1))
     return {
         "name": name,
         "jdbcType": _JDBC.get(base, _OTHER),
         "nativeType": None,
-        "typeName": type_,
-        "typeExpression": type_,
+        "typeName": source.name,
+        "typeExpression": source.name,
         "charsetName": (_after(rest, "SET") or table_charset) if base in _TEXTS else None,
-        "length": length,
-        "scale": lengths[1] if len(lengths) > 1 else None,
+        "length": source.length,
+        "scale": source.scale,
         "position": position,
         "optional": not any(words[at : at + 2] == ["NOT", "NULL"] for at in range(len(words) - 1)),
         "autoIncremented": changing,
@@ -116,6 +109,26 @@ def _column(part: list[Token], position: int, table_charset: str | None) -> dict
         "defaultValueExpression": _default(rest),
         "enumValues": literals or None,
     }
+
+
+def source_type(defined: str) -> SourceType:
+    """Of a type as information_schema and SHOW CREATE TABLE print it: ``decimal(6,2) unsigned``."""
+    return _source_type(list(tokens(defined)))
+
+
+def _source_type(part: list[Token]) -> SourceType:
+    """``part``: from the type's name on."""
+    base = part[0][1].upper()
+    arguments, rest = _arguments(part[1:])
+    words = _outer(rest)
+    lengths = [int(text) for kind, text in arguments if kind == "word" and text.isdecimal()]
+    length = lengths[0] if lengths else None
+    if base == "ENUM":
+        length = 1
+    elif base == "SET":
+        length = max(0, 2 * len(_literals(arguments)) - 1)
+    name = " ".join([base, *(word for word in ("UNSIGNED", "ZEROFILL") if word in words)])
+    return SourceType(name, length, lengths[1] if len(lengths) > 1 else None)
 
 
 def _literals(arguments: list[Token]) -> list[str]:

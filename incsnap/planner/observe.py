@@ -96,7 +96,7 @@ class Observer:
         self._inbox = SignalInbox(settings)
         self._heartbeat = Heartbeat(settings)
         self._form = record_form(settings)
-        self._defaults = KnownDefaults()
+        self._defaults = KnownDefaults(types=settings.columns.shows_types)
         self._pace = Pace(settings.snapshot, buffers.root, readers)
 
     def observe(self, start: Offset, tail: Tail, connection: Connection[Any]) -> Observed:

@@ -199,7 +199,7 @@ class Planner:
             return ()
         touched = tail.contents(start.stream, end.stream).tables
         if not end.defaults:
-            return KnownDefaults().learned(self._queries.open(), touched, ())
+            return KnownDefaults(types=self._settings.columns.shows_types).learned(self._queries.open(), touched, ())
         return tuple(each for each in self._batches.defaults.read(end.defaults) if each[0] in touched)
 
 

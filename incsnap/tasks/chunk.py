@@ -189,7 +189,8 @@ class _Group:
         if not self._shapes:
             self._shapes = shapes_of(connection, self._tables)
             if self._settings.formats.show_schemas:
-                defaults = defaults_of(connection, list(self._shapes))
+                types = self._settings.columns.shows_types
+                defaults = defaults_of(connection, list(self._shapes), types=types)
                 self._shapes = {table: shape.with_defaults(defaults[table]) for table, shape in self._shapes.items()}
         shape = self._shapes.get(table)
         if shape is None:

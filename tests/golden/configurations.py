@@ -234,6 +234,28 @@ CONFIGURATIONS = {
             end="the_u005fend",
         ),
         Configuration(
+            "source-types",
+            {
+                **SCHEMAS,
+                "column.propagate.source.type": r"{database}\.(?!orders|customers|texts).*\..*",
+                "datatype.propagate.source.type": r".*\.ORDERS\.BIGINT.*,.+\.varchar",
+                "column.mask.with.8.chars": r"{database}\.customers\.name",
+                "column.truncate.to.3.chars": r"{database}\.texts\.v",
+            },
+            (
+                *("integers", "bits", "decimals", "floats", "filled", "texts", "bytes", "choices", "dates", "times"),
+                *("documents", "shapes", "vectors", "made", "defaults", "composite", "orders", "customers"),
+                *("charsets", "evolving", "no_key", "timestamps", "odd-name é"),
+            ),
+            snapshot=True,
+        ),
+        Configuration(
+            "source-types-avro",
+            {"column.propagate.source.type": ".*"},
+            ("integers", "decimals", "choices", "datetimes", "odd-name é", "shapes", "defaults"),
+            avro=True,
+        ),
+        Configuration(
             "heartbeats",
             {**SCHEMAS, "heartbeat.interval.ms": "10"},
             ("customers",),

@@ -146,7 +146,7 @@ DIFFERENCES: tuple[Allowed, ...] = (
         "Connect's converters write a column's DEFAULT in place of a NULL (replace.null.with.default, true unless"
         " switched off), so that the two cannot be told apart any more; ours is the NULL.",
         _ROW + ".*",
-        configuration="connect-defaults|avro|unwrap-avro.*|logical-unwrapped",
+        configuration="connect-defaults|avro|source-types-avro|unwrap-avro.*|logical-unwrapped",
         when=lambda theirs, ours: theirs is not None and ours is None,
     ),
     Allowed(
@@ -250,7 +250,7 @@ DIFFERENCES: tuple[Allowed, ...] = (
     Allowed(
         "A number in the JSON of an Avro schema, where its spelling means nothing.",
         _FIELD + r".*\.default",
-        configuration="avro|unwrap-avro-rewrite",
+        configuration="avro|source-types-avro|unwrap-avro-rewrite",
         when=lambda theirs, ours: isinstance(theirs, str) and isinstance(ours, str) and _same_number(theirs, ours),
     ),
     # The topic of schema changes
@@ -271,6 +271,12 @@ DIFFERENCES: tuple[Allowed, ...] = (
         "VARCHAR(0) and CHAR(0) are given the length 10 by Debezium.",
         r"value\.tableChanges\[0\]\.table\.columns\.(v0|c0)\.length",
         when=lambda theirs, ours: (theirs, ours) == (10, 0),
+    ),
+    Allowed(
+        "The same, where the schema shows how the column was defined.",
+        _FIELD + r"v0\.parameters\.__debezium\.source\.column\.length",
+        configuration="source-types",
+        when=lambda theirs, ours: (theirs, ours) == ("10", "0"),
     ),
     Allowed(
         "Debezium keeps a column's type as the statement spells it (INT8, CHARACTER VARYING); ours is the server's.",

@@ -27,7 +27,7 @@ from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
-from incsnap.mysql.column_defaults import defaults_of
+from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect
 from incsnap.planner import observe, planner
 from incsnap.planner.planner import first_position
@@ -167,7 +167,7 @@ def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
         shape = shape_of(connection, TableId(stage.database, table))
         if shape is None or not shape.key:
             return {}
-        shape = shape.with_defaults(defaults_of(connection, [shape.id])[shape.id])
+        shape = shape_with_defaults(connection, shape, types=settings.columns.shows_types)
         format_ = format_of(settings, shape)
         order = ", ".join(quote(shape.columns[index].name) for index in shape.key)
         tail = f"FROM {shape.id.sql} ORDER BY {order}"

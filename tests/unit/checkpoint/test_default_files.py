@@ -6,16 +6,24 @@ from pathlib import Path
 
 import pytest
 
+from incsnap.checkpoint.content_files import ContentFiles
 from incsnap.checkpoint.default_files import DefaultFiles
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.windows import CheckpointDamaged
-from incsnap.tables import TableDefaults, TableId
+from incsnap.tables import Declared, SourceType, TableDefaults, TableId
 
 KNOWN: TableDefaults = (
-    (TableId("db", "a.b"), (("price", "decimal", "0.00"), ("name", "varchar", 'a "é"'))),
-    (TableId("db", "t"), (("id", "int", "7"),)),
+    (
+        TableId("db", "a.b"),
+        (
+            Declared("price", "decimal", "0.00", SourceType("DECIMAL UNSIGNED", 6, 2)),
+            Declared("name", "varchar", 'a "é"'),
+            Declared("note", "text", None, SourceType("TEXT")),
+        ),
+    ),
+    (TableId("db", "t"), (Declared("id", "int", "7"),)),
 )
-ALTERED: TableDefaults = (*KNOWN[:1], (TableId("db", "t"), (("id", "int", "8"),)))
+ALTERED: TableDefaults = (*KNOWN[:1], (TableId("db", "t"), (Declared("id", "int", "8"),)))
 
 
 def default_files(root: Path) -> DefaultFiles:
@@ -34,6 +42,13 @@ def test_what_a_life_has_kept_the_next_one_reads(tmp_path: Path) -> None:
     found = default_files(tmp_path)
     assert [found.read(name) for name in (first, none, altered)] == [KNOWN, (), ALTERED]
     assert kept.read(altered) == ALTERED
+
+
+def test_what_a_release_without_types_has_kept_is_read(tmp_path: Path) -> None:
+    (tmp_path / "defaults").mkdir()
+    content = b'[[["db","t"],[["id","int","7"]]]]'
+    name = ContentFiles(Files(str(tmp_path)), "defaults", "the DEFAULTs of columns").write(content)
+    assert default_files(tmp_path).read(name) == ((TableId("db", "t"), (Declared("id", "int", "7"),)),)
 
 
 def test_batches_of_the_same_defaults_name_one_file_that_is_written_once(tmp_path: Path) -> None:

@@ -44,6 +44,15 @@ def test_lists_of_patterns_are_split_at_commas_that_are_not_escaped() -> None:
     assert _rules({"column.exclude.list": ".*secret"}).exclude == (".*secret",)
 
 
+def test_columns_and_types_whose_definition_is_shown_are_patterns() -> None:
+    name, other = "column.propagate.source.type", "datatype.propagate.source.type"
+    rules = _rules({name: r"a\.b\.c,a.d.e{1\,2}", other: r".*\.VARCHAR"})
+    assert (rules.typed, rules.typed_as) == ((r"a\.b\.c", "a.d.e{1,2}"), (r".*\.VARCHAR",))
+    assert rules.shows_types
+    assert not _rules({}).shows_types
+    assert _problem({other: "(", name: ".*"}).startswith("datatype.propagate.source.type: '(' is not a regular")
+
+
 def test_masks_are_read_from_the_names_of_settings() -> None:
     rules = _rules(
         {

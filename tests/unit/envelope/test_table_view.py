@@ -13,7 +13,7 @@ from incsnap.envelope.column_rules import ColumnRules, TransformRule
 from incsnap.envelope.masks import Transform
 from incsnap.envelope.table_view import ViewField, view_of
 from incsnap.errors import ConfigError
-from incsnap.tables import Column, TableId, TableShape
+from incsnap.tables import Column, Declared, SourceType, TableId, TableShape
 from incsnap.types.modes import Modes
 
 TABLE = TableId("shop", "People")
@@ -261,3 +261,54 @@ def test_in_a_table_without_a_key_the_message_key_tells_rows_apart() -> None:
     assert view.identity == (2, 1)
     assert not view.key_is_identity, "a DECIMAL may be rounded in the key"
     assert view_of(shape, ColumnRules()).identity == ()
+
+
+TYPED = SHAPE.with_defaults(
+    (
+        Declared("id", "int", None, SourceType("INT UNSIGNED")),
+        Declared("name", "varchar", "x", SourceType("VARCHAR", 20)),
+        Declared("e-mail", "varchar", None, SourceType("VARCHAR", 60)),
+        Declared("photo", "longblob", None, SourceType("LONGBLOB")),
+    )
+)
+
+
+def _shown(rules: ColumnRules) -> dict[str, list[str]]:
+    """The parameters of each field of a row that has any, their values in order."""
+    modes = Modes()
+    parameters = {
+        field.name: dict(field.schema(modes).parameters)
+        for field in view_of(TYPED, rules).fields
+        if field.name != "place"
+    }
+    assert all(name.startswith("__debezium.source.column.") for each in parameters.values() for name in each)
+    return {name: [*found.values()] for name, found in parameters.items() if found}
+
+
+def test_schemas_of_columns_that_a_pattern_matches_show_how_they_were_defined() -> None:
+    everything = _shown(ColumnRules(typed=(".*",)))
+    assert everything == {
+        "id": ["INT UNSIGNED", "id"],
+        "name": ["VARCHAR", "20", "name"],
+        "e-mail": ["VARCHAR", "60", "e-mail"],
+    }
+    assert _shown(ColumnRules(typed=(r"shop\.people\.NAME",))) == {"name": everything["name"]}
+    assert _shown(ColumnRules(typed_as=(r"shop\.people\.int unsigned",))) == {"id": everything["id"]}
+    assert _shown(ColumnRules(typed_as=(r".*\.INT",))) == {}
+    assert _shown(ColumnRules(typed=(".*e-mail",), field_names="avro")) == {"e_mail": everything["e-mail"]}
+
+
+def test_what_is_known_of_a_column_that_has_another_type_now_is_not_shown() -> None:
+    assert "photo" not in _shown(ColumnRules(typed=(".*photo",)))
+
+
+def test_keys_do_not_show_how_their_columns_were_defined() -> None:
+    [key] = view_of(TYPED, ColumnRules(typed=(".*",))).key
+    assert key.schema(Modes()).parameters == ()
+
+
+def test_a_mask_takes_the_place_of_the_definition_and_is_applied() -> None:
+    hashed = ("column.mask.hash", ".*name", Transform("hash", algorithm="MD5", salt="s"))
+    field = next(each for each in view_of(TYPED, _rules(hashed, typed=(".*",))).fields if each.name == "name")
+    assert field.masked is not None
+    assert not any("source.column" in name for name, _ in field.schema(Modes()).parameters)

@@ -10,7 +10,7 @@ import pytest
 from incsnap.events import SchemaChange
 from incsnap.mysql import known_defaults
 from incsnap.mysql.known_defaults import KnownDefaults
-from incsnap.tables import Defaults, TableId
+from incsnap.tables import Declared, Defaults, TableId
 
 A, B, PLAIN = (TableId("db", name) for name in ("a", "b", "plain"))
 
@@ -21,10 +21,10 @@ class Server:
     def __init__(self) -> None:
         self.asked: list[list[TableId]] = []
 
-    def defaults_of(self, _: Any, tables: Sequence[TableId]) -> dict[TableId, Defaults]:
+    def defaults_of(self, _: Any, tables: Sequence[TableId], *, types: bool) -> dict[TableId, Defaults]:
         if tables:
             self.asked.append(list(tables))
-        return {table: () if table == PLAIN else (("c", "int", str(len(self.asked))),) for table in tables}
+        return {table: () if table == PLAIN else (Declared("c", "int", str(len(self.asked))),) for table in tables}
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     return found
 
 
-def learned(known: KnownDefaults, tables: Sequence[TableId], *changed: TableId) -> dict[TableId, str]:
+def learned(known: KnownDefaults, tables: Sequence[TableId], *changed: TableId) -> dict[TableId, str | None]:
     changes = [SchemaChange(frozenset({table}), table.database, "ALTER") for table in changed]
     return {table: columns[0][2] for table, columns in known.learned(cast(Any, None), tables, changes)}
 
