@@ -9,6 +9,7 @@
     ├── UnsupportedType          a column's type is not known; nothing is guessed
     ├── ValueRefused             a value has no form under the settings, or in the schema
     ├── BinlogError              an event could not be read: file, position, table
+    │   └── DefinitionUnknown    what a table was when its rows were written is not certain
     ├── ChunkFailed              a chunk could not be read; it is planned again
     └── SinkError                Kafka refused or fenced the writer
 
@@ -85,6 +86,17 @@ class ValueRefused(IncsnapError):
 class BinlogError(IncsnapError):
     hint = "The binlog holds something that cannot be decoded; see file, position and table above."
     resumable = False
+
+
+class DefinitionUnknown(BinlogError):
+    """``str(error)`` names the place of the rows, their table, and why nobody can tell its columns."""
+
+    hint = (
+        "SET PERSIST binlog_row_metadata = FULL; (no restart of the server is needed) lets rows that are written from"
+        " then on tell their columns themselves. Those before cannot be decoded surely: leave the table out with"
+        " table.exclude.list, or start with a new checkpoint.location and snapshot the tables (snapshot.mode=initial,"
+        " or signal execute-snapshot)."
+    )
 
 
 class ChunkFailed(IncsnapError):

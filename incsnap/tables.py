@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -137,3 +138,17 @@ class TableShape:
     @property
     def key_columns(self) -> tuple[Column, ...]:
         return tuple(self.columns[i] for i in self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDefinitions:
+    """Of tables whose rows do not name their columns, at the end of a batch. ``known``: as they are there, where that
+    is certain. ``before``: as they were for rows of the batch, where they are not known any more or are otherwise."""
+
+    known: tuple[TableShape, ...] = ()
+    before: tuple[TableShape, ...] = ()
+
+    def of_rows(self, tables: Collection[TableId]) -> tuple[TableShape, ...]:
+        """What the batch's rows of these tables are read by."""
+        found = {shape.id: shape for shape in (*self.known, *self.before)}
+        return tuple(found[table] for table in sorted(tables) if table in found)

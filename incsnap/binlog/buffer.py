@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from incsnap.binlog.buffer_position import Contents, Cut, Place
+from incsnap.binlog.buffer_position import Contents, Cut, Place, UnnamedRows
 from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.cuts import cut
 from incsnap.binlog.held_segments import HeldSegments
@@ -138,6 +138,7 @@ class Buffer:
         tables: set[int] = set()
         changes: list[SchemaChange] = []
         marks: list[XaMark] = []
+        unnamed: dict[int, UnnamedRows] = {}
         held = rows = ts_us = 0
         for number, segment, piece, event, last in self._segments.walk(start, end):
             if number == end.segment:
@@ -145,15 +146,26 @@ class Buffer:
                 pieces = end.piece + inside
             else:
                 pieces = segment.pieces
+            # A segment has statements or rows.
             changes += [change for at, change in segment.changes if piece <= at < pieces]
             if pieces > piece:
                 marks += segment.marks
                 ts_us = int(segment.transactions["ts_us"][pieces - 1])
             held += int(segment.offsets[last] - segment.offsets[event])
             rows += int(segment.rows_before[last] - segment.rows_before[event])
-            tables.update(np.unique(segment.tables[event:last][IS_ROWS[segment.kinds[event:last]]]).tolist())
-        named = frozenset(self._names.tables[table] for table in tables)
-        return Contents(named, tuple(changes), held, rows, ts_us, tuple(marks))
+            own = set(np.unique(segment.tables[event:last][IS_ROWS[segment.kinds[event:last]]]).tolist())
+            tables |= own
+            for table in own & self._names.unnamed:
+                before = len(changes)
+                met = unnamed.get(table) or self._unnamed(table, segment, event, before)
+                unnamed[table] = replace(met, last=before)
+        found = frozenset(self._names.tables[table] for table in tables)
+        return Contents(found, tuple(changes), held, rows, ts_us, tuple(marks), tuple(unnamed.values()))
+
+    def _unnamed(self, table: int, segment: Segment, event: int, before: int) -> UnnamedRows:
+        first = event + int(np.argmax((segment.tables[event:] == table) & IS_ROWS[segment.kinds[event:]]))
+        place = f"{segment.file}:{int(segment.positions[first])}"
+        return UnnamedRows(self._names.tables[table], place, before, before)
 
     # -- cuts --------------------------------------------------------------------------------------------------------
 
@@ -171,8 +183,10 @@ class Buffer:
         return found
 
     def _cut(self, begin: Place, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
+        # Rows that do not name their columns are read by one definition of their table in a batch.
+        ends_batch = (lambda _: True) if self._names.unnamed else self._ends_batch
         return cut(
-            lambda: self._segments.walk(begin), begin, max_bytes, max_events, inside=inside, ends_batch=self._ends_batch
+            lambda: self._segments.walk(begin), begin, max_bytes, max_events, inside=inside, ends_batch=ends_batch
         )
 
     def position_of(self, start: StreamPosition, cut: Cut) -> StreamPosition:

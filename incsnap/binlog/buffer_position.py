@@ -33,9 +33,21 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class UnnamedRows:
+    """Rows of an included table whose maps tell no names (``binlog_row_metadata=MINIMAL``), among the statements that
+    changed tables. ``first``, ``last``: how many of these come before the first and before the last of the rows.
+    ``place``: file and position of the first, for messages."""
+
+    table: TableId
+    place: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
-    """What lies between two places: included tables with rows events, DDL, kept bytes, rows events, and of XA
-    transactions what was prepared and what ended."""
+    """What lies between two places: included tables with rows events, DDL, kept bytes, rows events, of XA transactions
+    what was prepared and what ended, and tables with rows that do not name their columns."""
 
     tables: frozenset[TableId]
     changes: tuple[SchemaChange, ...]
@@ -43,6 +55,7 @@ class Contents:
     events: int
     last_ts_us: int
     marks: tuple[XaMark, ...] = ()
+    unnamed: tuple[UnnamedRows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +65,8 @@ class Advance:
     ``tables``: included tables with rows events; ``changes``: DDL and TRUNCATE in order; ``signals``: the signal
     table's events, as no slice or one; ``bytes`` and ``events``: kept bytes and rows events; ``last_ts_us``: original
     commit time of the last transaction, 0 where there is none. ``full``: more is buffered behind than the limits let
-    in. ``marks``: XA transactions prepared and ended, in order.
+    in. ``marks``: XA transactions prepared and ended, in order. ``unnamed``: tables with rows that do not name their
+    columns; where there are any, or were, a batch ends behind each of ``changes`` that is no part of a transaction.
     """
 
     end: StreamPosition
@@ -64,6 +78,7 @@ class Advance:
     last_ts_us: int
     full: bool = False
     marks: tuple[XaMark, ...] = ()
+    unnamed: tuple[UnnamedRows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from incsnap.binlog.prepared import XaMark
 from incsnap.binlog.protocol.control_events import ROWS, ROWS_QUERY, gtid_text
 from incsnap.binlog.protocol.frames import Longs
+from incsnap.binlog.protocol.table_map import tells_names
 from incsnap.errors import BinlogError
 from incsnap.events import BinlogPosition, SchemaChange
 from incsnap.gtid import GtidSet, Interval, Source
@@ -163,14 +164,20 @@ def note_maps(maps: dict[int, Map], seen: Iterable[Map]) -> None:
 
 
 class Names:
-    """The numbers under which segments know GTID sources and tables. Only ever added to."""
+    """The numbers under which segments know GTID sources and tables. Only ever added to.
+
+    A table whose maps tell no names (``binlog_row_metadata=MINIMAL``) has a number of its own for these, so that its
+    rows are told from others by the column of numbers that is there anyhow.
+    """
 
     def __init__(self, included: Callable[[TableId], bool]) -> None:
         self.included = included
         self.sources: list[Source] = []
         self._source_numbers: dict[Source, int] = {}
         self.tables: list[TableId] = []
-        self._table_numbers: dict[TableId, int] = {}
+        #: Numbers of tables with maps that tell no names; empty with ``binlog_row_metadata=FULL``.
+        self.unnamed: set[int] = set()
+        self._table_numbers: dict[tuple[TableId, bool], int] = {}
         #: Body of a table map behind its table id -> number of the table; -1: not included.
         self._decided: dict[bytes, int] = {}
 
@@ -188,20 +195,26 @@ class Names:
         if number is None:
             if len(self._decided) > 100_000:  # shapes of tables made and dropped for months
                 self._decided.clear()
-            number = self._decided[description] = self._decide(_table_named(description))
+            number = self._decided[description] = self._decide(_table_named(description), description)
         return number
 
-    def number_of(self, table: TableId) -> int:
-        """-2, which no event has, for a table not met yet."""
-        return self._table_numbers.get(table, -2)
+    def numbers_of(self, table: TableId) -> frozenset[int]:
+        """None for a table not met yet."""
+        known = (self._table_numbers.get((table, named)) for named in (True, False))
+        return frozenset(number for number in known if number is not None)
 
-    def _decide(self, table: TableId) -> int:
+    def _decide(self, table: TableId, description: bytes) -> int:
         if not self.included(table):
             return -1
-        if table not in self._table_numbers:
-            self._table_numbers[table] = len(self.tables)
+        key = table, tells_names(description)
+        number = self._table_numbers.get(key)
+        if number is None:
+            number = self._table_numbers[key] = len(self.tables)
             self.tables.append(table)
-        return self._table_numbers[table]
+            if not key[1]:
+                # Another set, not a longer one: the planner's thread looks at it meanwhile.
+                self.unnamed = self.unnamed | {number}
+        return number
 
     def gtid(self, segment: Segment, piece: int) -> str:
         named = segment.transactions[piece]

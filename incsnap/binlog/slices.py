@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from incsnap.binlog.protocol.control_events import HEADER, ROWS_QUERY, gtid_text
 from incsnap.binlog.protocol.frames import PAD, Longs, gather
 from incsnap.binlog.segments import IS_ROWS, TRANSACTION
 from incsnap.gtid import Source
+from incsnap.tables import TableShape
 
 _TABLE_ID = np.dtype("<u8")
 
@@ -87,6 +88,9 @@ class Slice:
     Event i is ``payload[offsets[i]:offsets[i + 1]]`` and begins at ``positions[i]`` (64 bits) of its file; events of a
     compressed transaction have the position of the event around them. A slice that begins inside a transaction begins
     with the table maps still in force. The length in a header may count a checksum that is not there.
+
+    ``definitions``: of the tables whose maps in here tell no names, as they were when these rows were written; given by
+    the planner.
     """
 
     payload: bytes
@@ -94,6 +98,7 @@ class Slice:
     positions: Longs
     kinds: npt.NDArray[np.uint8]
     transactions: SliceTransactions
+    definitions: tuple[TableShape, ...] = ()
 
     def __len__(self) -> int:
         """Events, table maps included."""
@@ -115,6 +120,10 @@ class Slice:
         """True for rows events, False for table maps and texts of statements."""
         found: npt.NDArray[np.bool_] = IS_ROWS[self.kinds]
         return found
+
+    def defined(self, definitions: tuple[TableShape, ...]) -> Slice:
+        """The same with these."""
+        return replace(self, definitions=definitions) if definitions else self
 
     def table_ids(self) -> Longs:
         """Each event's table id: a rows event belongs to the last map before it of the same id. -1 for a text."""

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from incsnap.binlog.segments import Map, Names, Stretch, note_maps
 from incsnap.binlog.slices import IN_SLICE, Slice, SliceTransactions
+from incsnap.tables import TableId
 
 
 def cut_slices(
-    stretches: Sequence[Stretch], names: Names, parts: int, only: int | None = None, *, whole: bool = False
+    stretches: Sequence[Stretch], names: Names, parts: int, only: TableId | None = None, *, whole: bool = False
 ) -> list[Slice]:
     """What lies in the stretches, which follow each other, as at most ``parts`` slices of about equal bytes; ``only``:
     the events of one table.
@@ -22,13 +23,14 @@ def cut_slices(
     there if they are to be ``whole``. What comes out depends on the range alone, never on how the stream was cut into
     segments.
     """
-    chosen = [_Chosen(stretch, only) for stretch in stretches]
+    numbers = None if only is None else names.numbers_of(only)
+    chosen = [_Chosen(stretch, numbers) for stretch in stretches]
     chosen = [each for each in chosen if len(each.events)]
     if not chosen:
         return []
     joined = _joined(chosen, names)
     borders = _borders(joined, parts, inside=not whole)
-    maps = _maps_in_force(stretches[0], chosen[0], names, only)
+    maps = _maps_in_force(stretches[0], chosen[0], names, numbers)
     return [_part(joined, begin, end, maps) for begin, end in pairwise(borders)]
 
 
@@ -37,7 +39,7 @@ def last_transaction(piece: Slice) -> Slice:
     return _part(piece, int(piece.transactions.first_events[-1]), len(piece), {})
 
 
-def _maps_in_force(start: Stretch, first: _Chosen, names: Names, only: int | None) -> dict[int, Map]:
+def _maps_in_force(start: Stretch, first: _Chosen, names: Names, only: frozenset[int] | None) -> dict[int, Map]:
     """What the first event may refer to from before the range, which began inside the same transaction."""
     _, segment, piece, begin, _ = start
     began, same = (segment, piece), (first.segment, int(first.pieces[0]))
@@ -45,18 +47,18 @@ def _maps_in_force(start: Stretch, first: _Chosen, names: Names, only: int | Non
     maps = segment.maps_of_piece(piece, begin) if inside else {}
     if only is None:
         return maps
-    return {key: found for key, found in maps.items() if not found.is_query and names.table(found.event[25:]) == only}
+    return {key: found for key, found in maps.items() if not found.is_query and names.table(found.event[25:]) in only}
 
 
 class _Chosen:
     """The events of a stretch that go into slices."""
 
-    def __init__(self, stretch: Stretch, only: int | None) -> None:
+    def __init__(self, stretch: Stretch, only: frozenset[int] | None) -> None:
         _, segment, _, begin, end = stretch
         self.segment = segment
         self.events = np.arange(begin, end)
         if only is not None:
-            self.events = self.events[segment.tables[begin:end] == only]
+            self.events = self.events[np.isin(segment.tables[begin:end], list(only))]
             pieces = zip(segment.offsets[self.events].tolist(), segment.offsets[self.events + 1].tolist(), strict=True)
             self.payload = b"".join([segment.payload[a:b] for a, b in pieces])
         else:
@@ -137,6 +139,7 @@ def _part(whole: Slice, begin: int, end: int, first_maps: dict[int, Map]) -> Sli
         np.concatenate((np.array([each.pos for each in repeated], np.int64), whole.positions[begin:end])),
         np.concatenate((np.array([each.event[4] for each in repeated], np.uint8), whole.kinds[begin:end])),
         whole.transactions.between(nth, last, moved),
+        whole.definitions,
     )
 
 

@@ -6,7 +6,7 @@ maps are looked at one by one (0.3 µs each: they are the same bytes again and a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -17,12 +17,12 @@ import numpy.typing as npt
 from incsnap.binlog.protocol.control_events import HEADER, TABLE_MAP
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.row_images import RowImages, decode_rows
-from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMap, TableMaps
+from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMap, TableMaps, completed
 from incsnap.binlog.protocol.unreadable import STRICT
 from incsnap.binlog.slices import Slice
 from incsnap.columns.packets import Packets
 from incsnap.config.settings import FailureHandling
-from incsnap.errors import BinlogError
+from incsnap.errors import BinlogError, DefinitionUnknown
 from incsnap.tables import TableId, TableShape
 
 Charsets = tuple[tuple[int, str], ...]
@@ -80,7 +80,8 @@ def table_rows(piece: Slice, charsets: Charsets) -> list[TableRows]:
 
     A table whose shape changes within the slice appears once for each shape that it has one after another (twice with a
     shape that it goes back to): an event of an earlier shape never follows one of a later. Raises ``BinlogError``,
-    naming the place, for a table map that cannot be read and for rows without one.
+    naming the place, for a table map that cannot be read and for rows without one; ``DefinitionUnknown`` for a map
+    without names whose table has no definition in the slice, or one that is not of these rows.
     """
     table_maps, group_of_map = _groups(piece, _table_maps(charsets))
     rows = np.flatnonzero(piece.is_rows)
@@ -113,7 +114,7 @@ def _groups(piece: Slice, known: TableMaps) -> tuple[list[TableMap], Longs]:
     described: dict[bytes, tuple[TableMap, int]] = {}
     #: By table: the shape that it has now, and its group.
     current: dict[TableId, tuple[int, int]] = {}
-    payload = piece.payload
+    payload, definitions = piece.payload, {each.id: each for each in piece.definitions}
     bodies = zip((piece.offsets[maps] + HEADER).tolist(), piece.offsets[maps + 1].tolist(), strict=True)
     for at, (begin, end) in zip(maps.tolist(), bodies, strict=True):
         description = payload[begin + TABLE_ID_BYTES : end]
@@ -123,6 +124,8 @@ def _groups(piece: Slice, known: TableMaps) -> tuple[list[TableMap], Longs]:
                 table_map = known.of(payload[begin:end])
             except BinlogError as error:
                 raise BinlogError(f"{piece.place(at)}: {error.message}", error.hint) from None
+            if not table_map.named:
+                table_map = _completed(table_map, definitions, piece.place(at))
             shape = shapes.setdefault((table_map.shape, table_map.wire), len(shapes))
             entry = described[description] = (table_map, shape)
         table_map, shape = entry
@@ -132,6 +135,17 @@ def _groups(piece: Slice, known: TableMaps) -> tuple[list[TableMap], Longs]:
             groups.append(table_map)
         group_of_map[at] = running[1]
     return groups, group_of_map
+
+
+def _completed(table_map: TableMap, definitions: Mapping[TableId, TableShape], place: str) -> TableMap:
+    table = table_map.shape.id
+    where = f"{place}: rows of {table} were written with binlog_row_metadata=MINIMAL"
+    if table not in definitions:
+        raise DefinitionUnknown(f"{where}, and what its columns were called is not known")
+    try:
+        return completed(table_map, definitions[table])
+    except ValueError as difference:
+        raise DefinitionUnknown(f"{where}, and by another definition than is known: {difference}") from None
 
 
 def _map_in_force(piece: Slice) -> Longs:

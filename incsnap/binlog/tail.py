@@ -210,14 +210,23 @@ class Tail:
         found = buffer.contents(cut.start, cut.end)
         signals: list[Slice] = []
         if self._signal_table is not None and self._signal_table in found.tables:
-            only = self._names.number_of(self._signal_table)
-            signals = cut_slices(buffer.stretches(cut.start, cut.end), self._names, 1, only)
+            signals = cut_slices(buffer.stretches(cut.start, cut.end), self._names, 1, self._signal_table)
         buffer.remember(end, cut.end)
         buffer.hand_out(cut.end)
         self._woken = False
         self._changed.notify_all()
         size = found.bytes, found.events
-        return Advance(end, found.tables, found.changes, tuple(signals), *size, found.last_ts_us, cut.full, found.marks)
+        return Advance(
+            end,
+            found.tables,
+            found.changes,
+            tuple(signals),
+            *size,
+            found.last_ts_us,
+            cut.full,
+            found.marks,
+            found.unnamed,
+        )
 
     def _wait(self, deadline: float, until: tuple[str, int] | None, max_bytes: int) -> None:
         """Until it is worth cutting again. A cut looks at every segment, so not after each of thousands."""

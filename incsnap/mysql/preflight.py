@@ -88,7 +88,7 @@ def _binlog_rights(
         if replica:
             yield from replica_findings(variables)
         if variables.get("log_bin") == "ON":
-            yield from _logged(connection, settings)
+            yield from _logged(connection, settings, variables)
     except QueryRefusedError as error:
         yield _right(error, "REPLICATION CLIENT", user)
     own = settings.mysql.server_id
@@ -116,10 +116,16 @@ def _right(error: QueryRefusedError, right: str, user: str) -> Finding:
     return Finding("privileges", error.message, f"Check that {user} has {right}")
 
 
-def _logged(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
+def _logged(connection: Connection[Any], settings: Settings, variables: dict[str, str]) -> Iterable[Finding]:
     only, ignored = watermarks.logged_databases(connection)
     if not only and not ignored:
         return
+    if variables.get("binlog_row_metadata") == "MINIMAL":
+        problem = (
+            "it is 'MINIMAL', and statements may be missing in the binlog (binlog-do-db, binlog-ignore-db): nobody can"
+            " tell which columns a row has"
+        )
+        yield Finding("binlog_row_metadata", problem, "SET PERSIST binlog_row_metadata = 'FULL';")
     for database in catalog.databases(catalog.tables(connection, settings.tables)):
         if database in ignored or (only and database not in only):
             problem = f"changes of {database} are not written to the binlog"

@@ -26,6 +26,7 @@ class _Rule:
     wanted: str
     why: str
     repair: str
+    severity: Literal["error", "warning"] = "error"
 
 
 def _persist(variable: str, value: str) -> str:
@@ -47,8 +48,9 @@ _RULES = (
     _Rule(
         "binlog_row_metadata",
         "FULL",
-        "events would not name their columns",
+        "rows do not name their columns, so the job stops at rows whose table was changed before it could ask for them",
         _persist("binlog_row_metadata", "'FULL'"),
+        "warning",
     ),
     _Rule("gtid_mode", "ON", "the watermarks are GTIDs", _GTIDS),
     _Rule("enforce_gtid_consistency", "ON", "the watermarks are GTIDs", _GTIDS),
@@ -67,8 +69,9 @@ def variable_findings(variables: Mapping[str, str]) -> list[Finding]:
     for rule in _RULES:
         value = variables.get(rule.variable)
         if value is not None and value.upper() != rule.wanted:
-            problem = f"it is {value or 'empty'!r} and must be {rule.wanted or 'empty'!r}: {rule.why}"
-            found.append(Finding(rule.variable, problem, rule.repair))
+            must = "must" if rule.severity == "error" else "should"
+            problem = f"it is {value or 'empty'!r} and {must} be {rule.wanted or 'empty'!r}: {rule.why}"
+            found.append(Finding(rule.variable, problem, rule.repair, rule.severity))
     return found
 
 

@@ -1,7 +1,7 @@
 """What MySQL 8.0, 8.4 and 9.x do differently, as far as it matters here; the one place for it.
 
 since    what                                                       how it is met
-8.0.1    binlog_row_metadata, original_commit_timestamp             needed; preflight asks for the former
+8.0.1    binlog_row_metadata, original_commit_timestamp             needed; preflight asks for the former to be FULL
 8.0.3    partial JSON updates (PARTIAL_UPDATE_ROWS_EVENT)           read by ``binlog.partial_updates`` where they come
 8.0.20   compressed transactions (TRANSACTION_PAYLOAD_EVENT)        unpacked by ``binlog`` where they come
 8.0.26   heartbeats with 64-bit positions; new names of variables   asked for with both names, older servers ignore it
@@ -21,7 +21,7 @@ from typing import Any
 from pymysql.connections import Connection
 
 Version = tuple[int, int, int]
-#: binlog_row_metadata is what everything stands on.
+#: Signs and character sets in table maps are what everything stands on.
 OLDEST: Version = (8, 0, 1)
 
 

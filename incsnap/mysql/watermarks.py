@@ -64,6 +64,11 @@ def logged_databases(connection: Connection[Any]) -> tuple[tuple[str, ...], tupl
     return split(rows[0].get("Binlog_Do_DB")), split(rows[0].get("Binlog_Ignore_DB"))
 
 
+def logs_everything(connection: Connection[Any]) -> bool:
+    """Is every statement in the binlog? Filters leave DDL out by the session's database, whatever table it is about."""
+    return logged_databases(connection) == ((), ())
+
+
 def executed(connection: Connection[Any]) -> GtidSet:
     """All transactions that are committed and visible."""
     return GtidSet.parse(str(query(connection, "SELECT @@global.gtid_executed")[0][0]))

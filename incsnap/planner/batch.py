@@ -19,7 +19,7 @@ from incsnap.envelope.control_records import home, in_partition_0
 from incsnap.envelope.notification_records import NOTIFICATION_VALUE
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import Offset, TopicLayout
-from incsnap.tables import TableDefaults
+from incsnap.tables import TableDefaults, TableShape
 from incsnap.tasks import blocks
 from incsnap.tasks.formats import struct_formats
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
@@ -42,8 +42,10 @@ def batch_parts(
     defaults: TableDefaults,
     start: Offset,
     end: Offset,
+    definitions: tuple[TableShape, ...] = (),
 ) -> list[BatchPart]:
-    """One part a task. ``end`` is that of another batch than ``start``."""
+    """One part a task. ``end`` is that of another batch than ``start``; ``definitions`` are of tables whose rows do not
+    name their columns."""
     batch, layout = end.batch, end.layout
     parts: list[BatchPart] = []
     whole = settings.transaction_metadata
@@ -52,7 +54,7 @@ def batch_parts(
         slices = tail.slices(start.stream, end.stream, 1, whole=whole)
     borders = _borders(slices, start, end) if whole else [WHOLE] * len(slices)
     parts.extend(
-        SlicePart(batch, layout, order, piece, charsets, border, defaults)
+        SlicePart(batch, layout, order, piece.defined(definitions), charsets, border, defaults)
         for order, (piece, border) in enumerate(zip(slices, borders, strict=True))
     )
     rows = _ready(settings, end)

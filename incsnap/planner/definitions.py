@@ -22,7 +22,7 @@ from incsnap.mysql.table_definitions import Definition, definitions_of
 from incsnap.tables import TableId
 
 #: The batch waits for the answer; statements that define tables are rare.
-_WAIT_SECONDS = 1.0
+WAIT_SECONDS = 1.0
 _ALTERS_DATABASE = re.compile(r"\s*ALTER\s+(DATABASE|SCHEMA)\b", re.IGNORECASE)
 
 
@@ -41,11 +41,11 @@ class DefinitionsAt:
         if not tables or not self.same_server:
             return {}
         try:
-            watermarks.wait_until_executed(self.connection, self.end.delivered, _WAIT_SECONDS)
+            watermarks.wait_until_executed(self.connection, self.end.delivered, WAIT_SECONDS)
         except ChunkFailed:
             return {}
         found = definitions_of(self.connection, dict.fromkeys(tables))
-        later = self.tail.changes_behind(self.end, watermarks.high_watermark(self.connection), _WAIT_SECONDS)
+        later = self.tail.changes_behind(self.end, watermarks.high_watermark(self.connection), WAIT_SECONDS)
         if later is None:
             return {}
         return {table: definition for table, definition in found.items() if not redefined(table, later)}
@@ -56,7 +56,10 @@ class DefinitionsAt:
 
 
 def redefined(table: TableId, changes: Sequence[SchemaChange]) -> bool:
-    """Does one of these statements define the table anew? TRUNCATE and ALTER DATABASE leave definitions as they are."""
-    return any(
-        change.touches(table) and not change.truncates and not _ALTERS_DATABASE.match(change.sql) for change in changes
-    )
+    """Does one of these statements define the table anew?"""
+    return any(defines(change) and change.touches(table) for change in changes)
+
+
+def defines(change: SchemaChange) -> bool:
+    """TRUNCATE and ALTER DATABASE leave the definitions of tables as they are."""
+    return not change.truncates and not _ALTERS_DATABASE.match(change.sql)

@@ -26,6 +26,7 @@ from incsnap.mysql.known_defaults import KnownDefaults
 from incsnap.planner.chunk_readers import ChunkReading
 from incsnap.planner.definitions import DefinitionsAt
 from incsnap.planner.heartbeat import Heartbeat
+from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.pace import Pace
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import statement_records
@@ -37,7 +38,7 @@ from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, awaited
 from incsnap.snapshot.offset import Offset, OpenCounts
 from incsnap.snapshot.window import Reading
-from incsnap.tables import TableDefaults, TableId
+from incsnap.tables import BatchDefinitions, TableDefaults, TableId, TableShape
 from incsnap.tasks.slice_records import open_counts
 
 #: Seconds to wait for changes when nothing else is to be done. Spark asks again at once; a stop waits at most this
@@ -59,9 +60,9 @@ class Observed:
     far each signal channel was read.
 
     ``control``: the batch's records of schema changes and truncations, and a heartbeat that is due. ``defaults``: the
-    DEFAULTs of columns that its schemas show, None where schemas are not written. ``counted``: of the transaction that
-    is open at the batch's end, where transactions are counted. ``behind_seconds``: since the last transaction of the
-    batch was committed.
+    DEFAULTs of columns that its schemas show, None where schemas are not written. ``definitions``: of tables whose rows
+    do not name their columns, None where all do. ``counted``: of the transaction that is open at the batch's end, where
+    transactions are counted. ``behind_seconds``: since the last transaction of the batch was committed.
     """
 
     advance: Advance
@@ -69,13 +70,15 @@ class Observed:
     signal_positions: dict[str, Any]
     control: tuple[ControlRecord, ...]
     defaults: TableDefaults | None
+    definitions: BatchDefinitions | None
     counted: OpenCounts | None
     behind_seconds: float
 
 
 class Observer:
     """It reaches the tail, MySQL, Kafka, the signal channels and the chunk readers. ``readers``: chunks that may be
-    read at the same time; ``open_readers`` as in ``Planner``."""
+    read at the same time; ``open_readers`` as in ``Planner``; ``definitions``: of tables whose rows do not name their
+    columns."""
 
     def __init__(
         self,
@@ -85,8 +88,10 @@ class Observer:
         layouts: Layouts,
         readers: int,
         open_readers: Callable[[Callable[[], None]], ChunkReading],
+        definitions: KnownDefinitions,
     ) -> None:
         self._settings = settings
+        self._definitions = definitions
         self._buffers = buffers
         self._queries = queries
         self._layouts = layouts
@@ -104,8 +109,11 @@ class Observer:
         self._pace.measure()
         outdated, readings = self._read_windows(start, tail)
         advance = self._advance(start, tail, readings)
-        commands, positions = self._signals(start, advance, connection)
         behind_seconds = time.time() - advance.last_ts_us / 1e6
+        behind = advance.full and behind_seconds > _BEHIND_SECONDS
+        definitions = self._definitions.at(start.definitions, advance, tail, connection, behind=behind)
+        of_rows = definitions.of_rows({each.table for each in advance.unnamed}) if definitions is not None else ()
+        commands, positions = self._signals(start, advance, connection, of_rows)
         facts = BatchFacts(
             batch=start.batch + 1,
             end=advance.end,
@@ -117,7 +125,7 @@ class Observer:
             limits=self._pace.limits,
             outdated=outdated,
             release_bytes=self._pace.release_bytes,
-            behind=advance.full and behind_seconds > _BEHIND_SECONDS,
+            behind=behind,
         )
         return Observed(
             advance,
@@ -125,7 +133,8 @@ class Observer:
             positions,
             (*self._control(start, advance, tail, connection), *self._heartbeat.records()),
             self._known_defaults(advance, connection),
-            self._counted(start, advance.end, tail),
+            definitions,
+            self._counted(start, advance.end, tail, of_rows),
             behind_seconds,
         )
 
@@ -171,12 +180,13 @@ class Observer:
         return advance
 
     def _signals(
-        self, start: Offset, advance: Advance, connection: Connection[Any]
+        self, start: Offset, advance: Advance, connection: Connection[Any], definitions: tuple[TableShape, ...]
     ) -> tuple[tuple[Command, ...], dict[str, Any]]:
         """The commands of the batch, and how far each channel was read."""
         captured = partial(self._captured, connection, start.snapshot)
+        slices = [piece.defined(definitions) for piece in advance.signals]
         commands, positions = self._inbox.poll(
-            advance.signals, self._queries.charsets, start.signal_positions, captured, str(advance.end)
+            slices, self._queries.charsets, start.signal_positions, captured, str(advance.end)
         )
         if start.batch == 0 and self._settings.snapshot.initial:
             commands = (*initial_snapshot(start.job_id, captured()), *commands)
@@ -205,7 +215,9 @@ class Observer:
             return None
         return self._defaults.learned(connection, advance.tables, advance.changes)
 
-    def _counted(self, start: Offset, end: StreamPosition, tail: Tail) -> OpenCounts | None:
+    def _counted(
+        self, start: Offset, end: StreamPosition, tail: Tail, definitions: tuple[TableShape, ...]
+    ) -> OpenCounts | None:
         """What was counted of the transaction in which the batch ends, in earlier batches too."""
         if not self._settings.transaction_metadata or not end.open_gtid:
             return None
@@ -213,7 +225,7 @@ class Observer:
         pieces = tail.slices(start.stream, end, 1, whole=True)
         if not pieces or pieces[0].transactions.gtids()[-1] != end.open_gtid:
             return begun
-        return open_counts(pieces[0], self._queries.charsets, self._settings, begun)
+        return open_counts(pieces[0].defined(definitions), self._queries.charsets, self._settings, begun)
 
 
 def _patience(snapshot: SnapshotContext, awaited: bool) -> float:

@@ -9,14 +9,15 @@ from dataclasses import replace
 
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlFiles
-from incsnap.checkpoint.default_files import DefaultFiles
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.planned import recall, remember
 from incsnap.checkpoint.spark_log import SparkLog
+from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
+from incsnap.planner.known_definitions import DefinitionFiles
 from incsnap.planner.observe import Observed
 from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.planner.topic_layout import Layouts
@@ -24,16 +25,24 @@ from incsnap.planner.unfinished_batch import choices
 from incsnap.planner.window_readings import delete_spent
 from incsnap.snapshot.engine import Plan
 from incsnap.snapshot.offset import Offset
+from incsnap.tables import TableDefaults
 
 
 class PlannedBatches:
     """What is beside the checkpoint of the batches that are planned: written, found again and deleted by one planner.
 
-    ``control`` and ``defaults`` are the files that the parts of a batch are made of, besides the binlog.
+    ``control``, ``defaults`` and ``definitions`` are the files that the parts of a batch are made of, besides the
+    binlog.
     """
 
     def __init__(
-        self, settings: Settings, buffers: WindowBuffers, offsets: KeptOffsets, layouts: Layouts, xa: PreparedXas
+        self,
+        settings: Settings,
+        buffers: WindowBuffers,
+        offsets: KeptOffsets,
+        layouts: Layouts,
+        xa: PreparedXas,
+        definitions: DefinitionFiles,
     ) -> None:
         files = Files(buffers.root)
         self._files = files
@@ -45,7 +54,8 @@ class PlannedBatches:
         self._choices = choices(settings)
         self._form = record_form(settings)
         self.control = ControlFiles(files)
-        self.defaults = DefaultFiles(files)
+        self.defaults = ValueFiles(files, "defaults", "the DEFAULTs of columns", TableDefaults)
+        self.definitions = definitions
 
     def recall(self, start: Offset) -> Offset | None:
         """The end of the batch behind ``start`` where an earlier life has planned it. Asked once in a life, before
@@ -75,6 +85,7 @@ class PlannedBatches:
             control=control,
             form=self._form,
             defaults="" if observed.defaults is None else self.defaults.keep(observed.defaults),
+            definitions="" if observed.definitions is None else self.definitions.keep(observed.definitions),
         )
         end = self._xa.after(start, end, advance, tail)
         self._spark_log.force()
@@ -85,6 +96,7 @@ class PlannedBatches:
         """The batch that ends there is done: what it was the last to need goes."""
         self.control.forget(end.batch)
         self.defaults.forget(end.defaults, end.batch)
+        self.definitions.forget(end.definitions, end.batch)
         self._xa.forget(end.batch)
         delete_spent(self._buffers, end)
         self._offsets.forget(end)

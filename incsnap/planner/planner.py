@@ -27,6 +27,7 @@ from pymysql.connections import Connection
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
+from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.events import StreamPosition
@@ -39,6 +40,7 @@ from incsnap.mysql.session import connect, dial
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
 from incsnap.planner.chunk_readers import ChunkReading
+from incsnap.planner.known_definitions import DefinitionFiles, KnownDefinitions
 from incsnap.planner.observe import Observed, Observer
 from incsnap.planner.persist import PlannedBatches
 from incsnap.planner.prepared_xa import PreparedXas
@@ -48,7 +50,7 @@ from incsnap.planner.topic_layout import Layouts
 from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.engine import Plan, drive, next_context
 from incsnap.snapshot.offset import Offset
-from incsnap.tables import TableDefaults
+from incsnap.tables import BatchDefinitions, TableDefaults, TableShape
 from incsnap.tasks.partitions import BatchPart
 
 log = logging.getLogger(__name__)
@@ -82,8 +84,14 @@ class Planner:
         files = Files(buffers.root)
         self.offsets = KeptOffsets(files)
         self._xa = PreparedXas(settings, files)
-        self._observer = Observer(settings, buffers, self._queries, self._layouts, readers, open_readers)
-        self._batches = PlannedBatches(settings, buffers, self.offsets, self._layouts, self._xa)
+        kept: DefinitionFiles = ValueFiles(
+            files, "definitions", "what tables were when rows were written", BatchDefinitions
+        )
+        self._definitions = KnownDefinitions(settings, self._queries, kept)
+        self._observer = Observer(
+            settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions
+        )
+        self._batches = PlannedBatches(settings, buffers, self.offsets, self._layouts, self._xa, kept)
         self._begun = False
         self._repeats = True
         self._moved_at = time.monotonic()
@@ -121,9 +129,16 @@ class Planner:
         if end.batch == start.batch:
             return []
         tail = self._tail_from(start)
-        defaults = self._defaults(start, end, tail)
         return batch_parts(
-            self._settings, self._slices, self._queries.charsets, tail, self._batches.control, defaults, start, end
+            self._settings,
+            self._slices,
+            self._queries.charsets,
+            tail,
+            self._batches.control,
+            self._defaults(start, end, tail),
+            start,
+            end,
+            self._definitions_of_rows(start, end, tail),
         )
 
     def committed(self, end: Offset) -> None:
@@ -190,6 +205,8 @@ class Planner:
         """Is there anything for a batch, though the snapshot has nothing?"""
         if observed.advance.events or observed.control or observed.signal_positions != start.signal_positions:
             return True
+        if self._definitions.is_news(start.definitions, observed.advance, observed.definitions):
+            return True
         moved = observed.advance.end.delivered != start.stream.delivered
         return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS
 
@@ -201,6 +218,13 @@ class Planner:
         if not end.defaults:
             return KnownDefaults(types=self._settings.columns.shows_types).learned(self._queries.open(), touched, ())
         return tuple(each for each in self._batches.defaults.read(end.defaults) if each[0] in touched)
+
+    def _definitions_of_rows(self, start: Offset, end: Offset, tail: Tail) -> tuple[TableShape, ...]:
+        """Of tables of which the batch has rows that do not name their columns."""
+        if not end.definitions:
+            return ()
+        unnamed = tail.contents(start.stream, end.stream).unnamed
+        return self._definitions.of_batch(end.definitions, {each.table for each in unnamed})
 
 
 def first_position(settings: Settings, root: str, buckets: int) -> Offset:

@@ -45,7 +45,8 @@ def _concerns(settings: Settings, change: SchemaChange) -> bool:
     if not change.tables:
         statements = table_statements(change.sql, "", change.sql_mode)
         return any(included.may_include_database(each.database) for each in statements)
-    return any(included.included(table) for table in change.tables)
+    signal_table = str(included.signal_table or "").lower()
+    return any(included.included(table) or str(table).lower() == signal_table for table in change.tables)
 
 
 def truncated_tables(settings: Settings, change: SchemaChange) -> list[TableId]:

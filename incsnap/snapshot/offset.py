@@ -91,6 +91,7 @@ class Offset:
     events are in files beside the checkpoint. ``form``: of the records of its windows, as the settings have it
     (``config.record_form``); "" in an offset that was written before there was one. ``defaults``: the file beside the
     checkpoint that has the DEFAULTs of columns for the schemas of its records; "" where none are shown.
+    ``definitions``: the one that has tables whose rows in the binlog do not name their columns; "" where all rows do.
     """
 
     job_id: str
@@ -104,6 +105,7 @@ class Offset:
     prepared: tuple[PreparedXa, ...] = ()
     form: str = ""
     defaults: str = ""
+    definitions: str = ""
 
     def reads(self) -> tuple[PlannedRead, ...]:
         """The chunks that this batch has planned, each with its low watermark."""
@@ -145,6 +147,7 @@ class Offset:
             **({"prepared": to_json(tuple[PreparedXa, ...], self.prepared)} if self.prepared else {}),
             **({"form": self.form} if self.form else {}),
             **({"defaults": self.defaults} if self.defaults else {}),
+            **({"definitions": self.definitions} if self.definitions else {}),
         }
 
     @classmethod
@@ -175,6 +178,7 @@ class Offset:
                 prepared=from_json(tuple[PreparedXa, ...], found.get("prepared", [])),
                 form=from_json(str, found.get("form", "")),
                 defaults=from_json(str, found.get("defaults", "")),
+                definitions=from_json(str, found.get("definitions", "")),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error

@@ -1,30 +1,35 @@
 """TABLE_MAP events: the shape of a table as the binlog tells it, beside every change, true at that moment.
 
 With ``binlog_row_metadata=FULL`` the event holds everything that decoding needs, names and ENUM literals included, so
-no query asks the server what a table looked like when an old event was written.
+no query asks the server what a table looked like when an old event was written. With ``MINIMAL``, MySQL's default,
+these, the key, and the character sets of ENUMs and SETs are missing; types, lengths, signs, NULLs, the character sets
+of texts and the kinds of geometries are there. ``completed`` takes what is missing from a definition, which must agree
+with all that is there.
 https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from incsnap.binlog.protocol import table_metadata as metadata
 from incsnap.binlog.protocol.byte_reader import ByteReader
 from incsnap.binlog.protocol.wire_types import WireColumn, column_of, read_meta
 from incsnap.errors import BinlogError
-from incsnap.tables import TableId, TableShape
+from incsnap.tables import Column, TableId, TableShape
 
 TABLE_ID_BYTES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """``wire[i]`` is what the rows events that follow hold of ``shape.columns[i]``."""
+    """``wire[i]`` is what the rows events that follow hold of ``shape.columns[i]``. ``named``: it tells its columns'
+    names; else these are "", and so is what else MINIMAL metadata leaves out."""
 
     shape: TableShape
     wire: tuple[WireColumn, ...]
+    named: bool = True
 
 
 def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
@@ -32,30 +37,79 @@ def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
 
     ``charsets``: collation id -> character set name (information_schema.collations). A column of a type that cannot
     be decoded is described by its name; only decoding its rows raises UnsupportedType. Raises BinlogError for a
-    damaged event and where the server writes MINIMAL metadata.
+    damaged event.
     """
     reader = ByteReader(bytes(body), "a table map event")
-    reader.skip(TABLE_ID_BYTES + 2)
-    table = TableId(_name(reader), _name(reader))
-    reader.what = f"the table map event of {table}"
+    reader.skip(TABLE_ID_BYTES)
+    table = _table(reader)
     count = reader.packed()
     codes = reader.take(count)
     meta = ByteReader(reader.take(reader.packed()), reader.what)
     wire = tuple(read_meta(code, meta) for code in codes)
     nulls = reader.take((count + 7) // 8)
     found = metadata.parse(reader, wire)
-    if count and len(found.names) != count:
-        raise BinlogError(
-            f"{table}: the server's table map events hold no column names",
-            "Set binlog_row_metadata=FULL on the server; events written before that cannot be decoded.",
-        )
+    named = len(found.names) == count
+    if found.names and not named:
+        raise BinlogError(f"{reader.what} is damaged: it names {len(found.names)} of {count} columns")
     columns = tuple(
         column_of(found.describe(index), nullable=bool(nulls[index >> 3] >> (index & 7) & 1), charsets=charsets)
         for index in range(count)
     )
     if any(index >= count for index in found.key):
         raise BinlogError(f"{table}: the table map event names a key column that does not exist")
-    return TableMap(TableShape(table, columns, found.key), wire)
+    return TableMap(TableShape(table, columns, found.key), wire, named)
+
+
+def tells_names(description: bytes) -> bool:
+    """Does a map tell its columns' names? ``description``: its bytes behind the table id. True where these are damaged:
+    who decodes its rows says so."""
+    try:
+        reader = ByteReader(description, "a table map event")
+        _table(reader)
+        count = reader.packed()
+        reader.skip(count)
+        reader.skip(reader.packed())
+        reader.skip((count + 7) // 8)
+        return metadata.has_names(reader) or not count
+    except BinlogError:
+        return True
+
+
+def completed(found: TableMap, definition: TableShape) -> TableMap:
+    """A map without names, with what ``definition`` tells of the same table. ``ValueError``, saying what differs, where
+    that is not what the rows behind the map were written with."""
+    told, defined = found.shape.columns, definition.columns
+    if len(told) != len(defined):
+        raise ValueError(f"its rows have {len(told)} columns, the table as the server describes it has {len(defined)}")
+    for number, (left, right, wire) in enumerate(zip(told, defined, found.wire, strict=True), 1):
+        if left != _without_missing(right) or _choice_bytes(right) not in (0, wire.meta):
+            raise ValueError(
+                f"column {number} of its rows is {_described(left)}, and {right.name} as the server describes it is"
+                f" {_described(right)}"
+            )
+    return replace(found, shape=definition, named=True)
+
+
+def _without_missing(column: Column) -> Column:
+    """What MINIMAL metadata tells of it."""
+    is_choice = column.type in ("enum", "set")
+    return replace(column, name="", values=(), charset="" if is_choice else column.charset)
+
+
+def _choice_bytes(column: Column) -> int:
+    """Of a value of an ENUM or SET with so many literals, as ``WireColumn.meta`` has it; 0 of another type."""
+    count = len(column.values)
+    if column.type == "enum":
+        return 1 if count < 256 else 2
+    if column.type == "set":
+        return (count + 7) // 8 if count <= 32 else 8
+    return 0
+
+
+def _described(column: Column) -> str:
+    told = f"{column.type}{' unsigned' if column.unsigned else ''}{'' if column.nullable else ' NOT NULL'}"
+    sizes = ("length", "precision", "scale", "fraction", "charset")
+    return ", ".join((told, *(f"{name} {getattr(column, name)}" for name in sizes if getattr(column, name))))
 
 
 class TableMaps:
@@ -79,6 +133,14 @@ class TableMaps:
                 self._known.clear()
             found = self._known[description] = parse_table_map(body, self._charsets)
         return found
+
+
+def _table(reader: ByteReader) -> TableId:
+    """The flags, which are skipped, and the table's name, which the reader's errors tell from then on."""
+    reader.skip(2)
+    table = TableId(_name(reader), _name(reader))
+    reader.what = f"the table map event of {table}"
+    return table
 
 
 def _name(reader: ByteReader) -> str:

@@ -31,12 +31,22 @@ class Metadata:
     def describe(self, index: int) -> MappedColumn:
         return MappedColumn(
             self.wire[index],
-            self.names[index],
+            self.names[index] if index < len(self.names) else "",
             index in self.unsigned,
             self.collations.get(index, -1),
             self.literals.get(index, ()),
             self.geometries.get(index, 0),
         )
+
+
+def has_names(reader: ByteReader) -> bool:
+    """Is there a field of names, which ``binlog_row_metadata=MINIMAL`` leaves out? BinlogError as ``parse``."""
+    while reader.left:
+        kind = reader.integer(1)
+        reader.skip(reader.packed())
+        if kind == _COLUMN_NAME:
+            return True
+    return False
 
 
 def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> Metadata:

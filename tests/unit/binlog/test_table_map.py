@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from incsnap.binlog.protocol import wire_types as t
-from incsnap.binlog.protocol.table_map import TableMaps, parse_table_map
+from incsnap.binlog.protocol.table_map import TableMaps, completed, parse_table_map, tells_names
 from incsnap.binlog.protocol.wire_types import WireColumn
 from incsnap.errors import BinlogError
 from incsnap.tables import Column, TableId
@@ -74,10 +76,75 @@ def test_types_that_are_not_supported_are_described_by_name() -> None:
     assert names == ["bit", "set", "geometry", "timestamp (format before MySQL 5.6)"]
 
 
-def test_minimal_metadata_is_refused_with_the_setting_that_helps() -> None:
-    with pytest.raises(BinlogError, match=r"shop\.orders") as failure:
-        parse_table_map(table_map([], [t.LONG], b""), CHARSETS)
-    assert "binlog_row_metadata=FULL" in failure.value.hint
+#: Of a table with six columns; what MINIMAL metadata has of them, and what FULL adds to it.
+_TYPES = [t.LONG, t.VARCHAR, t.STRING, t.STRING, t.GEOMETRY, t.NEWDECIMAL]
+_META = b"\x50\x00" + b"\xf7\x01" + b"\xf8\x02" + b"\x04" + b"\x0c\x02"
+_MINIMAL = [(1, b"\x80"), (2, b"\xfc\xff\x00"), (7, b"\x01")]
+_FULL = [
+    *_MINIMAL,
+    (10, b"\x08"),
+    (5, b"\x09" + b"".join(lenenc_string(b"s%d" % n) for n in range(9))),
+    (6, b"\x02" + lenenc_string(b"a") + lenenc_string(b"\x80")),
+    (8, b"\x00"),
+]
+_NAMES = ["id", "name", "kind", "some", "at", "price"]
+
+
+def _maps() -> tuple[bytes, bytes]:
+    """Of the same table, with MINIMAL and with FULL metadata."""
+    nulls = 0b111110
+    return table_map([], _TYPES, _META, _MINIMAL, nullable=nulls), table_map(
+        _NAMES, _TYPES, _META, _FULL, nullable=nulls
+    )
+
+
+def test_what_a_map_without_names_lacks_comes_from_a_definition() -> None:
+    minimal, full = (parse_table_map(body, CHARSETS) for body in _maps())
+    assert (minimal.named, full.named) == (False, True)
+    assert {column.name for column in minimal.shape.columns} == {""}
+    assert completed(minimal, full.shape) == full
+
+
+_CONTRADICTIONS: list[tuple[int, dict[str, Any]]] = [
+    (0, {"type": "mediumint"}),
+    (0, {"unsigned": False}),
+    (0, {"nullable": True}),
+    (1, {"length": 81}),
+    (1, {"charset": "latin1"}),
+    (2, {"values": tuple(map(str, range(256)))}),
+    (3, {"values": tuple(map(str, range(8)))}),
+    (3, {"values": tuple(map(str, range(33)))}),
+    (4, {"type": "linestring"}),
+    (5, {"precision": 13}),
+    (5, {"scale": 3}),
+]
+
+
+@pytest.mark.parametrize(("column", "other"), _CONTRADICTIONS)
+def test_a_definition_that_a_map_contradicts_is_not_of_its_rows(column: int, other: dict[str, Any]) -> None:
+    minimal, full = (parse_table_map(body, CHARSETS) for body in _maps())
+    columns = list(full.shape.columns)
+    columns[column] = replace(columns[column], **other)
+    with pytest.raises(ValueError, match=f"column {column + 1} of its rows is .*{columns[column].name} as the server"):
+        completed(minimal, replace(full.shape, columns=tuple(columns)))
+
+
+def test_a_definition_of_more_columns_is_not_of_these_rows() -> None:
+    minimal, full = (parse_table_map(body, CHARSETS) for body in _maps())
+    with pytest.raises(ValueError, match="its rows have 6 columns, the table as the server describes it has 5"):
+        completed(minimal, replace(full.shape, columns=full.shape.columns[1:]))
+
+
+def test_whether_a_map_tells_names_is_seen_without_reading_it_whole() -> None:
+    minimal, full = _maps()
+    assert not tells_names(minimal[6:])
+    assert tells_names(full[6:])
+    assert tells_names(full[6:20])  # damaged: who decodes its rows says so
+
+
+def test_a_map_that_names_some_of_its_columns_is_damaged() -> None:
+    with pytest.raises(BinlogError, match=r"shop\.orders is damaged: it names 1 of 2 columns"):
+        parse_table_map(table_map(["id"], [t.LONG, t.LONG], b""), CHARSETS)
 
 
 def test_a_type_of_unknown_number_is_refused_by_table() -> None:

@@ -69,7 +69,7 @@ def test_nothing_of_it_is_told_before_its_commit_neither_tables_nor_signals() ->
 
     found = stream.buffer.contents(cut.start, cut.end)
     assert (set(found.tables), found.events) == ({TableId("shop", "t")}, 1)
-    only = stream.names.number_of(TableId("shop", "t"))
+    only = TableId("shop", "t")
     [signals] = cut_slices(stream.buffer.stretches(cut.start, cut.end), stream.names, 1, only)
     assert rows_of([signals]) == rows_of(stream.slices(before, end))
 

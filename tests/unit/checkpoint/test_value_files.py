@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from incsnap.checkpoint.content_files import ContentFiles
-from incsnap.checkpoint.default_files import DefaultFiles
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.tables import Declared, SourceType, TableDefaults, TableId
 
@@ -26,9 +26,9 @@ KNOWN: TableDefaults = (
 ALTERED: TableDefaults = (*KNOWN[:1], (TableId("db", "t"), (Declared("id", "int", "8"),)))
 
 
-def default_files(root: Path) -> DefaultFiles:
+def default_files(root: Path) -> ValueFiles[TableDefaults]:
     """As a new life has them."""
-    return DefaultFiles(Files(str(root)))
+    return ValueFiles(Files(str(root)), "defaults", "the DEFAULTs of columns", TableDefaults)
 
 
 def names_in(root: Path) -> list[str]:

@@ -1,0 +1,195 @@
+"""What tables were when rows that do not name their columns were written (``binlog_row_metadata=MINIMAL``): known where
+it is certain, never guessed (ADR 0014).
+
+A definition that the server gives is one of all rows behind the last statement about the table, once the binlog was
+read to its end as it was behind the answer. It stays one until the next statement about the table comes by in the
+stream, also over a restart: what is known at a batch's end is in a file that the offset names.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.buffer_position import Advance, UnnamedRows
+from incsnap.binlog.tail import Tail
+from incsnap.checkpoint.value_files import ValueFiles
+from incsnap.config.settings import Settings
+from incsnap.errors import ChunkFailed, DefinitionUnknown, IncsnapError, shorten
+from incsnap.events import SchemaChange, StreamPosition, server_of
+from incsnap.mysql import watermarks
+from incsnap.mysql.catalog import tables
+from incsnap.mysql.row_definitions import leaves_names_out, row_definitions
+from incsnap.planner.definitions import WAIT_SECONDS, defines, redefined
+from incsnap.planner.query_connection import QueryConnection
+from incsnap.snapshot.window import low_watermark_of
+from incsnap.tables import BatchDefinitions, TableId, TableShape
+
+log = logging.getLogger(__name__)
+
+#: Seconds that rows wait for their table's definition. The tail reads hundreds of megabytes meanwhile.
+_PATIENCE_SECONDS = 30.0
+#: Seconds until tables without rows are asked for again, where the tail is far behind the server.
+_AGAIN_SECONDS = 5.0
+
+DefinitionFiles = ValueFiles[BatchDefinitions]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """``shapes``: certain behind the batch's end, and for rows of the batch behind its last statement about their
+    table. ``why``: of the others, why not."""
+
+    shapes: dict[TableId, TableShape]
+    why: dict[TableId, str]
+
+
+class KnownDefinitions:
+    """In one life of the planner. ``files``: of what is known at the ends of batches."""
+
+    def __init__(self, settings: Settings, queries: QueryConnection, files: DefinitionFiles) -> None:
+        self._settings = settings
+        self._queries = queries
+        self._files = files
+        #: Must all captured tables be asked for, so that they are known before their rows come and they are changed?
+        self._owed: bool | None = None
+        self._again_at = 0.0
+
+    def at(
+        self, start: str, advance: Advance, tail: Tail, connection: Connection[Any], *, behind: bool
+    ) -> BatchDefinitions | None:
+        """At the end of the batch that ``advance`` brings; None while the server tells all names by itself. ``start``:
+        the file that the batch's beginning names. ``behind``: there is a backlog, so only what the batch needs is
+        asked for. ``DefinitionUnknown`` where rows of the batch may have been written with another definition than
+        any that is known; ``IncsnapError`` where that may be found out later."""
+        if self._owed is None:
+            self._owed = leaves_names_out(connection)
+        if not (start or self._owed or advance.unnamed):
+            return None
+        changes = advance.changes
+        known = self._known(start)
+        if (advance.unnamed and not known) or any(map(defines, changes)):
+            self._owed = True
+        missing = [each for each in advance.unnamed if not _is_known(each, changes, known)]
+        for each in missing:
+            _check_order(each, changes)
+        after = {table: shape for table, shape in known.items() if not redefined(table, changes)}
+        after |= self._asked(missing, after, advance, tail, connection, behind=behind)
+        rows = {each.table for each in advance.unnamed} - {each.table for each in missing}
+        before = [known[table] for table in rows if after.get(table) != known[table]]
+        return BatchDefinitions(_sorted(after.values()), _sorted(before))
+
+    def is_news(self, start: str, advance: Advance, found: BatchDefinitions | None) -> bool:
+        """Is it worth a batch, which may have nothing to send? What is not written down must be asked for again."""
+        if found is None:
+            return False
+        return bool(advance.changes) or found.known != (self._files.read(start).known if start else ())
+
+    def _known(self, start: str) -> dict[TableId, TableShape]:
+        """Where ``start`` is. Without tables that are not captured: their statements do not come by."""
+        found = self._files.read(start).known if start else ()
+        return {shape.id: shape for shape in found if self._settings.tables.included(shape.id)}
+
+    def of_batch(self, end: str, tables_of_rows: Collection[TableId]) -> tuple[TableShape, ...]:
+        """What the rows of these tables are read by in the batch whose end names the file ``end``."""
+        return self._files.read(end).of_rows(tables_of_rows) if end else ()
+
+    def _asked(
+        self,
+        missing: Sequence[UnnamedRows],
+        known: Collection[TableId],
+        advance: Advance,
+        tail: Tail,
+        connection: Connection[Any],
+        *,
+        behind: bool,
+    ) -> dict[TableId, TableShape]:
+        """Of rows in the batch, which wait for it; and in good time of all tables that are captured."""
+        begun = bool(advance.end.server_uuid)
+        all_of_them = bool(self._owed) and begun and not behind and time.monotonic() >= self._again_at
+        if not missing and not all_of_them:
+            return {}
+        wanted = {each.table for each in missing}
+        if all_of_them:
+            signal_table = self._settings.tables.signal_table
+            captured = {*tables(connection, self._settings.tables), *([signal_table] if signal_table else [])}
+            wanted |= captured - set(known)
+        patience = _PATIENCE_SECONDS if missing else WAIT_SECONDS
+        answer, late = self._ask(sorted(wanted), advance.end, tail, connection, patience)
+        if answer is None:
+            self._again_at = time.monotonic() + _AGAIN_SECONDS
+            if missing:
+                raise IncsnapError(
+                    f"{_what(missing[0])}, and its definition cannot be told yet: {late}",
+                    "The job goes on from its offset by itself; look at the server if this happens again.",
+                )
+            return {}
+        for each in missing:
+            if each.table not in answer.shapes:
+                raise DefinitionUnknown(f"{_what(each)}, and {answer.why[each.table]}")
+        if all_of_them:
+            self._owed = False
+            for table in sorted(wanted - answer.shapes.keys()):
+                log.info("the definition of %s is not certain yet: %s", table, answer.why[table])
+        return answer.shapes
+
+    def _ask(
+        self,
+        wanted: Sequence[TableId],
+        end: StreamPosition,
+        tail: Tail,
+        connection: Connection[Any],
+        patience: float,
+    ) -> tuple[_Answer | None, str]:
+        """The answer, or why there is none yet."""
+        if server_of(end.server_uuid) != self._queries.server_uuid:
+            return None, "queries go to another server than the binlog comes from"
+        try:
+            watermarks.wait_until_executed(connection, low_watermark_of(end), patience)
+        except ChunkFailed as failed:
+            return None, failed.message
+        if not watermarks.logs_everything(connection):
+            filtered = "the server leaves statements out of its binlog (binlog-do-db, binlog-ignore-db)"
+            return _Answer({}, dict.fromkeys(wanted, filtered)), ""
+        shapes, why = row_definitions(connection, wanted)
+        later = tail.changes_behind(end, watermarks.high_watermark(connection), patience)
+        if later is None:
+            return None, "the binlog has not been read to its end, or there is more of it than max.queue.size.in.bytes"
+        for table in wanted:
+            changed = next((change for change in later if redefined(table, [change])), None)
+            if changed is not None:
+                shapes.pop(table, None)
+                why[table] = f"the table may have been changed since, by {_told(changed)}"
+            elif table not in shapes:
+                why.setdefault(table, "the server has no such table any more, or the user may not see it")
+        return _Answer(shapes, why), ""
+
+
+def _is_known(rows: UnnamedRows, changes: Sequence[SchemaChange], known: Collection[TableId]) -> bool:
+    """Were all of the rows written before the first statement about their table, with a definition that is known?"""
+    return rows.table in known and not redefined(rows.table, changes[: rows.last])
+
+
+def _check_order(rows: UnnamedRows, changes: Sequence[SchemaChange]) -> None:
+    """Refuses rows that a statement of the batch stands behind: what the server says now is of later rows only."""
+    changed = next((change for change in changes[rows.first :] if redefined(rows.table, [change])), None)
+    if changed is not None:
+        raise DefinitionUnknown(f"{_what(rows)}, and the table was changed behind them, by {_told(changed)}")
+
+
+def _what(rows: UnnamedRows) -> str:
+    return f"{rows.place}: rows of {rows.table} were written with binlog_row_metadata=MINIMAL"
+
+
+def _told(change: SchemaChange) -> str:
+    where = f" at {change.origin.file}:{change.origin.pos}" if change.origin is not None else ""
+    return f"{shorten(change.sql)!r}{where}"
+
+
+def _sorted(shapes: Iterable[TableShape]) -> tuple[TableShape, ...]:
+    return tuple(sorted(shapes, key=lambda shape: shape.id))

@@ -1,0 +1,325 @@
+"""binlog_row_metadata=MINIMAL, MySQL's default: rows are decoded where their table's definition is certain, and the job
+stops by name where it is not.
+
+A server of its own: the setting is for all sessions at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.value_files import ValueFiles
+from incsnap.errors import DefinitionUnknown
+from incsnap.tables import BatchDefinitions
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from lab.servers import servers
+from tests.support.planned_job import PlannedJob, Sent, planner_at_hand, run, settings_of
+from tests.support.random_values import CASES
+
+pytestmark = pytest.mark.servers
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[MySqlAddress]:
+    with servers(kafka=False, mysql_options=["--binlog-row-metadata=MINIMAL"]) as started:
+        yield started.mysql
+
+
+class Shop:
+    """A database of one test, and a job that captures it. ``sent`` are rows' ``after``, by table."""
+
+    def __init__(self, address: MySqlAddress, kafka: str, prefix: str, root: Path) -> None:
+        self.address, self.prefix, self.root = address, prefix, root
+        self.database = f"shop_{next(_NUMBERS)}"
+        self.connection = connect(address)
+        self.run(f"CREATE DATABASE {self.database}", f"USE {self.database}", "SET GLOBAL binlog_row_metadata = MINIMAL")
+        self.settings = settings_of(address, kafka, prefix, self.database, snapshot__mode="no_data")
+        self._job: PlannedJob | None = None
+
+    @property
+    def job(self) -> PlannedJob:
+        if self._job is None:
+            self._job = PlannedJob(self.settings, str(self.root))
+        return self._job
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def insert(self, table: str, *rows: Sequence[Any]) -> None:
+        """Each in a transaction of its own."""
+        with self.connection.cursor() as cursor:
+            for values in rows:
+                cursor.execute(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(values))})", values)
+
+    def job_with(self, **properties: str) -> None:
+        """Before the job is asked for: it gets these too."""
+        kafka = self.settings.kafka.bootstrap_servers
+        self.settings = settings_of(self.address, kafka, self.prefix, self.database, **properties)
+
+    def knows(self, *tables: str) -> None:
+        """Batches until these tables' definitions are certain, and written down."""
+        self.job.batches_until(lambda: self.known() >= set(tables), f"definitions of {tables}")
+
+    def known(self) -> set[str]:
+        name = self.job.offset.definitions
+        if not name:
+            return set()
+        kept = ValueFiles(Files(str(self.root)), "definitions", "definitions", BatchDefinitions)
+        return {shape.id.table for shape in kept.read(name).known}
+
+    def sent(self, table: str) -> list[Any]:
+        """In the order of the bucket; None for a deletion."""
+        values = [each.value for each in self.job.of(f"{self.prefix}.{self.database}.{table}") if each.value]
+        return [value["after"] for value in values]
+
+    def until(self, table: str, count: int) -> list[Any]:
+        self.job.batches_until(lambda: len(self.sent(table)) >= count, f"{count} rows of {table}")
+        return self.sent(table)
+
+    def stops(self, because: str) -> str:
+        with pytest.raises(DefinitionUnknown, match=because) as stop:
+            self.job.batches_until(lambda: False, "stop")
+        assert "SET PERSIST binlog_row_metadata = FULL" in stop.value.hint
+        return stop.value.message
+
+    def close(self) -> None:
+        if self._job is not None:
+            self._job.close()
+        self.run(f"DROP DATABASE {self.database}")
+        self.connection.close()
+
+
+@pytest.fixture
+def shop(address: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Shop]:
+    with closing(Shop(address, kafka_address, topic_prefix, tmp_path)) as opened:
+        opened.run("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x', 'y'))")
+        yield opened
+
+
+def row(key: int, a: str | None = None, b: str | None = None, e: str | None = None) -> dict[str, Any]:
+    return {"id": key, "a": a, "b": b, "e": e}
+
+
+def test_rows_have_the_names_and_literals_that_their_table_maps_leave_out(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run("INSERT INTO t VALUES (4000000000, 'é', NULL, 'y'), (1, NULL, 'b', 'x')")
+    assert sorted(shop.until("t", 2), key=lambda each: each["id"]) == [
+        row(1, None, "b", "x"),
+        row(4000000000, "é", None, "y"),
+    ]
+
+
+def test_rows_that_came_before_anybody_asked_are_certain_where_no_statement_followed(shop: Shop) -> None:
+    assert shop.job.offset.batch == 0
+    shop.run("INSERT INTO t VALUES (1, 'a', NULL, NULL)")
+    assert shop.until("t", 1) == [row(1, "a")]
+
+
+#: Statements, the row behind them, and the columns that it has then.
+CHANGES = [
+    ("ALTER TABLE t RENAME COLUMN a TO aa", (2, "new", None, "x"), "id aa b e"),
+    ("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a", (2, "b", "a", "x"), "id b a e"),
+    ("ALTER TABLE t DROP COLUMN a, ADD COLUMN n VARCHAR(20) AFTER id", (2, "n", None, "x"), "id n b e"),
+    ("ALTER TABLE t DROP COLUMN a, ALGORITHM=INSTANT", (2, "b", "x"), "id b e"),
+    ("ALTER TABLE t ADD COLUMN n INT FIRST, ALGORITHM=INSTANT", (7, 2, "a", None, "x"), "n id a b e"),
+    ("ALTER TABLE t MODIFY e ENUM('y', 'x')", (2, None, None, "y"), "id a b e"),
+    ("ALTER TABLE t MODIFY e ENUM('y', 'new') CHARACTER SET latin1", (2, None, None, "new"), "id a b e"),
+    ("ALTER TABLE t RENAME gone; CREATE TABLE t LIKE gone; ALTER TABLE t CHANGE a q TEXT",
+     (2, "q", "b", "x"), "id q b e"),
+    ("CREATE TABLE u LIKE t; ALTER TABLE u CHANGE a q CHAR(9); DROP TABLE t; RENAME TABLE u TO t",
+     (2, "q", None, "x"), "id q b e"),
+    ("CREATE TABLE u (id INT UNSIGNED PRIMARY KEY, q VARCHAR(20), r VARCHAR(20), e ENUM('x', 'y'));"
+     " RENAME TABLE t TO gone, u TO t", (2, "q", None, "x"), "id q r e"),
+    ("DROP TABLE t; CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, q VARCHAR(20))", (2, "q"), "id q"),
+    ("ALTER DATABASE CHARACTER SET latin1; ALTER TABLE t ADD COLUMN n TEXT", (2, None, None, "x", "é"), "id a b e n"),
+    ("CREATE UNIQUE INDEX i ON t (b)", (2, "a", "c", "x"), "id a b e"),
+    ("TRUNCATE TABLE t", (2, "a", "b", "x"), "id a b e"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statements", "values", "columns"), CHANGES, ids=[each[0] for each in CHANGES])
+def test_rows_before_and_behind_a_statement_each_have_their_own_columns(
+    shop: Shop, statements: str, values: tuple[Any, ...], columns: str
+) -> None:
+    shop.knows("t")
+    shop.run("INSERT INTO t VALUES (1, 'a', 'b', 'y')", *statements.split(";"))
+    shop.insert("t", values)
+    assert shop.until("t", 2)[:2] == [row(1, "a", "b", "y"), dict(zip(columns.split(), values, strict=True))]
+
+
+def test_a_table_that_is_made_of_a_select_has_its_rows(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run("INSERT INTO t VALUES (1, 'a', NULL, 'y')", "CREATE TABLE s AS SELECT id, a AS c, e FROM t")
+    assert shop.until("s", 1) == [{"id": 1, "c": "a", "e": "y"}]
+    shop.run("INSERT INTO s VALUES (2, 'd', 'x')")
+    assert shop.until("s", 2)[1] == {"id": 2, "c": "d", "e": "x"}
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_rows_of_every_type_are_the_same_as_with_full_metadata(shop: Shop, part: int) -> None:
+    """Also their keys, and their schemas."""
+    names = [name for nth, name in enumerate(CASES) if nth % 4 == part and "?" not in CASES[name].sql]
+    shop.job_with(
+        value__converter="org.apache.kafka.connect.json.JsonConverter",
+    )
+    shop.run(
+        f"CREATE TABLE v (n INT, {', '.join(f'`{name}` {CASES[name].sql}' for name in names)},"
+        " id INT NOT NULL, k CHAR(3) NOT NULL, PRIMARY KEY (k, id))"
+    )
+    shop.knows("v")
+    dice = random.Random(f"minimal-{part}")
+    rows = [
+        [number, *(CASES[name].value(dice) if dice.random() > 0.2 else None for name in names)] for number in range(30)
+    ]
+    for metadata, k in (("FULL", "f"), ("MINIMAL", "m")):
+        shop.run(f"SET GLOBAL binlog_row_metadata = {metadata}")
+        shop.insert("v", *([*values, values[0], k] for values in rows))
+    topic = f"{shop.prefix}.{shop.database}.v"
+    shop.job.until(topic, 2 * len(rows))
+    full, minimal = ({each.key["id"]: each for each in shop.job.of(topic) if each.key["k"] == k} for k in ("f", "m"))
+    assert len(full) == len(minimal) == len(rows)
+    for number, theirs in full.items():
+        ours = minimal[number]
+        assert list(ours.key) == list(theirs.key) == ["k", "id"]
+        assert json.dumps(ours.value["schema"]) == json.dumps(theirs.value["schema"])
+        after = ours.value["payload"]["after"]
+        assert json.dumps({**after, "k": "f"}) == json.dumps(theirs.value["payload"]["after"])
+
+
+def test_rows_between_two_statements_stop_the_job_by_name(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run(
+        "ALTER TABLE t RENAME COLUMN a TO c",
+        "INSERT INTO t VALUES (1, 'c', NULL, NULL)",
+        "ALTER TABLE t RENAME COLUMN c TO d",
+    )
+    message = shop.stops(r"\.\d{6}:\d+: rows of shop_\d+\.t were written with binlog_row_metadata=MINIMAL")
+    assert "RENAME COLUMN c TO d" in message
+    assert shop.sent("t") == []
+
+
+def test_rows_of_a_table_that_is_gone_stop_the_job_where_nobody_knew_it(shop: Shop) -> None:
+    assert shop.job.offset.batch == 0
+    shop.run("INSERT INTO t VALUES (1, 'c', NULL, NULL)", "DROP TABLE t")
+    shop.stops("DROP TABLE `t`")
+
+
+def test_rows_of_a_table_that_is_gone_are_sent_where_it_was_known(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run("INSERT INTO t VALUES (1, 'c', NULL, NULL)", "DROP TABLE t")
+    assert shop.until("t", 1) == [row(1, "c")]
+
+
+def test_a_statement_about_another_database_is_none_about_the_table(shop: Shop) -> None:
+    assert shop.job.offset.batch == 0
+    other = f"{shop.database}_other"
+    shop.run(f"CREATE DATABASE {other}", "INSERT INTO t VALUES (1, 'c', NULL, NULL)", f"DROP DATABASE {other}")
+    assert shop.until("t", 1) == [row(1, "c")]
+
+
+def test_a_signal_row_is_read_by_the_definition_of_the_signal_table(shop: Shop) -> None:
+    shop.run(
+        "CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data VARCHAR(2048))",
+        "INSERT INTO t VALUES (1, 'a', NULL, 'y')",
+    )
+    data = f'{{"data-collections": ["{shop.database}.t"]}}'
+    shop.job_with(
+        signal__enabled__channels="source",
+        signal__data__collection=f"{shop.database}.signals",
+    )
+    shop.knows("t", "signals")
+    shop.run(f"INSERT INTO signals VALUES ('s', 'execute-snapshot', '{data}')")
+    assert shop.until("t", 1) == [row(1, "a", None, "y")]
+
+
+def test_transactions_that_are_cut_in_two_are_counted(shop: Shop) -> None:
+    shop.job_with(
+        provide__transaction__metadata="true",
+        max__batch__size="1",
+    )
+    shop.knows("t")
+    shop.run("BEGIN", *(f"INSERT INTO t VALUES ({number}, 'a', NULL, 'y')" for number in range(4)), "COMMIT")
+    assert [each["id"] for each in shop.until("t", 4)] == [0, 1, 2, 3]
+
+
+def test_what_was_known_before_a_stop_is_known_after_it(shop: Shop) -> None:
+    shop.knows("t")
+    shop.job.restart()
+    shop.run(
+        "INSERT INTO t VALUES (1, 'a', 'b', 'y')",
+        "ALTER TABLE t RENAME COLUMN a TO c, MODIFY e ENUM('y', 'z')",
+        "INSERT INTO t VALUES (2, 'c', 'b', 'z')",
+    )
+    assert shop.until("t", 2) == [row(1, "a", "b", "y"), {"id": 2, "c": "c", "b": "b", "e": "z"}]
+
+
+def test_two_statements_with_rows_between_them_while_the_job_is_down_stop_it_behind_what_is_certain(shop: Shop) -> None:
+    shop.knows("t")
+    shop.job.restart()
+    shop.run(
+        "INSERT INTO t VALUES (1, 'a', 'b', 'y')",
+        "ALTER TABLE t RENAME COLUMN a TO c",
+        "INSERT INTO t VALUES (2, 'c', 'b', 'x')",
+        "ALTER TABLE t RENAME COLUMN c TO d",
+    )
+    shop.stops("RENAME COLUMN c TO d")
+    assert shop.sent("t") == [row(1, "a", "b", "y")]
+    shop.job.restart()
+    shop.stops("RENAME COLUMN c TO d")
+
+
+def test_a_batch_that_is_run_again_behind_a_statement_has_the_same_rows(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run(
+        "INSERT INTO t VALUES (1, 'a', NULL, 'y')",
+        "ALTER TABLE t RENAME COLUMN a TO c",
+        "INSERT INTO t VALUES (2, 'c', NULL, 'x')",
+    )
+    shop.until("t", 2)
+    sent, batches = list(shop.job.sent), list(shop.job.batches)
+    shop.run("ALTER TABLE t RENAME COLUMN c TO d, MODIFY e ENUM('y', 'x', 'q')")
+    again: list[Sent] = []
+    for start, end in batches:
+        with closing(planner_at_hand(shop.settings, str(shop.root))) as planner:
+            again += run(planner.parts(start, end), shop.settings, str(shop.root))
+    assert again == sent
+
+
+def test_full_metadata_in_mid_stream_needs_nobodys_knowledge_from_there_on(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run("INSERT INTO t VALUES (1, 'a', NULL, 'y')", "SET GLOBAL binlog_row_metadata = FULL")
+    names = ["a", "n1", "n2", "n3"]
+    for number, (before, name) in enumerate(itertools.pairwise(names), 2):
+        shop.run(f"ALTER TABLE t RENAME COLUMN {before} TO {name}", f"INSERT INTO t VALUES ({number}, 'v', NULL, 'x')")
+    assert [list(each)[1] for each in shop.until("t", 4)] == names
+
+
+def test_xa_transactions_are_read_at_their_commit(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run("XA START 'one'", "INSERT INTO t VALUES (1, 'a', NULL, 'y')", "XA END 'one'", "XA PREPARE 'one'")
+    shop.run("CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO other VALUES (1)")
+    shop.until("other", 1)
+    shop.run("XA COMMIT 'one'")
+    assert shop.until("t", 1) == [row(1, "a", None, "y")]
+
+
+def test_a_literal_that_the_server_does_not_show_stops_the_job(shop: Shop) -> None:
+    shop.run("CREATE TABLE w (id INT PRIMARY KEY, e ENUM('😀', 'b'))", "INSERT INTO w VALUES (1, 'b')")
+    job = shop.job
+    shop.run("INSERT INTO w VALUES (2, '😀')")
+    assert job.offset.batch == 0
+    shop.stops("a literal of its column e may have a character that the server shows as ?")
