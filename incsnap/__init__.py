@@ -6,6 +6,9 @@ What a Python user needs::
     query = incsnap.start(spark, settings)  # a StreamingQuery
     incsnap.stop(query, settings)  # at a batch's end
 
+    incsnap.register(spark)  # changes as a DataFrame: docs/spark.md
+    changes = spark.readStream.format("incsnap").option("config", "shop.properties").option("table", "shop.orders").load()
+
 Each name is imported when it is first asked for: PySpark takes half a second, which ``incsnap --help`` must not wait.
 """
 
@@ -15,16 +18,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["Settings", "__version__", "load", "start", "stop"]
+__all__ = ["Settings", "__version__", "load", "register", "start", "stop"]
 
 if TYPE_CHECKING:
     from incsnap.config.load import load
     from incsnap.config.settings import Settings
+    from incsnap.spark.frames import register
     from incsnap.spark.job import start, stop
 
 _PLACES = {
     "Settings": "incsnap.config.settings",
     "load": "incsnap.config.load",
+    "register": "incsnap.spark.frames",
     "start": "incsnap.spark.job",
     "stop": "incsnap.spark.job",
 }

@@ -73,17 +73,22 @@ def _documents(path: str | Path, worker: str | Path | None) -> tuple[dict[str, s
 
 
 def from_properties(
-    properties: Mapping[str, str], environment: Mapping[str, str] | None = None, source: str = "the settings"
+    properties: Mapping[str, str],
+    environment: Mapping[str, str] | None = None,
+    source: str = "the settings",
+    *,
+    to_kafka: bool = True,
 ) -> Loaded:
-    """Settings of names and values. Raises ``ConfigError`` with one line for each problem."""
-    return _settings(SettingsReader(properties, environment), source)
+    """Settings of names and values. Raises ``ConfigError`` with one line for each problem. ``to_kafka``: records go
+    there, so its address is needed."""
+    return _settings(SettingsReader(properties, environment), source, to_kafka=to_kafka)
 
 
-def _settings(reading: SettingsReader, source: str) -> Loaded:
+def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) -> Loaded:
     found = sort_names(reading.names(), converters.names(reading))
     unsupported.refuse(reading)
     prefix = sections.topic_prefix(reading)
-    kafka = sections.kafka(reading)
+    kafka = sections.kafka(reading, needed=to_kafka)
     failures = record_settings.failures(reading)
     formats = record_settings.formats(reading)
     signals = sections.signals(reading, kafka.bootstrap_servers)

@@ -30,6 +30,8 @@ _ELSEWHERE = {
         "max_queue_bytes",
     ),
     *("include_query", "include_schema_changes", "transaction_topic", "tombstones_on_delete"),
+    # Told apart: a job that sends to Kafka has none, and no other form for it.
+    "frame",
 }
 
 
@@ -39,5 +41,7 @@ def record_form(settings: Settings) -> str:
     shown = settings.model_dump(mode="json", exclude={*_ELSEWHERE, "skipped_operations"})
     salts = [rule.transform.salt for rule in settings.columns.transforms]
     # Sorted: sets of strings have another order in each process. Skipped operations overtake no row.
-    content = [RECORD_FORM, shown, salts, sorted(settings.skipped_operations)]
+    content: list[object] = [RECORD_FORM, shown, salts, sorted(settings.skipped_operations)]
+    if settings.frame is not None:
+        content.append(settings.frame.columns)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -139,8 +139,9 @@ def _brokers(reading: SettingsReader, name: str) -> str:
     return text
 
 
-def kafka(reading: SettingsReader) -> KafkaSettings:
-    reading.required("bootstrap.servers", "the Kafka brokers as host:port[,host:port...]")
+def kafka(reading: SettingsReader, *, needed: bool) -> KafkaSettings:
+    if needed:
+        reading.required("bootstrap.servers", "the Kafka brokers as host:port[,host:port...]")
     return KafkaSettings(
         bootstrap_servers=_brokers(reading, "bootstrap.servers"), producer=client_settings(reading, "producer.")
     )

@@ -211,6 +211,17 @@ class MonitoringSettings(_Frozen):
         return value.get_secret_value() if _revealing(info) else str(value)
 
 
+class FrameSettings(_Frozen):
+    """A DataFrame of changes, in place of Kafka's topics."""
+
+    #: None: several tables, as the records that Kafka would be sent
+    table: TableId | None = None
+    #: before and after, in place of the row alone
+    envelope: bool = False
+    #: a digest of the table's columns as the DataFrame has them
+    columns: str = ""
+
+
 class Settings(_Frozen):
     mysql: MySqlSettings
     topic_prefix: str
@@ -251,6 +262,8 @@ class Settings(_Frozen):
     executed_wait_seconds: float = 2.0
     #: a path or an URI that pyarrow.fs and Spark both know
     checkpoint_location: str
+    #: None: records go to Kafka
+    frame: FrameSettings | None = None
     spark: dict[str, str] = Field(default_factory=dict, repr=False)
 
     @field_serializer("columns", mode="wrap")

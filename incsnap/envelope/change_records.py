@@ -21,7 +21,7 @@ from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.header_text import key_headers
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.record_images import DELETE, INSERT, UPDATE, RecordImages
-from incsnap.envelope.records import batch_of, identities_of
+from incsnap.envelope.records import MARKS, batch_of, identities_of
 from incsnap.envelope.row_changes import RowChanges
 from incsnap.envelope.source_block import SourceColumns
 from incsnap.envelope.written import CHANGES, Written
@@ -109,7 +109,23 @@ class _TopicWriter:
             old_identity,
         ]
         headers = [(which, self._added(one, which)) for which, one in parts if one.form.headers]
-        return TopicRecords(topic, batch_of(arrays, _spread(headers, self._n) if headers else None), home)
+        marks = self._marks() if format_.envelope.marked else None
+        return TopicRecords(topic, batch_of(arrays, _spread(headers, self._n) if headers else None, marks), home)
+
+    def _marks(self) -> Any:
+        """MARKS of each record, in binlog order; tombstones have no operation."""
+        out, source = self._out, self._source
+        event = self._laid.event_of(out.change)
+        assert source.number is not None
+        row = np.arange(self._n) - np.searchsorted(event, event)
+        values = [
+            pa.array(np.where(out.has_value, np.minimum(out.op, np.uint8(DELETE)), 0), pa.int8(), mask=~out.has_value),
+            pa.array(source.ts_us[event]),
+            take(source.gtid, event),
+            pa.array(source.number[event], pa.int64()),
+            pa.array(row, pa.int64()),
+        ]
+        return pa.StructArray.from_arrays(values, fields=list(MARKS))
 
     def _parts(self, written: Sequence[Written | None]) -> list[tuple[Bools, Written]]:
         """Records that are written alike."""

@@ -11,7 +11,8 @@ from incsnap.types.modes import Modes
 
 @dataclass(frozen=True, slots=True)
 class FormatChoice:
-    """The format of keys, or of values. ``kind`` is json or avro; ``schemas``: each message brings its JSON schema."""
+    """The format of keys, or of values. ``kind`` is json or avro, of values also row or images: columns of a DataFrame
+    (``frame_format``). ``schemas``: each message brings its JSON schema."""
 
     kind: str = "json"
     schemas: bool = False
@@ -21,7 +22,7 @@ class FormatChoice:
 class EnvelopeSettings:
     """``name`` is topic.prefix, ``version`` incsnap's; ``tombstones`` is tombstones.on.delete, ``skipped``
     skipped.operations, ``transactions`` provide.transaction.metadata, ``schema_names`` schema.name.adjustment.mode,
-    ``skip_unchanged`` skip.messages.without.change.
+    ``skip_unchanged`` skip.messages.without.change. ``marked``: records bring what a DataFrame tells beside them.
     """
 
     name: str
@@ -36,3 +37,4 @@ class EnvelopeSettings:
     schema_names: str = "none"
     transforms: Chain = ()
     skip_unchanged: bool = False
+    marked: bool = False

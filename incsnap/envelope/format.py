@@ -1,4 +1,5 @@
-"""How keys and values of one table become bytes: what the record builder asks, and JSON and Avro answer.
+"""How keys and values of one table become bytes: what the record builder asks, and JSON and Avro answer. For a DataFrame
+values become structs of columns instead (``frame_format``).
 
 A format is made for one view of a table and one topic; every call takes whole columns.
 """
@@ -52,10 +53,10 @@ class KeyFormat(Protocol):
 
 class ValueFormat(Protocol):
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
-        """``pa.binary()``: values of rows read by SELECT."""
+        """``pa.binary()``, or structs: values of rows read by SELECT."""
 
     def changes(self, images: Columns, what: Changes) -> Any:
-        """``pa.binary()``: a value for each record of ``what``."""
+        """``pa.binary()``, or structs: a value for each record of ``what``."""
 
 
 class EnvelopeFormat(ValueFormat, Protocol):

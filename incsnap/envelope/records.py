@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from incsnap.columns.variable import MAX_BYTES
 from incsnap.envelope.added_fields import HEADERS, header_maps, read_values
+from incsnap.envelope.format import OPERATIONS
 from incsnap.envelope.json_rows import json_objects, rows_of
 from incsnap.envelope.partitioner import bucket_of, partition
 from incsnap.envelope.source_block import SourceConstants
@@ -26,7 +27,8 @@ from incsnap.types.modes import Modes
 #: ``value`` null: a tombstone. ``old_key`` and ``new_key``: of the headers __debezium.oldkey and __debezium.newkey,
 #: or null. ``identity``: what de-duplication of window rows goes by, null where that is the key; ``old_identity``:
 #: of the row before an update that changed it. ``partition`` -1: a transform drops the record, it only overtakes rows.
-#: Batches of records to which a transform adds headers have one column more (``HEADERS``).
+#: Batches of records to which a transform adds headers have one column more (``HEADERS``). For a DataFrame ``value``
+#: may be a struct of columns (``frame_format``).
 RECORDS = pa.schema(
     [
         ("partition", pa.int32()),
@@ -39,8 +41,26 @@ RECORDS = pa.schema(
     ]
 )
 
+#: What a DataFrame tells of a record beside its value, one column more of ``EnvelopeSettings.marked`` records. ``op``:
+#: index into ``MARKED_OPERATIONS``, null for a tombstone; ``ts_us`` and ``gtid``: of its source; ``event``: number of
+#: its event in the batch, -1 for rows read by SELECT; ``row``: number of the record in its event.
+MARKS = pa.struct(
+    [
+        ("op", pa.int8()),
+        ("ts_us", pa.int64()),
+        ("gtid", pa.string()),
+        ("event", pa.int64()),
+        ("row", pa.int64()),
+    ]
+)
+MARKED_OPERATIONS = (*OPERATIONS, "r")
+_MARKS_COLUMN = pa.field("marks", MARKS)
+
 #: Raw bytes of rows whose values are encoded at once: that takes some ten times as many for a moment.
 _ENCODED_AT_ONCE = 8 << 20
+
+
+_VALUE = RECORDS.get_field_index("value")
 
 
 class RecordsTooLarge(Exception):
@@ -105,7 +125,8 @@ def snapshot_records(
         none,
     ]
     values = read_values(written.form.headers, source, now_us, format_.view.shape.id, format_.envelope)
-    batch = batch_of(arrays, header_maps(written.form.headers, values, n))
+    marks = _read_marks(source, n) if format_.envelope.marked else None
+    batch = batch_of(arrays, header_maps(written.form.headers, values, n), marks)
     found = {}
     for bucket in np.flatnonzero(counts).tolist():
         found[bucket] = batch.slice(first, int(counts[bucket]))
@@ -140,7 +161,15 @@ def identities_of(format_: TableFormat, columns: Columns, keys: Any) -> Any:
     return json_objects(fields, columns, _EXACT)
 
 
-def batch_of(arrays: Sequence[Any], headers: Any) -> Any:
-    if headers is None:
-        return pa.RecordBatch.from_arrays(list(arrays), schema=RECORDS)
-    return pa.RecordBatch.from_arrays([*arrays, headers], schema=RECORDS.append(HEADERS))
+def _read_marks(source: SourceConstants, n: int) -> Any:
+    told = {"op": MARKED_OPERATIONS.index("r"), "ts_us": source.ts_us, "gtid": source.gtid, "event": -1, "row": 0}
+    return pa.repeat(pa.scalar(told, MARKS), n)
+
+
+def batch_of(arrays: Sequence[Any], headers: Any, marks: Any = None) -> Any:
+    """``arrays``: in the order of RECORDS; ``headers`` and ``marks``: the columns behind them, None for none."""
+    schema = RECORDS.set(_VALUE, pa.field("value", arrays[_VALUE].type))
+    more = [(field, values) for field, values in ((HEADERS, headers), (_MARKS_COLUMN, marks)) if values is not None]
+    for field, _ in more:
+        schema = schema.append(field)
+    return pa.RecordBatch.from_arrays([*arrays, *(values for _, values in more)], schema=schema)

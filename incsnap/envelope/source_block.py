@@ -35,6 +35,8 @@ class SourceColumns:
     pos: npt.NDArray[np.int64]
     #: pa.string(), the statement (include.query); None when nobody asked for it.
     query: Any = None
+    #: The number of each event in its batch.
+    number: npt.NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What makes a table's rows into the bytes of its topics: the view of the table, and formats for keys and values."""
+"""What makes a table's rows into what its topics hold: the view of the table, and formats for keys and values."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from incsnap.envelope.connect_envelope import envelope_schema, key_schema, row_s
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import AvroRows, FlatRows, JsonRows, flat_schema
 from incsnap.envelope.format import EnvelopeFormat, KeyFormat, StructFormat
+from incsnap.envelope.frame_format import IMAGES, ROW, FrameValues
 from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues, around
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.table_view import Columns, TableView, view_of
@@ -108,6 +109,8 @@ class _Maker:
 
     def _envelope_format(self, form: Form) -> EnvelopeFormat:
         choice, modes = self._envelope.value, self._envelope.modes
+        if choice in (ROW, IMAGES):
+            return FrameValues(self.view, images=choice == IMAGES)
         if choice.kind == "avro":
             assert self._registers.value is not None
             return AvroValues(self.view, form, self._envelope, self._registers.value)

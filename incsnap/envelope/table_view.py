@@ -28,6 +28,7 @@ from incsnap.types.modes import Modes
 
 #: Canonical columns in the order of the shape; None for those that no view of the table needs.
 Columns = Sequence[Any]
+_DEFAULT_MODES = Modes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,21 @@ class ViewField:
         if self.masked is None or not self.masked.touches(self.type.schema(modes)):
             return values
         return self.masked.apply(values)
+
+    @property
+    def frame_type(self) -> pa.DataType:
+        """The Arrow type of the field as a DataFrame's column."""
+        return pa.bool_() if self.boolean else self.type.frame_type
+
+    def frame(self, columns: Columns) -> Any:
+        """The field as a DataFrame's column. A mask changes what is a text or bytes both to Connect and here."""
+        values = columns[self.index]
+        if self.boolean:
+            return pc.greater(values, 0)
+        values = self.type.frame(values)
+        if self.masked is None or values.type not in (pa.string(), pa.binary()):
+            return values
+        return self.masked.apply(values) if self.masked.touches(self.type.schema(_DEFAULT_MODES)) else values
 
     def encode(self, columns: Columns, modes: Modes) -> Encoded:
         """The field's JSON text."""

@@ -5,7 +5,7 @@ Both bounds turn into ``ChunkFailed``, never into a slow stream: the chunk is pl
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from contextlib import closing
 from typing import Any
 
@@ -14,8 +14,8 @@ from pymysql.constants import ER
 from pymysql.err import MySQLError
 
 from incsnap.columns.variable import MAX_BYTES
-from incsnap.errors import ChunkFailed
-from incsnap.mysql.session import error_of
+from incsnap.errors import ChunkFailed, ServerUnreachable
+from incsnap.mysql.session import error_of, is_gone
 from incsnap.mysql.text_rows import BLOCK_BYTES, columns_of, fetch_rows
 from incsnap.tables import TableShape, quote
 from incsnap.types.column_type import ColumnType, describe
@@ -68,6 +68,29 @@ def read_chunk(
         raise _failed(shape, error, timeout_seconds) from error
     finally:
         connection._read_timeout = before
+
+
+def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed: Set[int]) -> Iterator[list[Any]]:
+    """The canonical columns of one SELECT, as of ``read_chunk``, in blocks of about 1 MiB: memory is bounded, time is
+    not, and the rows are those of one moment. The server waits for whoever takes them (net_write_timeout).
+
+    Raises ``ServerUnreachable`` where the connection breaks, ``ChunkFailed`` where the server fails.
+    """
+    wanted = sorted(needed)
+    types = [describe(shape.columns[index], shape.id) for index in wanted]
+    columns = ", ".join(type_.select(quote(type_.column.name)) for type_ in types)
+    try:
+        with closing(fetch_rows(connection, f"SELECT {columns} {from_where_sql}")) as fetched:
+            for rows in fetched:
+                read: list[Any] = [None] * len(shape.columns)
+                for index, column in zip(wanted, _canonical(shape, types, columns_of(rows, len(types))), strict=True):
+                    read[index] = column
+                yield read
+    except (MySQLError, OSError) as error:
+        code, text = error_of(error)
+        if is_gone(error):
+            raise ServerUnreachable(f"The connection to MySQL was lost: {text}") from None
+        raise ChunkFailed(f"{shape.id}: the server could not read the table: error {code}, {text}") from None
 
 
 def chunk_select(shape: TableShape, types: list[ColumnType], from_where_sql: str, timeout_seconds: float) -> str:

@@ -46,7 +46,7 @@ from incsnap.planner.persist import PlannedBatches
 from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import capture_options
-from incsnap.planner.topic_layout import Layouts
+from incsnap.planner.topic_layout import layouts_of
 from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.engine import Plan, drive, next_context
 from incsnap.snapshot.offset import Offset
@@ -80,7 +80,7 @@ class Planner:
         self._reporter: Reporter | None = None
         self._tail: Tail | None = None
         self._queries = QueryConnection(settings.mysql)
-        self._layouts = Layouts(settings)
+        self._layouts = layouts_of(settings)
         files = Files(buffers.root)
         self.offsets = KeptOffsets(files)
         self._xa = PreparedXas(settings, files)
@@ -232,7 +232,7 @@ def first_position(settings: Settings, root: str, buckets: int) -> Offset:
     connection = connect(settings.mysql)
     try:
         executed, prepared = PreparedXas(settings, Files(root)).first(connection)
-        layout = Layouts(settings).first(buckets, tables(connection, settings.tables))
+        layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
     finally:
         connection.close()
     # No position: the end of the binlog may lie past transactions that are not executed yet and still come to us, and

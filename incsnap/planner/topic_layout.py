@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import Protocol
 
 from incsnap.config.settings import Settings, TopicGroup
 from incsnap.config.topics import control_topics, topics_of
@@ -19,7 +20,42 @@ from incsnap.snapshot.offset import TopicLayout
 from incsnap.tables import TableId
 
 
-class Layouts:
+class Layouts(Protocol):
+    """What the planner asks of the topics, wherever records go."""
+
+    def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout: ...
+    def checked(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool: ...
+    def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout: ...
+    def ready(self, layout: TopicLayout) -> None: ...
+
+
+def layouts_of(settings: Settings) -> Layouts:
+    return KafkaLayouts(settings) if settings.frame is None else FrameLayouts(settings)
+
+
+class FrameLayouts:
+    """Of a DataFrame, whose topics are names alone: one partition each, and nothing to be made."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout:
+        return TopicLayout(buckets)
+
+    def checked(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool:
+        return any(layout.partitions.get(topic) != 1 for table in in_flight for topic in self._topics(table))
+
+    def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout:
+        return replace(layout, partitions={topic: 1 for table in sorted(tables) for topic in self._topics(table)})
+
+    def ready(self, layout: TopicLayout) -> None:
+        """There is nothing that could be missing."""
+
+    def _topics(self, table: TableId) -> tuple[str, ...]:
+        return topics_of(self._settings, table)
+
+
+class KafkaLayouts:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._admin = admin_client(ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer))

@@ -101,8 +101,10 @@ def decode(block: Any) -> list[pa.RecordBatch]:
 
 
 def record_bytes(records: pa.RecordBatch) -> int:
-    """Bytes of all keys and values."""
-    return sum(pc.sum(pc.binary_length(records.column(name))).as_py() or 0 for name in ("key", "value"))
+    """Bytes of all keys and values; of values that are columns, all that these take."""
+    value = records.column("value")
+    mine = pc.sum(pc.binary_length(value)).as_py() or 0 if pa.types.is_binary(value.type) else value.nbytes
+    return int(mine + (pc.sum(pc.binary_length(records.column("key"))).as_py() or 0))
 
 
 def decode_release(block: bytes) -> ReleaseOrder:

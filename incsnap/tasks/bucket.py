@@ -105,22 +105,27 @@ class Delivery:
         return BucketCounts(events=self._events, reads=self._reads, discarded=self._discarded, bytes=self._bytes)
 
     def records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """By topic: released rows less overtaken ones, then events and notifications, none of them empty. To be asked
-        for once."""
-        for topic, records in chain(self._released(), self._changes()):
+        """As ``by_table``, by topic alone."""
+        for topic, _, records in self.by_table():
+            yield topic, records
+
+    def by_table(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+        """By topic and table ("" for notifications): released rows less overtaken ones, then events and notifications,
+        none of them empty. To be asked for once."""
+        for topic, table, records in chain(self._released(), self._changes()):
             if records.num_rows:
                 self._bytes += blocks.record_bytes(records)
-                yield topic, records
+                yield topic, table, records
 
-    def _changes(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _changes(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
         for topic, table, block in self._mine.changes:
             for each in blocks.decode(block):
-                records = _sent(each)
+                records = sent(each)
                 if table:
                     self._events += len(records) - records.column("value").null_count
-                yield topic, records
+                yield topic, table, records
 
-    def _released(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _released(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
         mine, buffers = self._mine, self._buffers
         fresh = {table: mine.keys_of(table) for table in {release.table for release in mine.releases}}
         # Windows of a table were held through nearly the same batches: each batch's keys are read once.
@@ -133,10 +138,10 @@ class Delivery:
                 kept = _without(piece, overtaking)
                 self._discarded += piece.num_rows - kept.num_rows
                 self._reads += kept.num_rows
-                yield release.topic, kept
+                yield release.topic, release.table, kept
 
 
-def _sent(records: pa.RecordBatch) -> pa.RecordBatch:
+def sent(records: pa.RecordBatch) -> pa.RecordBatch:
     """Those that no transform has dropped."""
     dropped = pc.less(records.column("partition"), 0)
     return records.filter(pc.invert(dropped)) if pc.any(dropped).as_py() else records

@@ -66,7 +66,8 @@ PART_BYTES = 1 << 20
 #: reader gets all it wants.
 NICENESS = 10
 
-_sessions: dict[str, Connection[Any]] = {}
+#: By thread and settings.
+_sessions: dict[tuple[int, str], Connection[Any]] = {}
 
 
 def read_chunks(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
@@ -77,11 +78,11 @@ def read_chunks(orders: Sequence[ChunkOrder], settings: Settings, buffers: Windo
 @cache
 def _aside() -> ThreadPoolExecutor:
     """The worker's thread for chunks. Kept: Arrow's allocator keeps memory by thread, a new one faults it in anew."""
-    return ThreadPoolExecutor(1, "incsnap-chunk", initializer=_give_way)
+    return ThreadPoolExecutor(1, "incsnap-chunk", initializer=give_way)
 
 
-def _give_way() -> None:
-    """On Linux a thread has a nice value of its own, so the worker stays as it is for the stream's next task."""
+def give_way() -> None:
+    """To be called on the thread that reads. On Linux a thread has a nice value of its own, so the worker stays as it is for the stream's next task."""
     process_name.take(process_name.CHUNK)
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
@@ -264,8 +265,8 @@ def _identity(connection: Connection[Any]) -> tuple[int, str]:
 
 
 def _session(settings: MySqlSettings) -> Connection[Any]:
-    """The worker's connection, kept between batches: opening one costs 3-10 ms, a chunk of an idle table less."""
-    key = settings.model_dump_json(context={"reveal": True})
+    """The thread's connection, kept between batches: opening one costs 3-10 ms, a chunk of an idle table less."""
+    key = (threading.get_ident(), settings.model_dump_json(context={"reveal": True}))
     connection = _sessions.get(key)
     if not is_alive(connection):
         connection = _sessions[key] = connect(settings)

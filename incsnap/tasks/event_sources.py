@@ -13,10 +13,12 @@ from incsnap.envelope.source_block import SourceColumns
 
 
 class EventSources:
-    """``queries``: with the texts of statements, which are kept in the slice then (include.query)."""
+    """``queries``: with the texts of statements, which are kept in the slice then (include.query). ``first``: the
+    number of the first event."""
 
-    def __init__(self, piece: Slice, *, queries: bool) -> None:
+    def __init__(self, piece: Slice, *, queries: bool, first: int = 0) -> None:
         self._piece = piece
+        self._first = first
         transactions = piece.transactions
         self._gtids = pa.array(transactions.gtids(), pa.string())
         threads = transactions.column("thread")
@@ -38,6 +40,7 @@ class EventSources:
             file=self._files.take(place),
             pos=self._piece.positions[events],
             query=None if self._texts is None else self._texts.take(self._text_of(events)),
+            number=self._first + events,
         )
 
     def text_bytes(self, events: Ints) -> Ints:

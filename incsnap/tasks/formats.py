@@ -66,4 +66,5 @@ def _envelope(settings: Settings) -> EnvelopeSettings:
         schema_names=settings.formats.schema_names,
         transforms=settings.transforms,
         skip_unchanged=settings.skip_unchanged,
+        marked=settings.frame is not None,
     )

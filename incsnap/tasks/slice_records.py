@@ -48,13 +48,15 @@ def change_blocks(
     now_us: int,
     border: Border = WHOLE,
     defaults: TableDefaults = (),
+    first_event: int = 0,
 ) -> Iterator[tuple[int, str, TableId | None, Any]]:
     """(bucket, topic, table, records in binlog order) for every table and bucket that the slice touches.
 
     Where transactions are counted, all of the slice is decoded before the first records come, and those of the
     transaction topic, of no table, come last; ``border`` matters only then. ``defaults``: what schemas are to show.
+    ``first_event``: the number of the slice's first event, by which marks count.
     """
-    sources = EventSources(piece, queries=settings.include_query)
+    sources = EventSources(piece, queries=settings.include_query, first=first_event)
     found = _laid_out(piece, charsets, settings, sources, defaults)
     orders: Iterable[TransactionOrder | None] = repeat(None)
     counted: list[Counted] = []

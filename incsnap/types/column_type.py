@@ -132,6 +132,15 @@ class ColumnType:
         """JSON text of each value of a canonical column, ``null`` for null."""
         return self.encode(array, modes).complete().fill_null("null")
 
+    @property
+    def frame_type(self) -> pa.DataType:
+        """The Arrow type of a DataFrame's column."""
+        return self._definition.frame_type or self._definition.arrow
+
+    def frame(self, array: Any) -> Any:
+        """A DataFrame's column of a canonical one, null for null: the value itself, whatever the modes are."""
+        return self._definition.frame(array)
+
     def _expressible(self, array: Any, modes: Modes) -> Any:
         refused = self.refused(array, modes)
         if refused is None:

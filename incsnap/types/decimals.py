@@ -18,6 +18,10 @@ from incsnap.types.definition import Family, TypeDefinition, fixed_width
 from incsnap.types.modes import Modes
 
 
+#: Spark's decimals have 38 digits at most, MySQL's 65.
+_FRAME_DIGITS = 38
+
+
 def _decimal(column: Column) -> TypeDefinition:
     precision, scale = column.precision, column.scale
 
@@ -36,7 +40,13 @@ def _decimal(column: Column) -> TypeDefinition:
         encode=_encode,
         # As doubles.
         rounded=True,
+        frame=(lambda values: values.cast(pa.string())) if precision > _FRAME_DIGITS else _unchanged,
+        frame_type=pa.string() if precision > _FRAME_DIGITS else None,
     )
+
+
+def _unchanged(values: Any) -> Any:
+    return values
 
 
 def _connect(values: Any, modes: Modes) -> Any:

@@ -1,7 +1,7 @@
 """What one MySQL type is, in every respect: the entry that a family's file makes for each of its types.
 
 Two sources meet in the canonical column, so that a row read by SELECT and the same row read from the binlog give equal
-bytes; from there on there is one way out, through Connect values, into JSON and Avro.
+bytes; from there on there are two ways out: through Connect values into JSON and Avro, and into a DataFrame's columns.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ def _unchanged(values: Any, _modes: Modes) -> Any:
     return values
 
 
+def _same(values: Any) -> Any:
+    return values
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeDefinition:
     """The first group is how values come in, the second how they go out; all functions take and give whole columns.
@@ -47,6 +51,8 @@ class TypeDefinition:
     ``refused``: which values have no form under the modes, None when all have one; under a null it may say anything
     (the null holds 0).
     ``rounded``: do some modes give different values one form?  A record's key then does not tell its rows apart.
+    ``frame``: canonical values to a DataFrame's column, of the Arrow type ``frame_type`` (None: that of the canonical
+    column); no mode has a say in it.
     """
 
     arrow: pa.DataType
@@ -61,6 +67,8 @@ class TypeDefinition:
     encode: Callable[[Any, Modes], Encoded] | None = None
     refused: Callable[[Any, Modes], Bools | None] | None = None
     rounded: bool = False
+    frame: Callable[[Any], Any] = _same
+    frame_type: pa.DataType | None = None
 
 
 Family = dict[str, Callable[[Column], TypeDefinition]]

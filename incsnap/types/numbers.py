@@ -34,6 +34,9 @@ _INTEGERS = {
     "int": (4, 32, 64),
     "bigint": (8, 64, 64),
 }
+#: A DataFrame's integers by the least bytes that hold all values of the column.
+_OF_FRAMES = {1: pa.int8(), 2: pa.int16(), 3: pa.int32(), 4: pa.int32(), 5: pa.int64(), 8: pa.int64()}
+_BEYOND_INT64 = pa.decimal128(20, 0)
 _BITS = re.compile(r"b'([01]+)'\Z")
 
 
@@ -51,6 +54,8 @@ def _integer(column: Column) -> TypeDefinition:
     if column.unsigned and width == 8:
         return _unsigned_bigint(column)
     schema = Schema(f"int{bits[column.unsigned]}", column.nullable)
+    # The greatest MEDIUMINT UNSIGNED has 24 bits: three bytes and a sign are an int32 like three bytes alone.
+    of_frame = _OF_FRAMES[width + (column.unsigned and width != 3)]
 
     def decode(spans: Spans) -> pa.Array:
         return primitive(integers(spans, width, signed=not column.unsigned), spans.valid, pa.int64())
@@ -61,6 +66,8 @@ def _integer(column: Column) -> TypeDefinition:
         decode=decode,
         from_text=_signed_text,
         schema=lambda _modes: schema,
+        frame=lambda values: values.cast(of_frame),
+        frame_type=of_frame,
     )
 
 
@@ -91,6 +98,8 @@ def _unsigned_bigint(column: Column) -> TypeDefinition:
         schema=schema,
         connect=connect,
         encode=encode,
+        frame=lambda values: values.cast(_BEYOND_INT64),
+        frame_type=_BEYOND_INT64,
     )
 
 
@@ -108,6 +117,8 @@ def _year(column: Column) -> TypeDefinition:
         decode=decode,
         from_text=_signed_text,
         schema=lambda _modes: schema,
+        frame=lambda values: values.cast(pa.int32()),
+        frame_type=pa.int32(),
     )
 
 
@@ -136,7 +147,7 @@ def _floating(column: Column) -> TypeDefinition:
 
 def _bit(column: Column) -> TypeDefinition:
     """BIT(n): n bits in as few bytes as hold them, big-endian. One bit is a flag, more are Debezium's Bits, which are
-    little-endian.
+    little-endian; a DataFrame has them as MySQL does.
     """
     bits, width = column.length, (column.length + 7) // 8
     schema = Schema("bytes", column.nullable, "io.debezium.data.Bits", 1, (("length", str(bits)),))
@@ -147,7 +158,7 @@ def _bit(column: Column) -> TypeDefinition:
         return primitive(integers(spans, width, signed=False, big=True), spans.valid, pa.uint64())
 
     def connect(values: Any, _modes: Modes) -> Any:
-        return pc.not_equal(values, pa.scalar(0, pa.uint64())) if bits == 1 else _low_bytes(values, width)
+        return _flag(values) if bits == 1 else _low_bytes(values, width)
 
     def default(text: str) -> bytes | None:
         """Bit strings are printed as ``b'101'``."""
@@ -163,13 +174,20 @@ def _bit(column: Column) -> TypeDefinition:
         connect=connect,
         select=lambda sql: f"({sql} + 0)",
         default=default,
+        frame=_flag if bits == 1 else lambda values: _low_bytes(values, width, big=True),
+        frame_type=pa.bool_() if bits == 1 else pa.binary(),
     )
 
 
-def _low_bytes(values: Any, width: int) -> Any:
-    """The ``width`` low bytes of each uint64, little-endian."""
+def _flag(values: Any) -> Any:
+    return pc.not_equal(values, pa.scalar(0, pa.uint64()))
+
+
+def _low_bytes(values: Any, width: int, *, big: bool = False) -> Any:
+    """The ``width`` low bytes of each uint64, little-endian unless ``big``."""
     numbers = np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), "<u8")
-    data = np.ascontiguousarray(numbers.view(np.uint8).reshape(-1, 8)[:, :width])
+    low = numbers.view(np.uint8).reshape(-1, 8)[:, :width]
+    data = np.ascontiguousarray(low[:, ::-1] if big else low)
     return matrix(data.reshape(-1), len(values), width, pa.binary(), valid(values))
 
 

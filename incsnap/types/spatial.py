@@ -44,6 +44,7 @@ def _geometry(column: Column) -> TypeDefinition:
         from_text=as_printed,
         schema=lambda _modes: schema,
         connect=lambda values, _modes: _connect(values, point),
+        frame=lambda values: _connect(values, point).field("wkb"),
     )
 
 

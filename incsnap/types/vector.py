@@ -18,6 +18,10 @@ from incsnap.types.byte_strings import as_printed
 from incsnap.types.definition import Family, TypeDefinition, blob_field
 
 
+#: As Spark names the elements of its arrays.
+_OF_FRAME = pa.list_(pa.field("element", pa.float32()))
+
+
 def _vector(column: Column) -> TypeDefinition:
     schema = Schema("array", column.nullable, "io.debezium.data.FloatVector", 1, items=Schema("float32"))
     return TypeDefinition(
@@ -27,6 +31,8 @@ def _vector(column: Column) -> TypeDefinition:
         from_text=as_printed,
         schema=lambda _modes: schema,
         connect=lambda values, _modes: _connect(values),
+        frame=lambda values: _connect(values).cast(_OF_FRAME),
+        frame_type=_OF_FRAME,
     )
 
 

@@ -55,6 +55,8 @@ def _date(column: Column) -> TypeDefinition:
         encode=unescaped(connect),
         # By the adjusting of years: 0001-01-01 and 2001-01-01 are written alike.
         rounded=True,
+        frame=lambda values: values.view(pa.date32()),
+        frame_type=pa.date32(),
     )
 
 

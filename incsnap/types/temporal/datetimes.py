@@ -43,6 +43,7 @@ _EPOCH_ISO = "1970-01-01T00:00:00Z"
 _EPOCH, _MIDNIGHT = b"1970-01-01", b" 00:00:00"
 _NOW = re.compile(r"(CURRENT_TIMESTAMP|NOW)(\(\d?\))?\Z", re.IGNORECASE)
 
+_WITHOUT_ZONE, _IN_UTC = pa.timestamp("us"), pa.timestamp("us", "UTC")
 _MILLIS, _MICROS = ("int64", DEBEZIUM + "Timestamp"), ("int64", DEBEZIUM + "MicroTimestamp")
 #: For columns of up to 3 digits of fraction, and of more.
 _FORMS = {
@@ -82,6 +83,8 @@ def _datetime(column: Column) -> TypeDefinition:
         # In milliseconds, and by the adjusting of years.
         rounded=True,
         default=lambda text: _default(text, column.fraction),
+        frame=lambda values: values.view(_WITHOUT_ZONE),
+        frame_type=_WITHOUT_ZONE,
     )
 
 
@@ -101,6 +104,8 @@ def _timestamp(column: Column) -> TypeDefinition:
         connect=connect,
         encode=unescaped(connect),
         default=lambda text: _default(text, column.fraction),
+        frame=lambda values: values.view(_IN_UTC),
+        frame_type=_IN_UTC,
     )
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from incsnap.columns.calendar import days
-from incsnap.columns.variable import Bools, Bytes, dense, offsets_of
+from incsnap.columns.variable import Bools, Bytes, Ints, dense, offsets_of, valid, variable
 
 ZERO_DATE = b"0000-00-00"
 _ZERO = np.uint8(ord("0"))
@@ -43,3 +44,34 @@ def printed_days(text: Bytes) -> tuple[npt.NDArray[np.int32], Bools | None]:
     """Days since 1970-01-01 of the date at the begin of each row, and which are real dates, None when all are."""
     count, real = days(number(text, 0, 4), number(text, 5, 2), number(text, 8, 2))
     return count, None if bool(real.all()) else real
+
+
+def printed_times(micros: Any, fraction: int) -> Any:
+    """TIMEs as the server prints them, ``-838:59:59.000``: a sign, two or three digits of hours, so many of fraction.
+
+    Each text is made at its full width, and what its value does not need (the sign, the hundreds of hours) is left out.
+    """
+    mask = valid(micros)
+    values = np.asarray(micros.fill_null(0).to_numpy(zero_copy_only=False))
+    magnitude = np.abs(values)
+    seconds, part = np.divmod(magnitude, 10**6)
+    width = 10 + (fraction + 1 if fraction else 0)
+    text = np.empty((len(values), width), np.uint8)
+    text[:, 0] = ord("-")
+    _write(text, 1, seconds // 3600, 3)
+    text[:, 4] = text[:, 7] = ord(":")
+    _write(text, 5, seconds // 60 % 60, 2)
+    _write(text, 8, seconds % 60, 2)
+    if fraction:
+        text[:, 10] = ord(".")
+        _write(text, 11, part // 10 ** (6 - fraction), fraction)
+    keep = np.ones(text.shape, np.bool_)
+    keep[:, 0] = values < 0
+    keep[:, 1] = seconds >= 100 * 3600
+    return variable(offsets_of(keep.sum(axis=1)), text[keep], pa.string(), mask)
+
+
+def _write(text: Bytes, start: int, number: Ints, count: int) -> None:
+    for place in range(start + count - 1, start - 1, -1):
+        number, digit = np.divmod(number, 10)
+        text[:, place] = digit + _ZERO

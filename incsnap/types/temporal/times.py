@@ -17,6 +17,7 @@ from incsnap.types.modes import Modes
 from incsnap.types.temporal.iso_text import shortest_iso
 from incsnap.types.temporal.packed import fraction_bytes, fraction_micros, signed
 from incsnap.types.temporal.precision import CONNECT, DEBEZIUM, form, milliseconds, nanoseconds, numbers, unescaped
+from incsnap.types.temporal.printed import printed_times
 
 _BYTES, _OFFSET = 3, 0x800000
 _MICROS = ("int64", DEBEZIUM + "MicroTime")
@@ -41,6 +42,8 @@ def _time(column: Column) -> TypeDefinition:
         refused=_refused,
         # In milliseconds.
         rounded=column.fraction > 3,
+        frame=lambda values: printed_times(values, column.fraction),
+        frame_type=pa.string(),
     )
 
 

@@ -1,0 +1,262 @@
+"""``spark.readStream.format("incsnap")``: MySQL's changes as a DataFrame. Thin; the work is elsewhere.
+
+The planner is the one of Kafka's job, in Spark's long-lived source process; chunks are read by its own threads
+(``planner.own_readers``), and the rows of windows are de-duplicated by the source's tasks (``tasks.frame_rows``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructField, StructType
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.lock import checkpoint_lock
+from incsnap.checkpoint.planned import planned
+from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.frames import frame_settings, with_columns
+from incsnap.config.settings import Settings
+from incsnap.envelope.frame_format import frame_fields, key_names
+from incsnap.envelope.table_view import TableView, view_of
+from incsnap.errors import ConfigError, OffsetError
+from incsnap.gtid import GtidSet
+from incsnap.mysql import preflight
+from incsnap.mysql.catalog import shape_of
+from incsnap.mysql.session import connect, query
+from incsnap.planner.own_readers import OwnReaders
+from incsnap.planner.planner import Planner, first_position
+from incsnap.snapshot.offset import Offset, digest
+from incsnap.spark import process_log
+from incsnap.spark.error_text import hint_in_message
+from incsnap.spark.source import first_offset
+from incsnap.spark.table_frames import TableFrame
+from incsnap.tasks.frame_columns import RECORD, TOLD
+from incsnap.tasks.frame_rows import FramePart, frame_parts, frame_rows
+
+FORMAT = "incsnap"
+#: Of a column's metadata: it is one of those that tell the table's rows apart.
+KEY = "incsnap.key"
+#: Tasks that decode a batch to which no window belongs. Not by the session's cores, which a restart may change: a batch
+#: that is run again is cut as it was.
+_SLICES = 4
+#: Chunks read at the same time, unless snapshot.max.threads says how many.
+_READERS = 2
+#: For which a query waits for the one before it, whose process may take a moment to end.
+_LOCK_SECONDS = 20.0
+
+
+class ChangesFrame(DataSource):
+    """The options are those of ``config.frames``: config, table, envelope, numPartitions, and Debezium's names."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        #: What the server had executed before it was asked for columns; "" where it was not asked.
+        self._executed = ""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Asked of the server once, when the DataFrame is made; it travels with this object."""
+        with hint_in_message():
+            loaded = frame_settings(self.options)
+            process_log.set_up(logging.WARNING, loaded.settings.monitoring.log_format)
+            frame = loaded.settings.frame
+            assert frame is not None
+            told = list(TOLD)
+            if frame.table is None:
+                return from_arrow_schema(pa.schema([*RECORD, *told]))
+            self._executed, view = _asked(loaded.settings)
+            fields = frame_fields(view)
+            if frame.envelope:
+                row = pa.struct(fields)
+                return from_arrow_schema(pa.schema([*told, pa.field("before", row), pa.field("after", row)]))
+            _refuse_told_names(view)
+            return _with_keys(from_arrow_schema(pa.schema([*told, *fields])), view)
+
+    def streamReader(self, schema: StructType) -> ChangesReader:  # noqa: N802 (Spark's name)
+        with hint_in_message():
+            settings = frame_settings(self.options).settings
+            assert settings.frame is not None
+            if settings.frame.table is not None and not self._executed:
+                raise ConfigError("a stream of changes has the columns of its table", "Leave .schema(...) out.")
+            columns = hashlib.sha256(schema.json().encode()).hexdigest()[:16]
+            return ChangesReader(with_columns(settings, columns), schema, self._executed)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        with hint_in_message():
+            settings = frame_settings(self.options).settings
+            return TableFrame(settings, schema, self.options.get("numpartitions", "1"))
+
+
+def register(spark: SparkSession) -> None:
+    """Makes ``format("incsnap")`` known to the session, as each Python data source is made known."""
+    spark.dataSource.register(ChangesFrame)
+
+
+class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The planner's face towards Spark; in a task only ``read`` is called, on an object that never had a planner."""
+
+    def __init__(self, settings: Settings, schema: StructType, executed: str) -> None:
+        self._settings = settings
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._older = GtidSet.parse(executed)
+        self._root = settings.checkpoint_location.rstrip("/") + "/incsnap"
+        self._buffers = WindowBuffers(self._root)
+        self._planner: Planner | None = None
+        self._held: ExitStack | None = None
+        #: What the server had executed when a query that is to end was begun; None where it is not.
+        self._until: GtidSet | None = None
+        process_log.set_up(logging.WARNING, settings.monitoring.log_format)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's names)
+        """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
+        with hint_in_message():
+            self._hold()
+            plan = planned(Files(self._root))
+            if plan is not None and plan.batch > 1:
+                raise OffsetError(
+                    f"{self._settings.checkpoint_location} belongs to a query that has done {plan.batch - 1} batches, and"
+                    " this query begins with a new checkpointLocation",
+                    "Give the query its checkpointLocation back; or begin anew with an empty checkpoint.location.",
+                )
+            return first_offset(self._root, self._first).dump()
+
+    def _first(self) -> Offset:
+        """A new stream: is the server ready for it?"""
+        preflight.require(preflight.findings(self._settings))
+        return first_position(self._settings, self._root, 1)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        with hint_in_message():
+            planner = self._planning()
+            begin = planner.offsets.load(start)
+            while not self._is_reached(begin):
+                end = planner.plan(begin)
+                if end is not begin:
+                    return planner.offsets.dump(end)
+                if self._until is None:
+                    break
+            return start
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """The query ends when all is told that the server has executed by now, and no snapshot is under way."""
+        with hint_in_message():
+            self._until = GtidSet.parse(_executed(self._settings))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        with hint_in_message():
+            planner = self._planning()
+            until = planner.offsets.load(end)
+            return frame_parts(planner.parts(planner.offsets.load(start), until), until.batch, digest(end))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        with hint_in_message():
+            planner = self._planning()
+            planner.committed(planner.offsets.load(end))
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, FramePart)
+        with hint_in_message():
+            yield from frame_rows(partition, self._settings, self._buffers, self._schema, self._older)
+
+    def _is_reached(self, begin: Offset) -> bool:
+        """Has a query that is to end told all it was begun for?"""
+        if self._until is None or (begin.batch == 0 and self._settings.snapshot.initial):
+            return False
+        snapshot = begin.snapshot
+        under_way = (snapshot.active and not snapshot.paused) or snapshot.in_flight
+        return self._until <= begin.stream.delivered and not under_way
+
+    def _planning(self) -> Planner:
+        if self._planner is None:
+            self._hold()
+            readers = self._settings.snapshot.threads or _READERS
+            self._planner = Planner(
+                self._settings,
+                self._buffers,
+                _SLICES,
+                readers,
+                partial(OwnReaders, self._settings, self._buffers, readers),
+            )
+        return self._planner
+
+    def _hold(self) -> None:
+        """Two queries would overwrite each other's offsets. Raises ``ConfigError`` where another one has the folder."""
+        if self._held is not None:
+            return
+        held, deadline = ExitStack(), time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                held.enter_context(checkpoint_lock(self._settings.checkpoint_location, self._root))
+                break
+            except ConfigError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+        self._held = held
+
+
+def _asked(settings: Settings) -> tuple[str, TableView]:
+    """What the server has executed, then the table as it is."""
+    assert settings.frame is not None and settings.frame.table is not None
+    connection = connect(settings.mysql)
+    try:
+        ((executed,),) = query(connection, "SELECT @@GLOBAL.gtid_executed")
+        shape = shape_of(connection, settings.frame.table)
+    finally:
+        connection.close()
+    if shape is None:
+        raise ConfigError(
+            f"{settings.frame.table} does not exist, or {settings.mysql.user} may not see it",
+            "Correct the option table, or GRANT SELECT on it.",
+        )
+    return str(executed).replace("\n", "") or " ", view_of(shape, settings.columns)
+
+
+def _executed(settings: Settings) -> str:
+    connection = connect(settings.mysql)
+    try:
+        ((executed,),) = query(connection, "SELECT @@GLOBAL.gtid_executed")
+    finally:
+        connection.close()
+    return str(executed)
+
+
+def _refuse_told_names(view: TableView) -> None:
+    twice = sorted(field.name for field in view.fields if field.name.lower() in TOLD.names)
+    if twice:
+        raise ConfigError(
+            f"{view.shape.id} has columns that are called as the DataFrame's own: {', '.join(twice)}",
+            "Set the option envelope=true, which keeps them apart; or leave them out by column.exclude.list.",
+        )
+
+
+def _with_keys(schema: StructType, view: TableView) -> StructType:
+    keys = key_names(view)
+    return StructType(
+        [
+            StructField(field.name, field.dataType, field.nullable, {KEY: True} if field.name in keys else None)
+            for field in schema.fields
+        ]
+    )

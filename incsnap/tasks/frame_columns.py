@@ -1,0 +1,177 @@
+"""Records become the columns of a DataFrame of changes: what is told of each (``_op``, ``_position``, ...), and the row.
+
+``_position`` is a text that orders changes as the binlog does: number of the batch, of the event in it, of the row in
+the event. It depends on the batch alone, so a batch that is run again gives the same.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.config.settings import FrameSettings
+from incsnap.envelope.records import MARKED_OPERATIONS
+from incsnap.errors import IncsnapError
+from incsnap.gtid import GtidSet
+
+#: What stands before the columns of the table.
+TOLD = pa.schema(
+    [
+        ("_op", pa.string()),
+        ("_ts", pa.timestamp("us", "UTC")),
+        ("_gtid", pa.string()),
+        ("_position", pa.string()),
+        ("_snapshot", pa.bool_()),
+    ]
+)
+#: What stands before these where the records of several tables are told as Kafka would be sent them.
+RECORD = pa.schema([("topic", pa.string()), ("table", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
+
+_OPS = pa.array([*MARKED_OPERATIONS, "t"])
+_READ, _TRUNCATED = MARKED_OPERATIONS.index("r"), len(MARKED_OPERATIONS)
+#: Events of a batch are numbered from 1. Before all are rows of windows, which no event of the batch has overtaken;
+#: behind all is what planning has written down (truncations, schema changes).
+_BEFORE, _BEHIND = 0, 9_999_999_999
+_DIGITS = (12, 10, 8)
+
+
+class SchemaChanged(IncsnapError):
+    """The table has other columns than the DataFrame, which keeps those that it was made with."""
+
+    hint = (
+        "Make the stream anew (spark.readStream...load()) and start the query again on the same checkpoint: columns are"
+        " asked for then, and nothing is lost. A sink that has a schema of its own needs the new columns too."
+    )
+    resumable = False
+
+
+def first_position_of(batch: int) -> str:
+    """Before all of the batch's changes."""
+    return ".".join(f"{number:0{width}d}" for number, width in zip((batch, _BEFORE, 0), _DIGITS, strict=True))
+
+
+class FrameColumns:
+    """Of one batch. ``schema``: of the DataFrame, in Arrow; ``older``: transactions that were executed before the
+    server was asked for it."""
+
+    def __init__(self, frame: FrameSettings, schema: pa.Schema, older: GtidSet, batch: int) -> None:
+        self._frame, self._schema, self._older, self._batch = frame, schema, older, batch
+        self._row = pa.struct(schema.field("after").type if frame.envelope else list(schema)[len(TOLD) :])
+        self._had_events = False
+        #: Records that are no events so far: these have no number of their own.
+        self._others = 0
+
+    def of(self, topic: str, table: str, records: Any) -> Any:
+        """A batch of the DataFrame's schema. Raises ``SchemaChanged``."""
+        told = self._told(records)
+        if self._frame.table is None:
+            n = len(records)
+            names = [pa.repeat(pa.scalar(topic), n), pa.repeat(pa.scalar(table or None, pa.string()), n)]
+            return self._batch_of([*names, records.column("key"), records.column("value"), *told])
+        value = records.column("value")
+        if not pa.types.is_struct(value.type):
+            return self._batch_of([*told, *(pa.nulls(len(records), field.type) for field in self._body())])
+        if not self._frame.envelope:
+            return self._batch_of([*told, *self._fitting(table, value, records)])
+        images = []
+        for image in value.flatten():
+            columns = self._fitting(table, image, records)
+            images.append(pa.StructArray.from_arrays(columns, fields=list(self._row), mask=image.is_null()))
+        return self._batch_of([*told, *images])
+
+    def _batch_of(self, arrays: list[Any]) -> Any:
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _body(self) -> list[pa.Field]:
+        return list(self._schema)[len(TOLD) :]
+
+    # -- what is told of each record
+
+    def _told(self, records: Any) -> list[Any]:
+        n = len(records)
+        if "marks" not in records.schema.names:
+            return self._told_of_others(records)
+        marks = records.column("marks")
+        op, ts_us, gtid, event, row = marks.flatten()
+        read = pc.fill_null(pc.equal(op, _READ), False)
+        if pc.any(read).as_py():
+            event, row = np.full(n, _BEFORE), self._numbers(n)
+        else:
+            self._had_events = True
+            event, row = event.to_numpy() + 1, row.to_numpy()
+        return [_OPS.take(op), ts_us.cast(TOLD.field("_ts").type), gtid, self._position(event, row), read]
+
+    def _told_of_others(self, records: Any) -> list[Any]:
+        """Records that are of no row. Of a truncation in the DataFrame of one table the value says what its marks would
+        have been."""
+        n = len(records)
+        place = self._position(np.full(n, _BEHIND if self._had_events else _BEFORE), self._numbers(n))
+        if self._frame.table is None:
+            empty = [pa.nulls(n, TOLD.field(name).type) for name in ("_op", "_ts", "_gtid")]
+            return [*empty, place, pa.repeat(pa.scalar(False), n)]
+        said = [json.loads(text) for text in records.column("value").to_pylist()]
+        return [
+            _OPS.take(pa.array([_TRUNCATED] * n)),
+            pa.array([each["ts_us"] for each in said], TOLD.field("_ts").type),
+            pa.array([each["gtid"] for each in said], pa.string()),
+            self._position(np.full(n, _BEHIND), self._numbers(n)),
+            pa.repeat(pa.scalar(False), n),
+        ]
+
+    def _numbers(self, n: int) -> Any:
+        self._others += n
+        return np.arange(self._others - n, self._others)
+
+    def _position(self, event: Any, row: Any) -> Any:
+        batch, *digits = _DIGITS
+        parts = [
+            pc.utf8_lpad(pa.array(number, pa.int64()).cast(pa.string()), width=width, padding="0")
+            for number, width in zip((event, row), digits, strict=True)
+        ]
+        return pc.binary_join_element_wise(f"{self._batch:0{batch}d}", *parts, ".")
+
+    # -- the row
+
+    def _fitting(self, table: str, rows: Any, records: Any) -> list[Any]:
+        """The columns of ``rows`` as the DataFrame has them."""
+        if rows.type.equals(self._row):
+            return list(rows.flatten())
+        have, want = _types(rows.type), _types(self._row)
+        differ = [
+            *(f"{name} is gone" for name in want if name not in have),
+            *(f"{name} is new" for name in have if name not in want),
+            *(
+                f"{name} is {have[name]}, and was {want[name]}"
+                for name in want
+                if name in have and have[name] != want[name]
+            ),
+        ]
+        what = f"{table}: its columns are not those of the DataFrame any more: {', '.join(differ) or 'another order'}"
+        if not self._is_older(records):
+            raise SchemaChanged(what)
+        return [self._older_column(what, rows, name, type_) for name, type_ in want.items()]
+
+    def _is_older(self, records: Any) -> bool:
+        """Were all of these changed before the DataFrame was made? Then what it has more, they did not have yet."""
+        gtids = pc.unique(records.column("marks").field("gtid")).to_pylist()
+        return None not in gtids and GtidSet.parse(",".join(gtids)) <= self._older
+
+    def _older_column(self, what: str, rows: Any, name: str, type_: pa.DataType) -> Any:
+        if rows.type.get_field_index(name) < 0:
+            return pa.nulls(len(rows), type_)
+        values = rows.flatten()[rows.type.get_field_index(name)]
+        try:
+            return values.cast(type_)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise SchemaChanged(
+                f"{what}; and what {name} held before cannot be a {type_}",
+                "Begin anew, with other checkpoints for the query and for checkpoint.location, and snapshot.mode=initial.",
+            ) from None
+
+
+def _types(struct: pa.StructType) -> dict[str, pa.DataType]:
+    return {struct.field(i).name: struct.field(i).type for i in range(struct.num_fields)}

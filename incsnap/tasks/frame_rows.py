@@ -1,0 +1,94 @@
+"""What a task of a DataFrame of changes does: a part of a batch becomes rows, those of windows de-duplicated.
+
+Kafka's job has one shuffle, by bucket, behind which the sink's tasks discard the rows of windows that events have
+overtaken. A source of Spark's has no shuffle of its own. So where a batch releases parts of windows, or windows are held
+across it, one task does all of it, as the one bucket there is; else each slice has a task of its own, for its events
+meet nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.settings import Settings
+from incsnap.gtid import GtidSet
+from incsnap.tasks import blocks
+from incsnap.tasks.bucket import Delivery, gather, sent
+from incsnap.tasks.frame_columns import FrameColumns
+from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
+from incsnap.tasks.slice_records import change_blocks
+
+
+class FramePart(InputPartition):
+    """``slices``: each with the number of its first event in the batch; ``rows``: those of ``ReadyPart``."""
+
+    def __init__(
+        self, batch: int, digest: str, slices: tuple[tuple[SlicePart, int], ...], rows: tuple[blocks.BlockRow, ...]
+    ) -> None:
+        self.batch, self.digest, self.slices, self.rows = batch, digest, slices, rows
+
+
+def frame_parts(parts: list[BatchPart], batch: int, digest: str) -> list[FramePart]:
+    """One a task."""
+    slices, rows, first = [], [], 0
+    for part in parts:
+        if isinstance(part, SlicePart):
+            slices.append((part, first))
+            first += len(part.piece)
+        elif isinstance(part, ReadyPart):
+            rows.extend(part.rows)
+    if rows:
+        return [FramePart(batch, digest, tuple(slices), tuple(rows))]
+    return [FramePart(batch, digest, (each,), ()) for each in slices]
+
+
+def frame_rows(
+    part: FramePart, settings: Settings, buffers: WindowBuffers, schema: pa.Schema, older: GtidSet
+) -> Iterator[Any]:
+    """Batches of ``schema``; run again, it gives the same. ``older`` as in ``FrameColumns``."""
+    assert settings.frame is not None
+    columns = FrameColumns(settings.frame, schema, older, part.batch)
+    for topic, table, records in _delivered(part, settings, buffers):
+        # Spark's names of tables know capitals, the patterns of settings do not.
+        if table in ("", str(settings.frame.table)) or settings.frame.table is None:
+            yield columns.of(topic, table, records)
+
+
+def _delivered(part: FramePart, settings: Settings, buffers: WindowBuffers) -> Iterator[tuple[str, str, Any]]:
+    if not part.rows:
+        for topic, table, records in _changes(part, settings):
+            kept = sent(records)
+            if len(kept):
+                yield topic, table, kept
+        return
+    rows = [*part.rows]
+    for number, (topic, table, records) in enumerate(_changes(part, settings)):
+        make = blocks.events if table else _notes
+        # Behind the releases and holds of the batch, before what planning has written down.
+        rows.append(make(part.batch, 0, 1 << 32 | number, topic, table, records))
+    mine = gather(blocks.to_arrow([row], part.digest) for row in rows)
+    assert mine is not None
+    if mine.has_hold:
+        # Before a row leaves: what a later batch releases is discarded by them. A replay writes the same.
+        buffers.write_discards(mine.batch, mine.bucket, mine.overtaken())
+    yield from Delivery(mine, buffers).by_table()
+
+
+def _notes(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> blocks.BlockRow:
+    return blocks.notes(batch, bucket, order, topic, records)
+
+
+def _changes(part: FramePart, settings: Settings) -> Iterator[tuple[str, str, Any]]:
+    now_us = time.time_ns() // 1000
+    for each, first in part.slices:
+        found = change_blocks(
+            each.piece, each.charsets, each.layout, settings, now_us, each.border, each.defaults, first
+        )
+        for _, topic, table, records in found:
+            yield topic, str(table or ""), records
