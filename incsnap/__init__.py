@@ -7,7 +7,7 @@ What a Python user needs::
     incsnap.stop(query, settings)  # at a batch's end
 
     incsnap.register(spark)  # changes as a DataFrame: docs/spark.md
-    changes = spark.readStream.format("incsnap").option("config", "shop.properties").option("table", "shop.orders").load()
+    spark.readStream.format("incsnap").option("config", "shop.properties").option("table", "shop.orders").load()
 
 Each name is imported when it is first asked for: PySpark takes half a second, which ``incsnap --help`` must not wait.
 """

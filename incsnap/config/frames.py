@@ -102,7 +102,7 @@ def _refuse_signal_topic(settings: Settings) -> None:
 
 
 def _of_one_table(settings: Settings, table: TableId, *, envelope: bool) -> dict[str, object]:
-    """What shapes Kafka's records is nothing to columns. Raises ``ConfigError`` for what would have changed the rows."""
+    """What shapes Kafka's records is nothing to columns. Raises ``ConfigError`` for what would have changed rows."""
     if settings.transforms:
         raise ConfigError(
             "transforms: they change Kafka's records, and a DataFrame of one table has none",

@@ -1,5 +1,5 @@
-"""How keys and values of one table become bytes: what the record builder asks, and JSON and Avro answer. For a DataFrame
-values become structs of columns instead (``frame_format``).
+"""How keys and values of one table become bytes: what the record builder asks, and JSON and Avro answer. For a
+DataFrame values become structs of columns instead (``frame_format``).
 
 A format is made for one view of a table and one topic; every call takes whole columns.
 """

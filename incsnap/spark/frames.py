@@ -128,8 +128,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             plan = planned(Files(self._root))
             if plan is not None and plan.batch > 1:
                 raise OffsetError(
-                    f"{self._settings.checkpoint_location} belongs to a query that has done {plan.batch - 1} batches, and"
-                    " this query begins with a new checkpointLocation",
+                    f"{self._settings.checkpoint_location} belongs to a query that has done {plan.batch - 1} batches,"
+                    " and this query begins with a new checkpointLocation",
                     "Give the query its checkpointLocation back; or begin anew with an empty checkpoint.location.",
                 )
             return first_offset(self._root, self._first).dump()
@@ -219,7 +219,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _asked(settings: Settings) -> tuple[str, TableView]:
     """What the server has executed, then the table as it is."""
-    assert settings.frame is not None and settings.frame.table is not None
+    assert settings.frame is not None
+    assert settings.frame.table is not None
     connection = connect(settings.mysql)
     try:
         ((executed,),) = query(connection, "SELECT @@GLOBAL.gtid_executed")

@@ -82,7 +82,8 @@ def _aside() -> ThreadPoolExecutor:
 
 
 def give_way() -> None:
-    """To be called on the thread that reads. On Linux a thread has a nice value of its own, so the worker stays as it is for the stream's next task."""
+    """To be called on the thread that reads. On Linux it has a nice value of its own, so the worker stays as it is for
+    the stream's next task."""
     process_name.take(process_name.CHUNK)
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,4 +1,4 @@
-"""Records become the columns of a DataFrame of changes: what is told of each (``_op``, ``_position``, ...), and the row.
+"""Records become the columns of a DataFrame of changes: what is told of each (``_op``, ``_position``...), and the row.
 
 ``_position`` is a text that orders changes as the binlog does: number of the batch, of the event in it, of the row in
 the event. It depends on the batch alone, so a batch that is run again gives the same.
@@ -169,7 +169,7 @@ class FrameColumns:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise SchemaChanged(
                 f"{what}; and what {name} held before cannot be a {type_}",
-                "Begin anew, with other checkpoints for the query and for checkpoint.location, and snapshot.mode=initial.",
+                "Begin anew: other checkpoints for the query and for checkpoint.location, and snapshot.mode=initial.",
             ) from None
 
 

@@ -1,9 +1,9 @@
 """What a task of a DataFrame of changes does: a part of a batch becomes rows, those of windows de-duplicated.
 
 Kafka's job has one shuffle, by bucket, behind which the sink's tasks discard the rows of windows that events have
-overtaken. A source of Spark's has no shuffle of its own. So where a batch releases parts of windows, or windows are held
-across it, one task does all of it, as the one bucket there is; else each slice has a task of its own, for its events
-meet nothing.
+overtaken. A source of Spark's has no shuffle of its own. So where a batch releases parts of windows, or windows are
+held across it, one task does all of it, as the one bucket there is; else each slice has a task of its own, for its
+events meet nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class FramePart(InputPartition):
 
 def frame_parts(parts: list[BatchPart], batch: int, digest: str) -> list[FramePart]:
     """One a task."""
-    slices, rows, first = [], [], 0
+    slices: list[tuple[SlicePart, int]] = []
+    rows: list[blocks.BlockRow] = []
+    first = 0
     for part in parts:
         if isinstance(part, SlicePart):
             slices.append((part, first))

@@ -17,7 +17,6 @@ from incsnap.tables import Column
 from incsnap.types.definition import Family, TypeDefinition, fixed_width
 from incsnap.types.modes import Modes
 
-
 #: Spark's decimals have 38 digits at most, MySQL's 65.
 _FRAME_DIGITS = 38
 

@@ -17,7 +17,6 @@ from incsnap.tables import Column
 from incsnap.types.byte_strings import as_printed
 from incsnap.types.definition import Family, TypeDefinition, blob_field
 
-
 #: As Spark names the elements of its arrays.
 _OF_FRAME = pa.list_(pa.field("element", pa.float32()))
 
