@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import QueueFiles
 from incsnap.checkpoint.progress import Progress, read_progress
+from incsnap.errors import OffsetError
 from incsnap.events import BinlogPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.offset import Offset
@@ -59,6 +60,17 @@ def read_status(checkpoint_location: str) -> Status | None:
         sent=read_progress(root + "/incsnap"),
         prepared=tuple(each.xid for each in offset.prepared),
     )
+
+
+def has_no_snapshot_left(checkpoint_location: str) -> bool:
+    """Has the job with this ``checkpoint.location`` sent all rows of all snapshots? False too where that cannot be
+    read, which the start will tell."""
+    root = checkpoint_location.rstrip("/")
+    try:
+        newest, done = newest_offset(root), newest_offset(root, "commits")
+    except (OSError, ValueError, OffsetError):
+        return False
+    return newest is not None and newest == done and newest.has_no_snapshot_left
 
 
 def newest_offset(checkpoint_location: str, log: str = "offsets") -> Offset | None:

@@ -27,6 +27,13 @@ def run(file: str, worker: str | None, skip_check: bool) -> None:
     output.set_log_format(loaded.settings.monitoring.log_format)
     for warning in loaded.warnings:
         log.warning("%s", warning)
+    if loaded.settings.snapshot.mode == "initial_only":
+        from incsnap.checkpoint.status import has_no_snapshot_left
+
+        location = loaded.settings.checkpoint_location
+        if has_no_snapshot_left(location):
+            log.info("The snapshot of %s is complete, and snapshot.mode=initial_only: there is nothing to do", location)
+            return
     # Spark takes seconds: it boots while we import the rest and ask the servers.
     from incsnap.spark.starting import starting
 

@@ -21,6 +21,7 @@ _MEANINGS = {
     "snapshot.max.threads": "chunks read at once, of incremental snapshots too",
     "database.ssl.truststore": "a PEM file, not a Java key store",
     "database.ssl.keystore": "a PEM file, not a Java key store",
+    "snapshot.select.statement.overrides": "the WHERE of each statement, as an additional condition of its table",
 }
 #: Not given, they are what Debezium's are not; those without a value follow from something else.
 _DEFAULTS = {
@@ -30,7 +31,6 @@ _DEFAULTS = {
     "max.queue.size.in.bytes": (False, "64 MiB of binlog that is read ahead"),
     "signal.poll.interval.ms": (True, "Debezium's 5000"),
     "snapshot.max.threads": (False, "by Spark's slots; Debezium's 1"),
-    "snapshot.mode": (True, "Debezium's initial"),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from incsnap.config import columns, converters, record_settings, sections, transforms, unsupported
+from incsnap.config import columns, converters, record_settings, sections, snapshot, transforms, unsupported
 from incsnap.config.documents import read_document
 from incsnap.config.explained import Explained, explained
 from incsnap.config.heartbeats import heartbeats
@@ -102,7 +102,8 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         tables=sections.tables(reading, signals.data_collection if "source" in signals.channels else None),
         signals=signals,
         read_only=read_only,
-        snapshot=sections.snapshot(reading),
+        snapshot=snapshot.snapshot(reading),
+        start=snapshot.start_place(reading),
         kafka=kafka,
         topic_creation=sections.topic_creation(reading),
         modes=record_settings.modes(reading, failures.converting),

@@ -31,6 +31,8 @@ OBEYED = words(
     event.processing.failure.handling.mode event.converting.failure.handling.mode inconsistent.schema.handling.mode
     enable.time.adjuster column.include.list column.exclude.list message.key.columns errors.max.retries
     errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location incsnap.latency.target.ms incsnap.ignore
+    snapshot.include.collection.list snapshot.select.statement.overrides
+    incsnap.start.gtid.set incsnap.start.binlog.file incsnap.start.binlog.position
     incsnap.metrics.port incsnap.metrics.host incsnap.page.token incsnap.log.format
     transforms predicates converters skip.messages.without.change
     column.propagate.source.type datatype.propagate.source.type
@@ -48,6 +50,7 @@ OBEYED_PREFIXES = (
     "column.truncate.",
     "transforms.",
     "predicates.",
+    "snapshot.select.statement.overrides.",
 )
 
 ELSEWHERE = words(
@@ -65,7 +68,7 @@ ELSEWHERE = words(
     max.queue.size poll.interval.ms query.fetch.size
     snapshot.locking.mode snapshot.locking.mode.custom.name snapshot.query.mode snapshot.query.mode.custom.name
     snapshot.mode.custom.name snapshot.new.tables snapshot.delay.ms snapshot.fetch.size snapshot.lock.timeout.ms
-    snapshot.include.collection.list snapshot.select.statement.overrides snapshot.tables.order.by.row.count
+    snapshot.tables.order.by.row.count
     snapshot.max.threads.multiplier legacy.snapshot.max.threads streaming.delay.ms
     incremental.snapshot.allow.schema.changes incremental.snapshot.watermarking.strategy
     signal.kafka.poll.timeout.ms signal.emit.failure.max.retries signal.emit.failure.backoff.ms
@@ -85,7 +88,6 @@ ELSEWHERE_PREFIXES = (
     "admin.",
     "consumer.",
     "snapshot.mode.configuration.based.",
-    "snapshot.select.statement.overrides.",
     "openlineage.",
     "header.converter.",
     "post.processors.",

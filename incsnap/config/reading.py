@@ -83,17 +83,15 @@ class SettingsReader:
             self.problem(name, "true or false")
         return default
 
-    def choice(
-        self, name: str, default: str, allowed: Sequence[str], not_yet: Sequence[str] = (), way_out: str = ""
-    ) -> str:
+    def choice(self, name: str, default: str, allowed: Sequence[str], not_yet: Sequence[str] = ()) -> str:
         value = self.text(name, default).lower()
         if value in allowed:
             return value
         listed = " or ".join(allowed)
         if value in not_yet:
-            self.problem(name, f"possible yet; allowed now: {listed}{way_out}")
+            self.problem(name, f"possible yet; allowed now: {listed}")
         elif value not in allowed:
-            self.problem(name, f"one of: {', '.join((*allowed, *not_yet))}{way_out}")
+            self.problem(name, f"one of: {', '.join((*allowed, *not_yet))}")
         return default
 
     def sound(self, name: str, pattern: str) -> bool:

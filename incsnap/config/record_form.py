@@ -21,6 +21,7 @@ _ELSEWHERE = {
     *("mysql", "kafka", "tables", "signals", "read_only", "snapshot", "topic_creation", "failures", "notifications"),
     *(
         "heartbeat",
+        "start",
         "monitoring",
         "retries",
         "executed_wait_seconds",

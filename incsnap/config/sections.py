@@ -18,7 +18,6 @@ from incsnap.config.settings import (
     Notifications,
     RetrySettings,
     SignalSettings,
-    SnapshotSettings,
     TopicCreation,
     TopicGroup,
 )
@@ -198,37 +197,6 @@ def _topic_group(reading: SettingsReader, name: str, base: TopicGroup) -> TopicG
         partitions=numbers["partitions"],
         replication_factor=numbers["replication.factor"],
         config={key: text for key, text in given.items() if key not in (*numbers, *patterns)},
-    )
-
-
-def snapshot(reading: SettingsReader) -> SnapshotSettings:
-    signal = "; to read the rows that exist, signal execute-snapshot (`incsnap signal FILE execute-snapshot`)"
-    mode = reading.choice(
-        "snapshot.mode",
-        "no_data",
-        ("no_data", "initial", "schema_only", "never"),
-        (
-            "always",
-            "initial_only",
-            "when_needed",
-            "recovery",
-            "schema_only_recovery",
-            "configuration_based",
-            "custom",
-        ),
-        way_out=signal,
-    )
-    if mode not in ("no_data", "initial"):
-        reading.warnings.append(f"snapshot.mode={mode} is an old name and taken as no_data")
-    if not reading.given("snapshot.mode"):
-        reading.warnings.append(f"snapshot.mode is not given: no_data is taken (Debezium would take initial){signal}")
-    size = reading.integer("incremental.snapshot.chunk.size", 0, 1, 10_000_000)
-    threads = reading.integer("snapshot.max.threads", 0, 1, 1024)
-    return SnapshotSettings(
-        initial=mode == "initial",
-        chunk_size=size or None,
-        threads=threads or None,
-        latency_target_ms=reading.integer("incsnap.latency.target.ms", 250, 1, 60_000),
     )
 
 

@@ -91,15 +91,45 @@ class SignalSettings(_Frozen):
         return _client(value, info)
 
 
+#: The first is taken where none is given, as by Debezium.
+SNAPSHOT_MODES = ("initial", "initial_only", "when_needed", "always", "no_data", "recovery")
+
+
 class SnapshotSettings(_Frozen):
-    #: a new job begins with a snapshot of all captured tables, as by a signal
-    initial: bool = False
+    #: one of SNAPSHOT_MODES
+    mode: str = SNAPSHOT_MODES[0]
+    #: of the tables that the job reads at its start, by snapshot.mode: Java regexes; all where there are none
+    include: tuple[str, ...] = ()
+    #: by table, which of its rows are read then (SQL)
+    conditions: dict[str, str] = Field(default_factory=dict)
     #: rows of a chunk; None: found by time and bytes
     chunk_size: int | None = None
     #: chunks read at the same time; None: chosen from Spark's cores
     threads: int | None = None
     #: what nine of ten live changes may take beside a snapshot
     latency_target_ms: int = 250
+
+    @property
+    def reads_at_start(self) -> bool:
+        """Does a new job begin with a snapshot?"""
+        return self.mode not in ("no_data", "recovery")
+
+    def included(self, table: TableId) -> bool:
+        """Is the table read at the start, if it is captured?"""
+        return not self.include or any_matches(self.include, str(table), ignore_case=True)
+
+
+class StartPlace(_Frozen):
+    """Where a new job begins in the binlog: behind the transactions of a set, or at a byte of a file; else now."""
+
+    gtid_set: str | None = None
+    #: "" for none
+    file: str = ""
+    position: int = 4
+
+    @property
+    def is_given(self) -> bool:
+        return self.gtid_set is not None or bool(self.file)
 
 
 class KafkaSettings(_Frozen):
@@ -232,6 +262,7 @@ class Settings(_Frozen):
     signals: SignalSettings = SignalSettings()
     read_only: bool = False
     snapshot: SnapshotSettings = SnapshotSettings()
+    start: StartPlace = StartPlace()
     kafka: KafkaSettings
     topic_creation: TopicCreation = TopicCreation()
     modes: Modes = Modes()

@@ -15,7 +15,6 @@ CHANGE_RECORDS = {
     "post.processors": "records would not go through {value}",
     "header.converter": "headers would not be written by {value}",
     "include.schema.comments": "schemas would not have the columns' comments",
-    "snapshot.select.statement.overrides": "all rows of {value} would be read",
     "gtid.source.includes": "changes of other servers than {value} would be sent",
     "gtid.source.excludes": "changes of {value} would be sent",
     "table.ignore.builtin": "tables of MySQL's own would not be captured",

@@ -31,9 +31,10 @@ from incsnap.planner.pace import Pace
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import statement_records
 from incsnap.planner.signal_inbox import SignalInbox
+from incsnap.planner.start_snapshot import StartSnapshot
 from incsnap.planner.topic_layout import Layouts
 from incsnap.planner.window_readings import WindowReadings
-from incsnap.snapshot.commands import Command, initial_snapshot
+from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, awaited
 from incsnap.snapshot.offset import Offset, OpenCounts
@@ -77,8 +78,8 @@ class Observed:
 
 class Observer:
     """It reaches the tail, MySQL, Kafka, the signal channels and the chunk readers. ``readers``: chunks that may be
-    read at the same time; ``open_readers`` as in ``Planner``; ``definitions``: of tables whose rows do not name their
-    columns."""
+    read at the same time; ``open_readers`` and ``run`` as in ``Planner``; ``definitions``: of tables whose rows do not
+    name their columns."""
 
     def __init__(
         self,
@@ -89,6 +90,7 @@ class Observer:
         readers: int,
         open_readers: Callable[[Callable[[], None]], ChunkReading],
         definitions: KnownDefinitions,
+        run: str,
     ) -> None:
         self._settings = settings
         self._definitions = definitions
@@ -100,6 +102,7 @@ class Observer:
         self._readings: WindowReadings | None = None
         self._inbox = SignalInbox(settings)
         self._heartbeat = Heartbeat(settings)
+        self._start_snapshot = StartSnapshot(settings.snapshot, run)
         self._form = record_form(settings)
         self._defaults = KnownDefaults(types=settings.columns.shows_types)
         self._pace = Pace(settings.snapshot, buffers.root, readers)
@@ -188,9 +191,8 @@ class Observer:
         commands, positions = self._inbox.poll(
             slices, self._queries.charsets, start.signal_positions, captured, str(advance.end)
         )
-        if start.batch == 0 and self._settings.snapshot.initial:
-            commands = (*initial_snapshot(start.job_id, captured()), *commands)
-        return commands, positions
+        at_start, position = self._start_snapshot.commands(start, captured)
+        return (*at_start, *commands), {**positions, **position}
 
     def _captured(self, connection: Connection[Any], snapshot: SnapshotContext) -> list[TableId]:
         """Tables that a signal may ask for, or stop: also those that are gone, while they are read or wait.

@@ -46,6 +46,7 @@ from incsnap.planner.persist import PlannedBatches
 from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import capture_options
+from incsnap.planner.start_snapshot import first_positions
 from incsnap.planner.topic_layout import layouts_of
 from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.engine import Plan, drive, next_context
@@ -63,7 +64,7 @@ _MOVE_SECONDS = 10.0
 class Planner:
     """``slices``: tasks that decode the binlog of a batch. ``readers``: chunks read at the same time. ``open_readers``
     gives the chunk readers, who call what they are given whenever a chunk has been read. ``report_path``: where the
-    driver looks for how the job is doing; "" where nobody does."""
+    driver looks for how the job is doing; "" where nobody does. ``run``: see ``StartSnapshot``."""
 
     def __init__(
         self,
@@ -73,6 +74,7 @@ class Planner:
         readers: int,
         open_readers: Callable[[Callable[[], None]], ChunkReading],
         report_path: str = "",
+        run: str = "",
     ) -> None:
         self._settings = settings
         self._slices = slices
@@ -89,7 +91,7 @@ class Planner:
         )
         self._definitions = KnownDefinitions(settings, self._queries, kept)
         self._observer = Observer(
-            settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions
+            settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions, run
         )
         self._batches = PlannedBatches(settings, buffers, self.offsets, self._layouts, self._xa, kept)
         self._begun = False
@@ -237,4 +239,5 @@ def first_position(settings: Settings, root: str, buckets: int) -> Offset:
         connection.close()
     # No position: the end of the binlog may lie past transactions that are not executed yet and still come to us, and
     # a position must never claim what was not delivered. The tail knows its own after the first event.
-    return Offset(uuid4().hex, 0, StreamPosition(executed, "", 0), layout, prepared=prepared)
+    stream, positions = StreamPosition(executed, "", 0), first_positions(settings.snapshot)
+    return Offset(uuid4().hex, 0, stream, layout, signal_positions=positions, prepared=prepared)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from incsnap.tables import TableId
@@ -29,26 +28,17 @@ class Execute:
     unresolved: tuple[str, ...] = ()
 
 
-def initial_snapshot(job_id: str, tables: Iterable[TableId]) -> tuple[Execute, ...]:
-    """The command that ``snapshot.mode=initial`` stands for: all captured tables, by the way of a signal, so beside the
-    stream. There is none where there are no tables.
-
-    Debezium's withholds the stream until it is done. What is committed before the first batch is in the SELECTs,
-    what comes later is in the stream too.
-    """
-    collections = tuple(DataCollection(table) for table in tables)
-    return (Execute(f"initial-{job_id}", collections),) if collections else ()
-
-
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """stop-snapshot. ``tables``: those it names; None stops all."""
+    """stop-snapshot. ``tables``: those it names; None stops all. ``asked_by``: only what a signal asked for whose id
+    begins so."""
 
     id: str
     tables: frozenset[TableId] | None = None
+    asked_by: str = ""
 
-    def stops(self, table: TableId) -> bool:
-        return self.tables is None or table in self.tables
+    def stops(self, signal: str, table: TableId) -> bool:
+        return (self.tables is None or table in self.tables) and signal.startswith(self.asked_by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,7 +231,7 @@ def _execute(state: NextContext, command: Execute) -> None:
 
 
 def _stop(state: NextContext, command: Stop) -> None:
-    stopped = state.abort(lambda request: command.stops(request.table))
+    stopped = state.abort(lambda request: command.stops(request.signal, request.table))
     for signal, requests in stopped.items():
         state.notify(signal, notes.ABORTED, data_collections=comma_list([request.table for request in requests]))
     if not stopped:

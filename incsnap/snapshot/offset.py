@@ -120,6 +120,11 @@ class Offset:
             for each in self.snapshot.released
         )
 
+    @property
+    def has_no_snapshot_left(self) -> bool:
+        """Is all done that was asked for? Not before the first batch, which is the first to ask."""
+        return self.batch > 0 and not self.snapshot.active
+
     def held_tables(self) -> frozenset[TableId]:
         """Tables whose changed keys the sink writes down for this batch."""
         return self.snapshot.held_tables()

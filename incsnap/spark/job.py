@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -42,8 +43,8 @@ from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
 from incsnap.spark.sink import OPTION as SINK_OPTION
 from incsnap.spark.sink import KafkaSink, SinkOptions
 from incsnap.spark.sink import register as register_sink
+from incsnap.spark.source import COMPLETE, STOP, STOPPED, BinlogSource, SourceOptions, first_offset
 from incsnap.spark.source import OPTION as SOURCE_OPTION
-from incsnap.spark.source import STOP, STOPPED, BinlogSource, SourceOptions, first_offset
 from incsnap.spark.starting import Starting
 from incsnap.spark.watching import begin_watch, end_with, watching
 
@@ -65,24 +66,29 @@ def buffer_root(settings: Settings) -> str:
     return settings.checkpoint_location.rstrip("/") + "/incsnap"
 
 
-def start(spark: SparkSession, settings: Settings, watch: Watch | None = None) -> StreamingQuery:
+def start(
+    spark: SparkSession, settings: Settings, watch: Watch | None = None, run: str | None = None
+) -> StreamingQuery:
     """Starts the job on ``spark`` and returns its query; ``query.stop()`` ends it, ``awaitTermination`` follows it.
+    With ``snapshot.mode=initial_only`` it ends by itself.
 
-    ``watch`` follows this run as one of several; without it the run has one of its own, which ends with the query.
+    ``watch`` follows this query as one of several; without it the query has one of its own, which ends with it.
+    ``run`` names the run of the job that the query is one of; without it this is a new one (``snapshot.mode=always``).
 
     The same ``checkpoint.location`` continues where the last run stopped. Raises ``ServerUnreachable`` or ``SinkError``
     when a new job cannot find its beginning, ``OffsetError`` when the checkpoint is not whole. Run ``incsnap check``
     (``preflight``) first: nothing is checked here.
     """
+    run = run or uuid4().hex
     if watch is not None:
-        query, report = _begun(spark, settings)
+        query, report = _begun(spark, settings, run)
         watch.follow(report)
         return query
     with ExitStack() as stack:
         # Before the query: where the port of its metrics is taken, there is nothing to end.
         own = begin_watch(settings, buffer_root(settings), (), stack)
         try:
-            query, report = _begun(spark, settings)
+            query, report = _begun(spark, settings, run)
         except BaseException as error:
             own.close(FAILED, failure_of(error))
             raise
@@ -91,7 +97,7 @@ def start(spark: SparkSession, settings: Settings, watch: Watch | None = None) -
     return query
 
 
-def _begun(spark: SparkSession, settings: Settings) -> tuple[StreamingQuery, Path]:
+def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[StreamingQuery, Path]:
     """The query, and where its planner tells how it goes."""
     root = buffer_root(settings)
     # Also local-cluster[...]: executors of their own, on this machine.
@@ -102,7 +108,7 @@ def _begun(spark: SparkSession, settings: Settings) -> tuple[StreamingQuery, Pat
             settings.checkpoint_location,
             spark.sparkContext.master,
         )
-    for name in (STOP, STOPPED):
+    for name in (STOP, STOPPED, COMPLETE):
         Files(root).delete(name)
     readers = ReaderPool.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
 
@@ -152,6 +158,7 @@ def _begun(spark: SparkSession, settings: Settings) -> tuple[StreamingQuery, Pat
         reader_key=place.key,
         report_path=jobs.report_path,
         log_level=level,
+        run=run,
         slice_folder=os.path.dirname(place.path) if one_machine else "",
     )
     try:
@@ -170,7 +177,25 @@ def _begun(spark: SparkSession, settings: Settings) -> tuple[StreamingQuery, Pat
         jobs.close()
         raise
     jobs.follow(query)
+    if settings.snapshot.mode == "initial_only":
+        ends = threading.Thread(
+            target=_stop_when_complete, args=(query, settings), name="incsnap-complete", daemon=True
+        )
+        ends.start()
     return query, Path(jobs.report_path)
+
+
+def _stop_when_complete(query: StreamingQuery, settings: Settings) -> None:
+    """Stops a query that only reads the tables, once their last batch is done."""
+    files = Files(buffer_root(settings))
+    pause = 0.2 if is_local(settings.checkpoint_location) else 5.0
+    with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more
+        while query.isActive:
+            if files.exists(COMPLETE):
+                log.info("The snapshot is complete, and snapshot.mode=initial_only: the job ends")
+                stop(query, settings)
+                return
+            time.sleep(pause)
 
 
 def buckets_for(partitions: int, slots: int) -> int:
@@ -198,7 +223,8 @@ def stop(query: StreamingQuery, settings: Settings) -> None:
 
 
 def run_forever(settings: Settings, begun: Starting, explained: Sequence[Explained] = ()) -> None:
-    """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary.
+    """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary, or until it ends by
+    itself (``snapshot.mode=initial_only``).
 
     A failure that may pass (a server that is away) starts it again from the same offset, after a growing pause
     (``errors.retry.delay.*``); any other is raised, and ``ConfigError`` when another job has the checkpoint.
@@ -234,13 +260,13 @@ def _supervise(
     spark: SparkSession, settings: Settings, stopping: threading.Event, ready: Callable[[], None], watch: Watch
 ) -> None:
     """``ready`` is called before each query."""
-    retries = settings.retries
+    retries, run = settings.retries, uuid4().hex
     failures, delay = 0, retries.initial_delay_ms / 1000
     while not stopping.is_set():
         began = time.monotonic()
         try:
             ready()
-            query = start(spark, settings, watch)
+            query = start(spark, settings, watch, run)
             log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
             while query.isActive and not stopping.wait(0.2):
                 if time.monotonic() - began > _LASTING_SECONDS:

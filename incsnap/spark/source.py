@@ -37,6 +37,10 @@ _FIRST = "first-offset.json"
 STOP = "stop"
 #: Written when Spark asked for a batch and got none for it: then all that was planned has been run.
 STOPPED = "stopped"
+#: Written when a job that only reads the tables (snapshot.mode=initial_only) has sent the last batch of them.
+COMPLETE = "snapshot-complete"
+#: Seconds before Spark may ask again where there is to be no batch.
+_PAUSE_SECONDS = 0.05
 
 
 class SourceOptions(BaseModel, frozen=True, extra="forbid"):
@@ -53,6 +57,8 @@ class SourceOptions(BaseModel, frozen=True, extra="forbid"):
     #: Where the planner tells the driver how the job is doing, see ``monitoring.planner_report``.
     report_path: str
     log_level: int = logging.INFO
+    #: Of the job, see ``StartSnapshot``.
+    run: str = ""
     #: See ``SliceFiles``; "" where tasks may run on other machines.
     slice_folder: str = ""
 
@@ -80,11 +86,17 @@ class BinlogReader(DataSourceStreamReader):
         if files.exists(STOP):
             if not files.exists(STOPPED):
                 files.write(STOPPED, b"")
-            time.sleep(0.05)
+            time.sleep(_PAUSE_SECONDS)
             return start
         with hint_in_message():
             planner = self._planning()
             begin = planner.offsets.load(start)
+            # Spark asks for a batch when the one before is done, so its end says what is.
+            if self._settings.snapshot.mode == "initial_only" and begin.has_no_snapshot_left:
+                if not files.exists(COMPLETE):
+                    files.write(COMPLETE, b"")
+                time.sleep(_PAUSE_SECONDS)
+                return start
             end = planner.plan(begin)
             return start if end is begin else planner.offsets.dump(end)
 
@@ -143,6 +155,7 @@ class BinlogReader(DataSourceStreamReader):
                     options.readers,
                     partial(ChunkReaders, Address(options.reader_path, options.reader_key)),
                     options.report_path,
+                    options.run,
                 )
         return self._planner
 

@@ -86,6 +86,7 @@ class Stage:
             "database.server.id": str(100_000 + secrets.randbelow(1 << 30)),
             "bootstrap.servers": self.servers.kafka,
             "checkpoint.location": "unused",
+            "snapshot.mode": "no_data",
             **configuration.properties(self.database),
         }
         return from_properties(properties, {}).settings

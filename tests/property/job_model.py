@@ -325,7 +325,7 @@ class Job:
             if isinstance(event.command, Stop):
                 for signal, asked in self.asked.items():
                     if signal in self.signalled_at:
-                        gone = {c.table for c in asked.collections if event.command.stops(c.table)}
+                        gone = {c.table for c in asked.collections if event.command.stops(asked.id, c.table)}
                         self.stopped.setdefault(signal, set()).update(gone)
                         self.topic.forbid(end.batch, signal, gone)
         for notification in end.snapshot.notifications:

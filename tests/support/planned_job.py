@@ -39,6 +39,7 @@ def settings_of(mysql: MySqlAddress, kafka: str, prefix: str, database: str, **m
         "database.password": mysql.password,
         "topic.prefix": prefix,
         "database.include.list": database,
+        "snapshot.mode": "no_data",
         "bootstrap.servers": kafka,
         "checkpoint.location": "unused",
         **{name.replace("__", "."): value for name, value in more.items()},
@@ -67,8 +68,8 @@ class ReadersAtHand:
         self._answers.clear()
 
 
-def planner_at_hand(settings: Settings, root: str, slices: int = 1, readers: int = 1) -> Planner:
-    return Planner(settings, WindowBuffers(root), slices, readers, partial(ReadersAtHand, settings, root))
+def planner_at_hand(settings: Settings, root: str, slices: int = 1, readers: int = 1, run: str = "") -> Planner:
+    return Planner(settings, WindowBuffers(root), slices, readers, partial(ReadersAtHand, settings, root), run=run)
 
 
 @dataclass
@@ -86,6 +87,7 @@ class PlannedJob:
     root: str
     buckets: int = 2
     parallelism: int = 2
+    run: str = "first"
     sent: list[Sent] = field(default_factory=list)
     batches: list[tuple[Offset, Offset]] = field(default_factory=list)
 
@@ -94,14 +96,16 @@ class PlannedJob:
         self.offset = first_position(self.settings, self.root, self.buckets)
 
     def _planner(self) -> Planner:
-        return planner_at_hand(self.settings, self.root, self.parallelism, self.parallelism)
+        return planner_at_hand(self.settings, self.root, self.parallelism, self.parallelism, self.run)
 
     def close(self) -> None:
         self.planner.close()
 
-    def restart(self, settings: Settings | None = None) -> None:
-        """As after a crash: all that is left is the offset. ``settings``: others than before."""
+    def restart(self, settings: Settings | None = None, run: str = "") -> None:
+        """As after a crash: all that is left is the offset. ``settings``: others than before. ``run``: of the job,
+        where it is another than before, and not the query alone is started again."""
         self.planner.close()
+        self.run = run or self.run
         self.settings = settings or self.settings
         written = json.dumps(self.planner.offsets.dump(self.offset))
         self.planner = self._planner()

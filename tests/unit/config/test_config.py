@@ -94,8 +94,13 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("topic.prefix", "a b", "made of letters"),
         ("database.port", "70000", "from 1 to 65535"),
         ("database.port", "3_306", "whole number"),
-        ("snapshot.mode", "initial_only", "signal execute-snapshot"),
-        ("snapshot.mode", "sometimes", "one of: no_data"),
+        ("snapshot.mode", "custom", "which does not run here; name what it comes to, of initial"),
+        ("snapshot.mode", "configuration_based", "snapshot.mode.configuration.based.*; name what it comes to"),
+        ("snapshot.mode", "sometimes", "one of: initial, initial_only, when_needed, always, no_data, recovery"),
+        ("snapshot.include.collection.list", "db.(t", "not a regular expression"),
+        ("snapshot.select.statement.overrides", "orders", "a list of tables as database.table"),
+        ("incsnap.start.gtid.set", "binlog.000001", "a GTID set"),
+        ("incsnap.start.binlog.position", "154", "it says nothing without incsnap.start.binlog.file"),
         ("time.precision.mode", "adaptive", "one of: adaptive_time_microseconds, connect, isostring"),
         ("binary.handling.mode", "octal", "one of: bytes, base64, base64-url-safe, hex"),
         ("bigint.unsigned.handling.mode", "signed", "one of: long, precise"),
@@ -322,15 +327,30 @@ def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() 
     assert "database.hostnam: not a setting; did you mean database.hostname?" in text
 
 
-@pytest.mark.parametrize(("old", "warned"), [("schema_only", True), ("never", True), ("no_data", False)])
-def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, warned: bool) -> None:
-    assert any("no_data" in warning for warning in _load(snapshot__mode=old).warnings) is warned
+@pytest.mark.parametrize(
+    ("old", "mode"), [("schema_only", "no_data"), ("never", "no_data"), ("schema_only_recovery", "recovery")]
+)
+def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, mode: str) -> None:
+    loaded = _load(snapshot__mode=old)
+    assert loaded.settings.snapshot.mode == mode
+    assert f"snapshot.mode={old} is an old name and taken as {mode}" in loaded.warnings
 
 
-def test_a_job_begins_with_a_snapshot_of_all_tables_where_that_is_asked_for() -> None:
-    loaded = _load(snapshot__mode="initial")
-    assert (loaded.settings.snapshot.initial, loaded.warnings) == (True, ())
-    assert not _load(snapshot__mode=None).settings.snapshot.initial
+def test_recovery_is_told_to_have_nothing_to_recover() -> None:
+    (warning,) = _load(snapshot__mode="recovery").warnings
+    assert "rebuilds Debezium's schema history; here there is none" in warning
+
+
+@pytest.mark.parametrize("mode", ["initial", "initial_only", "when_needed", "always", "no_data"])
+def test_a_snapshot_mode_of_debezium_is_taken_as_it_is(mode: str) -> None:
+    loaded = _load(snapshot__mode=mode)
+    assert (loaded.settings.snapshot.mode, loaded.warnings) == (mode, ())
+    assert loaded.settings.snapshot.reads_at_start is (mode != "no_data")
+
+
+def test_a_job_begins_with_a_snapshot_of_all_tables_where_nothing_else_is_asked_for() -> None:
+    loaded = _load(snapshot__mode=None)
+    assert (loaded.settings.snapshot.mode, loaded.warnings) == ("initial", ())
 
 
 def test_channels_that_do_not_exist_here_are_left_out_with_a_warning() -> None:

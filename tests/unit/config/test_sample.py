@@ -48,12 +48,14 @@ def test_the_second_part_says_what_holds_without_it() -> None:
     assert from_properties(given, _ENVIRONMENT).settings == needed
 
 
-@pytest.mark.parametrize("rival", [".include.list=", ".exclude.list="])
-def test_what_is_commented_out_would_be_obeyed(tmp_path: Path, rival: str) -> None:
-    """All of it together, but for one side of the lists that exclude each other."""
+@pytest.mark.parametrize(
+    "rivals", [(".include.list=", "start.gtid.set="), (".exclude.list=", "start.binlog.")], ids=lambda names: names[0]
+)
+def test_what_is_commented_out_would_be_obeyed(tmp_path: Path, rivals: tuple[str, ...]) -> None:
+    """All of it together, but for one side of the settings that exclude each other."""
     examples = re.sub(r"^#(?=[a-z][\w.-]*=)", "", SAMPLE.read_text(), flags=re.MULTILINE)
     file = tmp_path / "all.properties"
-    file.write_text("\n".join(line for line in examples.splitlines() if rival not in line))
+    file.write_text("\n".join(line for line in examples.splitlines() if not any(rival in line for rival in rivals)))
 
     [warning] = from_properties(read_document(file), _ENVIRONMENT).warnings
 

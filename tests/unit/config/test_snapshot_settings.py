@@ -1,0 +1,110 @@
+"""What a job reads at its start, and where it begins: the settings that say it."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+from incsnap.tables import TableId
+
+_BASE = {
+    "database.hostname": "db",
+    "database.user": "u",
+    "topic.prefix": "p",
+    "bootstrap.servers": "k:9092",
+    "signal.data.collection": "shop.signals",
+    "checkpoint.location": "/tmp/p",
+}
+_OVERRIDES = "snapshot.select.statement.overrides"
+_UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def settings(**more: str) -> Settings:
+    return from_properties({**_BASE, **{name.replace("__", "."): value for name, value in more.items()}}, {}).settings
+
+
+def overridden(statement: str, table: str = "shop.orders") -> dict[str, str]:
+    properties = {**_BASE, _OVERRIDES: table, f"{_OVERRIDES}.{table}": statement}
+    return from_properties(properties, {}).settings.snapshot.conditions
+
+
+def problem_of(properties: dict[str, str]) -> str:
+    with pytest.raises(ConfigError) as raised:
+        from_properties({**_BASE, **properties}, {})
+    return str(raised.value)
+
+
+def test_tables_of_the_start_are_chosen_by_java_regexes_in_any_letter_case() -> None:
+    found = settings(snapshot__include__collection__list=r"shop\.ord.*,SHOP\.customers").snapshot
+
+    assert found.included(TableId("shop", "orders"))
+    assert found.included(TableId("shop", "customers"))
+    assert not found.included(TableId("shop", "items"))
+    assert settings().snapshot.included(TableId("shop", "items"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("SELECT * FROM shop.orders WHERE deleted = 0", "deleted = 0"),
+        ("select *\nfrom `shop`.`orders`\nwhere deleted = 0 ;", "deleted = 0"),
+        ("SELECT * FROM orders WHERE a IN (SELECT a FROM x LIMIT 3)", "a IN (SELECT a FROM x LIMIT 3)"),
+        ("SELECT * FROM shop.orders WHERE n = 'ORDER BY )' OR `limit` = 1", "n = 'ORDER BY )' OR `limit` = 1"),
+        ("SELECT * FROM shop.orders WHERE orders.lock_id = 1", "orders.lock_id = 1"),
+    ],
+)
+def test_the_where_of_a_statement_becomes_the_condition_of_its_table(statement: str, condition: str) -> None:
+    assert overridden(statement) == {"shop.orders": condition}
+
+
+def test_a_statement_without_where_reads_all_rows() -> None:
+    assert overridden("SELECT * FROM shop.orders") == {}
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("SELECT id, v FROM shop.orders WHERE v = 1", "it is not a SELECT * of one table with a WHERE at most"),
+        ("SELECT * FROM shop.orders o WHERE o.v = 1", "it is not a SELECT * of one table"),
+        ("SELECT * FROM shop.orders JOIN shop.items USING (id)", "it is not a SELECT * of one table"),
+        ("SELECT * FROM shop.orders ORDER BY id", "it is not a SELECT * of one table"),
+        ("SELECT * FROM shop.items WHERE v = 1", "it does not read shop.orders"),
+        ("SELECT * FROM shop.orders WHERE v = 1 ORDER BY id", "behind its WHERE stands ORDER"),
+        ("SELECT * FROM shop.orders WHERE (v = 1) limit 10", "behind its WHERE stands LIMIT"),
+        ("SELECT * FROM shop.orders WHERE v = 1 UNION SELECT * FROM shop.items", "behind its WHERE stands UNION"),
+        ("SELECT * FROM shop.orders WHERE v = 1 -- all", "its WHERE is not one condition: it holds a comment"),
+        ("SELECT * FROM shop.orders WHERE v = 1) OR (1 = 1", "its WHERE is not one condition: a parenthesis is closed"),
+    ],
+)
+def test_a_statement_that_does_more_than_narrow_rows_is_refused_by_name(statement: str, said: str) -> None:
+    text = problem_of({_OVERRIDES: "shop.orders", f"{_OVERRIDES}.shop.orders": statement})
+
+    assert f"{_OVERRIDES}.shop.orders: {said}" in text
+    assert "Write SELECT * FROM shop.orders WHERE <condition>" in text
+
+
+def test_overrides_that_lack_their_statement_or_their_table_are_told() -> None:
+    given = {_OVERRIDES: "shop.a", f"{_OVERRIDES}.shop.b": "SELECT * FROM shop.b WHERE x"}
+
+    warnings = from_properties({**_BASE, **given}, {}).warnings
+
+    assert any(f"{_OVERRIDES}.shop.a is not given: all its rows are read" in each for each in warnings)
+    assert any(f"{_OVERRIDES}.shop.b has no effect" in each for each in warnings)
+
+
+def test_a_job_begins_now_unless_a_place_is_given() -> None:
+    assert not settings().start.is_given
+
+    by_gtids = settings(incsnap__start__gtid__set=f"{_UUID.upper()}:1-5,\n{_UUID}:7").start
+    by_file = settings(incsnap__start__binlog__file="binlog.000003").start
+
+    assert (by_gtids.is_given, by_gtids.gtid_set) == (True, f"{_UUID}:1-5:7")
+    assert (by_file.is_given, by_file.file, by_file.position) == (True, "binlog.000003", 4)
+
+
+def test_two_places_at_once_are_refused() -> None:
+    text = problem_of({"incsnap.start.gtid.set": f"{_UUID}:1", "incsnap.start.binlog.file": "binlog.000003"})
+
+    assert "incsnap.start.binlog.file: only one of" in text
