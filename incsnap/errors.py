@@ -68,8 +68,8 @@ class OffsetError(IncsnapError):
 
 class GtidsPurged(OffsetError):
     hint = (
-        "The binlog no longer holds what the saved offset needs. Start with a new checkpoint.location"
-        " and signal execute-snapshot for the tables, so that what was missed is read again."
+        "The binlog no longer holds what the saved offset needs. Start with snapshot.mode=when_needed, which reads all"
+        " captured tables again; or with a new checkpoint.location, and signal execute-snapshot for the tables."
     )
 
 

@@ -50,6 +50,11 @@ def read_progress(root: str) -> Progress:
         return Progress()
 
 
+def forget_progress(files: Files) -> None:
+    """Of a job whose place another takes: Spark numbers its batches from 0 again."""
+    files.delete(_NAME)
+
+
 def add_batch(root: str, batch: int, counts: Iterable[BucketCounts]) -> Progress:
     """Adds a batch, once; called by one thread of the driver."""
     progress = read_progress(root)

@@ -15,18 +15,26 @@ from pymysql.constants import ER
 from incsnap.config.settings import Settings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.table_view import view_of
-from incsnap.errors import PreflightFailed, ServerUnreachable, UnsupportedType
+from incsnap.errors import ConfigError, PreflightFailed, ServerUnreachable, UnsupportedType
 from incsnap.gtid import GtidSet
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
 from incsnap.mysql.session import QueryRefusedError, connect, named, query
+from incsnap.mysql.start_place import start_gtids
 from incsnap.mysql.versions import OLDEST, version
 from incsnap.mysql.xa import prepared_findings
 from incsnap.tables import TEXTS, TableId, TableShape
 from incsnap.types.column_type import describe
 
-__all__ = ["Finding", "findings", "require"]
+__all__ = ["NO_RECOVERY", "Finding", "findings", "require"]
+
+#: Debezium refuses it as well.
+NO_RECOVERY = Finding(
+    "snapshot.mode",
+    "recovery goes on from an offset, and the checkpoint has none",
+    "For a new job set snapshot.mode to initial, or to no_data; to go on elsewhere, correct checkpoint.location",
+)
 
 _TEXT = TEXTS | {"json"}
 
@@ -68,9 +76,12 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
     logging = variables.get("log_bin") == "ON"
     yield from _binlog_rights(connection, settings, server, user, variables)
     if logging:
-        yield from _purged(connection, offset_gtids)
+        yield from _purged(connection, offset_gtids, begins_again=settings.snapshot.mode == "when_needed")
         if offset_gtids is None:
             yield from prepared_findings(connection, user)
+            yield from _start_place(connection, settings)
+    if offset_gtids is None and settings.snapshot.mode == "recovery":
+        yield NO_RECOVERY
     yield from _signal_table(connection, settings)
     yield from _tables(connection, settings, user)
 
@@ -132,14 +143,31 @@ def _logged(connection: Connection[Any], settings: Settings, variables: dict[str
             yield Finding("binlog_do_db", problem, "Start mysqld without binlog-do-db and binlog-ignore-db for it")
 
 
-def _purged(connection: Connection[Any], offset_gtids: GtidSet | None) -> Iterable[Finding]:
+def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, *, begins_again: bool) -> Iterable[Finding]:
     if offset_gtids is None:
         return
     missing = watermarks.purged(connection) - offset_gtids
     if missing:
         problem = f"the binlog no longer holds {missing}, which was not delivered yet"
-        repair = "Start with a new checkpoint.location and signal execute-snapshot for the tables"
-        yield Finding("gtid_purged", problem, repair)
+        if begins_again:
+            repair = "Nothing is to be done: with snapshot.mode=when_needed the job begins again and reads all tables"
+            yield Finding("gtid_purged", problem, repair, "warning")
+        else:
+            repair = (
+                "Start with snapshot.mode=when_needed, which reads all tables again; or with a new checkpoint.location,"
+                " and signal execute-snapshot"
+            )
+            yield Finding("gtid_purged", problem, repair)
+
+
+def _start_place(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
+    if not settings.start.is_given:
+        return
+    try:
+        start_gtids(connection, settings.start)
+    except ConfigError as error:
+        name, _, problem = error.message.partition(": ")
+        yield Finding(name, problem, error.hint)
 
 
 def _signal_table(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:

@@ -30,13 +30,16 @@ from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.monitoring.log_format import about
 from incsnap.monitoring.planner_report import Planned, Reporter
 from incsnap.monitoring.snapshot_view import waits_for
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.known_defaults import KnownDefaults
+from incsnap.mysql.preflight import NO_RECOVERY
 from incsnap.mysql.session import connect, dial
+from incsnap.mysql.start_place import start_gtids
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
 from incsnap.planner.chunk_readers import ChunkReading
@@ -230,10 +233,14 @@ class Planner:
 
 
 def first_position(settings: Settings, root: str, buckets: int) -> Offset:
-    """Where a new job begins: at what the server has executed now; rows before it come by snapshot."""
+    """Where a new job begins: at what the server has executed now, or at the place that is given; rows before it come
+    by snapshot. Raises ``ConfigError`` where the place is refused."""
+    if settings.snapshot.mode == "recovery":
+        raise ConfigError(NO_RECOVERY.problem, NO_RECOVERY.repair)
     connection = connect(settings.mysql)
     try:
-        executed, prepared = PreparedXas(settings, Files(root)).first(connection)
+        place = start_gtids(connection, settings.start) if settings.start.is_given else None
+        executed, prepared = PreparedXas(settings, Files(root)).first(connection, place)
         layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
     finally:
         connection.close()

@@ -38,15 +38,17 @@ class PreparedXas:
         choice = settings.tables.model_dump_json().encode()
         self._captured = hashlib.sha256(choice).hexdigest()[:16]
 
-    def first(self, connection: Connection[Any]) -> tuple[GtidSet, tuple[PreparedXa, ...]]:
-        """Where a new job begins: what is executed now, and what is prepared then.
+    def first(self, connection: Connection[Any], place: GtidSet | None) -> tuple[GtidSet, tuple[PreparedXa, ...]]:
+        """Where a new job begins, and what is prepared then: behind the transactions ``place``, or behind all that is
+        executed now.
 
         Rows of the prepared come with their XA COMMIT, and from nobody else: a snapshot does not see them before, and
         the server does not send them then. So they are looked for in the binlog. Where XA_RECOVER_ADMIN is missing,
-        the tail looks when it meets such an XA COMMIT. ``OffsetError`` names those that are not in the binlog any more.
+        the tail looks when it meets such an XA COMMIT. ``OffsetError`` names those that are not in the binlog any more;
+        not at a given place, behind which they may have been prepared.
         """
         xids = prepared_xids(connection)  # before what is executed, so that it holds their XA PREPARE
-        executed = watermarks.executed(connection)
+        executed = watermarks.executed(connection) if place is None else place
         if not xids:
             return executed, ()
         _log.info("prepared XA transactions: %s", shorten(", ".join(xids)))
@@ -63,7 +65,7 @@ class PreparedXas:
             missing = search.find(xids, executed)
         except ConnectionLost as lost:
             raise ServerUnreachable(f"The binlog could not be searched for prepared transactions: {lost}") from None
-        if missing:
+        if missing and place is None:
             raise OffsetError(
                 f"the rows of prepared XA transactions are not in the binlog any more: {', '.join(sorted(missing))}",
                 "XA COMMIT or XA ROLLBACK them (XA RECOVER CONVERT XID lists them), then start.",

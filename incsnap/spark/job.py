@@ -26,6 +26,7 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.first_offset import first_offset
 from incsnap.checkpoint.location import is_local
 from incsnap.checkpoint.lock import checkpoint_lock
 from incsnap.checkpoint.progress import read_progress
@@ -36,14 +37,16 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, OffsetError, shorten
 from incsnap.monitoring.status import FAILED, RETRYING, STOPPING
 from incsnap.monitoring.watch import Watch, failure_of
+from incsnap.planner.begin_again import begin_again_where_lost
 from incsnap.planner.planner import first_position
 from incsnap.planner.unfinished_batch import take_back
+from incsnap.snapshot.offset import Offset
 from incsnap.spark.error_text import error_from_text
 from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
 from incsnap.spark.sink import OPTION as SINK_OPTION
 from incsnap.spark.sink import KafkaSink, SinkOptions
 from incsnap.spark.sink import register as register_sink
-from incsnap.spark.source import COMPLETE, STOP, STOPPED, BinlogSource, SourceOptions, first_offset
+from incsnap.spark.source import COMPLETE, STOP, STOPPED, BinlogSource, SourceOptions
 from incsnap.spark.source import OPTION as SOURCE_OPTION
 from incsnap.spark.starting import Starting
 from incsnap.spark.watching import begin_watch, end_with, watching
@@ -112,9 +115,10 @@ def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[Streaming
         Files(root).delete(name)
     readers = ReaderPool.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
 
-    def begin() -> object:
+    def begin() -> Offset:
         return first_position(settings, root, buckets_for(settings.topic_creation.default.partitions, readers.stream))
 
+    begin_again_where_lost(settings, root)
     SparkLog(settings.checkpoint_location).mend()
     take_back(settings, root)
     # What Spark has saved goes before the file: it is of the same job, or the file is of another one.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator, Sequence
@@ -16,12 +15,12 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.first_offset import first_offset
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
-from incsnap.errors import OffsetError
 from incsnap.planner.chunk_readers import Address, ChunkReaders
 from incsnap.planner.planner import Planner, first_position
-from incsnap.snapshot.offset import Offset, digest
+from incsnap.snapshot.offset import digest
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
 from incsnap.tasks import blocks
@@ -32,7 +31,6 @@ from incsnap.tasks.slice_records import change_blocks
 FORMAT = "incsnap-mysql"
 #: The one option. Its name has "secret" in it: Spark then hides the value wherever it shows a plan.
 OPTION = "incsnap.secret.settings"
-_FIRST = "first-offset.json"
 #: While this file is there no new batch is planned: how a clean stop waits for the batch under way.
 STOP = "stop"
 #: Written when Spark asked for a batch and got none for it: then all that was planned has been run.
@@ -173,17 +171,3 @@ class BinlogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> BinlogReader:  # noqa: N802 (Spark's names)
         return BinlogReader(SourceOptions.model_validate_json(self.options[OPTION]))
-
-
-def first_offset(root: str, make: Any) -> Offset:
-    """The offset before the first batch, as kept in ``root``; made and kept when there is none."""
-    files = Files(root)
-    content = files.read(_FIRST)
-    if content is not None:
-        try:
-            return Offset.load(json.loads(content.to_pybytes()))
-        except ValueError as error:
-            raise OffsetError(f"{files.path(_FIRST)} is damaged: {error}") from None
-    made: Offset = make()
-    files.write(_FIRST, json.dumps(made.dump()).encode(), durable=True)
-    return made

@@ -1,0 +1,205 @@
+"""A new job that begins at a given place of the binlog, and places that are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+from incsnap.mysql.preflight import findings
+from incsnap.mysql.session import connect as connect_by
+from incsnap.mysql.start_place import start_gtids
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from lab.servers import servers
+from tests.support.planned_job import PlannedJob, settings_of
+
+pytestmark = pytest.mark.servers
+_FOREIGN = "aaaaaaaa-0000-4000-8000-00000000000a"
+
+
+@pytest.fixture(scope="module")
+def own_mysql() -> Iterator[MySqlAddress]:
+    with servers(kafka=False) as own:
+        yield own.mysql
+
+
+class Server:
+    """With an empty table ``shop.t``, in a binlog file of its own."""
+
+    def __init__(self, address: MySqlAddress) -> None:
+        self._connection = connect(address)
+        self.run("DROP DATABASE IF EXISTS shop", "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
+        self.run("FLUSH BINARY LOGS")
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def insert(self, *ids: int) -> None:
+        for number in ids:
+            self.run(f"INSERT INTO shop.t VALUES ({number})")
+
+    def executed(self) -> str:
+        return str(self.run("SELECT @@global.gtid_executed")[0][0]).replace("\n", "")
+
+    def end(self) -> tuple[str, int]:
+        file, position, *_ = self.run("SHOW BINARY LOG STATUS")[0]
+        return str(file), int(position)
+
+    def events(self, file: str) -> list[tuple[int, str]]:
+        """Position and type of each."""
+        return [(int(row[1]), str(row[2])) for row in self.run(f"SHOW BINLOG EVENTS IN '{file}'")]
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def server(own_mysql: MySqlAddress) -> Iterator[Server]:
+    with closing(Server(own_mysql)) as made:
+        yield made
+
+
+@pytest.fixture
+def settings(own_mysql: MySqlAddress, kafka_address: str, topic_prefix: str) -> Callable[..., Settings]:
+    def make(**more: str) -> Settings:
+        places = {f"incsnap.start.{name.replace('__', '.')}": value for name, value in more.items()}
+        return settings_of(own_mysql, kafka_address, topic_prefix, "shop", include__schema__changes="false", **places)
+
+    return make
+
+
+@pytest.fixture
+def begun(settings: Callable[..., Settings], tmp_path: Path) -> Iterator[Callable[..., PlannedJob]]:
+    jobs: list[PlannedJob] = []
+
+    def begin(**more: str) -> PlannedJob:
+        jobs.append(PlannedJob(settings(**more), str(tmp_path / "root")))
+        return jobs[-1]
+
+    yield begin
+    for job in jobs:
+        job.close()
+
+
+def ids(job: PlannedJob, count: int) -> list[int]:
+    """Of that many changes of the table."""
+    topic = f"{job.settings.topic_prefix}.shop.t"
+    job.until(topic, count)
+    return [each.key["id"] for each in job.of(topic)]
+
+
+def refusal(settings: Settings) -> ConfigError:
+    """What ``incsnap check`` finds, and the start raises."""
+    with closing(connect_by(settings.mysql)) as connection, pytest.raises(ConfigError) as raised:
+        start_gtids(connection, settings.start)
+    told = [f"{each.name}: {each.problem}" for each in findings(settings)]
+    assert raised.value.message in told
+    return raised.value
+
+
+def test_a_job_sends_all_that_follows_a_gtid_set(server: Server, begun: Any) -> None:
+    server.insert(1)
+    place = server.executed()
+    server.insert(2, 3)
+    job = begun(gtid__set=place)
+    server.insert(4)
+
+    assert ids(job, 3) == [2, 3, 4]
+
+
+def test_a_job_sends_all_that_follows_a_byte_of_a_file(server: Server, begun: Any) -> None:
+    server.insert(1)
+    file, position = server.end()
+    server.insert(2)
+    server.run("FLUSH BINARY LOGS")
+    server.insert(3)
+
+    assert ids(begun(binlog__file=file, binlog__position=str(position)), 2) == [2, 3]
+
+
+def test_the_beginning_and_the_end_of_a_file_are_places_too(server: Server, settings: Any) -> None:
+    before = server.executed()
+    file, _ = server.end()
+    server.insert(1, 2)
+    behind = server.executed()
+    end = server.end()[1]
+    server.run("FLUSH BINARY LOGS")
+    closed = int(next(size for name, size, *_ in server.run("SHOW BINARY LOGS") if name == file))
+
+    for position, expected in ((4, before), (end, behind), (closed, behind)):
+        made = settings(binlog__file=file, binlog__position=str(position))
+        with closing(connect_by(made.mysql)) as connection:
+            assert str(start_gtids(connection, made.start)) == expected, position
+
+
+def test_a_place_inside_of_a_transaction_is_that_before_it_and_told(
+    server: Server, settings: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("incsnap.mysql.start_place._PAGE", 2)
+    server.insert(1)
+    before = server.executed()
+    server.insert(2)
+    file, _ = server.end()
+    inside = [position for position, kind in server.events(file) if kind == "Query"][-1]
+    made = settings(binlog__file=file, binlog__position=str(inside))
+
+    with closing(connect_by(made.mysql)) as connection:
+        assert str(start_gtids(connection, made.start)) == before
+    assert f"{file}:{inside} is inside of" in caplog.text
+
+
+def test_places_that_are_not_surely_of_this_server_are_refused(server: Server, settings: Any) -> None:
+    server.insert(1)
+    file, position = server.end()
+
+    assert f"the server does not know {_FOREIGN}:1" in refusal(settings(gtid__set=f"{_FOREIGN}:1")).message
+    beyond = refusal(settings(binlog__file=file, binlog__position=str(position + 1)))
+    assert f"{file} has {position} bytes, not {position + 1}" in beyond.message
+    between = refusal(settings(binlog__file=file, binlog__position=str(position - 1)))
+    assert f"no event of {file} begins at {position - 1}" in between.message
+    assert "its files are called" in refusal(settings(binlog__file="mysql-bin.000001")).message
+
+
+def test_places_behind_which_the_server_has_purged_something_are_refused(server: Server, settings: Any) -> None:
+    place = server.executed()
+    file, _ = server.end()
+    server.insert(1)
+    lost = server.executed()
+    server.run("FLUSH BINARY LOGS")
+    newest, _ = server.end()
+    server.run(f"PURGE BINARY LOGS TO '{newest}'")
+
+    assert "the binlog no longer holds" in refusal(settings(gtid__set=place)).message
+    assert f"the oldest is {newest}" in refusal(settings(binlog__file=file)).message
+    with closing(connect_by(settings().mysql)) as connection:
+        assert str(start_gtids(connection, settings(gtid__set=lost).start)) == lost
+
+
+def test_a_transaction_that_was_prepared_before_the_place_is_sent_with_its_commit(server: Server, begun: Any) -> None:
+    server.run("XA START 'x'", "INSERT INTO shop.t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'")
+    place = server.executed()
+    server.insert(2)
+    server.run("XA START 'y'", "INSERT INTO shop.t VALUES (3)", "XA END 'y'", "XA PREPARE 'y'")
+    job = begun(gtid__set=place)
+    server.run("XA COMMIT 'x'", "XA COMMIT 'y'")
+
+    assert ids(job, 3) == [2, 1, 3]
+
+
+def test_recovery_needs_an_offset(
+    own_mysql: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    settings = settings_of(own_mysql, kafka_address, topic_prefix, "shop", snapshot__mode="recovery")
+
+    with pytest.raises(ConfigError, match="recovery goes on from an offset, and the checkpoint has none"):
+        PlannedJob(settings, str(tmp_path))
+    assert [each.name for each in findings(settings) if each.severity == "error"] == ["snapshot.mode"]
