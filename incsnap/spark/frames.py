@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructField, StructType
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.first_offset import first_offset
 from incsnap.checkpoint.lock import checkpoint_lock
 from incsnap.checkpoint.planned import planned
 from incsnap.checkpoint.windows import WindowBuffers
@@ -39,7 +40,6 @@ from incsnap.planner.planner import Planner, first_position
 from incsnap.snapshot.offset import Offset, digest
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
-from incsnap.spark.source import first_offset
 from incsnap.spark.table_frames import TableFrame
 from incsnap.tasks.frame_columns import RECORD, TOLD
 from incsnap.tasks.frame_rows import FramePart, frame_parts, frame_rows
@@ -182,7 +182,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _is_reached(self, begin: Offset) -> bool:
         """Has a query that is to end told all it was begun for?"""
-        if self._until is None or (begin.batch == 0 and self._settings.snapshot.initial):
+        if self._until is None or (begin.batch == 0 and self._settings.snapshot.reads_at_start):
             return False
         snapshot = begin.snapshot
         under_way = (snapshot.active and not snapshot.paused) or snapshot.in_flight
