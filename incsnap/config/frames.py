@@ -14,7 +14,7 @@ from incsnap.config.documents import read_document
 from incsnap.config.load import Loaded, from_properties
 from incsnap.config.names import ELSEWHERE, OBEYED
 from incsnap.config.patterns import TableFilter
-from incsnap.config.settings import Formats, FrameSettings, KafkaSettings, Settings
+from incsnap.config.settings import Formats, FrameSettings, HeartbeatSettings, KafkaSettings, Settings
 from incsnap.envelope.frame_format import IMAGES, ROW
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
@@ -117,5 +117,6 @@ def _of_one_table(settings: Settings, table: TableId, *, envelope: bool) -> dict
         "transaction_metadata": False,
         "include_schema_changes": False,
         "include_query": False,
+        "heartbeat": HeartbeatSettings(),
         "notifications": settings.notifications.model_copy(update={"channels": notified}),
     }
