@@ -19,7 +19,8 @@ from signals.records import (
     Signal,
     SignalRecord,
 )
-from signals.regex import signal_matcher
+from signals.regex import exact_name, signal_matcher
+from signals.select_statement import condition_of
 
 Data = dict[str, Any]
 
@@ -35,6 +36,8 @@ MAX_LISTED = 10_000
 MAX_ROWS_PER_SECOND = 1_000_000_000
 #: Characters of a column's name, by MySQL's rule.
 _MAX_COLUMN = 64
+#: How the filter of a blocking snapshot begins: with Debezium it is a whole statement.
+_SELECT = re.compile(r"SELECT\b", re.I)
 
 _EXAMPLE = '{"type": "incremental", "data-collections": ["db.table"]}'
 _MAX_SHOWN = 80
@@ -95,7 +98,7 @@ def _data(raw: object) -> Data:
 
 
 def _execute(name: str, data: Data) -> Signal:
-    _incremental(data)
+    blocking = _is_blocking(data)
     if "additional-condition" in data:
         raise _BadError(
             "additional-condition is no longer used",
@@ -110,13 +113,13 @@ def _execute(name: str, data: Data) -> Signal:
         raise _BadError(
             f"surrogate-key {_short(surrogate)} is not a column's name", "Name one column, or leave it out."
         )
-    return Signal(
-        name, "execute-snapshot", collections, _conditions(data), surrogate.strip() if surrogate is not None else None
-    )
+    conditions = _conditions(data, blocking=blocking)
+    surrogate_key = surrogate.strip() if surrogate is not None else None
+    return Signal(name, "execute-snapshot", collections, conditions, surrogate_key, blocking)
 
 
 def _stop(name: str, data: Data) -> Signal:
-    _incremental(data)
+    _is_blocking(data)  # those that were asked for so are stopped too
     return Signal(name, "stop-snapshot", _collections(data))
 
 
@@ -137,14 +140,10 @@ def _log(name: str, data: Data) -> Signal:
     return Signal(name, "log", message=message)
 
 
-def _incremental(data: Data) -> None:
+def _is_blocking(data: Data) -> bool:
     kind = data.get("type", "incremental")
-    if isinstance(kind, str) and kind.strip().lower() == "incremental":
-        return
-    if isinstance(kind, str) and kind.strip().lower() == "blocking":
-        raise _BadError(
-            "blocking snapshots are not supported", 'Use "type": "incremental": the stream goes on beside it.'
-        )
+    if isinstance(kind, str) and kind.strip().lower() in ("incremental", "blocking"):
+        return kind.strip().lower() == "blocking"
     raise _BadError(f"the snapshot type {_short(kind)} is unknown", 'Use "type": "incremental".')
 
 
@@ -160,7 +159,7 @@ def _collections(data: Data) -> tuple[str, ...]:
     return tuple(_checked(item.strip(), "data-collections") for item in found)
 
 
-def _conditions(data: Data) -> tuple[AdditionalCondition, ...]:
+def _conditions(data: Data, *, blocking: bool) -> tuple[AdditionalCondition, ...]:
     found = data.get("additional-conditions")
     form = 'Write "additional-conditions": [{"data-collection": "db.table", "filter": "color = \'blue\'"}].'
     if found is None:
@@ -177,8 +176,25 @@ def _conditions(data: Data) -> tuple[AdditionalCondition, ...]:
             raise _BadError("an additional condition has no data-collection", form)
         if not isinstance(sql, str):
             raise _BadError(f"the additional condition of {_short(table)} has no filter", form)
-        conditions.append(AdditionalCondition(_checked(table.strip(), "data-collection"), _filter(table, sql.strip())))
+        pattern, sql = _checked(table.strip(), "data-collection"), sql.strip()
+        if blocking and _SELECT.match(sql):
+            sql = _narrowed(pattern, sql)
+            if not sql:
+                continue
+        conditions.append(AdditionalCondition(pattern, _filter(table, sql)))
     return tuple(conditions)
+
+
+def _narrowed(pattern: str, statement: str) -> str:
+    """The condition in a statement, as Debezium wants one of a blocking snapshot; "" for all rows."""
+    database, _, table = (exact_name(pattern) or "").partition(".")
+    condition, problem = condition_of(statement, database, table) if table else ("", "it is for more than one table")
+    if problem:
+        raise _BadError(
+            f"the statement for {_short(pattern)} cannot be taken over: {problem}",
+            "Write one SQL condition, as after WHERE, or SELECT * FROM db.table WHERE <condition>.",
+        )
+    return condition
 
 
 def _filter(table: str, sql: str) -> str:

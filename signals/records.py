@@ -47,6 +47,8 @@ class Signal:
     data_collections: tuple[str, ...] = ()
     additional_conditions: tuple[AdditionalCondition, ...] = ()
     surrogate_key: str | None = None
+    #: a blocking snapshot is asked for: the same rows, and nothing has to wait for them here
+    blocking: bool = False
     #: of log; the first ``{}`` in it stands for the current offset
     message: str = ""
     #: of incsnap-throttle, which is ours: what snapshots may read together, from now on; 0 lifts the limit

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from incsnap.config.patterns import split_list
 from incsnap.config.reading import SettingsReader
 from incsnap.config.settings import SNAPSHOT_MODES, SnapshotSettings, StartPlace
 from incsnap.errors import shorten
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
-from signals.condition import condition_problem
+from signals.select_statement import condition_of
 
 _MODE = "snapshot.mode"
 _OVERRIDES = "snapshot.select.statement.overrides"
@@ -24,17 +22,6 @@ _NOT_HERE = {
 }
 #: The first event of a binlog file.
 _FIRST_POSITION = 4
-_NAME = r"`(?:[^`]|``)+`|[^\s`.,;()'\"]+"
-_SELECT = re.compile(
-    rf"SELECT\s+\*\s+FROM\s+(?:(?P<database>{_NAME})\s*\.\s*)?(?P<table>{_NAME})(?:\s+WHERE\s+(?P<condition>.+?))?\s*;?",
-    re.I | re.S,
-)
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`""", re.S)
-_INNERMOST = re.compile(r"\([^()]*\)")
-#: What may come behind a WHERE: all of them are reserved words.
-_CLAUSE = re.compile(
-    r"(?<![.\w$@])(?:GROUP|HAVING|WINDOW|ORDER|LIMIT|UNION|EXCEPT|INTERSECT|FOR|LOCK|INTO|PROCEDURE)\b", re.I
-)
 
 
 def snapshot(reading: SettingsReader) -> SnapshotSettings:
@@ -72,10 +59,7 @@ def _mode(reading: SettingsReader) -> str:
 
 
 def _conditions(reading: SettingsReader) -> dict[str, str]:
-    """The condition of each table whose rows ``snapshot.select.statement.overrides`` narrows.
-
-    Chunks are read by key, so of a statement nothing but its WHERE can be taken over.
-    """
+    """The condition of each table whose rows ``snapshot.select.statement.overrides`` narrows."""
     found: dict[str, str] = {}
     listed = split_list(reading.text(_OVERRIDES))
     given = reading.prefixed(f"{_OVERRIDES}.")
@@ -89,7 +73,7 @@ def _conditions(reading: SettingsReader) -> dict[str, str]:
         if not given.get(text):
             reading.warnings.append(f"{_OVERRIDES} names {text}, but {name} is not given: all its rows are read")
             continue
-        condition, problem = _condition_of(given[text], table)
+        condition, problem = condition_of(given[text], table.database, table.table)
         if problem:
             reading.problems.append(
                 f"{name}: {problem}. Write SELECT * FROM {table} WHERE <condition>, leave columns out by"
@@ -100,27 +84,6 @@ def _conditions(reading: SettingsReader) -> dict[str, str]:
     if idle := sorted(set(given) - set(listed)):
         reading.warnings.append(f"{_OVERRIDES} does not name {', '.join(idle)}: {_OVERRIDES}.{idle[0]} has no effect")
     return found
-
-
-def _condition_of(statement: str, table: TableId) -> tuple[str, str]:
-    """The statement's condition, "" for all rows; and why it is none that a snapshot can have."""
-    found = _SELECT.fullmatch(statement.strip())
-    if found is None:
-        return "", "it is not a SELECT * of one table with a WHERE at most"
-    of = (found["database"] or table.database, found["table"])
-    if tuple(part.strip("`").replace("``", "`") for part in of) != (table.database, table.table):
-        return "", f"it does not read {table}"
-    condition = found["condition"] or ""
-    if not condition:
-        return "", ""
-    if problem := condition_problem(condition):
-        return "", f"its WHERE is not one condition: {problem}"
-    outline, shorter = "", _QUOTED.sub("''", condition)
-    while outline != shorter:
-        outline, shorter = shorter, _INNERMOST.sub("", shorter)
-    if clause := _CLAUSE.search(outline):
-        return "", f"behind its WHERE stands {clause[0].upper()}"
-    return condition, ""
 
 
 def start_place(reading: SettingsReader) -> StartPlace:

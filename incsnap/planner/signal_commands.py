@@ -45,6 +45,10 @@ def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured,
 
 def _execute(signal: Signal, channel: str, captured: Captured) -> Execute:
     names = {str(table): table for table in captured()}
+    if signal.blocking:
+        log.info(
+            "Signal %s asks for a blocking snapshot: its rows are read beside the stream, which goes on", signal.id
+        )
     resolved = resolve(signal.data_collections, list(names))
     if resolved.unknown:
         left = len(resolved.unknown) - _NAMED

@@ -32,6 +32,14 @@ _EXECUTE: SignalType = "execute-snapshot"
 _STOP: SignalType = "stop-snapshot"
 
 
+def _blocking(table: str, statement: str) -> dict[str, Any]:
+    return {
+        "type": "blocking",
+        "data-collections": [table],
+        "additional-conditions": [{"data-collection": table, "filter": statement}],
+    }
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "signal"),
     [
@@ -61,6 +69,18 @@ _STOP: SignalType = "stop-snapshot"
             {"type": "incremental", "data-collections": ["a.b"]},
             Signal("s1", _STOP, ("a.b",)),
         ),
+        (
+            _EXECUTE,
+            _blocking("a.b", "select * from `a`.b where id > 1 and (v = 'LIMIT')"),
+            Signal("s1", _EXECUTE, ("a.b",), (AdditionalCondition("a.b", "id > 1 and (v = 'LIMIT')"),), blocking=True),
+        ),
+        (_EXECUTE, _blocking("a.b", "SELECT * FROM a.b"), Signal("s1", _EXECUTE, ("a.b",), blocking=True)),
+        (
+            _EXECUTE,
+            _blocking("a.*", "id > 1"),
+            Signal("s1", _EXECUTE, ("a.*",), (AdditionalCondition("a.*", "id > 1"),), blocking=True),
+        ),
+        (_STOP, {"type": "Blocking"}, Signal("s1", _STOP)),
         ("pause-snapshot", '{"type":"incremental"}', Signal("s1", "pause-snapshot")),
         ("pause-snapshot", "null", Signal("s1", "pause-snapshot")),
         (" resume-snapshot ", {}, Signal("s1", "resume-snapshot")),
@@ -93,7 +113,6 @@ def test_a_good_record_becomes_its_signal(kind: str, data: Any, signal: Signal) 
         (_EXECUTE, {"data-collections": [["a.b"]]}, "not a list of strings"),
         (_EXECUTE, {"data-collections": ["a.b", " "]}, "not a list of strings"),
         (_EXECUTE, {"data-collections": ["a.(b"]}, "not a regular expression"),
-        (_EXECUTE, {"data-collections": ["a.b"], "type": "blocking"}, "blocking snapshots are not supported"),
         (_EXECUTE, {"data-collections": ["a.b"], "type": "quick"}, "'quick' is unknown"),
         (_EXECUTE, {"data-collections": ["a.b"], "type": None}, "None is unknown"),
         (_EXECUTE, {"data-collections": ["a.b"], "additional-condition": "x=1"}, "no longer used"),
@@ -112,7 +131,11 @@ def test_a_good_record_becomes_its_signal(kind: str, data: Any, signal: Signal) 
         ),
         (_EXECUTE, {"data-collections": ["a.b"], "surrogate-key": ["x"]}, "not a column's name"),
         (_STOP, {"data-collections": [1]}, "not a list of strings"),
-        (_STOP, {"type": "blocking"}, "blocking"),
+        (_STOP, {"type": "quick"}, "'quick' is unknown"),
+        (_EXECUTE, _blocking("a.b", "SELECT id FROM a.b WHERE id = 1"), "not a SELECT * of one table"),
+        (_EXECUTE, _blocking("a.b", "SELECT * FROM a.c WHERE id = 1"), "does not read a.b"),
+        (_EXECUTE, _blocking("a.b", "SELECT * FROM a.b WHERE id = 1 LIMIT 5"), "stands LIMIT"),
+        (_EXECUTE, _blocking("a.*", "SELECT * FROM a.b WHERE id = 1"), "more than one table"),
         ("pause-snapshot", "{", "not JSON"),
         ("log", {}, "message is missing"),
         ("log", {"message": 7}, "message is missing"),
