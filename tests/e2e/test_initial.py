@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from incsnap.tables import TableId
@@ -19,7 +21,7 @@ ROWS = 5_000
 INITIAL = {"snapshot.mode": "initial", "signal.enabled.channels": "kafka"}
 
 
-def test_a_new_job_sends_all_rows_once_and_never_again(play: CapturedDatabase) -> None:
+def test_a_new_job_sends_all_rows_once_and_never_again_unless_each_start_is_to(play: CapturedDatabase) -> None:
     orders = play.create(ORDERS, ROWS)
     with play.notices() as notices, Writer(play.connect, play.tables, seed=5, rate=100):
         with play.job(INITIAL) as job:
@@ -33,8 +35,11 @@ def test_a_new_job_sends_all_rows_once_and_never_again(play: CapturedDatabase) -
                 play.drain(job)
                 job.stop()
         notices.poll()
-    assert len(notices.of("STARTED")) == 1
-    assert reads(play, orders) == sent
+        assert len(notices.of("STARTED")) == 1
+        assert reads(play, orders) == sent
+        with play.job({**INITIAL, "snapshot.mode": "always"}) as job:
+            job.wait_until("a second snapshot was complete", lambda: len(also(notices, "COMPLETED")) == 2)
+            job.stop()
 
 
 def test_what_the_rows_were_is_what_the_topic_says(play: CapturedDatabase) -> None:
@@ -50,14 +55,16 @@ def test_what_the_rows_were_is_what_the_topic_says(play: CapturedDatabase) -> No
 
 def test_a_job_that_only_reads_the_tables_ends_when_that_is_done_also_after_a_crash(play: CapturedDatabase) -> None:
     play.create(ORDERS, ROWS)
-    slow = {"rows-per-second": ROWS // 5}
-    send.to_topic(play.kafka, f"{play.prefix}-signal", play.prefix, "slow", "incsnap-throttle", slow)
-    only = {**INITIAL, "snapshot.mode": "initial_only", "incremental.snapshot.chunk.size": "100"}
+    signals = play.folder / "signals"
+    only = {"snapshot.mode": "initial_only", "signal.enabled.channels": "file", "signal.file": str(signals)}
+    send.to_file(str(signals), "slow", "incsnap-throttle", {"rows-per-second": ROWS // 20})
     with play.notices() as notices:
         with Writer(play.connect, play.tables, seed=7, rate=50):
             with play.job(only) as job:
                 job.wait_until("a part of the table was sent", lambda: notified(notices, "IN_PROGRESS"))
                 job.kill()
+            assert not notified(notices, "COMPLETED")
+            send.to_file(str(signals), "fast", "incsnap-throttle", {"rows-per-second": 0})
             with play.job(only) as job:
                 wait_until(lambda: job.exit_code() is not None)
         assert job.exit_code() == 0, job.log_tail()
@@ -75,9 +82,14 @@ def test_a_job_that_only_reads_the_tables_ends_when_that_is_done_also_after_a_cr
     assert [len(notices.of(kind)) for kind in ("STARTED", "COMPLETED")] == [1, 1]
 
 
-def notified(notices: Notices, kind: str) -> bool:
+def also(notices: Notices, kind: str) -> list[dict[str, Any]]:
+    """Those of that type, with what is new."""
     notices.poll()
-    return bool(notices.of(kind))
+    return notices.of(kind)
+
+
+def notified(notices: Notices, kind: str) -> bool:
+    return bool(also(notices, kind))
 
 
 def reads(play: CapturedDatabase, orders: TableId) -> int:
