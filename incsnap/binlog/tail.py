@@ -26,6 +26,7 @@ from incsnap.binlog.reconnecting import stay_connected
 from incsnap.binlog.segments import Names
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.slicing import cut_slices
+from incsnap.binlog.statement_search import StatementSearch
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.errors import BinlogError, IncsnapError, shorten
 from incsnap.events import BinlogPosition, SchemaChange, StreamPosition, server_of
@@ -74,6 +75,7 @@ class Tail:
         self.prepared = prepared or PreparedTransactions()
         self._reader = StreamReader(start, self._names, damaged, wanted, self.prepared, self._file_begins)
         self._search = PreparedSearch(connect, server_id, self._names.included, self.prepared, damaged, self._is_closed)
+        self._statements = StatementSearch(connect, server_id, wanted.concerns, self._is_closed)
         self._buffer = Buffer(start, self._names, wanted)
         self._changed = threading.Condition()
         self._closed = False
@@ -168,6 +170,16 @@ class Tail:
                 self._changed.wait(left)
             place = buffer.place_of(position)
             return None if place is None else buffer.changes_behind(place)
+
+    def all_changes_behind(
+        self, position: StreamPosition, until: tuple[str, int], wait_seconds: float
+    ) -> tuple[SchemaChange, ...] | None:
+        """The same, also where memory is full before: then the binlog is read once more, for its statements alone."""
+        found = self.changes_behind(position, until, wait_seconds)
+        if found is None and self._stalled:
+            _log.info("looking for statements from %s:%d to %s:%d", position.file, position.pos, *until)
+            return self._statements.behind(position, until)
+        return found
 
     def slices(self, start: StreamPosition, end: StreamPosition, parts: int, *, whole: bool = False) -> list[Slice]:
         """The kept events between two positions in at most ``parts`` slices; none where there are no events. ``whole``:

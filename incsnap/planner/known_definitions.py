@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +32,13 @@ from incsnap.tables import BatchDefinitions, TableId, TableShape
 
 log = logging.getLogger(__name__)
 
-#: Seconds that rows wait for their table's definition. The tail reads hundreds of megabytes meanwhile.
+#: Seconds that rows wait for their table's definition. The tail fills its memory in less.
 _PATIENCE_SECONDS = 30.0
 #: Seconds until tables without rows are asked for again, where the tail is far behind the server.
 _AGAIN_SECONDS = 5.0
 
 DefinitionFiles = ValueFiles[BatchDefinitions]
+_ChangesBehind = Callable[[StreamPosition, tuple[str, int], float], tuple[SchemaChange, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,10 @@ class KnownDefinitions:
             signal_table = self._settings.tables.signal_table
             captured = {*tables(connection, self._settings.tables), *([signal_table] if signal_table else [])}
             wanted |= captured - set(known)
-        patience = _PATIENCE_SECONDS if missing else WAIT_SECONDS
-        answer, late = self._ask(sorted(wanted), advance.end, tail, connection, patience)
+        patience, changes_behind = WAIT_SECONDS, tail.changes_behind
+        if missing:
+            patience, changes_behind = _PATIENCE_SECONDS, tail.all_changes_behind
+        answer, late = self._ask(sorted(wanted), advance.end, connection, patience, changes_behind)
         if answer is None:
             self._again_at = time.monotonic() + _AGAIN_SECONDS
             if missing:
@@ -142,9 +145,9 @@ class KnownDefinitions:
         self,
         wanted: Sequence[TableId],
         end: StreamPosition,
-        tail: Tail,
         connection: Connection[Any],
         patience: float,
+        changes_behind: _ChangesBehind,
     ) -> tuple[_Answer | None, str]:
         """The answer, or why there is none yet."""
         if server_of(end.server_uuid) != self._queries.server_uuid:
@@ -157,9 +160,9 @@ class KnownDefinitions:
             filtered = "the server leaves statements out of its binlog (binlog-do-db, binlog-ignore-db)"
             return _Answer({}, dict.fromkeys(wanted, filtered)), ""
         shapes, why = row_definitions(connection, wanted)
-        later = tail.changes_behind(end, watermarks.high_watermark(connection), patience)
+        later = changes_behind(end, watermarks.high_watermark(connection), patience)
         if later is None:
-            return None, "the binlog has not been read to its end, or there is more of it than max.queue.size.in.bytes"
+            return None, f"the binlog was not read to its end in {patience:g} s"
         for table in wanted:
             changed = next((change for change in later if redefined(table, [change])), None)
             if changed is not None:

@@ -323,3 +323,28 @@ def test_a_literal_that_the_server_does_not_show_stops_the_job(shop: Shop) -> No
     shop.run("INSERT INTO w VALUES (2, '😀')")
     assert job.offset.batch == 0
     shop.stops("a literal of its column e may have a character that the server shows as ?")
+
+
+def test_a_statement_with_more_of_the_binlog_behind_it_than_memory_holds_is_certain_all_the_same(shop: Shop) -> None:
+    shop.job_with(max__queue__size__in__bytes=str(4 << 20))
+    shop.run("CREATE TABLE large (id INT PRIMARY KEY, v MEDIUMTEXT)")
+    shop.knows("t", "large")
+    shop.job.restart()
+    shop.insert("t", (1, "a", "b", "y"))
+    shop.run("ALTER TABLE t RENAME COLUMN a TO c")
+    shop.insert("t", (2, "c", None, "x"))
+    shop.insert("large", *((number, "x" * 300_000) for number in range(40)))
+    assert shop.until("t", 2) == [row(1, "a", "b", "y"), {"id": 2, "c": "c", "b": None, "e": "x"}]
+    assert len(shop.until("large", 40)) == 40
+
+
+def test_a_second_statement_behind_more_of_the_binlog_than_memory_holds_stops_the_job(shop: Shop) -> None:
+    shop.job_with(max__queue__size__in__bytes=str(4 << 20))
+    shop.run("CREATE TABLE large (id INT PRIMARY KEY, v MEDIUMTEXT)")
+    shop.knows("t", "large")
+    shop.job.restart()
+    shop.run("ALTER TABLE t RENAME COLUMN a TO c")
+    shop.insert("t", (2, "c", None, "x"))
+    shop.insert("large", *((number, "x" * 300_000) for number in range(40)))
+    shop.run("ALTER TABLE t RENAME COLUMN c TO d")
+    shop.stops("RENAME COLUMN c TO d")

@@ -1,0 +1,86 @@
+"""The statements of a stretch of the binlog that is longer than memory holds, read by a connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from incsnap.binlog.capture_options import CaptureOptions
+from incsnap.binlog.prepared import PreparedTransactions
+from incsnap.binlog.protocol.dump_connection import ConnectionLost, open_stream
+from incsnap.binlog.protocol.frames import Framer
+from incsnap.binlog.segments import Names
+from incsnap.binlog.stream_reader import StreamReader
+from incsnap.errors import ServerUnreachable
+from incsnap.events import SchemaChange, StreamPosition
+
+#: The server says where it is while it passes over transactions, and at the end of its binlog.
+_HEARTBEAT_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSearch:
+    """``connect`` opens a PyMySQL connection with REPLICATION SLAVE. ``server_id``: that of the tail, which goes on.
+    ``concerns``: which statements are of interest."""
+
+    connect: Callable[[], Any]
+    server_id: int
+    concerns: Callable[[SchemaChange], bool]
+    closed: Callable[[], bool] = lambda: False
+
+    def behind(self, position: StreamPosition, until: tuple[str, int]) -> tuple[SchemaChange, ...]:
+        """Those from ``position`` on, at least up to the place ``until`` of the same binlog. No row is kept, so memory
+        does not matter. ``ServerUnreachable`` where the connection breaks off.
+        """
+        try:
+            stream, source = open_stream(
+                self._connect_beside,
+                self.server_id,
+                position.delivered,
+                _HEARTBEAT_SECONDS,
+                position.at,
+                self.closed,
+                begun=position.begun,
+            )
+            with closing(stream):
+                if source.server_uuid != position.server_uuid:
+                    raise ConnectionLost(f"the binlog is that of {source.server_uuid}, not {position.server_uuid}")
+                return tuple(self._read(stream.read, position, until, checksum=source.checksum))
+        except ConnectionLost as lost:
+            raise ServerUnreachable(f"Looking for statements behind {position.file}:{position.pos}: {lost}") from lost
+
+    def _connect_beside(self) -> Any:
+        """The server ends an older connection of the same server id, where none of them tells a uuid."""
+        connection = self.connect()
+        with connection.cursor() as cursor:
+            uuid = str(uuid4())
+            # Both names: servers before 8.0.26 read the second one.
+            cursor.execute("SET @replica_uuid = %s, @slave_uuid = %s", (uuid, uuid))
+        return connection
+
+    def _read(
+        self, read: Callable[[], bytes], position: StreamPosition, until: tuple[str, int], *, checksum: bool
+    ) -> list[SchemaChange]:
+        names, nothing_held = Names(lambda _: False), PreparedTransactions().sibling(())
+        start = StreamPosition(position.delivered, "", 0)
+        # What is wrong with rows is for those to say who read them.
+        reader = StreamReader(start, names, "skip", CaptureOptions(concerns=self.concerns), nothing_held)
+        reader.stream_begins(checksum=checksum, server_uuid=position.server_uuid)
+        framer = Framer()
+        found: list[SchemaChange] = []
+        while not reader.position.reached(*until):
+            if self.closed():
+                raise ConnectionLost("closed")
+            for block in framer.feed(read()):
+                for segment in reader.add(block):
+                    found += [change for _, change in segment.changes if not _is_before(change, position)]
+        return found
+
+
+def _is_before(change: SchemaChange, position: StreamPosition) -> bool:
+    """Of the transaction that the position cuts in two, which comes again from its beginning. A statement in it is that
+    of CREATE TABLE ... SELECT, and before all of its rows."""
+    return change.origin is not None and change.origin.gtid == position.open_gtid
