@@ -1,0 +1,320 @@
+"""MySQL's changes as a DataFrame, on a session as anybody has it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymysql.connections import Connection
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+
+import incsnap
+from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from lab.table_designs import ORDERS
+from lab.workload import Writer
+from signals import send
+from tests.support.frames import Told, options, running, wait, why_ended
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+ROWS = 5_000
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    incsnap.register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection[Any]]:
+    with closing(connect(mysql_address, database=database)) as opened, opened.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+        yield opened
+
+
+@pytest.fixture
+def execute(connection: Connection[Any]) -> Callable[..., None]:
+    def run(*statements: str) -> None:
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    return run
+
+
+@pytest.fixture
+def load(spark: SparkSession, mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Callable[..., DataFrame]:
+    def read(**more: str) -> DataFrame:
+        given = options(mysql_address, database, tmp_path, **more)
+        return spark.readStream.format("incsnap").options(**given).load()
+
+    return read
+
+
+def test_a_table_is_equal_to_its_changes_after_a_snapshot_under_load_and_a_restart(
+    load: Callable[..., DataFrame],
+    connection: Connection[Any],
+    mysql_address: MySqlAddress,
+    database: str,
+    tmp_path: Path,
+) -> None:
+    orders, told = ORDERS.create(connection, database, ROWS), Told()
+
+    def changes() -> DataFrame:
+        return load(table=str(orders), incremental__snapshot__chunk__size="500").withColumn(
+            "updated_at", col("updated_at").cast("timestamp_ntz")
+        )
+
+    with Writer(lambda: connect(mysql_address, database=database), [(ORDERS, orders)], seed=3, rate=100):
+        with running(changes(), told, tmp_path) as query:
+            wait(query, told, lambda told: told.counts["u"])
+            send.to_table(connection, f"`{database}`.signals", "one", "execute-snapshot", data_of(orders))
+            wait(query, told, lambda told: told.counts["r"] > ROWS // 4)
+        # In the middle of the snapshot.
+        with running(changes(), told, tmp_path) as query:
+            before = told.counts["u"]
+            wait(query, told, lambda told: told.counts["u"] > before + 100)
+    with running(changes(), told, tmp_path) as query:
+        wait(query, told, lambda told: told.state("id") == table(connection, orders))
+
+    places = [row["_position"] for row in told.rows]
+    assert len(set(places)) == len(places)
+    assert backwards(told) == []
+    assert len(reads(told)) == len(set(reads(told)))
+    assert all(row["_snapshot"] == (row["_op"] == "r") for row in told.rows)
+
+
+def test_a_batch_reads_what_the_stream_tells(
+    spark: SparkSession,
+    load: Callable[..., DataFrame],
+    execute: Callable[..., None],
+    mysql_address: MySqlAddress,
+    database: str,
+    tmp_path: Path,
+) -> None:
+    execute(f"CREATE TABLE t ({TYPES})", f"INSERT INTO t VALUES ({VALUES})", "INSERT INTO t (id) VALUES (2)")
+    told, given = Told(), options(mysql_address, database, tmp_path, table=f"{database}.t")
+    read = spark.read.format("incsnap").options(**given)
+    with running(load(table=f"{database}.t", snapshot__mode="initial"), told, tmp_path) as query:
+        wait(query, told, lambda told: told.ops().count("r") == 2)
+        execute("UPDATE t SET id = id + 10")
+        wait(query, told, lambda told: "u" in told.ops() or told.ops().count("d") == 2)
+
+    rows = {row["id"]: values_of(row) for row in told.rows if row["_op"] == "r"}
+    assert rows == {1: EXPECTED, 2: {**dict.fromkeys(EXPECTED), "id": 2}}
+    changed = {row["id"]: values_of(row) for row in told.rows if row["_op"] == "c"}
+    assert changed == {11: {**EXPECTED, "id": 11}, 12: {**dict.fromkeys(EXPECTED), "id": 12}}
+    assert {row["id"]: values_of(row) for row in read.load().collect()} == changed
+    assert read.load().schema == load(table=f"{database}.t").schema
+    assert sorted(row["id"] for row in read.option("numPartitions", "2").load().collect()) == [11, 12]
+    assert [name for name, kind in read.load().dtypes[5:] if kind != SPARK_TYPES[name]] == []
+
+
+def test_both_images_are_told_by_an_envelope(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY, _op INT)")
+    told = Told()
+    with running(load(table=f"{database}.t", envelope="true"), told, tmp_path) as query:
+        begun(tmp_path)
+        execute("INSERT INTO t VALUES (1, 5)", "UPDATE t SET _op = 6", "DELETE FROM t")
+        wait(query, told, lambda told: told.ops() == ["c", "u", "d"])
+
+    assert [(row["before"], row["after"]) for row in told.rows] == [
+        (None, (1, 5)),
+        ((1, 5), (1, 6)),
+        ((1, 6), None),
+    ]
+
+
+def test_another_column_stops_the_stream_until_it_is_made_anew(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    told, table = Told(), f"{database}.t"
+    with running(load(table=table), told, tmp_path) as query:
+        begun(tmp_path)
+        execute("INSERT INTO t VALUES (1)")
+        wait(query, told, lambda told: len(told.rows) == 1)
+        execute("INSERT INTO t VALUES (2)", "ALTER TABLE t ADD COLUMN name TEXT", "INSERT INTO t VALUES (3, 'x')")
+        why = why_ended(query)
+    assert f"{table}: its columns are not those of the DataFrame any more: name is new" in why
+    assert "Make the stream anew" in why
+    with running(load(table=table), told, tmp_path) as query:
+        wait(query, told, lambda told: len(told.rows) == 3)
+
+    assert [(row["id"], row.asDict().get("name")) for row in told.rows] == [(1, None), (2, None), (3, "x")]
+
+
+def test_a_truncation_is_told_where_it_is_asked_for(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    told = Told()
+    with running(load(table=f"{database}.t", skipped__operations="none"), told, tmp_path) as query:
+        begun(tmp_path)
+        execute("INSERT INTO t VALUES (1)", "TRUNCATE u", "INSERT INTO u VALUES (1)", "TRUNCATE t")
+        execute("INSERT INTO t VALUES (2)")
+        wait(query, told, lambda told: len(told.rows) == 3)
+
+    assert [(row["_op"], row["id"]) for row in told.rows] == [("c", 1), ("t", None), ("c", 2)]
+    assert all(row["_gtid"] for row in told.rows)
+
+
+def test_several_tables_are_told_as_kafka_would_be(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (7)")
+    told = Told()
+    with running(load(snapshot__mode="initial", include__schema__changes="false"), told, tmp_path) as query:
+        wait(query, told, lambda told: "r" in told.ops())
+        execute("INSERT INTO t VALUES (1)", "DELETE FROM t")
+        wait(query, told, lambda told: len(told.rows) == 4)
+
+    found = [(row["table"], row["topic"], bytes(row["key"]), row["_op"], row["value"] is None) for row in told.rows]
+    t, u = (f"{database}.{name}" for name in "tu")
+    assert found == [
+        (u, f"{database}.{u}", b'{"id":7}', "r", False),
+        (t, f"{database}.{t}", b'{"id":1}', "c", False),
+        (t, f"{database}.{t}", b'{"id":1}', "d", False),
+        (t, f"{database}.{t}", b'{"id":1}', None, True),
+    ]
+    assert b'"after":{"id":7},"source":{' in bytes(told.rows[0]["value"])
+
+
+def test_a_query_that_takes_what_is_there_ends_behind_it(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    changes, told = load(table=f"{database}.t", snapshot__mode="initial"), Told()
+
+    def once() -> None:
+        writer = changes.writeStream.foreachBatch(told).option("checkpointLocation", str(tmp_path / "spark"))
+        query = writer.trigger(availableNow=True).start()
+        assert why_ended(query) == "None"
+
+    once()
+    assert told.ops() == ["r", "r"]
+    execute("DELETE FROM t WHERE id = 1")
+    once()
+    assert told.ops() == ["r", "r", "d"]
+
+
+def test_what_is_wrong_is_said_when_the_stream_is_made(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY, _gtid INT)")
+    with pytest.raises(Exception, match=f"{database}.absent does not exist"):
+        load(table=f"{database}.absent")
+    with pytest.raises(Exception, match="Set the option envelope=true"):
+        load(table=f"{database}.t")
+    with pytest.raises(Exception, match="envelope=true needs the option table"):
+        load(envelope="true")
+
+
+def test_a_query_that_begins_anew_on_an_old_folder_is_refused(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    changes, told = load(table=f"{database}.t"), Told()
+    with running(changes, told, tmp_path) as query:
+        begun(tmp_path)
+        for number in (1, 2, 3):
+            execute(f"INSERT INTO t VALUES ({number})")
+            wait(query, told, lambda told, number=number: len(told.rows) == number)
+    with running(changes, Told(), tmp_path / "another") as query:
+        why = why_ended(query)
+
+    assert "this query begins with a new checkpointLocation" in why
+
+
+TYPES = """
+    id INT PRIMARY KEY, tiny TINYINT, tiny_u TINYINT UNSIGNED, small SMALLINT, small_u SMALLINT UNSIGNED,
+    medium_u MEDIUMINT UNSIGNED, int_u INT UNSIGNED, big BIGINT, big_u BIGINT UNSIGNED, price DECIMAL(10,2),
+    huge DECIMAL(65,1), f FLOAT, d DOUBLE, flag BIT(1), bits BIT(12), y YEAR, day DATE, at DATETIME(6),
+    at_ms DATETIME(3), since TIMESTAMP(6) NULL, lasts TIME(2), doc JSON, e ENUM('a','b'), s SET('x','y'), c CHAR(4),
+    txt TEXT, bin BINARY(3), blb BLOB, place POINT"""
+VALUES = """
+    1, -128, 255, -32768, 65535, 16777215, 4294967295, -9223372036854775808, 18446744073709551615, -12345678.90,
+    1234567890123456789012345678901234567890.5, 0.5, 1e300, b'1', b'100000000001', 2155, '1000-01-01',
+    '9999-12-31 23:59:59.999999', '2024-02-29 01:02:03.456', '2024-02-29 01:02:03.000001', '-838:59:58.25',
+    '{"b": [1, "\\u00e9"]}', 'b', 'x,y', 'ab', 'h\u00e9\U0001f600', x'01', x'0002',
+    ST_GeomFromText('POINT(1 2)')"""
+EXPECTED = {
+    "id": 1, "tiny": -128, "tiny_u": 255, "small": -32768, "small_u": 65535, "medium_u": 16777215,
+    "int_u": 4294967295, "big": -(2**63), "big_u": Decimal(2**64 - 1), "price": Decimal("-12345678.90"),
+    "huge": "1234567890123456789012345678901234567890.5", "f": 0.5, "d": 1e300, "flag": True,
+    "bits": b"\x08\x01", "y": 2155, "day": date(1000, 1, 1), "at": datetime(9999, 12, 31, 23, 59, 59, 999999),
+    "at_ms": datetime(2024, 2, 29, 1, 2, 3, 456000), "since": datetime(2024, 2, 29, 1, 2, 3, 1),
+    "lasts": "-838:59:58.25", "doc": '{"b":[1,"é"]}', "e": "b", "s": "x,y", "c": "ab", "txt": "hé😀",
+    "bin": b"\x01\0\0", "blb": b"\0\x02",
+    "place": bytes.fromhex("0101000000000000000000f03f0000000000000040"),
+}  # fmt: skip
+SPARK_TYPES = {
+    "id": "int", "tiny": "tinyint", "tiny_u": "smallint", "small": "smallint", "small_u": "int", "medium_u": "int",
+    "int_u": "bigint", "big": "bigint", "big_u": "decimal(20,0)", "price": "decimal(10,2)", "huge": "string",
+    "f": "float", "d": "double", "flag": "boolean", "bits": "binary", "y": "int", "day": "date",
+    "at": "timestamp_ntz", "at_ms": "timestamp_ntz", "since": "timestamp", "lasts": "string", "doc": "string",
+    "e": "string", "s": "string", "c": "string", "txt": "string", "bin": "binary", "blb": "binary", "place": "binary",
+}  # fmt: skip
+
+
+def values_of(row: Any) -> dict[str, Any]:
+    """Without what is told of the change; a TIMESTAMP, which PySpark gives in the zone of the process, in UTC."""
+    found = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
+    if found["since"] is not None:
+        found["since"] = found["since"].astimezone(UTC).replace(tzinfo=None)
+    return {name: bytes(value) if isinstance(value, bytearray) else value for name, value in found.items()}
+
+
+def begun(tmp_path: Path) -> None:
+    """Until the stream knows where it begins."""
+    wait_until((tmp_path / "incsnap" / "incsnap" / "first-offset.json").exists)
+
+
+def data_of(table: TableId) -> dict[str, Any]:
+    return send.snapshot_data([str(table)])
+
+
+def reads(told: Told) -> list[int]:
+    return [row["id"] for row in told.rows if row["_op"] == "r"]
+
+
+def backwards(told: Told) -> list[Any]:
+    """Keys that were told of an older version behind a newer one."""
+    newest: dict[int, int] = {}
+    found = []
+    for row in told.rows:
+        if row["version"] < newest.get(row["id"], -1):
+            found.append(row)
+        newest[row["id"]] = row["version"]
+    return found
+
+
+def table(connection: Connection[Any], table: TableId) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """What MySQL has, by PyMySQL."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table.sql}")
+        columns = [each[0] for each in cursor.description]
+        return {(row[0],): dict(zip(columns, row, strict=True)) for row in cursor.fetchall()}

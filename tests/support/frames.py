@@ -1,0 +1,98 @@
+"""A DataFrame of changes in tests: its options, and what a query has told, batch by batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lab.addresses import MySqlAddress
+from tests.support.waiting import wait_until
+
+
+def options(mysql: MySqlAddress, database: str, folder: Path, **more: str) -> dict[str, str]:
+    """``more``: Debezium's names, ``__`` for their dots, and the options of the DataFrame itself."""
+    return {
+        "database.hostname": mysql.host,
+        "database.port": str(mysql.port),
+        "database.user": mysql.user,
+        "database.password": mysql.password,
+        "database.include.list": database,
+        "topic.prefix": database,
+        "snapshot.mode": "no_data",
+        "signal.data.collection": f"{database}.signals",
+        "checkpoint.location": str(folder / "incsnap"),
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+
+
+class Told:
+    """What a query's batches had in them; a batch that is run again is told once, and must be the same."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[Row]] = {}
+        #: Rows by operation.
+        self.counts: Counter[str] = Counter()
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        found = batch.collect()
+        if number in self.batches:
+            assert sorted(map(_place, self.batches[number])) == sorted(map(_place, found))
+            return
+        self.batches[number] = found
+        self.counts.update(row["_op"] for row in found)
+
+    @property
+    def rows(self) -> list[Row]:
+        """In the order of the binlog."""
+        return sorted((row for number in sorted(self.batches) for row in self.batches[number]), key=_place)
+
+    def ops(self) -> list[str]:
+        return [row["_op"] for row in self.rows]
+
+    def state(self, *key: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """The table that the changes make, by its key."""
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for row in self.rows:
+            values = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
+            place = tuple(values[name] for name in key)
+            if row["_op"] == "d":
+                found.pop(place, None)
+            else:
+                found[place] = values
+        return found
+
+
+def _place(row: Row) -> str:
+    return str(row["_position"])
+
+
+@contextmanager
+def running(changes: DataFrame, told: Told, folder: Path) -> Iterator[StreamingQuery]:
+    """The query, until the block ends."""
+    query = changes.writeStream.foreachBatch(told).option("checkpointLocation", str(folder / "spark")).start()
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def wait(query: StreamingQuery, told: Told, reached: Any) -> None:
+    """:raises AssertionError: the query has ended before ``reached(told)``."""
+
+    def is_reached() -> bool:
+        assert query.isActive or reached(told), str(query.exception())
+        return bool(reached(told))
+
+    wait_until(is_reached, every=0.2)
+
+
+def why_ended(query: StreamingQuery) -> str:
+    """Waits for the end."""
+    wait_until(lambda: not query.isActive)
+    return str(query.exception())
