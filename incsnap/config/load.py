@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from incsnap.config import columns, converters, record_settings, sections, snapshot, transforms, unsupported
+from incsnap.config import columns, converters, outbox, record_settings, sections, snapshot, transforms, unsupported
 from incsnap.config.documents import read_document
 from incsnap.config.explained import Explained, explained
 from incsnap.config.heartbeats import heartbeats
@@ -127,7 +127,7 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         checkpoint_location=sections.checkpoint_location(reading),
         spark={f"spark.{name}": value for name, value in reading.prefixed("spark.").items()},
     )
-    problems = [*reading.problems, *_misspelt(found.unknown, reading)]
+    problems = [*reading.problems, *outbox.problems(settings.transforms, formats), *_misspelt(found.unknown, reading)]
     try:
         control_topics(settings)
     except ConfigError as error:

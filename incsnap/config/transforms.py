@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from incsnap.config.outbox import event_router
 from incsnap.config.patterns import split_list
 from incsnap.config.reading import SettingsReader
 from incsnap.config.unsupported import IGNORE
@@ -172,6 +173,9 @@ _MAKERS: dict[str, Callable[[SettingsReader, str], Transform | None]] = {
     "io.debezium.transforms.ExtractNewRecordState": extract_new_record_state,
     "io.debezium.transforms.ByLogicalTableRouter": _logical_router,
     "io.debezium.transforms.Filter": _filter,
+    "io.debezium.transforms.outbox.EventRouter": lambda reading, name: event_router(
+        reading, name, _regex, _replacement
+    ),
     "org.apache.kafka.connect.transforms.RegexRouter": _regex_router,
     "org.apache.kafka.connect.transforms.Filter": lambda reading, name: Drop(),
 }

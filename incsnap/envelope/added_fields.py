@@ -132,10 +132,15 @@ def header_maps(headers: Sequence[Added], values: Sequence[Value], records: int)
     """An array of ``HEADERS``, None where nothing is added."""
     if not headers:
         return None
-    columns = pa.concat_arrays([_header_bytes(value, records) for value in values])
+    return map_of([header.name for header in headers], [_header_bytes(value, records) for value in values])
+
+
+def map_of(headers: Sequence[str], texts: Sequence[Any]) -> Any:
+    """An array of ``HEADERS``; ``texts``: of each header a ``pa.binary()`` of all records."""
+    columns, records = pa.concat_arrays(texts), len(texts[0])
     # A record's headers stand together, the columns' values one after another.
     places = (np.arange(records)[:, None] + records * np.arange(len(headers))[None, :]).ravel()
-    names = pa.array([header.name for header in headers], pa.string())
+    names = pa.array(headers, pa.string())
     return pa.MapArray.from_arrays(
         pa.array(np.arange(records + 1, dtype=np.int32) * np.int32(len(headers))),
         names.take(pa.array(np.tile(np.arange(len(headers)), records))),

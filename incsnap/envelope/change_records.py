@@ -6,6 +6,7 @@ is written by itself, and put into its places.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +20,17 @@ from incsnap.columns.variable import Bools, Ints, take, variable
 from incsnap.envelope.added_fields import change_values, header_maps
 from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.header_text import key_headers
+from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.record_images import DELETE, INSERT, UPDATE, RecordImages
 from incsnap.envelope.records import MARKS, batch_of, identities_of
 from incsnap.envelope.row_changes import RowChanges
 from incsnap.envelope.source_block import SourceColumns
+from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.written import CHANGES, Written
+from incsnap.errors import ValueRefused
+
+_log = logging.getLogger(__name__)
 
 #: The place of a tombstone among the first four of ``CHANGES``.
 _TOMBSTONE = 3
@@ -56,6 +62,8 @@ def change_records(
     present = np.flatnonzero(np.bincount(kinds, minlength=len(CHANGES))).tolist()
     # A dropped tombstone says nothing that the deletion before it does not.
     sent = [kind for kind in present if written[kind] is not None or CHANGES[kind].op]
+    if laid.format.updates and (refused := int(np.count_nonzero(kinds == UPDATE))):
+        _refuse_updates(laid.format, refused)
     topics: dict[str, list[int]] = {}
     for kind in sent:
         one = written[kind]
@@ -65,6 +73,17 @@ def change_records(
         which = np.isin(kinds, mine) if len(mine) < len(present) else None
         found.append(_TopicWriter(laid, which, source, order, now_us).records(topic, written, partitions))
     return found
+
+
+def _refuse_updates(format_: TableFormat, count: int) -> None:
+    """As table.op.invalid.behavior says. Raises ``ValueRefused``."""
+    what = f"{format_.view.shape.id}: {count} updates of an outbox table are no events"
+    if format_.updates == "fatal":
+        raise ValueRefused(
+            f"{what}, and table.op.invalid.behavior is fatal",
+            "Set it to warn, which leaves them out, and let nobody update the table.",
+        )
+    _log.log(logging.WARNING if format_.updates == "warn" else logging.ERROR, "%s; they are left out", what)
 
 
 def _kinds(records: RecordImages) -> npt.NDArray[np.uint8]:
@@ -94,7 +113,7 @@ class _TopicWriter:
         parts = self._parts(written)
         own = take(laid.keys, out.key)
         keys = own if format_.alike else _spread([(which, self._keys(one, which)) for which, one in parts], self._n)
-        places = home = partition(own, partitions.get(format_.topic, 1))
+        places = home = format_.home(own, partitions)
         if not format_.alike:
             places = partition(keys, partitions.get(topic, 1))
         kept = np.isin(self._kinds, [kind for kind, one in enumerate(written) if one is not None])
@@ -110,7 +129,9 @@ class _TopicWriter:
         ]
         headers = [(which, self._added(one, which)) for which, one in parts if one.form.headers]
         marks = self._marks() if format_.envelope.marked else None
-        return TopicRecords(topic, batch_of(arrays, _spread(headers, self._n) if headers else None, marks), home)
+        if events := [(which, one.event) for which, one in parts if one.event is not None]:
+            return TopicRecords(topic, self._events(arrays, events, marks), home)
+        return TopicRecords(topic, batch_of(arrays, _spread(headers, self._n) if headers else None, marks=marks), home)
 
     def _marks(self) -> Any:
         """MARKS of each record, in binlog order; tombstones have no operation."""
@@ -126,6 +147,14 @@ class _TopicWriter:
             pa.array(row, pa.int64()),
         ]
         return pa.StructArray.from_arrays(values, fields=list(MARKS))
+
+    def _events(self, arrays: Sequence[Any], parts: Sequence[tuple[Bools, EventFormat]], marks: Any) -> Any:
+        """What goes to the topic "", to which nothing else does."""
+        rows = [(which, event, event.rows(self._laid.images, self._out.after[which])) for which, event in parts]
+        headers = _spread([(which, event.headers(each)) for which, event, each in rows], self._n)
+        topics = _spread([(which, event.topics(each)) for which, event, each in rows], self._n)
+        times = _spread([(which, event.times(each, self._now_us)) for which, event, each in rows], self._n)
+        return batch_of(arrays, headers, (topics, times), marks)
 
     def _parts(self, written: Sequence[Written | None]) -> list[tuple[Bools, Written]]:
         """Records that are written alike."""

@@ -27,8 +27,9 @@ from incsnap.types.modes import Modes
 #: ``value`` null: a tombstone. ``old_key`` and ``new_key``: of the headers __debezium.oldkey and __debezium.newkey,
 #: or null. ``identity``: what de-duplication of window rows goes by, null where that is the key; ``old_identity``:
 #: of the row before an update that changed it. ``partition`` -1: a transform drops the record, it only overtakes rows.
-#: Batches of records to which a transform adds headers have one column more (``HEADERS``). For a DataFrame ``value``
-#: may be a struct of columns (``frame_format``).
+#: Batches of records to which a transform adds headers have one column more (``HEADERS``), those of events two more
+#: again: each has its own topic (``EVENTS``), of which it goes to the partition of its key, and its own time. For a
+#: DataFrame ``value`` may be a struct of columns (``frame_format``).
 RECORDS = pa.schema(
     [
         ("partition", pa.int32()),
@@ -55,6 +56,8 @@ MARKS = pa.struct(
 )
 MARKED_OPERATIONS = (*OPERATIONS, "r")
 _MARKS_COLUMN = pa.field("marks", MARKS)
+#: ``timestamp``: milliseconds since 1970.
+EVENTS = (pa.field("topic", pa.string()), pa.field("timestamp", pa.int64()))
 
 #: Raw bytes of rows whose values are encoded at once: that takes some ten times as many for a moment.
 _ENCODED_AT_ONCE = 8 << 20
@@ -102,7 +105,7 @@ def snapshot_records(
     if n == 0 or written is None:
         return {}
     own = format_.keys(columns)
-    home = partition(own, partitions[format_.topic])
+    home = format_.home(own, partitions)
     owners = bucket_of(format_.topic, home, buckets)
     first, counts = 0, np.bincount(owners)
     if len(counts) - 1 != int(owners[0]) or int(counts[-1]) != n:
@@ -112,7 +115,7 @@ def snapshot_records(
     keys, places = own, home
     if not format_.alike:
         keys = own if written.key is None else written.key.keys(columns)
-        places = partition(keys, partitions[written.form.topic])
+        places = partition(keys, 1 if written.event is not None else partitions[written.form.topic])
     none = pa.nulls(n, pa.binary())
     identity = identities_of(format_, columns, own)
     arrays = [
@@ -124,9 +127,13 @@ def snapshot_records(
         none if identity is None else identity,
         none,
     ]
-    values = read_values(written.form.headers, source, now_us, format_.view.shape.id, format_.envelope)
     marks = _read_marks(source, n) if format_.envelope.marked else None
-    batch = batch_of(arrays, header_maps(written.form.headers, values, n), marks)
+    if written.event is not None:
+        event = written.event
+        batch = batch_of(arrays, event.headers(columns), (event.topics(columns), event.times(columns, now_us)), marks)
+    else:
+        values = read_values(written.form.headers, source, now_us, format_.view.shape.id, format_.envelope)
+        batch = batch_of(arrays, header_maps(written.form.headers, values, n), marks=marks)
     found = {}
     for bucket in np.flatnonzero(counts).tolist():
         found[bucket] = batch.slice(first, int(counts[bucket]))
@@ -166,10 +173,13 @@ def _read_marks(source: SourceConstants, n: int) -> Any:
     return pa.repeat(pa.scalar(told, MARKS), n)
 
 
-def batch_of(arrays: Sequence[Any], headers: Any, marks: Any = None) -> Any:
-    """``arrays``: in the order of RECORDS; ``headers`` and ``marks``: the columns behind them, None for none."""
-    schema = RECORDS.set(_VALUE, pa.field("value", arrays[_VALUE].type))
-    more = [(field, values) for field, values in ((HEADERS, headers), (_MARKS_COLUMN, marks)) if values is not None]
-    for field, _ in more:
-        schema = schema.append(field)
-    return pa.RecordBatch.from_arrays([*arrays, *(values for _, values in more)], schema=schema)
+def batch_of(arrays: Sequence[Any], headers: Any, events: tuple[Any, Any] | None = None, marks: Any = None) -> Any:
+    """``arrays``: in the order of RECORDS. Columns behind them, None for none: ``headers``, topics and times of
+    ``events``, and ``marks``."""
+    fields = [*RECORDS.set(_VALUE, pa.field("value", arrays[_VALUE].type))]
+    more = []
+    for field, values in ((HEADERS, headers), *zip(EVENTS, events or (), strict=False), (_MARKS_COLUMN, marks)):
+        if values is not None:
+            fields.append(field)
+            more.append(values)
+    return pa.RecordBatch.from_arrays([*arrays, *more], schema=pa.schema(fields))

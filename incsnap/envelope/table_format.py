@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues, Register
@@ -17,10 +19,13 @@ from incsnap.envelope.format import EnvelopeFormat, KeyFormat, StructFormat
 from incsnap.envelope.frame_format import IMAGES, ROW, FrameValues
 from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues, around
 from incsnap.envelope.json_rows import rows_of
+from incsnap.envelope.outbox_events import EventFormat
+from incsnap.envelope.partitioner import partition
 from incsnap.envelope.table_view import Columns, TableView, view_of
 from incsnap.envelope.written import Kind, Written, forms, topics
 from incsnap.tables import TableShape
-from incsnap.transforms.form import Form, Value
+from incsnap.transforms.chain import refusal_of_updates
+from incsnap.transforms.form import Form, Value, change_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,14 @@ class TableFormat:
     alike: bool
     key: KeyFormat | None
     written: Mapping[Kind, Written | None]
+    #: Are rows events?  Then the table has one bucket: events of one key, whichever rows they are in, stay in order.
+    routed: bool = False
+    #: What is to be done about an update that is no event: warn, error or fatal; "" where there is none.
+    updates: str = ""
+
+    def home(self, keys: Any, partitions: Mapping[str, int]) -> npt.NDArray[np.int32]:
+        """Of each of ``keys``, as ``keys`` gives them, the partition of ``topic`` that its bucket goes by."""
+        return partition(keys, 1 if self.routed else partitions.get(self.topic, 1))
 
     def keys(self, columns: Columns) -> Any:
         """``pa.binary()``, of each row."""
@@ -68,9 +81,11 @@ def table_format(
         written[kind] = None if form is None else known[form.written]
     home = (*topics(topic, envelope.transforms, envelope.schema_names), topic)[0]
     sent = list(known.values())
-    alike = len({(one.form.topic, one.key) for one in sent}) == 1
+    routed = any(one.event is not None for one in sent)
+    alike = not routed and len({(one.form.topic, one.key) for one in sent}) == 1
+    updates = refusal_of_updates(envelope.transforms, change_form(topic, "u", envelope.schema_names))
     key = sent[0].key if alike else maker.own_key()
-    return TableFormat(maker.view, home, envelope, alike, key, written)
+    return TableFormat(maker.view, home, envelope, alike, key, written, routed, updates)
 
 
 class _Maker:
@@ -85,6 +100,9 @@ class _Maker:
         return JsonKeys(self.view, self._envelope, None) if self.view.key else None
 
     def written(self, form: Form) -> Written:
+        if form.event is not None:
+            event = EventFormat(self.view, form.event, self._envelope)
+            return Written(form, event, event, event=event)
         key = self._key(form)
         if form.value is Value.ENVELOPE:
             envelope = self._envelope_format(form)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from incsnap.envelope.format import EnvelopeFormat, KeyFormat, ValueFormat
+from incsnap.envelope.outbox_events import EventFormat
 from incsnap.transforms.chain import Chain, headers_of_tombstone, passed
 from incsnap.transforms.form import Form, change_form
 
@@ -28,7 +29,7 @@ READ, TRUNCATION = Kind("r"), Kind("t")
 class Written:
     """``key`` is None where the table has none. ``value`` is None where there is none, and ``nothing`` what is written
     in its place: no bytes (None), or those that a converter makes of a null with a schema. ``envelope`` is ``value``
-    where that is the whole envelope.
+    where that is the whole envelope, and ``event`` where it is what a row of an outbox table holds.
     """
 
     form: Form
@@ -36,6 +37,7 @@ class Written:
     value: ValueFormat | None = None
     envelope: EnvelopeFormat | None = None
     nothing: bytes | None = None
+    event: EventFormat | None = None
 
     @property
     def has_bytes(self) -> bool:
@@ -60,7 +62,8 @@ def forms(topic: str, chain: Chain, schema_names: str) -> Mapping[Kind, Form | N
 
 
 def topics(topic: str, chain: Chain, schema_names: str) -> tuple[str, ...]:
-    """All that records of the table go to, none where all are dropped. By the first of them buckets are chosen,
-    whatever goes to the others; it is the one of rows read by SELECT where these are not dropped."""
+    """All that records of the table go to, none where all are dropped; but for events, whose topics are in their rows.
+    By the first of them buckets are chosen, whatever goes to the others; it is the one of rows read by SELECT where
+    these are not dropped."""
     found = forms(topic, chain, schema_names).values()
-    return tuple(dict.fromkeys(form.topic for form in found if form is not None))
+    return tuple(dict.fromkeys(form.topic for form in found if form is not None and form.event is None))

@@ -164,16 +164,18 @@ class TransactionalProducer:
         starts = {0, *(np.flatnonzero(np.diff(messages["partition"])) + 1).tolist()}
         borders = sorted(starts | singles | {at + 1 for at in singles} | {len(messages)})
         handle = self._topic(topic)
+        times = records.column("timestamp").to_pylist() if "timestamp" in records.schema.names else None
         for at, end in itertools.pairwise(borders):
             if at not in singles:
                 self._enqueue(topic, handle, messages[at:end], patience)
                 continue
             row = int(order[at])
             partition = int(messages["partition"][at])
-            self._enqueue_one(handle, partition, keys[row].as_py(), values[row].as_py(), headers.of(row), patience)
+            key, value, when = keys[row].as_py(), values[row].as_py(), times[row] if times else 0
+            self._enqueue_one(handle, partition, key, value, headers.of(row), patience, when)
 
     def send_one(self, topic: str, partition: int, key: bytes, value: bytes, patience: float = 60.0) -> None:
-        self._enqueue_one(self._topic(topic), partition, key, value, [], patience)
+        self._enqueue_one(self._topic(topic), partition, key, value, [], patience, 0)
 
     def _enqueue(self, topic: str, handle: int, messages: Any, patience: float) -> None:
         """Hands over messages of one partition, waiting where the queue is full.
@@ -206,14 +208,17 @@ class TransactionalProducer:
         value: bytes | None,
         headers: Sequence[tuple[bytes, bytes | None]],
         patience: float,
+        timestamp: int,
     ) -> None:
-        arguments = (c.Argument * (5 + len(headers)))()
+        """``timestamp``: milliseconds since 1970; 0: now."""
+        arguments = (c.Argument * (6 + len(headers)))()
         for argument, kind in zip(
             arguments,
             (
                 c.VTYPE_RKT,
                 c.VTYPE_PARTITION,
                 c.VTYPE_MSGFLAGS,
+                c.VTYPE_TIMESTAMP,
                 c.VTYPE_KEY,
                 c.VTYPE_VALUE,
                 *[c.VTYPE_HEADER] * len(headers),
@@ -224,10 +229,11 @@ class TransactionalProducer:
         arguments[0].u.rkt = handle
         arguments[1].u.i32 = partition
         arguments[2].u.i = c.MSG_F_COPY
-        for argument, content in ((arguments[3], key), (arguments[4], value)):
+        arguments[3].u.i64 = timestamp
+        for argument, content in ((arguments[4], key), (arguments[5], value)):
             argument.u.mem.ptr = content
             argument.u.mem.size = len(content or b"")
-        for argument, (name, content) in zip(list(arguments)[5:], headers, strict=True):
+        for argument, (name, content) in zip(list(arguments)[6:], headers, strict=True):
             argument.u.header.name = name
             argument.u.header.val = content
             argument.u.header.size = len(content or b"")

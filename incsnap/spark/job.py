@@ -147,6 +147,7 @@ def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[Streaming
         job_id=first.job_id,
         buffer_root=root,
         producer=settings.kafka.producer,
+        topic_creation=settings.topic_creation,
     )
     spark.dataSource.register(BinlogSource)
     register_sink(spark)

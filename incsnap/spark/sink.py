@@ -14,7 +14,9 @@ from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.settings import TopicCreation
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.event_topics import event_topics
 from incsnap.kafka.transaction import BucketWriter
 from incsnap.spark.error_text import hint_in_message
 from incsnap.tasks.bucket import write_bucket
@@ -36,9 +38,17 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
     buffer_root: str
     #: librdkafka's names
     producer: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    #: how topics are made that only events name
+    topic_creation: TopicCreation = TopicCreation()
 
     def writer(self) -> BucketWriter:
         return BucketWriter(ClientSettings(self.bootstrap_servers, self.producer), self.prefix, self.job_id)
+
+    def partitions_of(self, topic: str) -> int:
+        """Raises ``SinkError``."""
+        return event_topics(ClientSettings(self.bootstrap_servers, self.producer), self.topic_creation).partitions(
+            topic
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         with hint_in_message():
             buffers = WindowBuffers(self._options.buffer_root)
-            return Committed(write_bucket(iterator, buffers, self._options.writer()))
+            return Committed(write_bucket(iterator, buffers, self._options.writer(), self._options.partitions_of))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         add_batch(self._options.buffer_root, batchId, [m.counts for m in messages if isinstance(m, Committed)])

@@ -8,7 +8,7 @@ key is in both, their order does not matter. Pure but for the buffers it is give
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from itertools import chain
@@ -20,9 +20,13 @@ import pyarrow.compute as pc
 
 from incsnap.checkpoint.progress import BucketCounts
 from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.envelope.partitioner import partition
 from incsnap.envelope.records import overtaken_by
 from incsnap.errors import SinkError
 from incsnap.tasks import blocks
+
+#: How many partitions a topic has that an event names; it is made where there is none.
+PartitionsOf = Callable[[str], int]
 
 
 class Buffers(Protocol):
@@ -172,8 +176,24 @@ class BucketTransactions(Protocol):
     def open(self, bucket: int, batch: int, digest: str) -> OpenTransaction | None: ...
 
 
+def by_topic(topic: str, records: pa.RecordBatch, partitions_of: PartitionsOf) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Events by their own topics, in order, each with the partition of its key; all others as they are."""
+    if "topic" not in records.schema.names:
+        yield topic, records
+        return
+    names = records.column("topic").dictionary_encode()
+    place = records.schema.get_field_index("partition")
+    for number, name in enumerate(names.dictionary.to_pylist()):
+        mine = records.filter(pc.equal(names.indices, number))
+        chosen = pa.array(partition(mine.column("key"), partitions_of(name)), pa.int32())
+        yield name, mine.set_column(place, "partition", chosen)
+
+
 def write_bucket(
-    rows: Iterator[pa.RecordBatch], buffers: WindowBuffers, transactions: BucketTransactions
+    rows: Iterator[pa.RecordBatch],
+    buffers: WindowBuffers,
+    transactions: BucketTransactions,
+    partitions_of: PartitionsOf,
 ) -> BucketCounts:
     """One task's work, start to end. Raises ``SinkError``; then nothing of the batch is visible.
 
@@ -196,6 +216,7 @@ def write_bucket(
         return replace(delivery.counts, skipped=1)
     with transaction:
         for topic, records in chain([first], found):
-            transaction.send(topic, records)
+            for each, mine in by_topic(topic, records, partitions_of):
+                transaction.send(each, mine)
         transaction.commit()
     return delivery.counts

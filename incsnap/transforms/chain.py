@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from incsnap.errors import ConfigError
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.form import Added, Form
+from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 
-Transform = ExtractNewRecordState | RegexRouter | ByLogicalTableRouter | Drop | Filter
+Transform = ExtractNewRecordState | RegexRouter | ByLogicalTableRouter | Drop | Filter | EventRouter
 Predicate = TopicNameMatches | RecordIsTombstone | HasHeaderKey
 
 
@@ -52,5 +54,23 @@ def passed(chain: Chain, form: Form) -> Form | None:
     for step in chain:
         if found is None:
             return None
+        if found.event is not None:
+            raise ConfigError(
+                f"transforms: another one stands behind {found.event.name}, and would be asked about events, whose"
+                " topics are in their rows",
+                f"Let {found.event.name} be the last of transforms; its route.topic.replacement can name any topic.",
+            )
         found = step.apply(found)
     return found
+
+
+def refusal_of_updates(chain: Chain, update: Form) -> str:
+    """table.op.invalid.behavior of the router that drops ``update``, "" where none does."""
+    found: Form | None = update
+    for step in chain:
+        if found is None:
+            return ""
+        if isinstance(step.transform, EventRouter) and step.asked(found) and step.apply(found) is None:
+            return step.transform.updates
+        found = step.apply(found)
+    return ""

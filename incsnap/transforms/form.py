@@ -27,6 +27,8 @@ class Value(Enum):
     EMPTY_ROW = "empty row"
     #: Neither value nor schema: a tombstone.
     NOTHING = "nothing"
+    #: What a row of an outbox table holds.
+    EVENT = "event"
     #: Of a record that is no change of a row.
     OTHER = "other"
 
@@ -50,10 +52,47 @@ Added = Reference | Constant
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """A column of an outbox table that goes with the event: in a ``header``, or beside the payload in an ``envelope``.
+    ``optional``: it may be missing."""
+
+    column: str
+    place: str
+    name: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Which columns of an outbox table are what of an event. ``name``: of the transform, for messages; ``timestamp``
+    is "" where events have the time of their records; ``route``: whose value ``regex`` and ``replacement`` make a
+    topic of; ``version``: of a schema that is not written; ``tombstones``: an empty payload is no value at all.
+    """
+
+    name: str
+    id: str
+    key: str
+    payload: str
+    timestamp: str
+    route: str
+    regex: str
+    replacement: str
+    placed: tuple[Placed, ...] = ()
+    version: str = ""
+    tombstones: bool = False
+
+    @property
+    def in_envelope(self) -> bool:
+        """Is there anything beside the payload?"""
+        return any(each.place == "envelope" for each in self.placed)
+
+
+@dataclass(frozen=True, slots=True)
 class Form:
     """``op``: c, u, d, r, t, or "" of a tombstone and of a record that is no change. ``key_name``, ``row_name``,
     ``envelope_name``: of the schemas; ``key_fields``: what stands in the key behind its columns; ``fields``: behind a
-    row's; ``headers``: those added, in order; ``own_headers``: names of those that the record had before.
+    row's; ``headers``: those added, in order; ``own_headers``: names of those that the record had before; ``event``:
+    where the value is one, whose topic is "" then, for each row has its own.
     """
 
     topic: str
@@ -66,6 +105,7 @@ class Form:
     fields: tuple[Added, ...] = ()
     headers: tuple[Added, ...] = ()
     own_headers: tuple[str, ...] = ()
+    event: Event | None = None
 
     @property
     def is_tombstone(self) -> bool:

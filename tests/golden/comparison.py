@@ -46,8 +46,8 @@ def operation_of(record: Record) -> str:
     value = record["value"]
     if value is None:
         return "tombstone"
-    payload = _payload(value) or {}
-    return str(payload.get("op") or payload.get("__op") or "")
+    payload = _payload(value)
+    return str(payload.get("op") or payload.get("__op") or "") if isinstance(payload, dict) else ""
 
 
 def compare(configuration: str, theirs: Topics, ours: Topics) -> list[Difference]:

@@ -103,6 +103,25 @@ def _unwrap(**options: str) -> dict[str, str]:
     return {"transforms": "unwrap", **type_, **given}
 
 
+def _outbox(name: str, **options: str) -> dict[str, str]:
+    """Settings of an EventRouter for the customers, by the first letter of their mail; ``__`` as in ``_unwrap``."""
+    given = {
+        "type": "io.debezium.transforms.outbox.EventRouter",
+        "predicate": "people",
+        "route.by.field": "email",
+        "route.topic.regex": "(?s)([a-z]?).*",
+        "route.topic.replacement": f"{name}.of-$1",
+        **{option.replace("__", "."): value for option, value in options.items()},
+    }
+    return {
+        "transforms": "outbox",
+        **{f"transforms.outbox.{option}": value for option, value in given.items()},
+        "predicates": "people",
+        "predicates.people.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.people.pattern": r".*\.customers",
+    }
+
+
 CONFIGURATIONS = {
     each.name: each
     for each in (
@@ -254,6 +273,48 @@ CONFIGURATIONS = {
             {"column.propagate.source.type": ".*"},
             ("integers", "decimals", "choices", "datetimes", "odd-name é", "shapes", "defaults"),
             avro=True,
+        ),
+        Configuration(
+            "outbox",
+            _outbox(
+                "outbox",
+                table__field__event__key="email",
+                table__field__event__payload="name",
+                table__fields__additional__placement="born:header,balance:header:amount,secret:header,name:header:who",
+                table__field__event__schema__version="id",
+            ),
+            ("customers", "orders"),
+        ),
+        Configuration(
+            "outbox-schemas",
+            {
+                **SCHEMAS,
+                **_outbox(
+                    "outbox-schemas",
+                    table__field__event__id="email",
+                    table__field__event__key="id",
+                    table__field__event__payload="balance",
+                    route__tombstone__on__empty__payload="true",
+                    table__op__invalid__behavior="error",
+                ),
+            },
+            ("customers", "orders"),
+        ),
+        Configuration(
+            "outbox-envelope",
+            {
+                **_outbox(
+                    "outbox-envelope",
+                    table__field__event__key="name",
+                    table__field__event__payload="name",
+                    table__fields__additional__placement="id:envelope,secret:envelope:hidden,email:header:to,nobody:header",
+                    table__field__additional__missing="ignore",
+                    route__tombstone__on__empty__payload="true",
+                ),
+                "binary.handling.mode": "hex",
+                "message.key.columns": r"{database}\.customers:email",
+            },
+            ("customers", "orders"),
         ),
         Configuration(
             "heartbeats",

@@ -33,6 +33,7 @@ from incsnap.planner import observe, planner
 from incsnap.planner.planner import first_position
 from incsnap.tables import TableId, quote
 from incsnap.tasks import blocks, formats
+from incsnap.tasks.bucket import by_topic
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
 from incsnap.tasks.slice_records import change_blocks
@@ -42,7 +43,7 @@ from lab.servers import Servers
 from tests.golden.configurations import Configuration
 from tests.golden.json_form import dump, parse
 from tests.golden.statements import DATABASE, execute, execute_all
-from tests.support.kafka import Read
+from tests.support.kafka import Read, one_partition
 from tests.support.planned_job import planner_at_hand
 
 _NOW_US = 1_700_000_000_123_456
@@ -202,7 +203,8 @@ class _Job:
         for _, _, _, kind, topic, _, block in sorted(rows, key=lambda row: row[2]):
             if kind in (blocks.EVENTS, blocks.NOTES):
                 for records in blocks.decode(block):
-                    self.topics[topic.replace(self._database, DATABASE)] += _reads(records)
+                    for name, mine in by_topic(topic, records, one_partition):
+                        self.topics[name.replace(self._database, DATABASE)] += _reads(mine)
         self.planner.committed(offset)
         self._offset = offset
 

@@ -51,6 +51,7 @@ from tests.property.mysql_model import ServerConnection, read_chunk
 from tests.property.server_model import TABLES, Event, Row, Server, Xa
 from tests.property.topic_model import Record, Topic, Violation
 from tests.support.files_in_memory import FilesInMemory
+from tests.support.kafka import one_partition
 
 
 def overtaken_by(event: Event) -> set[Row]:
@@ -384,7 +385,7 @@ class Job:
         worker = self.random.randrange(len(self.workers))
         try:
             with patch.object(transaction, "PRODUCERS", self.workers[worker]):
-                write_bucket(iter([task]), self.buffers, self.writer)
+                write_bucket(iter([task]), self.buffers, self.writer, one_partition)
         except Died:
             self.workers[worker] = KeptProducers()
             return False

@@ -30,6 +30,11 @@ def keyed(*pairs: tuple[str, str], partition: int = 0) -> pa.RecordBatch:
     return records(*[(partition, key.encode(), value.encode()) for key, value in pairs])
 
 
+def one_partition(_: str) -> int:
+    """Of any topic that an event names: none is asked of Kafka."""
+    return 1
+
+
 def unique(what: str) -> str:
     """A name that no other test and no other run has."""
     return f"e-{what}-{secrets.token_hex(4)}"

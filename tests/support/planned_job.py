@@ -25,6 +25,7 @@ from incsnap.tasks.chunk import read_chunks
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
 from incsnap.tasks.slice_records import change_blocks
 from lab.addresses import MySqlAddress
+from tests.support.kafka import one_partition
 
 #: For what takes moments where nothing else runs.
 _SECONDS = 120.0
@@ -143,7 +144,7 @@ def run(parts: list[BatchPart], settings: Settings, root: str, now_us: int = 1) 
     rows = sorted(row for part in parts for row in _rows(part, settings, root, now_us))
     sent: list[Sent] = []
     for _, some in groupby(rows, lambda row: row[1]):
-        write_bucket(iter([blocks.to_arrow(some, "digest")]), WindowBuffers(root), _Records(sent))
+        write_bucket(iter([blocks.to_arrow(some, "digest")]), WindowBuffers(root), _Records(sent), one_partition)
     return sent
 
 

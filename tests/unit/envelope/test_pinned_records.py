@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from incsnap.config.record_form import RECORD_FORM
-from incsnap.envelope import change_records, records
+from incsnap.envelope import change_records, records, table_format
 from incsnap.types import column_type
 from incsnap.types.column_type import describe
 from incsnap.types.json import documents
@@ -45,7 +45,7 @@ def test_another_text_of_a_type_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_another_partition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (records, change_records):
+    for module in (records, change_records, table_format):
         monkeypatch.setattr(module, "partition", lambda keys, _count: np.zeros(len(keys), np.int32))
     assert {name.split(",")[0] for name in pinned_records.changed()} == {"rows", "changes"}
 

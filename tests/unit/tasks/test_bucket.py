@@ -18,7 +18,7 @@ from incsnap.kafka.refusals import SinkRefused
 from incsnap.spark.sink import SinkOptions
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
-from tests.support.kafka import keyed, records
+from tests.support.kafka import keyed, one_partition, records
 
 TOPIC, TABLE, DIGEST = "p.d.t", "d.t", "2:d"
 
@@ -84,15 +84,15 @@ def values(ledger: Ledger) -> list[bytes | None]:
 
 def test_events_are_sent_in_the_order_of_their_blocks(buffers: WindowBuffers, ledger: Ledger) -> None:
     rows = [blocks.events(1, 0, i, TOPIC, TABLE, keyed(("k", f"{i}a"), ("k", f"{i}b"))) for i in range(12)]
-    counts = write_bucket(task(*rows), buffers, ledger)
+    counts = write_bucket(task(*rows), buffers, ledger, one_partition)
     assert values(ledger) == [f"{i}{x}".encode() for i in range(12) for x in "ab"]
     assert counts == BucketCounts(events=24, bytes=24 + sum(len(v or b"") for v in values(ledger)))
 
 
 def test_a_task_without_blocks_opens_no_transaction(buffers: WindowBuffers, ledger: Ledger) -> None:
-    assert write_bucket(iter(()), buffers, ledger) == BucketCounts()
+    assert write_bucket(iter(()), buffers, ledger, one_partition) == BucketCounts()
     rows = [blocks.hold(1, 0, 0, [TABLE]), blocks.events(1, 0, 1, TOPIC, TABLE, keyed())]
-    assert write_bucket(task(*rows), buffers, ledger) == BucketCounts()
+    assert write_bucket(task(*rows), buffers, ledger, one_partition) == BucketCounts()
     assert ledger.opened == 0
 
 
@@ -109,7 +109,7 @@ def test_released_rows_go_first_without_those_an_event_has_overtaken(buffers: Wi
         blocks.notes(4, 0, 3, "notes", keyed(("a", "note"))),
         blocks.release(4, 0, 4, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 4))),
     ]
-    counts = write_bucket(task(*rows), buffers, ledger)
+    counts = write_bucket(task(*rows), buffers, ledger, one_partition)
     assert values(ledger) == [b"ra", b"rd", b"ub", b"dc", None, b"cf", b"xd", b"note"]
     assert (counts.reads, counts.discarded, counts.events, counts.skipped) == (2, 3, 4, 0)
 
@@ -118,7 +118,10 @@ def test_only_the_parts_that_were_named_are_sent(buffers: WindowBuffers, ledger:
     file = buffers.write_window("w", {0: keyed(*[(name, f"r{name}") for name in "abcdefg"])}, parts=3)
     for batch, parts in ((1, (0, 1)), (2, (1, 3))):
         write_bucket(
-            task(blocks.release(batch, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, parts=parts))), buffers, ledger
+            task(blocks.release(batch, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, parts=parts))),
+            buffers,
+            ledger,
+            one_partition,
         )
     assert values(ledger) == [f"r{name}".encode() for name in "abcdefg"]
 
@@ -127,11 +130,13 @@ def test_a_window_of_which_nothing_is_left_opens_no_transaction(buffers: WindowB
     file = buffers.write_window("w", {0: keyed(("a", "ra"))})
     buffers.write_discards(2, 0, {TABLE: pa.array([b"a"], pa.binary())})
     counts = write_bucket(
-        task(blocks.release(3, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 3)))), buffers, ledger
+        task(blocks.release(3, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 3)))), buffers, ledger, one_partition
     )
     assert (counts.reads, counts.discarded, ledger.opened) == (0, 1, 0)
     # Bucket 5 has no rows in the window, and is not asked for its discards.
-    write_bucket(task(blocks.release(3, 5, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 3)))), buffers, ledger)
+    write_bucket(
+        task(blocks.release(3, 5, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 3)))), buffers, ledger, one_partition
+    )
 
 
 def test_held_tables_leave_their_keys_behind_before_the_commit(buffers: WindowBuffers, ledger: Ledger) -> None:
@@ -142,7 +147,7 @@ def test_held_tables_leave_their_keys_behind_before_the_commit(buffers: WindowBu
     ]
     ledger.fail_commit = True
     with pytest.raises(SinkError, match="broker is away"):
-        write_bucket(task(*rows), buffers, ledger)
+        write_bucket(task(*rows), buffers, ledger, one_partition)
     assert buffers.read_discards(2, 0, TABLE).to_pylist() == [b"a", b"b"]
     assert buffers.read_discards(2, 0, "d.quiet").to_pylist() == []
     assert buffers.read_discards(2, 0, "d.u").to_pylist() == []
@@ -151,9 +156,9 @@ def test_held_tables_leave_their_keys_behind_before_the_commit(buffers: WindowBu
 
 def test_a_replay_is_skipped_counts_the_same_and_repairs_lost_discards(buffers: WindowBuffers, ledger: Ledger) -> None:
     rows = [blocks.events(2, 0, 0, TOPIC, TABLE, keyed(("a", "1"))), blocks.hold(2, 0, 1, [TABLE])]
-    first = write_bucket(task(*rows), buffers, ledger)
+    first = write_bucket(task(*rows), buffers, ledger, one_partition)
     buffers.forget_before(3)
-    second = write_bucket(task(*rows), buffers, ledger)
+    second = write_bucket(task(*rows), buffers, ledger, one_partition)
     assert values(ledger) == [b"1"]
     assert buffers.read_discards(2, 0, TABLE).to_pylist() == [b"a"]
     assert (first.skipped, second.skipped, second.events) == (0, 1, first.events)
@@ -162,19 +167,19 @@ def test_a_replay_is_skipped_counts_the_same_and_repairs_lost_discards(buffers: 
 def test_blocks_of_two_buckets_in_one_task_are_refused(buffers: WindowBuffers, ledger: Ledger) -> None:
     rows = [blocks.events(1, bucket, 0, TOPIC, TABLE, keyed(("a", "1"))) for bucket in (0, 1)]
     with pytest.raises(SinkError, match=r"2 \(batch, digest, bucket\) triples"):
-        write_bucket(task(*rows), buffers, ledger)
+        write_bucket(task(*rows), buffers, ledger, one_partition)
 
 
 def test_a_released_window_that_is_gone_stops_the_job(buffers: WindowBuffers, ledger: Ledger) -> None:
     release = blocks.release(1, 0, 0, blocks.ReleaseOrder("w/gone.arrow", TABLE, TOPIC))
     with pytest.raises(CheckpointDamaged):
-        write_bucket(task(release), buffers, ledger)
+        write_bucket(task(release), buffers, ledger, one_partition)
 
 
 def test_spark_may_widen_the_columns(buffers: WindowBuffers, ledger: Ledger) -> None:
     batch = blocks.to_arrow([blocks.events(1, 0, 0, TOPIC, TABLE, keyed(("a", "1")))], DIGEST)
     wide = pa.schema([f if f.name != "block" else pa.field("block", pa.large_binary()) for f in batch.schema])
-    write_bucket(iter([pa.Table.from_batches([batch]).cast(wide).to_batches()[0]]), buffers, ledger)
+    write_bucket(iter([pa.Table.from_batches([batch]).cast(wide).to_batches()[0]]), buffers, ledger, one_partition)
     assert values(ledger) == [b"1"]
 
 

@@ -1,0 +1,96 @@
+"""The settings of the outbox's EventRouter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from incsnap.config.patterns import split_list
+from incsnap.config.reading import SettingsReader
+from incsnap.config.settings import Formats
+from incsnap.transforms.chain import Chain
+from incsnap.transforms.form import Event, Placed
+from incsnap.transforms.outbox import EventRouter
+
+_REGEX, _REPLACEMENT = "(?<routedByValue>.*)", "outbox.event.${routedByValue}"
+_PLACES = ("header", "envelope")
+
+
+def event_router(
+    reading: SettingsReader,
+    name: str,
+    regex: Callable[[SettingsReader, str], str],
+    replacement: Callable[[SettingsReader, str, str], str],
+) -> EventRouter:
+    """``regex``, ``replacement``: read such settings, and tell what is wrong with them."""
+    start = f"transforms.{name}."
+    if reading.flag(start + "table.expand.json.payload", False):
+        reading.problems.append(
+            f"{start}table.expand.json.payload: not supported, each event's own schema would be guessed from its JSON;"
+            " take it out, and let consumers parse the payload, which is a string of JSON then"
+        )
+    # They mean something for expanded payloads alone, and the column of the type nothing to Debezium either.
+    for idle in ("table.json.payload.null.behavior", "table.json.payload.empty.array.behavior"):
+        reading.text(start + idle)
+    reading.text(start + "table.field.event.type", "type")
+    topics = regex(reading, start + "route.topic.regex") if reading.given(start + "route.topic.regex") else _REGEX
+    to = _REPLACEMENT
+    if reading.given(start + "route.topic.replacement"):
+        to = replacement(reading, start + "route.topic.replacement", topics)
+    elif topics != _REGEX:
+        reading.problems.append(f"{start}route.topic.replacement: missing; what the topics of events are called")
+    missing = reading.choice(start + "table.field.additional.missing", "error", ("error", "ignore"))
+    return EventRouter(
+        Event(
+            name=name,
+            id=reading.text(start + "table.field.event.id", "id"),
+            key=reading.text(start + "table.field.event.key", "aggregateid"),
+            payload=reading.text(start + "table.field.event.payload", "payload"),
+            timestamp=reading.text(start + "table.field.event.timestamp"),
+            route=reading.text(start + "route.by.field", "aggregatetype"),
+            regex=topics,
+            replacement=to,
+            placed=tuple(_placed(reading, start + "table.fields.additional.placement", missing == "ignore")),
+            # The version of a schema that is not written, wherever this is not refused.
+            version=reading.text(start + "table.field.event.schema.version"),
+            tombstones=reading.flag(start + "route.tombstone.on.empty.payload", False),
+        ),
+        reading.choice(start + "table.op.invalid.behavior", "warn", ("warn", "error", "fatal")),
+    )
+
+
+def _placed(reading: SettingsReader, setting: str, optional: bool) -> Iterator[Placed]:
+    names: set[tuple[str, str]] = set()
+    for text in split_list(reading.text(setting)):
+        parts = [part.strip() for part in text.split(":")]
+        if len(parts) not in (2, 3) or not all(parts):
+            reading.problems.append(f"{setting}: {text!r} is not of the form column:place or column:place:name")
+            continue
+        place, name = parts[1].lower(), parts[-1] if len(parts) == 3 else parts[0]
+        if place == "partition":
+            reading.problems.append(f"{setting}: {text!r}: not supported; events go to the partition of their key")
+        elif place not in _PLACES:
+            reading.problems.append(f"{setting}: {text!r}: there is no place {parts[1]}, but {' and '.join(_PLACES)}")
+        elif place == "envelope" and ((place, name) in names or name == "payload"):
+            reading.problems.append(f"{setting}: {name} would be there twice; give it another name behind a second :")
+        else:
+            yield Placed(parts[0], place, name, optional)
+        names.add((place, name))
+
+
+def problems(chain: Chain, formats: Formats) -> list[str]:
+    """What of the formats cannot be written of events."""
+    routers = [step.transform.event for step in chain if isinstance(step.transform, EventRouter)]
+    found = []
+    for event in routers:
+        for side, choice in (("key", formats.key), ("value", formats.value)):
+            if choice.kind == "avro":
+                found.append(
+                    f"{side}.converter: events of transforms.{event.name} are written as JSON alone; name"
+                    " org.apache.kafka.connect.json.JsonConverter, or give the outbox table a job of its own"
+                )
+        if formats.value.schemas and event.in_envelope:
+            found.append(
+                f"transforms.{event.name}.table.fields.additional.placement: an envelope's schema would be named by"
+                " whichever event was first; set value.converter.schemas.enable=false, or place the columns in headers"
+            )
+    return found

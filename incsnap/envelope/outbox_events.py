@@ -1,0 +1,174 @@
+"""What an outbox table's rows hold, by columns: topics, keys, values, headers and times of events.
+
+An event's key is a column's value alone, and so is its value, unless other columns are placed beside it. A null has
+the column's schema, so JSON writes it as the text ``null``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.columns.variable import take
+from incsnap.connect.json_numbers import plain_text
+from incsnap.envelope.added_fields import map_of
+from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.format import Changes
+from incsnap.envelope.json_format import around
+from incsnap.envelope.json_rows import join, json_objects
+from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.table_view import Columns, TableView, ViewField
+from incsnap.errors import ConfigError, ValueRefused
+from incsnap.transforms.form import Event
+from incsnap.transforms.replacement import replaced
+
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+#: What Kafka takes for a topic's name.
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
+#: Parts of a millisecond of the schemas that a time of an event may have.
+_TIMES = {
+    "io.debezium.time.Timestamp": 1,
+    "io.debezium.time.MicroTimestamp": 1_000,
+    "io.debezium.time.NanoTimestamp": 1_000_000,
+}
+#: What Java's String.trim takes away.
+_BLANKS = "".join(map(chr, range(33)))
+
+
+class EventFormat:
+    """Raises ``ConfigError`` where the table has not the columns that ``event`` names, or of other types."""
+
+    def __init__(self, view: TableView, event: Event, envelope: EnvelopeSettings) -> None:
+        self._table, self._event, self._modes = view.shape.id, event, envelope.modes
+        self._fields = {field.column.name: field for field in view.fields}
+        self._route = self._field("route.by.field", event.route)
+        if self._schema(self._route).type != "string":
+            raise self._wrong("route.by.field", event.route, "is no text")
+        self._key = self._field("table.field.event.key", event.key)
+        self._payload = self._field("table.field.event.payload", event.payload)
+        self._key_ends = around(self._schema(self._key) if envelope.key.schemas else None)
+        self._ends = around(self._schema(self._payload) if envelope.value.schemas else None)
+        placement = "table.fields.additional.placement"
+        placed = [each for each in event.placed if not (each.optional and each.column not in self._fields)]
+        self._headers = [("id", self._header("table.field.event.id", event.id))] + [
+            (each.name, self._header(placement, each.column)) for each in placed if each.place == "header"
+        ]
+        beside = [(each.name, self._field(placement, each.column)) for each in placed if each.place == "envelope"]
+        self._struct = [replace(field, name=name) for name, field in [("payload", self._payload), *beside]]
+        self._time = self._time_field(event.timestamp) if event.timestamp else None
+
+    # -- of rows that are at hand
+
+    def keys(self, columns: Columns) -> Any:
+        return self._alone(self._key, columns, self._key_ends)
+
+    def topics(self, columns: Columns) -> Any:
+        """``pa.string()``. Raises ``ValueRefused`` where a row's is none; each distinct value is looked at once."""
+        found = self._route.connect(columns, self._modes).dictionary_encode()
+        names = [self._topic(value) for value in found.dictionary.to_pylist()]
+        if found.null_count:
+            self._topic(None)
+        return pa.array(names, pa.string()).take(found.indices)
+
+    def headers(self, columns: Columns) -> Any:
+        """A map of names to bytes for each row, as Connect's SimpleHeaderConverter writes them."""
+        texts = [self._text(field, columns) for _, field in self._headers]
+        return map_of([name for name, _ in self._headers], texts)
+
+    def times(self, columns: Columns, now_us: int) -> Any:
+        """Milliseconds since 1970, ``pa.int64()``; that of now where the row has none."""
+        now = pa.scalar(now_us // 1000, pa.int64())
+        if self._time is None:
+            return pa.repeat(now, next(len(column) for column in columns if column is not None))
+        field, parts = self._time
+        times = field.connect(columns, self._modes).cast(pa.int64())
+        # Java divides towards zero, and so does Arrow.
+        return pc.fill_null(pc.divide(times, parts), now)
+
+    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
+        return self._values(columns)
+
+    def changes(self, images: Columns, what: Changes) -> Any:
+        return self._values(self.rows(images, what.after))
+
+    def rows(self, images: Columns, index: Any) -> list[Any]:
+        """The rows that events are made of."""
+        return [None if column is None else take(column, index) for column in images]
+
+    # -- of columns
+
+    def _values(self, columns: Columns) -> Any:
+        values = (
+            json_objects(self._struct, columns, self._modes)
+            if self._event.in_envelope
+            else self._alone(self._payload, columns, self._ends)
+        )
+        if not self._event.tombstones:
+            return values
+        payload = self._payload.connect(columns, self._modes)
+        empty = payload.is_null()
+        if self._schema(self._payload).type == "string":
+            blank = pc.equal(pc.utf8_trim(payload, characters=_BLANKS), "")
+            empty = pc.or_(empty, pc.fill_null(blank, False))
+        return pc.if_else(empty, pa.scalar(None, pa.binary()), values)
+
+    def _alone(self, field: ViewField, columns: Columns, ends: tuple[str, str]) -> Any:
+        return join([ends[0], field.encode(columns, self._modes).complete(), ends[1]])
+
+    def _text(self, field: ViewField, columns: Columns) -> Any:
+        schema = self._schema(field)
+        if schema.type == "string":
+            return field.connect(columns, self._modes).cast(pa.binary())
+        if schema.name == _DECIMAL:
+            values = columns[field.index]
+            text = plain_text(values) if pa.types.is_decimal(values.type) else values.cast(pa.string())
+            return text.cast(pa.binary())
+        return field.encode(columns, self._modes).text.cast(pa.string()).cast(pa.binary())
+
+    def _topic(self, value: str | None) -> str:
+        event = self._event
+        topic = "" if value is None else replaced(event.regex, event.replacement, value)
+        topic = value if topic is None else topic
+        if not topic or not _TOPIC.match(topic):
+            raise ValueRefused(
+                f"{self._table}: transforms.{event.name} sends an event whose {event.route} is {value!r} to the topic"
+                f" {topic!r}, and Kafka allows no such name",
+                f"Let transforms.{event.name}.route.topic.regex and route.topic.replacement make names of letters,"
+                " digits, . _ - of all that the column may hold.",
+            )
+        return topic
+
+    # -- of the table
+
+    def _schema(self, field: ViewField) -> Any:
+        return field.schema(self._modes)
+
+    def _field(self, setting: str, column: str) -> ViewField:
+        found = self._fields.get(column)
+        if found is None:
+            raise self._wrong(setting, column, "is none of the columns that are written")
+        return found
+
+    def _header(self, setting: str, column: str) -> ViewField:
+        field = self._field(setting, column)
+        if self._schema(field).type in ("struct", "array", "map"):
+            raise self._wrong(setting, column, "has a type that no header can show")
+        return field
+
+    def _time_field(self, column: str) -> tuple[ViewField, int]:
+        field = self._field("table.field.event.timestamp", column)
+        parts = _TIMES.get(self._schema(field).name or "")
+        if parts is None:
+            raise self._wrong("table.field.event.timestamp", column, "is no DATETIME that is written as a number")
+        return field, parts
+
+    def _wrong(self, setting: str, column: str, why: str) -> ConfigError:
+        start = f"transforms.{self._event.name}."
+        return ConfigError(
+            f"{start}{setting} names {column}, which in {self._table} {why}",
+            f"Correct it; or let a predicate (TopicNameMatches) keep {start[:-1]} to the topic of the outbox table.",
+        )

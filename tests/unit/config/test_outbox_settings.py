@@ -1,0 +1,98 @@
+"""The settings of the outbox's EventRouter."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.config.load import from_properties
+from incsnap.errors import ConfigError
+from incsnap.transforms.form import Event, Placed
+from incsnap.transforms.outbox import EventRouter
+from tests.unit.config.test_heartbeat_settings import NEEDED
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def router(converters: dict[str, str] | None = None, **options: str) -> EventRouter:
+    """``options``: of the transform, ``__`` for their dots."""
+    given = {f"transforms.out.{name.replace('__', '.')}": value for name, value in options.items()}
+    type_ = {"transforms": "out", "transforms.out.type": "io.debezium.transforms.outbox.EventRouter"}
+    loaded = from_properties({**NEEDED, **(converters or {}), **type_, **given}, {})
+    assert loaded.warnings == ()
+    [step] = loaded.settings.transforms
+    assert isinstance(step.transform, EventRouter)
+    return step.transform
+
+
+def refused(converters: dict[str, str] | None = None, **options: str) -> str:
+    with pytest.raises(ConfigError) as error:
+        router(converters, **options)
+    [_, problem] = error.value.message.splitlines()
+    return problem.strip()
+
+
+def test_the_defaults_are_those_of_debezium() -> None:
+    event = Event(
+        "out",
+        id="id",
+        key="aggregateid",
+        payload="payload",
+        timestamp="",
+        route="aggregatetype",
+        regex="(?<routedByValue>.*)",
+        replacement="outbox.event.${routedByValue}",
+    )
+    assert router() == EventRouter(event, "warn")
+
+
+def test_every_setting_is_obeyed() -> None:
+    found = router(
+        table__field__event__id="i",
+        table__field__event__key="k",
+        table__field__event__type="t",
+        table__field__event__payload="p",
+        table__field__event__timestamp="at",
+        table__field__event__schema__version="v",
+        table__fields__additional__placement="a:header, b:envelope:B ,c:HEADER:d",
+        table__field__additional__missing="ignore",
+        route__by__field="r",
+        route__topic__regex="(.*)",
+        route__topic__replacement="to.$1",
+        route__tombstone__on__empty__payload="true",
+        table__op__invalid__behavior="fatal",
+    )
+    placed = (
+        Placed("a", "header", "a", True),
+        Placed("b", "envelope", "B", True),
+        Placed("c", "header", "d", True),
+    )
+    assert found == EventRouter(
+        Event("out", "i", "k", "p", "at", "r", "(.*)", "to.$1", placed, "v", tombstones=True), "fatal"
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "why"),
+    [
+        ("table__expand__json__payload", "true", "transforms.out.table.expand.json.payload: not supported"),
+        ("table__fields__additional__placement", "a:partition", "'a:partition': not supported; events go to"),
+        ("table__fields__additional__placement", "a:key", "there is no place key, but header and envelope"),
+        ("table__fields__additional__placement", "a", "is not of the form column:place or column:place:name"),
+        ("table__fields__additional__placement", "a:envelope:payload", "payload would be there twice"),
+        ("table__op__invalid__behavior", "skip", "is not one of: warn, error, fatal"),
+        ("route__topic__replacement", "${nobody}", "the regular expression has no group 'nobody'"),
+        ("route__topic__regex", "(.*)", "transforms.out.route.topic.replacement: missing"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(setting: str, value: str, why: str) -> None:
+    assert why in refused(None, **{setting: value})
+
+
+def test_formats_that_events_cannot_have_are_refused() -> None:
+    avro = {"key.converter": "AvroConverter", "key.converter.schema.registry.url": "http://r"}
+    assert refused(avro).startswith("key.converter: events of transforms.out are written as JSON alone")
+    schemas = {"value.converter": JSON}
+    assert router(schemas)
+    assert "set value.converter.schemas.enable=false" in refused(
+        schemas, table__fields__additional__placement="a:envelope"
+    )

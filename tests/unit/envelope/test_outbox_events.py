@@ -1,0 +1,226 @@
+"""Rows of an outbox table as events: what each is made of, where it goes, and that rows overtake each other as ever."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.envelope.change_records import TopicRecords, change_records
+from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
+from incsnap.envelope.partitioner import bucket_of, partition
+from incsnap.envelope.records import overtaken_by, snapshot_records
+from incsnap.envelope.row_changes import lay_out
+from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.table_format import TableFormat, table_format
+from incsnap.envelope.written import topics
+from incsnap.errors import ConfigError, ValueRefused
+from incsnap.tables import Column, TableId, TableShape
+from incsnap.tasks import blocks
+from incsnap.tasks.bucket import by_topic, write_bucket
+from incsnap.transforms.chain import Step
+from incsnap.transforms.form import Event, Placed
+from incsnap.transforms.outbox import EventRouter
+from incsnap.transforms.routers import RegexRouter
+from incsnap.types.modes import Modes
+from tests.unit.tasks.test_bucket import Ledger
+
+TOPIC, NOW, BUCKETS = "p.d.outbox", 1_700_000_000_123_456, 4
+COLUMNS = (
+    Column("id", "int"),
+    Column("aggregatetype", "varchar", charset="utf8mb4"),
+    Column("aggregateid", "varchar", charset="utf8mb4"),
+    Column("payload", "varchar", charset="utf8mb4"),
+    Column("at", "datetime", fraction=6),
+)
+SHAPE = TableShape(TableId("d", "outbox"), COLUMNS, key=(0,))
+EVENT = Event(
+    "outbox", "id", "aggregateid", "payload", "", "aggregatetype", "(?<routedByValue>.*)", "to.${routedByValue}"
+)
+Row = tuple[int, str | None, str | None, str | None]
+ROWS: list[Row] = [(1, "a", "k1", "one"), (2, "b", "k2", None), (3, "a", "k1", " \t"), (4, "a", None, "four")]
+
+
+def made(event: Event = EVENT, *, updates: str = "warn", schemas: bool = False, **more: Any) -> TableFormat:
+    choice = FormatChoice("json", schemas)
+    chain = (Step(EventRouter(event, updates)),)
+    return table_format(SHAPE, TOPIC, EnvelopeSettings("p", "1", key=choice, value=choice, transforms=chain, **more))
+
+
+def columns(rows: list[Row]) -> list[Any]:
+    ids, *texts = zip(*rows, strict=True)
+    at = [None if id_ == 2 else 1_600_000_000_000_000 + 1_999 * id_ for id_ in ids]
+    return [pa.array(ids, pa.int64()), *(pa.array(each, pa.string()) for each in texts), pa.array(at, pa.int64())]
+
+
+def changes(format_: TableFormat, rows: list[Row], kinds: list[int], events: list[int]) -> list[TopicRecords]:
+    """``kinds``: event types of events; ``events``: of which event each row is an image."""
+    n = len(kinds)
+    source = SourceColumns(
+        gtid=pa.array(["u:1"] * n, pa.string()),
+        ts_us=np.zeros(n, np.int64),
+        server_id=np.full(n, 7, np.int64),
+        thread=pa.nulls(n, pa.int64()),
+        file=pa.array(["b"] * n, pa.string()),
+        pos=np.arange(n, dtype=np.int64),
+    )
+    laid = lay_out(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
+    found = change_records(laid, source, None, {}, now_us=NOW)
+    for each in found:
+        each.records.validate(full=True)
+    return found
+
+
+def inserted(format_: TableFormat, rows: list[Row] = ROWS) -> Any:
+    [found] = changes(format_, rows, [30], [0] * len(rows))
+    return found.records
+
+
+def sent(records: Any) -> list[tuple[str, Any, Any]]:
+    return [(each["topic"], each["key"], each["value"]) for each in records.to_pylist()]
+
+
+def test_an_inserted_row_is_its_event() -> None:
+    assert sent(inserted(made())) == [
+        ("to.a", b'"k1"', b'"one"'),
+        ("to.b", b'"k2"', b"null"),
+        ("to.a", b'"k1"', rb'" \t"'),
+        ("to.a", b"null", b'"four"'),
+    ]
+
+
+def test_an_empty_payload_is_a_tombstone_where_that_is_wanted() -> None:
+    values = [value for _, _, value in sent(inserted(made(replace(EVENT, tombstones=True))))]
+    assert values == [b'"one"', None, None, b'"four"']
+
+
+def test_keys_and_values_bring_the_schemas_of_their_columns() -> None:
+    [(_, key, value), *_] = sent(inserted(made(schemas=True)))
+    assert json.loads(key) == {"schema": {"type": "string", "optional": True}, "payload": "k1"}
+    assert json.loads(value) == {"schema": {"type": "string", "optional": True}, "payload": "one"}
+
+
+def test_columns_are_placed_in_headers_behind_the_id() -> None:
+    placed = (Placed("payload", "header", "what"), Placed("at", "header", "at"), Placed("no", "header", "no", True))
+    records = inserted(made(replace(EVENT, placed=placed)))
+    assert records.column("headers").to_pylist()[:2] == [
+        [("id", b"1"), ("what", b"one"), ("at", b"1600000000001999")],
+        [("id", b"2"), ("what", None), ("at", None)],
+    ]
+
+
+def test_columns_are_placed_beside_the_payload() -> None:
+    placed = (Placed("aggregateid", "envelope", "who"), Placed("id", "envelope", "n"))
+    values = [value for _, _, value in sent(inserted(made(replace(EVENT, placed=placed))))]
+    assert values[:2] == [b'{"payload":"one","who":"k1","n":1}', b'{"payload":null,"who":"k2","n":2}']
+
+
+def test_an_event_has_the_time_of_its_record_or_of_a_column() -> None:
+    assert inserted(made()).column("timestamp").to_pylist() == [NOW // 1000] * 4
+    own = inserted(made(replace(EVENT, timestamp="at"))).column("timestamp").to_pylist()
+    assert own == [1_600_000_000_001, NOW // 1000, 1_600_000_000_005, 1_600_000_000_007]
+
+
+def test_deletions_and_updates_are_no_events_but_overtake_rows(caplog: pytest.LogCaptureFixture) -> None:
+    rows: list[Row] = [(1, "a", "k", "x"), (2, "a", "k", "x"), (2, "a", "k", "y")]
+    with caplog.at_level(logging.WARNING):
+        [found] = changes(made(), rows, [32, 31], [0, 1, 1])
+    assert found.records.column("partition").to_pylist() == [-1, -1]
+    assert len(overtaken_by(found.records)) == 2
+    assert "d.outbox: 1 updates of an outbox table are no events; they are left out" in caplog.text
+
+
+def test_an_update_stops_the_job_where_that_is_wanted() -> None:
+    rows: list[Row] = [(2, "a", "k", "x"), (2, "a", "k", "y")]
+    with pytest.raises(ValueRefused, match=r"invalid\.behavior is fatal"):
+        changes(made(updates="fatal"), rows, [31], [0, 0])
+    changes(made(updates="fatal"), rows, [32], [0, 0])
+
+
+def test_all_rows_of_the_table_are_in_one_bucket_and_in_order() -> None:
+    format_ = made()
+    rows: list[Row] = [(number, "ab"[number % 2], f"k{number % 3}", str(number)) for number in range(50)]
+    read = snapshot_records(format_, columns(rows), SourceConstants("b", 4, 0), {}, BUCKETS, now_us=NOW)
+    [changed] = changes(format_, rows, [30], [0] * 50)
+    assert set(bucket_of(format_.topic, changed.home, BUCKETS).tolist()) == read.keys()
+    [records] = read.values()
+    assert sent(records) == sent(changed.records)
+    assert topics(TOPIC, format_.envelope.transforms, "none") == ()
+
+
+def test_rows_that_were_read_are_sent_to_their_topics_less_those_that_were_overtaken(tmp_path: Path) -> None:
+    format_, buffers, ledger = made(), WindowBuffers(str(tmp_path)), Ledger()
+    read = snapshot_records(format_, columns(ROWS), SourceConstants("b", 4, 0), {}, BUCKETS, now_us=NOW)
+    [(bucket, _)] = read.items()
+    file = buffers.write_window("w", read)
+    [gone] = changes(format_, ROWS[:1], [32], [0])
+    [new] = changes(format_, [(9, "c", "k9", "new")], [30], [0])
+    rows = [
+        blocks.release(1, bucket, 0, blocks.ReleaseOrder(file, "d.outbox", "")),
+        blocks.events(1, bucket, 1, TOPIC, "d.outbox", gone.records),
+        blocks.events(1, bucket, 2, "", "d.outbox", new.records),
+    ]
+    counts = write_bucket(
+        iter([blocks.to_arrow(rows, "1:d")]), buffers, ledger, lambda topic: {"to.a": 7}.get(topic, 1)
+    )
+    assert ledger.committed == [
+        ("to.b", b'"k2"', b"null"),
+        ("to.a", b'"k1"', rb'" \t"'),
+        ("to.a", b"null", b'"four"'),
+        ("to.c", b'"k9"', b'"new"'),
+    ]
+    assert (counts.reads, counts.discarded, counts.events) == (3, 1, 1)
+
+
+def test_an_event_goes_to_the_partition_of_its_key() -> None:
+    found = dict(by_topic("", inserted(made()), lambda topic: 11))
+    assert [*found] == ["to.a", "to.b"]
+    mine = found["to.a"]
+    assert mine.column("partition").to_pylist() == partition(mine.column("key"), 11).tolist()
+    assert len(set(mine.column("partition").to_pylist())) == 2
+
+
+@pytest.mark.parametrize("value", [None, "", "ü", "x" * 250])
+def test_a_row_that_names_no_possible_topic_is_refused(value: str | None) -> None:
+    event = replace(EVENT, replacement="${routedByValue}")
+    with pytest.raises(ValueRefused, match="Kafka allows no such name"):
+        inserted(made(event), [(1, value, "k", "x")])
+
+
+def test_what_the_pattern_does_not_match_is_the_topic_itself() -> None:
+    assert sent(inserted(made(replace(EVENT, regex="b", replacement="of-b"))))[0][0] == "a"
+    assert sent(inserted(made(replace(EVENT, regex="b", replacement="of-b"))))[1][0] == "of-b"
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (replace(EVENT, route="kind"), "route.by.field names kind, which in d.outbox is none of the columns"),
+        (replace(EVENT, route="id"), "route.by.field names id, which in d.outbox is no text"),
+        (replace(EVENT, timestamp="id"), "table.field.event.timestamp names id, which in d.outbox is no DATETIME"),
+        (replace(EVENT, placed=(Placed("no", "header", "no"),)), "additional.placement names no, which"),
+    ],
+)
+def test_a_table_without_the_columns_is_refused_by_name(event: Event, why: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        made(event)
+    assert why in str(refused.value)
+    assert "predicate" in (refused.value.hint or "")
+
+
+def test_a_time_that_is_written_as_text_is_no_time_of_an_event() -> None:
+    with pytest.raises(ConfigError, match="no DATETIME that is written as a number"):
+        made(replace(EVENT, timestamp="at"), modes=Modes(time_precision="isostring"))
+
+
+def test_no_transform_may_stand_behind_the_router() -> None:
+    chain = (Step(EventRouter(EVENT)), Step(RegexRouter(".*", "x")))
+    with pytest.raises(ConfigError, match="stands behind outbox"):
+        table_format(SHAPE, TOPIC, EnvelopeSettings("p", "1", transforms=chain))
