@@ -70,7 +70,10 @@ class FrameColumns:
         told = self._told(records)
         if self._frame.table is None:
             n = len(records)
-            names = [pa.repeat(pa.scalar(topic), n), pa.repeat(pa.scalar(table or None, pa.string()), n)]
+            # Events of an outbox have topics of their own.
+            own = "topic" in records.schema.names
+            topics = records.column("topic") if own else pa.repeat(pa.scalar(topic), n)
+            names = [topics, pa.repeat(pa.scalar(table or None, pa.string()), n)]
             return self._batch_of([*names, records.column("key"), records.column("value"), *told])
         value = records.column("value")
         if not pa.types.is_struct(value.type):
