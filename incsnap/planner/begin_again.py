@@ -61,8 +61,8 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     _shut_out(settings, job)
     begin_again_at(Files(location), files, job)
     log.warning(
-        "snapshot.mode=when_needed: it begins again, behind %s, and reads the tables. Rows that were deleted meanwhile"
-        " are not told of and stay in the topics, and so are signals by rows of the signal table.",
+        "snapshot.mode=when_needed: it begins again, behind %s, and reads the tables. Lost are the deletions"
+        " meanwhile, whose rows stay in the topics, and signals by rows of the signal table.",
         job.stream.delivered,
     )
 

@@ -194,6 +194,8 @@ def test_no_other_mode_begins_again(shop: Shop, mode: str) -> None:
 
 def test_signals_are_not_obeyed_twice_and_what_they_asked_for_is_read(shop: Shop) -> None:
     job = shop.start("no_data")
+    send.to_file(str(shop.signals), "old", "execute-snapshot", send.snapshot_data(["shop.b"]))
+    job.batches_until(lambda: "old" in shop.told(job, "COMPLETED"), "end of an earlier snapshot")
     send.to_file(str(shop.signals), "mine", "execute-snapshot", send.snapshot_data(["shop.b"]))
     job.batches_until(lambda: "mine" in shop.told(job, "STARTED"), "start of the snapshot")
     assert job.offset.snapshot.active
