@@ -19,6 +19,7 @@ import pytest
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.errors import DefinitionUnknown
+from incsnap.mysql.preflight import findings, require
 from incsnap.tables import BatchDefinitions
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
@@ -348,3 +349,26 @@ def test_a_second_statement_behind_more_of_the_binlog_than_memory_holds_stops_th
     shop.insert("large", *((number, "x" * 300_000) for number in range(40)))
     shop.run("ALTER TABLE t RENAME COLUMN c TO d")
     shop.stops("RENAME COLUMN c TO d")
+
+
+def test_check_warns_and_says_what_mends_it(shop: Shop) -> None:
+    [found] = [each for each in findings(shop.settings) if each.name == "binlog_row_metadata"]
+    assert (found.severity, found.repair) == ("warning", "SET PERSIST binlog_row_metadata = 'FULL';")
+    require([found])
+
+
+def test_a_server_that_leaves_statements_out_of_its_binlog_is_refused(
+    kafka_address: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """``USE elsewhere; ALTER TABLE shop.t`` would not come by."""
+    options = ["--binlog-row-metadata=MINIMAL", "--binlog-ignore-db=elsewhere"]
+    with (
+        servers(kafka=False, mysql_options=options) as started,
+        closing(Shop(started.mysql, kafka_address, topic_prefix, tmp_path)) as shop,
+    ):
+        shop.run("CREATE TABLE t (id INT PRIMARY KEY)")
+        refused = [each.name for each in findings(shop.settings) if each.severity == "error"]
+        assert refused == ["binlog_row_metadata"]
+        assert shop.job.offset.batch == 0
+        shop.insert("t", (1,))
+        shop.stops("leaves statements out of its binlog")
