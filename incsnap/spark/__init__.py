@@ -1,0 +1,17 @@
+"""Spark's interfaces. ``merge_into`` is for users; it is imported when it is asked for, because PySpark is slow."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__all__ = ["merge_into"]
+
+if TYPE_CHECKING:
+    from incsnap.spark.merging import merge_into
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'incsnap.spark' has no attribute {name!r}")
+    return getattr(import_module("incsnap.spark.merging"), name)

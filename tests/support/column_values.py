@@ -42,6 +42,15 @@ def connected(column: Column, values: Sequence[Any], modes: Modes | None = None)
     return list(found.to_pylist())
 
 
+def framed(column: Column, values: Sequence[Any]) -> list[Any]:
+    """What a DataFrame's column has of canonical values."""
+    type_ = describe(column, TABLE)
+    found = type_.frame(pa.array([None, *values], type_.arrow).slice(1))
+    assert found.type == type_.frame_type
+    found.validate(full=True)
+    return list(found.to_pylist())
+
+
 def encoded(column: Column, values: Sequence[Any], modes: Modes | None = None) -> list[Any]:
     """What a reader of the JSON sees of canonical values."""
     type_ = describe(column, TABLE)
