@@ -29,7 +29,7 @@ def merge_into(
 ) -> DataStreamWriter:
     """A writer of ``changes`` into ``table``, to be given its ``checkpointLocation`` and started::
 
-        merge_into(changes, "lake.orders", format="iceberg").option("checkpointLocation", "...").start()
+        merge_into(changes, "lake.orders").option("checkpointLocation", "/checkpoints/orders").start()
 
     ``table`` is made with the columns of ``changes``, in ``format``, where it is missing; the format must know MERGE.
     ``keys``: what tells rows apart; without them the columns of MySQL's primary key. Raises ``ConfigError`` where
@@ -63,23 +63,24 @@ def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Calla
                 # A batch ends with the TRUNCATE that it has: what it changed before is gone with the rest.
                 spark.sql(f"DELETE FROM {table}")
                 return
-            newest = _newest(batch, keys)
+            newest = newest_changes(batch, keys)
             newest.createOrReplaceTempView(_NEWEST)
-            spark.sql(_statement(table, keys, columns))
+            spark.sql(merge_statement(table, keys, columns))
         finally:
             batch.unpersist()
 
     return merge
 
 
-def _newest(batch: DataFrame, keys: list[str]) -> DataFrame:
-    """One row for each key, as the batch leaves it."""
+def newest_changes(batch: DataFrame, keys: list[str]) -> DataFrame:
+    """One row for each key of ``keys``, as the batch leaves it: the last by ``_position``."""
     by_key = [col(_quoted(name)) for name in keys]
     last = max_by(struct(*(_quoted(name) for name in batch.columns)), col("_position"))
     return batch.groupBy(*by_key).agg(last.alias("newest")).select("newest.*")
 
 
-def _statement(table: str, keys: list[str], columns: list[str]) -> str:
+def merge_statement(table: str, keys: list[str], columns: list[str]) -> str:
+    """SQL of the MERGE of what ``newest_changes`` gives, which is a view by then; ``columns``: those of the table."""
     same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in keys)
     sets = ", ".join(f"t.{_quoted(name)} = s.{_quoted(name)}" for name in columns)
     names, values = (", ".join(f"{prefix}{_quoted(name)}" for name in columns) for prefix in ("", "s."))

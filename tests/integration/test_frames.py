@@ -15,11 +15,13 @@ import pytest
 from pymysql.connections import Connection
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
+from pyspark.sql.streaming.query import StreamingQuery
 
 import incsnap
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
+from lab.running_job import write_properties
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 from signals import send
@@ -28,6 +30,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 ROWS = 5_000
+PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +252,37 @@ def test_a_query_that_begins_anew_on_an_old_folder_is_refused(
     assert "this query begins with a new checkpointLocation" in why
 
 
+def test_the_first_lines_of_the_page_run_as_they_stand(
+    spark: SparkSession,
+    execute: Callable[..., None],
+    mysql_address: MySqlAddress,
+    database: str,
+    tmp_path: Path,
+) -> None:
+    execute("CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO orders VALUES (1), (2)")
+    given = options(mysql_address, database, tmp_path, snapshot__mode="initial")
+    file = write_properties(tmp_path / "shop.properties", given)
+    code = PAGE.read_text().split("```python\n")[1].split("```")[0]
+    for name, ours in {
+        "shop.properties": str(file),
+        "inventory.orders": f"{database}.orders",
+        "checkpoints/orders": str(tmp_path / "spark"),
+        "lake/orders": str(tmp_path / "lake"),
+    }.items():
+        assert f'"{name}"' in code
+        code = code.replace(f'"{name}"', repr(ours))
+    found: dict[str, Any] = {"spark": spark}
+    exec(compile(code, str(PAGE), "exec"), found)
+    query: StreamingQuery = found["query"]
+
+    def written() -> int:
+        assert query.isActive, str(query.exception())
+        return int(spark.read.schema("id int").parquet(str(tmp_path / "lake")).count())
+
+    wait_until(lambda: (tmp_path / "lake").exists() and written() == 2)
+    query.stop()
+
+
 TYPES = """
     id INT PRIMARY KEY, tiny TINYINT, tiny_u TINYINT UNSIGNED, small SMALLINT, small_u SMALLINT UNSIGNED,
     medium_u MEDIUMINT UNSIGNED, int_u INT UNSIGNED, big BIGINT, big_u BIGINT UNSIGNED, price DECIMAL(10,2),
@@ -259,7 +293,7 @@ VALUES = """
     1, -128, 255, -32768, 65535, 16777215, 4294967295, -9223372036854775808, 18446744073709551615, -12345678.90,
     1234567890123456789012345678901234567890.5, 0.5, 1e300, b'1', b'100000000001', 2155, '1000-01-01',
     '9999-12-31 23:59:59.999999', '2024-02-29 01:02:03.456', '2024-02-29 01:02:03.000001', '-838:59:58.25',
-    '{"b": [1, "\\u00e9"]}', 'b', 'x,y', 'ab', 'h\u00e9\U0001f600', x'01', x'0002',
+    '{"b": [1, "é"]}', 'b', 'x,y', 'ab', 'hé😀', x'01', x'0002',
     ST_GeomFromText('POINT(1 2)')"""
 EXPECTED = {
     "id": 1, "tiny": -128, "tiny_u": 255, "small": -32768, "small_u": 65535, "medium_u": 16777215,

@@ -1,0 +1,86 @@
+"""What a batch of changes is merged by, on a session of Spark's. No format that knows MERGE runs on Spark 4.3 yet: the
+statement itself is understood by Spark's parser here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from incsnap.errors import ConfigError
+from incsnap.spark import merge_into
+from incsnap.spark.frames import KEY
+from incsnap.spark.merging import merge_statement, newest_changes
+
+TOLD = "_op string, _ts timestamp, _gtid string, _position string, _snapshot boolean"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def batch(spark: SparkSession, *changes: tuple[str, str, Any, Any]) -> DataFrame:
+    """Of operations, positions, and a table of two columns."""
+    rows = [(op, None, None, position, op == "r", a, b) for op, position, a, b in changes]
+    return spark.createDataFrame(rows, f"{TOLD}, `the id` int, v string")
+
+
+def test_each_key_is_as_its_last_change_by_position_left_it(spark: SparkSession) -> None:
+    changes = batch(
+        spark,
+        ("u", "0.10.0", 1, "new"),
+        ("c", "0.02.0", 1, "old"),
+        ("d", "0.11.0", 2, "gone"),
+        ("r", "0.00.0", 2, "read"),
+        ("c", "0.12.1", 3, "moved"),
+        ("c", "0.03.0", None, "no key"),
+    )
+
+    found = newest_changes(changes, ["the id"]).select("_op", "the id", "v").collect()
+
+    assert {tuple(row) for row in found} == {
+        ("u", 1, "new"),
+        ("d", 2, "gone"),
+        ("c", 3, "moved"),
+        ("c", None, "no key"),
+    }
+
+
+def test_the_statement_is_one_that_spark_understands(spark: SparkSession) -> None:
+    statement = merge_statement("lake.shop.orders", ["the id"], ["the id", "v`v"])
+    parser = spark._jsparkSession.sessionState().sqlParser()
+
+    plan = parser.parsePlan(statement).toString()
+
+    assert plan.startswith("'MergeIntoTable")
+    assert "lake, shop, orders" in plan
+
+
+def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    told = [StructField(each.split()[0], StringType()) for each in TOLD.split(", ")]
+    flat = StructType([*told, StructField("id", IntegerType())])
+
+    with pytest.raises(ConfigError, match="takes the changes of one table"):
+        merge_into(stream, "t")
+    with pytest.raises(ConfigError, match="the table has no primary key"):
+        merge_into(of_schema(stream, flat), "t")
+    assert merge_into(of_schema(stream, flat), "t", keys=["id"]) is not None
+    keyed = StructType([*told, StructField("id", IntegerType(), metadata={KEY: True})])
+    assert merge_into(of_schema(stream, keyed), "t") is not None
+
+
+def of_schema(stream: DataFrame, schema: StructType) -> DataFrame:
+    """A stream with these columns."""
+    columns = [stream["value"].cast(each.dataType).alias(each.name, metadata=each.metadata) for each in schema.fields]
+    return stream.select(*columns)
