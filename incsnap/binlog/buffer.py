@@ -83,7 +83,7 @@ class Buffer:
     def hand_out(self, end: Place) -> None:
         """What is before ``end`` does not count as lying ahead any more."""
         held = self._segments
-        while (segment := held.at(self._handed_out)) is not None and held.is_before(self._handed_out, end):
+        while (segment := held.at(self._handed_out)) is not None and held.is_spent(self._handed_out, end):
             self.ahead -= segment.cost
             self._handed_out += 1
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from incsnap.binlog.buffer_position import Place
-from incsnap.binlog.segments import Segment, Stretch
+from incsnap.binlog.segments import IS_ROWS, Segment, Stretch
 
 
 class HeldSegments:
@@ -42,6 +42,17 @@ class HeldSegments:
         segment = self.at(number)
         return segment is not None and (
             number < place.segment or (number == place.segment and 0 < len(segment.kinds) == place.event)
+        )
+
+    def is_spent(self, number: int, place: Place) -> bool:
+        """Is nothing of that segment left behind the place that a batch could end at? Table maps at its end, whose rows
+        are still to come, are nothing."""
+        segment = self.at(number)
+        return self.is_before(number, place) or (
+            segment is not None
+            and number == place.segment
+            and place.piece >= segment.complete
+            and not IS_ROWS[segment.kinds[place.event :]].any()
         )
 
     def resolved(self, place: Place) -> Place:
