@@ -160,7 +160,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with hint_in_message():
             planner = self._planning()
             until = planner.offsets.load(end)
-            return frame_parts(planner.parts(planner.offsets.load(start), until), until.batch, digest(end))
+            return frame_parts(planner.parts(planner.offsets.load(start), until), until, digest(end))
 
     def commit(self, end: dict[str, Any]) -> None:
         with hint_in_message():

@@ -56,10 +56,11 @@ def first_position_of(batch: int) -> str:
 
 class FrameColumns:
     """Of one batch. ``schema``: of the DataFrame, in Arrow; ``older``: transactions that were executed before the
-    server was asked for it."""
+    server was asked for it; ``reached``: as in ``FramePart``."""
 
-    def __init__(self, frame: FrameSettings, schema: pa.Schema, older: GtidSet, batch: int) -> None:
+    def __init__(self, frame: FrameSettings, schema: pa.Schema, older: GtidSet, batch: int, reached: GtidSet) -> None:
         self._frame, self._schema, self._older, self._batch = frame, schema, older, batch
+        self._reads_are_older = reached <= older
         self._row = pa.struct(schema.field("after").type if frame.envelope else list(schema)[len(TOLD) :])
         self._had_events = False
         #: Records that are no events so far: these have no number of their own.
@@ -159,9 +160,14 @@ class FrameColumns:
         return [self._older_column(what, rows, name, type_) for name, type_ in want.items()]
 
     def _is_older(self, records: Any) -> bool:
-        """Were all of these changed before the DataFrame was made? Then what it has more, they did not have yet."""
+        """Were all of these changed, or read, before the DataFrame was made? Then what it has more, they did not have
+        yet.
+
+        Rows of a window go out when the batch has passed its high watermark, so what their SELECT saw of the table, the
+        batch has reached too. A batch that is run again behind an ALTER TABLE brings them as they were read.
+        """
         gtids = pc.unique(records.column("marks").field("gtid")).to_pylist()
-        return None not in gtids and GtidSet.parse(",".join(gtids)) <= self._older
+        return self._reads_are_older if None in gtids else GtidSet.parse(",".join(gtids)) <= self._older
 
     def _older_column(self, what: str, rows: Any, name: str, type_: pa.DataType) -> Any:
         if rows.type.get_field_index(name) < 0:

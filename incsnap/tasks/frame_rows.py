@@ -18,6 +18,8 @@ from pyspark.sql.datasource import InputPartition
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.gtid import GtidSet
+from incsnap.snapshot.offset import Offset
+from incsnap.snapshot.window import low_watermark_of
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import Delivery, gather, sent
 from incsnap.tasks.frame_columns import FrameColumns
@@ -26,19 +28,25 @@ from incsnap.tasks.slice_records import change_blocks
 
 
 class FramePart(InputPartition):
-    """``slices``: each with the number of its first event in the batch; ``rows``: those of ``ReadyPart``."""
+    """``slices``: each with the number of its first event in the batch; ``rows``: those of ``ReadyPart``. ``reached``:
+    transactions of which the batch or one before it has told something."""
 
     def __init__(
-        self, batch: int, digest: str, slices: tuple[tuple[SlicePart, int], ...], rows: tuple[blocks.BlockRow, ...]
+        self,
+        batch: int,
+        digest: str,
+        reached: GtidSet,
+        slices: tuple[tuple[SlicePart, int], ...],
+        rows: tuple[blocks.BlockRow, ...],
     ) -> None:
-        self.batch, self.digest, self.slices, self.rows = batch, digest, slices, rows
+        self.batch, self.digest, self.reached, self.slices, self.rows = batch, digest, reached, slices, rows
 
 
-def frame_parts(parts: list[BatchPart], batch: int, digest: str) -> list[FramePart]:
-    """One a task."""
+def frame_parts(parts: list[BatchPart], end: Offset, digest: str) -> list[FramePart]:
+    """One a task, of the batch that ends at ``end``; ``digest``: of that, as it was dumped."""
     slices: list[tuple[SlicePart, int]] = []
     rows: list[blocks.BlockRow] = []
-    first = 0
+    first, batch, reached = 0, end.batch, low_watermark_of(end.stream)
     for part in parts:
         if isinstance(part, SlicePart):
             slices.append((part, first))
@@ -46,8 +54,8 @@ def frame_parts(parts: list[BatchPart], batch: int, digest: str) -> list[FramePa
         elif isinstance(part, ReadyPart):
             rows.extend(part.rows)
     if rows:
-        return [FramePart(batch, digest, tuple(slices), tuple(rows))]
-    return [FramePart(batch, digest, (each,), ()) for each in slices]
+        return [FramePart(batch, digest, reached, tuple(slices), tuple(rows))]
+    return [FramePart(batch, digest, reached, (each,), ()) for each in slices]
 
 
 def frame_rows(
@@ -55,7 +63,7 @@ def frame_rows(
 ) -> Iterator[Any]:
     """Batches of ``schema``; run again, it gives the same. ``older`` as in ``FrameColumns``."""
     assert settings.frame is not None
-    columns = FrameColumns(settings.frame, schema, older, part.batch)
+    columns = FrameColumns(settings.frame, schema, older, part.batch, part.reached)
     for topic, table, records in _delivered(part, settings, buffers):
         # Spark's names of tables know capitals, the patterns of settings do not.
         if table in ("", str(settings.frame.table)) or settings.frame.table is None:

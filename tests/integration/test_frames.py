@@ -170,6 +170,31 @@ def test_another_column_stops_the_stream_until_it_is_made_anew(
     assert [(row["id"], row.asDict().get("name")) for row in told.rows] == [(1, None), (2, None), (3, "x")]
 
 
+def test_rows_of_a_snapshot_that_were_read_before_another_column_are_told_without_it(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY, old INT)", "INSERT INTO t VALUES (1, 10), (2, 20)")
+    told, table, seen = Told(), f"{database}.t", Told()
+
+    def fails(batch: DataFrame, number: int) -> None:
+        seen(batch, number)
+        if seen.counts["r"]:
+            raise RuntimeError("the sink is away")
+
+    changes = load(table=table, snapshot__mode="initial")
+    writer = changes.writeStream.foreachBatch(fails).option("checkpointLocation", str(tmp_path / "spark"))
+    assert "the sink is away" in why_ended(writer.start())
+    execute("ALTER TABLE t DROP COLUMN old, ADD COLUMN name TEXT", "INSERT INTO t VALUES (3, 'x')")
+    with running(load(table=table, snapshot__mode="initial"), told, tmp_path) as query:
+        wait(query, told, lambda told: len(told.rows) == 3)
+
+    assert [(row["_op"], row["id"], row["name"]) for row in told.rows] == [
+        ("r", 1, None),
+        ("r", 2, None),
+        ("c", 3, "x"),
+    ]
+
+
 def test_a_truncation_is_told_where_it_is_asked_for(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
