@@ -17,6 +17,7 @@ from pyspark.sql.datasource import InputPartition
 
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
+from incsnap.config.topics import topics_of
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.offset import Offset
 from incsnap.snapshot.window import low_watermark_of
@@ -63,10 +64,12 @@ def frame_rows(
 ) -> Iterator[Any]:
     """Batches of ``schema``; run again, it gives the same. ``older`` as in ``FrameColumns``."""
     assert settings.frame is not None
-    columns = FrameColumns(settings.frame, schema, older, part.batch, part.reached)
+    columns, wanted = FrameColumns(settings.frame, schema, older, part.batch, part.reached), settings.frame.table
+    topics = () if wanted is None else topics_of(settings, wanted)
     for topic, table, records in _delivered(part, settings, buffers):
-        # Spark's names of tables know capitals, the patterns of settings do not.
-        if table in ("", str(settings.frame.table)) or settings.frame.table is None:
+        # The signal table is captured too, and Spark's names of tables know capitals, which the patterns of settings do
+        # not. A truncation comes by its topic alone.
+        if wanted is None or table == str(wanted) or (not table and topic in topics):
             yield columns.of(topic, table, records)
 
 

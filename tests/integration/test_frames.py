@@ -202,7 +202,7 @@ def test_a_truncation_is_told_where_it_is_asked_for(
     told = Told()
     with running(load(table=f"{database}.t", skipped__operations="none"), told, tmp_path) as query:
         begun(tmp_path)
-        execute("INSERT INTO t VALUES (1)", "TRUNCATE u", "INSERT INTO u VALUES (1)", "TRUNCATE t")
+        execute("INSERT INTO t VALUES (1)", "TRUNCATE u", "TRUNCATE signals", "INSERT INTO u VALUES (1)", "TRUNCATE t")
         execute("INSERT INTO t VALUES (2)")
         wait(query, told, lambda told: len(told.rows) == 3)
 
