@@ -92,14 +92,33 @@ def take_back(settings: Settings, root: str) -> None:
             logged = _logged(spark, newest - 1, files)
         _log.warning("batch %d, of which nothing was sent, is planned again with the new settings", end.batch)
     if logged is not None and logged.stream.open_gtid:
-        # The rest of a transaction that a batch has cut in two is told by its number of events of captured tables.
-        raise ConfigError(
-            f"a part of the transaction {logged.stream.open_gtid} has been sent, and its rest must be sent with the"
-            f" same settings; since then have changed: {_told(changed, before, now)}",
-            "Change them back, start, and change them when that transaction is sent (incsnap status).",
-        )
+        raise _inside(logged.stream.open_gtid, _told(changed, before, now))
     if not done:
         forget_plan(files)
+
+
+def refuse_inside_of_transaction(settings: Settings, root: str, begin: Offset) -> None:
+    """For a DataFrame, of which nobody here knows what its query has done: it goes on behind ``begin``, be it with a
+    batch that is repeated. Raises ``ConfigError`` as ``take_back``, where either end of that batch cuts a transaction
+    in two."""
+    found = plan_and_choices(Files(root))
+    if found is None or found[0].get("job_id") != begin.job_id:
+        return
+    plan, before = found
+    now = choices(settings)
+    changed = [name for name, value in before.items() if now.get(name) != value]
+    opened = begin.stream.open_gtid or Offset.load(plan, QueueFiles(Files(root))).stream.open_gtid
+    if changed and opened:
+        raise _inside(opened, _told(changed, before, now))
+
+
+def _inside(gtid: str, told: str) -> ConfigError:
+    """The rest of a transaction that a batch has cut in two is told by its number of events of captured tables."""
+    return ConfigError(
+        f"a part of the transaction {gtid} has been sent, and its rest must be sent with the same settings; since then"
+        f" have changed: {told}",
+        "Change them back, start, and change them when that transaction is sent.",
+    )
 
 
 def _sent(writer: BucketWriter, bucket: int, plan: dict[str, Any]) -> bool:

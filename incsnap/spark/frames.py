@@ -37,6 +37,7 @@ from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.session import connect, query
 from incsnap.planner.own_readers import OwnReaders
 from incsnap.planner.planner import Planner, first_position
+from incsnap.planner.unfinished_batch import refuse_inside_of_transaction
 from incsnap.snapshot.offset import Offset, digest
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
@@ -119,6 +120,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held: ExitStack | None = None
         #: What the server had executed when a query that is to end was begun; None where it is not.
         self._until: GtidSet | None = None
+        #: Is the query's first batch known to be one that can be told?
+        self._goes_on = False
         process_log.set_up(logging.WARNING, settings.monitoring.log_format)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's names)
@@ -142,7 +145,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         with hint_in_message():
             planner = self._planning()
-            begin = planner.offsets.load(start)
+            begin = self._begun(planner, start)
             while not self._is_reached(begin):
                 end = planner.plan(begin)
                 if end is not begin:
@@ -159,8 +162,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with hint_in_message():
             planner = self._planning()
-            until = planner.offsets.load(end)
-            return frame_parts(planner.parts(planner.offsets.load(start), until), until, digest(end))
+            begin, until = self._begun(planner, start), planner.offsets.load(end)
+            return frame_parts(planner.parts(begin, until), until, digest(end))
 
     def commit(self, end: dict[str, Any]) -> None:
         with hint_in_message():
@@ -187,6 +190,14 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         snapshot = begin.snapshot
         under_way = (snapshot.active and not snapshot.paused) or snapshot.in_flight
         return self._until <= begin.stream.delivered and not under_way
+
+    def _begun(self, planner: Planner, start: dict[str, Any]) -> Offset:
+        """Where a batch begins. Raises ``ConfigError`` where it must have the settings of the one before it."""
+        begin = planner.offsets.load(start)
+        if not self._goes_on:
+            refuse_inside_of_transaction(self._settings, self._root, begin)
+            self._goes_on = True
+        return begin
 
     def _planning(self) -> Planner:
         if self._planner is None:

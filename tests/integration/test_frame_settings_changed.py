@@ -1,0 +1,84 @@
+"""Settings of a DataFrame of changes that are changed between two runs of its query. Without Spark: its reader is asked
+as Spark asks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incsnap.errors import ConfigError
+from incsnap.spark.frames import ChangesFrame, ChangesReader
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from tests.support.frames import options
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+Offset = dict[str, Any]
+
+
+@pytest.fixture
+def reader(mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Iterator[Callable[..., ChangesReader]]:
+    opened: list[ChangesReader] = []
+
+    def read(**more: str) -> ChangesReader:
+        """The one before it is stopped."""
+        for each in opened:
+            each.stop()
+        frame = ChangesFrame(options(mysql_address, database, tmp_path, **more))
+        opened.append(frame.streamReader(frame.schema()))
+        return opened[-1]
+
+    yield read
+    for each in opened:
+        each.stop()
+
+
+def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(
+    reader: Callable[..., ChangesReader], mysql_address: MySqlAddress, database: str
+) -> None:
+    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+        for table in "ab":
+            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+        both = {"max__batch__size": "1", "include__schema__changes": "false"}
+        begun = reader(**both)
+        start = begun.initialOffset()
+        cursor.execute("BEGIN")
+        for number in (1, 2, 3):
+            for table in "ab":
+                cursor.execute(f"INSERT INTO {table} VALUES ({number})")
+        cursor.execute("COMMIT")
+    told: list[str] = []
+    start = batch(begun, start, told)
+    start = batch(begun, start, told)
+
+    other = reader(**both, table__include__list=f"{database}.b")
+    with pytest.raises(ConfigError, match=r"its rest must be sent with the same settings; .*include and exclude lists"):
+        batch(other, start, told)
+    again = reader(**both)
+    while len(told) < 6:
+        start = batch(again, start, told)
+    assert told == ["a1", "b1", "a2", "b2", "a3", "b3"]
+
+
+def batch(reader: ChangesReader, start: Offset, told: list[str]) -> Offset:
+    """The next one, as Spark runs it; ``told`` gets table and id of its changes."""
+    found: list[Offset] = []
+
+    def is_there() -> bool:
+        found.append(reader.latestOffset(start, None))  # type: ignore[arg-type]
+        return found[-1] != start
+
+    wait_until(is_there)
+    end = found[-1]
+    for part in reader.partitions(start, end):
+        for rows in reader.read(part):
+            told.extend(row["table"].rpartition(".")[2] + str(json.loads(row["key"])["id"]) for row in rows.to_pylist())
+    reader.commit(end)
+    return end
