@@ -24,6 +24,13 @@ OWN = frozenset({"config", "table", "envelope", "numpartitions", "path"})
 _NAMES = {name.lower(): name for name in OBEYED | ELSEWHERE}
 #: Their names hold what small letters destroy: the algorithm of a hash, its salt.
 _NOT_AS_OPTIONS = ("column.mask.", "column.truncate.")
+#: Modes of Kafka's job, and what does the same here.
+_OF_JOBS = {
+    "initial_only": "Set the option snapshot.mode=initial, and begin the query with trigger(availableNow=True).",
+    "when_needed": "Set the option snapshot.mode=initial. Where the binlog is gone, begin anew: other checkpoints for"
+    " the query and for checkpoint.location.",
+    "always": "Set the option snapshot.mode=initial, and signal execute-snapshot where rows are to be read again.",
+}
 _HINT = "Correct the options of spark.readStream.format('incsnap'), or the file that `config` names."
 
 
@@ -59,6 +66,12 @@ def with_columns(settings: Settings, columns: str) -> Settings:
     """``columns``: a digest of the table's, as the DataFrame has them."""
     assert settings.frame is not None
     return settings.model_copy(update={"frame": settings.frame.model_copy(update={"columns": columns})})
+
+
+def refuse_mode(mode: str) -> None:
+    """Raises ``ConfigError`` for a ``snapshot.mode`` that asks for more of each start than a query of a stream does."""
+    if mode in _OF_JOBS:
+        raise ConfigError(f"snapshot.mode={mode}: a stream of changes begins with initial or no_data", _OF_JOBS[mode])
 
 
 def _given(options: Mapping[str, str]) -> dict[str, str]:

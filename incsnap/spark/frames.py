@@ -26,7 +26,7 @@ from incsnap.checkpoint.first_offset import first_offset
 from incsnap.checkpoint.lock import checkpoint_lock
 from incsnap.checkpoint.planned import planned
 from incsnap.checkpoint.windows import WindowBuffers
-from incsnap.config.frames import frame_settings, with_columns
+from incsnap.config.frames import frame_settings, refuse_mode, with_columns
 from incsnap.config.settings import Settings
 from incsnap.envelope.frame_format import frame_fields, key_names
 from incsnap.envelope.table_view import TableView, view_of
@@ -91,6 +91,7 @@ class ChangesFrame(DataSource):
         with hint_in_message():
             settings = frame_settings(self.options).settings
             assert settings.frame is not None
+            refuse_mode(settings.snapshot.mode)
             if settings.frame.table is not None and not self._executed:
                 raise ConfigError("a stream of changes has the columns of its table", "Leave .schema(...) out.")
             columns = hashlib.sha256(schema.json().encode()).hexdigest()[:16]
