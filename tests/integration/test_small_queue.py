@@ -18,9 +18,7 @@ pytestmark = pytest.mark.servers
 def test_rows_larger_than_the_queue_flow_through_it(
     queue: str, mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
 ) -> None:
-    settings = settings_of(
-        mysql_address, kafka_address, topic_prefix, database, max__queue__size__in__bytes=queue
-    )
+    settings = settings_of(mysql_address, kafka_address, topic_prefix, database, max__queue__size__in__bytes=queue)
     with closing(connect(mysql_address)) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY AUTO_INCREMENT, v MEDIUMTEXT)")
         job = PlannedJob(settings, str(tmp_path / "checkpoint"))
