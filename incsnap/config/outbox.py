@@ -80,14 +80,24 @@ def _placed(reading: SettingsReader, setting: str, optional: bool) -> Iterator[P
 def problems(chain: Chain, formats: Formats) -> list[str]:
     """What of the formats cannot be written of events."""
     routers = [step.transform.event for step in chain if isinstance(step.transform, EventRouter)]
-    found = []
+    found = [
+        f"{side}.converter: StringConverter writes the events of an outbox's EventRouter, and there is none; name"
+        " org.apache.kafka.connect.json.JsonConverter or io.confluent.connect.avro.AvroConverter"
+        for side, choice in (("key", formats.key), ("value", formats.value))
+        if choice.kind == "text" and not routers
+    ]
     for event in routers:
         for side, choice in (("key", formats.key), ("value", formats.value)):
             if choice.kind == "avro":
                 found.append(
-                    f"{side}.converter: events of transforms.{event.name} are written as JSON alone; name"
-                    " org.apache.kafka.connect.json.JsonConverter, or give the outbox table a job of its own"
+                    f"{side}.converter: events of transforms.{event.name} are written as JSON or text; name"
+                    " JsonConverter or StringConverter, or give the outbox table a job of its own"
                 )
+        if formats.value.kind == "text" and event.in_envelope:
+            found.append(
+                f"transforms.{event.name}.table.fields.additional.placement: an envelope is no text, which"
+                " value.converter is to write; place the columns in headers, or name JsonConverter"
+            )
         if formats.value.schemas and event.in_envelope:
             found.append(
                 f"transforms.{event.name}.table.fields.additional.placement: an envelope's schema would be named by"

@@ -14,6 +14,8 @@ _STRATEGIES = ("DefaultTopicNamingStrategy", "DefaultUnicodeTopicNamingStrategy"
 _CONVERTERS = {
     "org.apache.kafka.connect.json.JsonConverter": "json",
     "io.confluent.connect.avro.AvroConverter": "avro",
+    # Of an outbox alone, see ``outbox.problems``.
+    "org.apache.kafka.connect.storage.StringConverter": "text",
 }
 #: Of the Avro converter; the rest goes to the registry's client.
 _URL = "schema.registry.url"
@@ -79,6 +81,10 @@ def _format(reading: SettingsReader, name: str) -> tuple[FormatChoice, RegistryS
     if not kind:
         reading.problem(name, f"one of: {', '.join(_CONVERTERS)}")
         return FormatChoice(), RegistrySettings()
+    if kind == "text":
+        if options:
+            reading.warnings.append(f"Settings without effect on text: {', '.join(f'{name}.{one}' for one in options)}")
+        return FormatChoice("text"), RegistrySettings()
     if kind == "json":
         schemas = reading.flag(f"{name}.schemas.enable", bool(given))
         others = sorted(

@@ -11,8 +11,8 @@ from incsnap.types.modes import Modes
 
 @dataclass(frozen=True, slots=True)
 class FormatChoice:
-    """The format of keys, or of values. ``kind`` is json or avro, of values also row or images: columns of a DataFrame
-    (``frame_format``). ``schemas``: each message brings its JSON schema."""
+    """The format of keys, or of values. ``kind`` is json, avro, or text (of events; all else is JSON then), of values
+    also row or images: columns of a DataFrame (``frame_format``). ``schemas``: each message brings its JSON schema."""
 
     kind: str = "json"
     schemas: bool = False

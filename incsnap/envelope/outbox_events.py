@@ -1,7 +1,7 @@
 """What an outbox table's rows hold, by columns: topics, keys, values, headers and times of events.
 
 An event's key is a column's value alone, and so is its value, unless other columns are placed beside it. A null has
-the column's schema, so JSON writes it as the text ``null``.
+the column's schema, so JSON writes it as the text ``null``; StringConverter writes nothing.
 """
 
 from __future__ import annotations
@@ -50,6 +50,16 @@ class EventFormat:
             raise self._wrong("route.by.field", event.route, "is no text")
         self._key = self._field("table.field.event.key", event.key)
         self._payload = self._field("table.field.event.payload", event.payload)
+        self._texts = (envelope.key.kind == "text", envelope.value.kind == "text")
+        for text, setting, column, field in zip(
+            self._texts,
+            ("table.field.event.key", "table.field.event.payload"),
+            (event.key, event.payload),
+            (self._key, self._payload),
+            strict=True,
+        ):
+            if text and not self._has_text(field):
+                raise self._wrong(setting, column, "has a type that is no text, which StringConverter is to write")
         self._key_ends = around(self._schema(self._key) if envelope.key.schemas else None)
         self._ends = around(self._schema(self._payload) if envelope.value.schemas else None)
         placement = "table.fields.additional.placement"
@@ -64,7 +74,7 @@ class EventFormat:
     # -- of rows that are at hand
 
     def keys(self, columns: Columns) -> Any:
-        return self._alone(self._key, columns, self._key_ends)
+        return self._alone(self._key, columns, self._key_ends, text=self._texts[0])
 
     def topics(self, columns: Columns) -> Any:
         """``pa.string()``. Raises ``ValueRefused`` where a row's is none; each distinct value is looked at once."""
@@ -105,7 +115,7 @@ class EventFormat:
         values = (
             json_objects(self._struct, columns, self._modes)
             if self._event.in_envelope
-            else self._alone(self._payload, columns, self._ends)
+            else self._alone(self._payload, columns, self._ends, text=self._texts[1])
         )
         if not self._event.tombstones:
             return values
@@ -116,8 +126,12 @@ class EventFormat:
             empty = pc.or_(empty, pc.fill_null(blank, False))
         return pc.if_else(empty, pa.scalar(None, pa.binary()), values)
 
-    def _alone(self, field: ViewField, columns: Columns, ends: tuple[str, str]) -> Any:
-        return join([ends[0], field.encode(columns, self._modes).complete(), ends[1]])
+    def _alone(self, field: ViewField, columns: Columns, ends: tuple[str, str], *, text: bool) -> Any:
+        return (
+            self._text(field, columns)
+            if text
+            else join([ends[0], field.encode(columns, self._modes).complete(), ends[1]])
+        )
 
     def _text(self, field: ViewField, columns: Columns) -> Any:
         schema = self._schema(field)
@@ -152,6 +166,10 @@ class EventFormat:
         if found is None:
             raise self._wrong(setting, column, "is none of the columns that are written")
         return found
+
+    def _has_text(self, field: ViewField) -> bool:
+        schema = self._schema(field)
+        return schema.type not in ("struct", "array", "map", "bytes") or schema.name == _DECIMAL
 
     def _header(self, setting: str, column: str) -> ViewField:
         field = self._field(setting, column)

@@ -106,7 +106,12 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("bigint.unsigned.handling.mode", "signed", "one of: long, precise"),
         ("value.converter", "io.confluent.connect.avro.AvroConverter", "value.converter.schema.registry.url: missing"),
         ("key.converter", "AvroConverter", "key.converter.schema.registry.url: missing"),
-        ("key.converter", "org.apache.kafka.connect.storage.StringConverter", "one of: org.apache.kafka.connect.json"),
+        ("key.converter", "org.apache.kafka.connect.storage.StringConverter", "and there is none; name"),
+        (
+            "value.converter",
+            "org.apache.kafka.connect.converters.LongConverter",
+            "one of: org.apache.kafka.connect.json",
+        ),
         ("value.converter.schemas.enable", "perhaps", "true or false"),
         ("skipped.operations", "u,x", "none, or a list of c, u, d and t"),
         ("skipped.operations", "none,t", "none, or a list of c, u, d and t"),

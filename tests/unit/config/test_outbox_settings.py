@@ -90,7 +90,10 @@ def test_what_is_not_supported_is_refused_by_name(setting: str, value: str, why:
 
 def test_formats_that_events_cannot_have_are_refused() -> None:
     avro = {"key.converter": "AvroConverter", "key.converter.schema.registry.url": "http://r"}
-    assert refused(avro).startswith("key.converter: events of transforms.out are written as JSON alone")
+    assert refused(avro).startswith("key.converter: events of transforms.out are written as JSON or text")
+    text = {"value.converter": "StringConverter"}
+    assert router(text)
+    assert "an envelope is no text" in refused(text, table__fields__additional__placement="a:envelope")
     schemas = {"value.converter": JSON}
     assert router(schemas)
     assert "set value.converter.schemas.enable=false" in refused(

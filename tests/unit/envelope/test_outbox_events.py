@@ -96,6 +96,29 @@ def test_an_inserted_row_is_its_event() -> None:
     ]
 
 
+def test_as_text_keys_and_values_are_as_they_are_and_a_null_is_nothing() -> None:
+    text = FormatChoice("text")
+    chain = (Step(EventRouter(EVENT, "warn")),)
+    assert sent(
+        inserted(table_format(SHAPE, TOPIC, EnvelopeSettings("p", "1", key=text, value=text, transforms=chain)))
+    ) == [
+        ("to.a", b"k1", b"one"),
+        ("to.b", b"k2", None),
+        ("to.a", b"k1", b" \t"),
+        ("to.a", None, b"four"),
+    ]
+    numbers = (Step(EventRouter(replace(EVENT, payload="id"), "warn")),)
+    format_ = table_format(SHAPE, TOPIC, EnvelopeSettings("p", "1", value=text, transforms=numbers))
+    assert [value for _, _, value in sent(inserted(format_))] == [b"1", b"2", b"3", b"4"]
+
+
+def test_bytes_have_no_text() -> None:
+    shape = replace(SHAPE, columns=(*COLUMNS[:3], Column("payload", "blob"), COLUMNS[4]))
+    envelope = EnvelopeSettings("p", "1", value=FormatChoice("text"), transforms=(Step(EventRouter(EVENT, "warn")),))
+    with pytest.raises(ConfigError, match=r"names payload, which in d\.outbox has a type that is no text"):
+        table_format(shape, TOPIC, envelope)
+
+
 def test_an_empty_payload_is_a_tombstone_where_that_is_wanted() -> None:
     values = [value for _, _, value in sent(inserted(made(replace(EVENT, tombstones=True))))]
     assert values == [b'"one"', None, None, b'"four"']
