@@ -236,6 +236,7 @@ def _stop(state: NextContext, command: Stop) -> None:
         state.notify(signal, notes.ABORTED, data_collections=comma_list([request.table for request in requests]))
     if not stopped:
         state.warn(f"signal {command.id}: no running or waiting snapshot to stop", command.id)
+    _end_pause(state)
 
 
 def _pause(state: NextContext, command: Pause) -> None:
@@ -311,5 +312,11 @@ def _complete(state: NextContext) -> None:
             state.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
     for signal in state.signals_completed():
         state.notify(signal, notes.COMPLETED)
+    _end_pause(state)
+
+
+def _end_pause(state: NextContext) -> None:
+    """A pause belongs to the snapshots that were paused: not to one that is asked for behind them, in the same batch
+    or a later one."""
     if not state.unfinished():
-        state.paused, state.paused_by = False, ""  # a pause belongs to the snapshot that was paused
+        state.paused, state.paused_by = False, ""

@@ -424,6 +424,16 @@ def test_a_pause_ends_with_the_snapshot_that_was_paused() -> None:
     assert job.batch(execute("t", B)).context.planned
 
 
+def test_a_pause_ends_with_its_snapshot_though_another_is_asked_for_in_the_same_batch() -> None:
+    job = Snapshots({A: list(range(1, 9)), B: [1]})
+    job.batch(execute("s", A))
+    job.batch(Pause("p"))
+    after = job.batch(Stop("x"), execute("t", B)).context
+
+    assert (after.paused, after.paused_by) == (False, "")
+    assert spans(after.planned) == [("b", None, "1")]
+
+
 def test_stop_leaves_nothing_of_a_table_and_sends_nothing_of_it() -> None:
     job = Snapshots({A: list(range(9)), B: [1], C: [1]})
     job.batch(execute("s", A, B), execute("t", C))
