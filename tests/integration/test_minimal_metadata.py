@@ -318,6 +318,23 @@ def test_xa_transactions_are_read_at_their_commit(shop: Shop) -> None:
     assert shop.until("t", 1) == [row(1, "a", None, "y")]
 
 
+def test_rows_that_were_prepared_before_a_restart_and_under_another_setting_are_read_at_their_commit(
+    shop: Shop,
+) -> None:
+    shop.knows("t")
+    shop.run("XA START 'x'", "INSERT INTO t VALUES (1, 'a', NULL, 'y')", "XA END 'x'", "XA PREPARE 'x'")
+    with closing(connect(shop.address, database=shop.database)) as other, other.cursor() as cursor:
+        cursor.execute("CREATE TABLE u (id INT PRIMARY KEY)")
+        cursor.execute("INSERT INTO u VALUES (1)")
+        shop.until("u", 1)
+        assert shop.job.offset.prepared
+        shop.job.restart()
+        cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
+        cursor.execute("INSERT INTO u VALUES (2)")
+    shop.run("XA COMMIT 'x'", "ALTER TABLE t RENAME COLUMN a TO c", "INSERT INTO t VALUES (2, 'c', NULL, 'x')")
+    assert shop.until("t", 2) == [row(1, "a", None, "y"), {"id": 2, "c": "c", "b": None, "e": "x"}]
+
+
 def test_a_literal_that_the_server_does_not_show_stops_the_job(shop: Shop) -> None:
     shop.run("CREATE TABLE w (id INT PRIMARY KEY, e ENUM('😀', 'b'))", "INSERT INTO w VALUES (1, 'b')")
     job = shop.job
