@@ -60,6 +60,8 @@ class KnownDefinitions:
         #: Must all captured tables be asked for, so that they are known before their rows come and they are changed?
         self._owed: bool | None = None
         self._again_at = 0.0
+        #: The file that a batch began with, and what is known by it: most batches begin with that of the one before.
+        self._read: tuple[str, dict[TableId, TableShape]] = ("", {})
 
     def at(
         self, start: str, advance: Advance, tail: Tail, connection: Connection[Any], *, behind: bool
@@ -79,11 +81,14 @@ class KnownDefinitions:
         missing = [each for each in advance.unnamed if not _is_known(each, changes, known)]
         for each in missing:
             _check_order(each, changes)
-        after = {table: shape for table, shape in known.items() if not redefined(table, changes)}
-        after |= self._asked(missing, after, advance, tail, connection, behind=behind)
+        after = known
+        if changes:
+            after = {table: shape for table, shape in known.items() if not redefined(table, changes)}
+        if answered := self._asked(missing, after, advance, tail, connection, behind=behind):
+            after = {shape.id: shape for shape in _sorted({**after, **answered}.values())}
         rows = {each.table for each in advance.unnamed} - {each.table for each in missing}
         before = [known[table] for table in rows if after.get(table) != known[table]]
-        return BatchDefinitions(_sorted(after.values()), _sorted(before))
+        return BatchDefinitions(tuple(after.values()), _sorted(before))
 
     def is_news(self, start: str, advance: Advance, found: BatchDefinitions | None) -> bool:
         """Is it worth a batch, which may have nothing to send? What is not written down must be asked for again."""
@@ -92,9 +97,12 @@ class KnownDefinitions:
         return bool(advance.changes) or found.known != (self._files.read(start).known if start else ())
 
     def _known(self, start: str) -> dict[TableId, TableShape]:
-        """Where ``start`` is. Without tables that are not captured: their statements do not come by."""
-        found = self._files.read(start).known if start else ()
-        return {shape.id: shape for shape in found if self._settings.tables.included(shape.id)}
+        """Where ``start`` is, in the order of the tables. Without those that are not captured: their statements do not
+        come by."""
+        if self._read[0] != start:
+            found = self._files.read(start).known if start else ()
+            self._read = start, {shape.id: shape for shape in found if self._settings.tables.included(shape.id)}
+        return self._read[1]
 
     def of_batch(self, end: str, tables_of_rows: Collection[TableId]) -> tuple[TableShape, ...]:
         """What the rows of these tables are read by in the batch whose end names the file ``end``."""
