@@ -11,14 +11,17 @@ from filelock import FileLock, Timeout
 from incsnap.checkpoint.location import is_local
 from incsnap.errors import ConfigError
 
+#: Between two looks whether it is free.
+_POLL_SECONDS = 0.2
+
 
 @contextmanager
-def checkpoint_lock(checkpoint_location: str, root: str) -> Iterator[None]:
+def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float = 0.0) -> Iterator[None]:
     """Holds the checkpoint for the time of the block; the kernel lets go of it when the process dies, however it dies.
 
-    Raises ``ConfigError`` when another process has it, or when it cannot be had at all. A checkpoint on
-    an object store cannot be held: there the newer job takes over MySQL's connection (by its server id) and Kafka's
-    transactions, and the older one fails.
+    Raises ``ConfigError`` when another process still has it after ``patience_seconds``, or when it cannot be had at
+    all. A checkpoint on an object store cannot be held: there the newer job takes over MySQL's connection (by its
+    server id) and Kafka's transactions, and the older one fails.
     """
     if not is_local(checkpoint_location):
         yield
@@ -26,7 +29,7 @@ def checkpoint_lock(checkpoint_location: str, root: str) -> Iterator[None]:
     folder = Path(root.removeprefix("file://"))
     folder.mkdir(parents=True, exist_ok=True)
     # On a file system without locks the library would take a file that exists for one, and that outlives its holder.
-    lock = FileLock(folder / "lock", blocking=False, fallback_to_soft=False)
+    lock = FileLock(folder / "lock", timeout=patience_seconds, poll_interval=_POLL_SECONDS, fallback_to_soft=False)
     try:
         held = lock.acquire()
     except Timeout:

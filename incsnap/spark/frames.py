@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any
 
@@ -32,9 +31,9 @@ from incsnap.envelope.frame_format import frame_fields, key_names
 from incsnap.envelope.table_view import TableView, view_of
 from incsnap.errors import ConfigError, OffsetError
 from incsnap.gtid import GtidSet
-from incsnap.mysql import preflight
+from incsnap.mysql import preflight, watermarks
 from incsnap.mysql.catalog import shape_of
-from incsnap.mysql.session import connect, query
+from incsnap.mysql.session import connect
 from incsnap.planner.own_readers import OwnReaders
 from incsnap.planner.planner import Planner, first_position
 from incsnap.planner.unfinished_batch import refuse_inside_of_transaction
@@ -62,8 +61,8 @@ class ChangesFrame(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        #: What the server had executed before it was asked for columns; "" where it was not asked.
-        self._executed = ""
+        #: What the server had executed before it was asked for columns; None where it was not asked.
+        self._executed: GtidSet | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -92,10 +91,10 @@ class ChangesFrame(DataSource):
             settings = frame_settings(self.options).settings
             assert settings.frame is not None
             refuse_mode(settings.snapshot.mode)
-            if settings.frame.table is not None and not self._executed:
+            if settings.frame.table is not None and self._executed is None:
                 raise ConfigError("a stream of changes has the columns of its table", "Leave .schema(...) out.")
             columns = hashlib.sha256(schema.json().encode()).hexdigest()[:16]
-            return ChangesReader(with_columns(settings, columns), schema, self._executed)
+            return ChangesReader(with_columns(settings, columns), schema, self._executed or GtidSet())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with hint_in_message():
@@ -111,10 +110,10 @@ def register(spark: SparkSession) -> None:
 class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The planner's face towards Spark; in a task only ``read`` is called, on an object that never had a planner."""
 
-    def __init__(self, settings: Settings, schema: StructType, executed: str) -> None:
+    def __init__(self, settings: Settings, schema: StructType, executed: GtidSet) -> None:
         self._settings = settings
         self._schema = to_arrow_schema(schema, timezone="UTC")
-        self._older = GtidSet.parse(executed)
+        self._older = executed
         self._root = settings.checkpoint_location.rstrip("/") + "/incsnap"
         self._buffers = WindowBuffers(self._root)
         self._planner: Planner | None = None
@@ -157,8 +156,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """The query ends when all is told that the server has executed by now, and no snapshot is under way."""
-        with hint_in_message():
-            self._until = GtidSet.parse(_executed(self._settings))
+        with hint_in_message(), closing(connect(self._settings.mysql)) as connection:
+            self._until = watermarks.executed(connection)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with hint_in_message():
@@ -217,43 +216,24 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Two queries would overwrite each other's offsets. Raises ``ConfigError`` where another one has the folder."""
         if self._held is not None:
             return
-        held, deadline = ExitStack(), time.monotonic() + _LOCK_SECONDS
-        while True:
-            try:
-                held.enter_context(checkpoint_lock(self._settings.checkpoint_location, self._root))
-                break
-            except ConfigError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
+        held = ExitStack()
+        held.enter_context(checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS))
         self._held = held
 
 
-def _asked(settings: Settings) -> tuple[str, TableView]:
+def _asked(settings: Settings) -> tuple[GtidSet, TableView]:
     """What the server has executed, then the table as it is."""
     assert settings.frame is not None
     assert settings.frame.table is not None
-    connection = connect(settings.mysql)
-    try:
-        ((executed,),) = query(connection, "SELECT @@GLOBAL.gtid_executed")
+    with closing(connect(settings.mysql)) as connection:
+        executed = watermarks.executed(connection)
         shape = shape_of(connection, settings.frame.table)
-    finally:
-        connection.close()
     if shape is None:
         raise ConfigError(
             f"{settings.frame.table} does not exist, or {settings.mysql.user} may not see it",
             "Correct the option table, or GRANT SELECT on it.",
         )
-    return str(executed).replace("\n", "") or " ", view_of(shape, settings.columns)
-
-
-def _executed(settings: Settings) -> str:
-    connection = connect(settings.mysql)
-    try:
-        ((executed,),) = query(connection, "SELECT @@GLOBAL.gtid_executed")
-    finally:
-        connection.close()
-    return str(executed)
+    return executed, view_of(shape, settings.columns)
 
 
 def _refuse_told_names(view: TableView) -> None:
