@@ -13,7 +13,7 @@ from incsnap.errors import ServerUnreachable, shorten
 from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import named, query
-from incsnap.mysql.versions import version
+from incsnap.mysql.versions import replica_status_statement, says_replica, version
 
 #: A replica that has taken over applies what it had received.
 _CATCH_UP_SECONDS = 5.0
@@ -76,7 +76,7 @@ def _may_still_come(connection: Connection[Any], behind: GtidSet) -> bool:
     owned = _OWNER.sub("", str(query(connection, "SELECT @@global.gtid_owned")[0][0]))
     if owned and behind - GtidSet.parse(owned) != behind:
         return True
-    new = version(connection) >= (8, 0, 22)
-    channels = named(connection, "SHOW REPLICA STATUS" if new else "SHOW SLAVE STATUS")
-    running = "Replica_SQL_Running" if new else "Slave_SQL_Running"
+    server = version(connection)
+    channels = named(connection, replica_status_statement(server))
+    running = "Replica_SQL_Running" if says_replica(server) else "Slave_SQL_Running"
     return any(channel.get(running) == "Yes" for channel in channels)

@@ -22,7 +22,7 @@ from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
 from incsnap.mysql.session import QueryRefusedError, connect, named, query
 from incsnap.mysql.start_place import start_gtids
-from incsnap.mysql.versions import OLDEST, version
+from incsnap.mysql.versions import OLDEST, replica_status_statement, says_replica, version
 from incsnap.mysql.xa import prepared_findings
 from incsnap.tables import TEXTS, TableId, TableShape
 from incsnap.types.column_type import describe
@@ -93,9 +93,8 @@ def _binlog_rights(
     user: str,
     variables: dict[str, str],
 ) -> Iterable[Finding]:
-    new = server >= (8, 0, 22)
     try:
-        replica = named(connection, "SHOW REPLICA STATUS" if new else "SHOW SLAVE STATUS")
+        replica = named(connection, replica_status_statement(server))
         if replica:
             yield from replica_findings(variables)
         if variables.get("log_bin") == "ON":
@@ -107,7 +106,7 @@ def _binlog_rights(
         problem = f"{own} is the server's own id"
         yield Finding("database.server.id", problem, "Set database.server.id to a number no other replica has")
     try:
-        replicas = named(connection, "SHOW REPLICAS" if new else "SHOW SLAVE HOSTS")
+        replicas = named(connection, "SHOW REPLICAS" if says_replica(server) else "SHOW SLAVE HOSTS")
     except QueryRefusedError as error:
         yield _right(error, "REPLICATION SLAVE", user)
         return

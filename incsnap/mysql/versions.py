@@ -35,3 +35,13 @@ def version(connection: Connection[Any]) -> Version:
 def status_statement(server: Version) -> str:
     """What tells the end of the binlog: renamed with 8.2, the old name gone with 8.4."""
     return "SHOW BINARY LOG STATUS" if server >= (8, 2, 0) else "SHOW MASTER STATUS"
+
+
+def says_replica(server: Version) -> bool:
+    """Are statements and columns named after replicas, and not after slaves as before 8.0.22?"""
+    return server >= (8, 0, 22)
+
+
+def replica_status_statement(server: Version) -> str:
+    """What tells where the server replicates from."""
+    return "SHOW REPLICA STATUS" if says_replica(server) else "SHOW SLAVE STATUS"
