@@ -13,7 +13,7 @@ from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.errors import IncsnapError
 from incsnap.monitoring.liveness import Life, is_gone, life_of
-from incsnap.monitoring.status import FAILED, JobStatus, dump, load
+from incsnap.monitoring.status import FAILED, JobStatus, clock_ms, dump, load
 
 _FOLLOW_SECONDS = 1.0
 
@@ -40,7 +40,7 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
     else:
         from incsnap.cli.status_display import shown
 
-        output.console().print(shown(found, life, _now_ms()))
+        output.console().print(shown(found, life, clock_ms()))
     if found.state == FAILED or not (life.alive or life.said):
         ctx.exit(1)
 
@@ -78,7 +78,7 @@ def _without_file(location: str) -> str:
 def _life(found: JobStatus, location: str) -> Life:
     """A job that seems to be silent may only have another clock than this machine, and one whose process is not here
     may run elsewhere: it is looked at twice."""
-    life = life_of(found, _now_ms())
+    life = life_of(found, clock_ms())
     if life.said or (life.alive and not is_gone(found)):
         return life
     time.sleep(found.every_ms / 1000 + 1.0)
@@ -112,7 +112,7 @@ def _follow(found: JobStatus, life: Life, location: str, *, as_json: bool) -> tu
 
             from incsnap.cli.status_display import shown
 
-            with Live(shown(found, life, _now_ms()), console=output.console(), auto_refresh=False) as live:
+            with Live(shown(found, life, clock_ms()), console=output.console(), auto_refresh=False) as live:
                 while looked():
                     live.update(shown(found, life, found.written_ms), refresh=True)
                 live.update("", refresh=True)
@@ -121,7 +121,3 @@ def _follow(found: JobStatus, life: Life, location: str, *, as_json: bool) -> tu
 
 def _json(found: JobStatus, life: Life) -> str:
     return json.dumps({"alive": life.alive, "dead_since_ms": None if life.alive else life.since_ms, **dump(found)})
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -5,15 +5,13 @@ A job that waits for a server that is away is healthy: to start it anew would he
 
 from __future__ import annotations
 
-import time
-
 from incsnap.monitoring.liveness import silence_ms, stalled
-from incsnap.monitoring.status import FAILED, RUNNING, JobStatus
+from incsnap.monitoring.status import FAILED, RUNNING, JobStatus, clock_ms
 
 
 def healthy(status: JobStatus) -> str:
     """What is wrong where a new start would help."""
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = clock_ms()
     if status.state == FAILED:
         return "it has failed"
     if now_ms - status.written_ms > silence_ms(status):

@@ -8,7 +8,6 @@ https://debezium.io/documentation/reference/stable/connectors/mysql.html#mysql-m
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -26,6 +25,7 @@ from incsnap.monitoring.status import (
     JobStatus,
     SnapshotStatus,
     StreamStatus,
+    clock_ms,
 )
 
 _STATES = (STARTING, RUNNING, RETRYING, STOPPING, STOPPED, FAILED)
@@ -85,7 +85,7 @@ def _job(status: JobStatus) -> Iterator[Metric]:
     for state in _STATES:
         states.add_metric([status.topic_prefix, state], status.state == state)
     yield states
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = clock_ms()
     yield _gauge("stalled", "1 where no batch has ended for two minutes.", name, stalled(status, now_ms))
     yield _gauge("start_time_seconds", "When the job began.", name, status.started_ms / 1000)
     failures = status.failure.count if status.failure is not None else 0

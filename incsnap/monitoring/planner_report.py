@@ -27,7 +27,7 @@ from incsnap.errors import IncsnapError, shorten
 from incsnap.events import StreamPosition
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
 from incsnap.monitoring.snapshot_view import finished_table, snapshot_status
-from incsnap.monitoring.status import FinishedTable, SnapshotStatus, StreamStatus, Told
+from incsnap.monitoring.status import FinishedTable, SnapshotStatus, StreamStatus, Told, clock_ms
 from incsnap.snapshot.dataclass_json import from_json
 from incsnap.snapshot.notifications import IN_PROGRESS, Notification
 from incsnap.snapshot.offset import Offset
@@ -91,7 +91,7 @@ class Reporter:
         self._every = every_seconds
         self._lock = threading.Lock()
         self._planned = Planned(start, start.stream, 0, True, "", 0)
-        self._asked_ms = _now_ms()
+        self._asked_ms = clock_ms()
         self._planned_ms = self._batch_ms = 0
         self._under_way_us = self._reached_us = self._last_change_us = 0
         self._worst_ms = 0
@@ -109,7 +109,7 @@ class Reporter:
     def asked(self) -> None:
         """Spark asks for a batch: the one before is done."""
         with self._lock:
-            self._asked_ms = _now_ms()
+            self._asked_ms = clock_ms()
             if self._planned_ms:
                 self._batch_ms = self._asked_ms - self._planned_ms
                 self._planned_ms = 0
@@ -119,7 +119,7 @@ class Reporter:
 
     def planned(self, found: Planned, *, is_batch: bool, notifications: Iterable[Notification]) -> None:
         """A planning has come to its end; with ``is_batch`` Spark runs it now."""
-        now_ms = _now_ms()
+        now_ms = clock_ms()
         with self._lock:
             self._planned = found
             self._retried += found.failed_readings
@@ -173,7 +173,7 @@ class Reporter:
             self._facts = facts
 
     def _report(self) -> PlannerReport:
-        now_ms, tail = _now_ms(), self._tail()
+        now_ms, tail = clock_ms(), self._tail()
         with self._lock:
             planned, facts = self._planned, self._facts
             if tail.replaying:
@@ -229,7 +229,3 @@ def read(path: Path) -> PlannerReport | None:
     except FileNotFoundError:
         return None
     return from_json(PlannerReport, found)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -23,7 +23,7 @@ from incsnap.errors import IncsnapError, shorten
 from incsnap.monitoring.log_line import line
 from incsnap.monitoring.planner_report import PlannerReport, read
 from incsnap.monitoring.rates import JobRates
-from incsnap.monitoring.status import RUNNING, STARTING, Failure, JobStatus, StreamStatus, Sums, dump
+from incsnap.monitoring.status import RUNNING, STARTING, Failure, JobStatus, StreamStatus, Sums, clock_ms, dump
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Watch:
         every_seconds: float = _EVERY_SECONDS,
         log_seconds: float = _LOG_SECONDS,
     ) -> None:
-        now_ms = _now_ms()
+        now_ms = clock_ms()
         self._store, self._sums = store, sums
         self._file_seconds, self._every, self._log_seconds = file_seconds, every_seconds, log_seconds
         self._rates = JobRates()
@@ -112,7 +112,7 @@ class Watch:
         """The job is in another state from now on. ``failure`` stays until it is told of another, or of a run that
         lasts."""
         with self._lock:
-            self._run = _Run(state, _now_ms(), failure or self._run.failure)
+            self._run = _Run(state, clock_ms(), failure or self._run.failure)
 
     def follow(self, report: Path) -> None:
         """A run of the query has begun, whose planner reports there."""
@@ -178,7 +178,7 @@ class Watch:
             state=run.state,
             since_ms=run.since_ms,
             failure=run.failure,
-            written_ms=_now_ms(),
+            written_ms=clock_ms(),
             sums=sums,
             rates=self._rates.of_job(now, sums),
         )
@@ -214,7 +214,7 @@ def failure_of(error: BaseException, count: int = 0, next_try_ms: int = 0) -> Fa
     """For ``enter`` and ``close``."""
     message = error.message if isinstance(error, IncsnapError) else f"{type(error).__name__}: {error}"
     hint = error.hint if isinstance(error, IncsnapError) else IncsnapError.hint
-    return Failure(shorten(message, _MESSAGE), shorten(hint, _MESSAGE), _now_ms(), count, next_try_ms)
+    return Failure(shorten(message, _MESSAGE), shorten(hint, _MESSAGE), clock_ms(), count, next_try_ms)
 
 
 def _aged(report: PlannerReport, now_ms: int) -> StreamStatus:
@@ -222,7 +222,3 @@ def _aged(report: PlannerReport, now_ms: int) -> StreamStatus:
     silent_ms = now_ms - report.made_ms
     stream = report.stream
     return stream if silent_ms < _SILENT_MS else replace(stream, lag_ms=stream.lag_ms + silent_ms, connected=False)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
