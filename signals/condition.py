@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 
+#: A quoted text or name of SQL.
+QUOTED = r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`"""
 _TOKENS = re.compile(
-    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|(?P<comment>--(?=[\x00-\x20\x7f]|\Z)|\#|/\*)|(?P<mark>['"`();\x00])""",
+    QUOTED + r"""|(?P<comment>--(?=[\x00-\x20\x7f]|\Z)|\#|/\*)|(?P<mark>['"`();\x00])""",
     re.S,
 )
 

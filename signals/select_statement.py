@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 
-from signals.condition import condition_problem
+from signals.condition import QUOTED, condition_problem
 
 _NAME = r"`(?:[^`]|``)+`|[^\s`.,;()'\"]+"
 _SELECT = re.compile(
     rf"SELECT\s+\*\s+FROM\s+(?:(?P<database>{_NAME})\s*\.\s*)?(?P<table>{_NAME})(?:\s+WHERE\s+(?P<condition>.+?))?\s*;?",
     re.I | re.S,
 )
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`""", re.S)
+_QUOTED = re.compile(QUOTED, re.S)
 _INNERMOST = re.compile(r"\([^()]*\)")
 #: What may come behind a WHERE: all of them are reserved words.
 _CLAUSE = re.compile(
