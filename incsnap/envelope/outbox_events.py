@@ -26,6 +26,8 @@ from incsnap.errors import ConfigError, ValueRefused
 from incsnap.transforms.form import Event
 from incsnap.transforms.replacement import replaced
 
+#: Kinds of schemas whose values have parts.
+_NESTED = ("struct", "array", "map")
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 #: What Kafka takes for a topic's name.
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
@@ -48,18 +50,9 @@ class EventFormat:
         self._route = self._field("route.by.field", event.route)
         if self._schema(self._route).type != "string":
             raise self._wrong("route.by.field", event.route, "is no text")
-        self._key = self._field("table.field.event.key", event.key)
-        self._payload = self._field("table.field.event.payload", event.payload)
-        self._texts = (envelope.key.kind == "text", envelope.value.kind == "text")
-        for text, setting, column, field in zip(
-            self._texts,
-            ("table.field.event.key", "table.field.event.payload"),
-            (event.key, event.payload),
-            (self._key, self._payload),
-            strict=True,
-        ):
-            if text and not self._has_text(field):
-                raise self._wrong(setting, column, "has a type that is no text, which StringConverter is to write")
+        self._key_is_text, self._value_is_text = envelope.key.kind == "text", envelope.value.kind == "text"
+        self._key = self._part("table.field.event.key", event.key, text=self._key_is_text)
+        self._payload = self._part("table.field.event.payload", event.payload, text=self._value_is_text)
         self._key_ends = around(self._schema(self._key) if envelope.key.schemas else None)
         self._ends = around(self._schema(self._payload) if envelope.value.schemas else None)
         placement = "table.fields.additional.placement"
@@ -74,7 +67,7 @@ class EventFormat:
     # -- of rows that are at hand
 
     def keys(self, columns: Columns) -> Any:
-        return self._alone(self._key, columns, self._key_ends, text=self._texts[0])
+        return self._alone(self._key, columns, self._key_ends, text=self._key_is_text)
 
     def topics(self, columns: Columns) -> Any:
         """``pa.string()``. Raises ``ValueRefused`` where a row's is none; each distinct value is looked at once."""
@@ -115,7 +108,7 @@ class EventFormat:
         values = (
             json_objects(self._struct, columns, self._modes)
             if self._event.in_envelope
-            else self._alone(self._payload, columns, self._ends, text=self._texts[1])
+            else self._alone(self._payload, columns, self._ends, text=self._value_is_text)
         )
         if not self._event.tombstones:
             return values
@@ -167,13 +160,17 @@ class EventFormat:
             raise self._wrong(setting, column, "is none of the columns that are written")
         return found
 
-    def _has_text(self, field: ViewField) -> bool:
+    def _part(self, setting: str, column: str, *, text: bool) -> ViewField:
+        """The field of a key or a payload. ``text``: StringConverter writes it."""
+        field = self._field(setting, column)
         schema = self._schema(field)
-        return schema.type not in ("struct", "array", "map", "bytes") or schema.name == _DECIMAL
+        if text and schema.type in (*_NESTED, "bytes") and schema.name != _DECIMAL:
+            raise self._wrong(setting, column, "has a type that is no text, which StringConverter is to write")
+        return field
 
     def _header(self, setting: str, column: str) -> ViewField:
         field = self._field(setting, column)
-        if self._schema(field).type in ("struct", "array", "map"):
+        if self._schema(field).type in _NESTED:
             raise self._wrong(setting, column, "has a type that no header can show")
         return field
 
