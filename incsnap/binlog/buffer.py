@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from incsnap.binlog.buffer_position import Contents, Cut, Place, UnnamedRows
+from incsnap.binlog.buffer_position import BufferPlace, Contents, Cut, UnnamedRows
+from incsnap.binlog.buffered_segments import BufferedSegments
 from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.cuts import cut
-from incsnap.binlog.held_segments import HeldSegments
 from incsnap.binlog.place_search import search
 from incsnap.binlog.prepared import XaMark
 from incsnap.binlog.segments import IS_ROWS, Names, Segment, Stretch
@@ -25,12 +25,12 @@ from incsnap.gtid import GtidSet
 #: Positions whose places are remembered.
 _REMEMBERED = 32
 #: The place before all that is held.
-_OLDEST = Place(0, 0, 0)
+_OLDEST = BufferPlace(0, 0, 0)
 
 
 class Buffer:
-    def __init__(self, start: StreamPosition, names: Names, wanted: CaptureOptions = CHANGES) -> None:
-        self._ends_batch = wanted.ends_batch
+    def __init__(self, start: StreamPosition, names: Names, options: CaptureOptions = CHANGES) -> None:
+        self._ends_batch = options.ends_batch
         #: How far the stream was read, by heartbeats too.
         self.newest = start.at
         #: Bytes of memory, of all segments and of those not handed out yet.
@@ -39,14 +39,14 @@ class Buffer:
         #: Grows with every segment that has rows events of included tables or schema changes.
         self.work = 0
         self._names = names
-        self._segments = HeldSegments()
+        self._segments = BufferedSegments()
         self._handed_out = 0
         self._base = start
         self._base_place = _OLDEST
-        self._places: dict[StreamPosition, Place] = {}
+        self._places: dict[StreamPosition, BufferPlace] = {}
 
     def append(self, segment: Segment) -> None:
-        empty = segment.continues and segment.open and segment.pieces == 1 and not len(segment.kinds)
+        empty = segment.continues and segment.open and segment.fragments == 1 and not len(segment.kinds)
         if empty and not segment.changes:
             return  # of a large transaction of excluded tables nothing must pile up
         self._segments.append(segment)
@@ -58,21 +58,21 @@ class Buffer:
         """Drop the half of a transaction at the end: another server may divide it into other events, so they cannot be
         counted off there. ``OffsetError``, and nothing is dropped, where some of that half was handed out.
         """
-        held = self._segments
-        begin = held.begin_of_open()
-        goes_back_further = self._base.open_gtid and begin <= (held.first, 0, 0)
+        segments = self._segments
+        begin = segments.begin_of_open()
+        goes_back_further = self._base.open_gtid and begin <= (segments.first, 0, 0)
         if goes_back_further or max(self._base_place, *self._places.values(), begin) > begin:
             raise OffsetError(
                 "the server was exchanged while a large transaction was half delivered; its rest cannot be told apart",
                 "Go back to the server before, or start with a new checkpoint.location and read the tables again.",
             )
-        held.drop_open()
+        segments.drop_open()
         # What ended where the transaction began is the end of a segment that leaves nothing open now.
-        end = Place(held.end, 0, 0)
+        end = BufferPlace(segments.end, 0, 0)
         self._places = {position: place if place < begin else end for position, place in self._places.items()}
         self._base_place = self._base_place if self._base_place < begin else end
-        self._handed_out = min(self._handed_out, held.end)
-        self.cost, self.ahead = held.cost_from(held.first), held.cost_from(self._handed_out)
+        self._handed_out = min(self._handed_out, segments.end)
+        self.cost, self.ahead = segments.cost_from(segments.first), segments.cost_from(self._handed_out)
 
     def reached(self) -> GtidSet:
         """Every whole transaction up to the buffer's end."""
@@ -80,10 +80,10 @@ class Buffer:
             (each, 0, each.complete) for _, each, _, _, _ in self._segments.walk(_OLDEST)
         )
 
-    def hand_out(self, end: Place) -> None:
+    def hand_out(self, end: BufferPlace) -> None:
         """What is before ``end`` does not count as lying ahead any more."""
-        held = self._segments
-        while (segment := held.at(self._handed_out)) is not None and held.is_spent(self._handed_out, end):
+        segments = self._segments
+        while (segment := segments.at(self._handed_out)) is not None and segments.is_spent(self._handed_out, end):
             self.ahead -= segment.cost
             self._handed_out += 1
 
@@ -104,7 +104,7 @@ class Buffer:
 
     # -- places ------------------------------------------------------------------------------------------------------
 
-    def place_of(self, position: StreamPosition) -> Place | None:
+    def place_of(self, position: StreamPosition) -> BufferPlace | None:
         """None while the stream has not come that far. ``OffsetError`` where it never will."""
         place = self._base_place if position == self._base else self._places.get(position)
         if place is None:
@@ -115,43 +115,43 @@ class Buffer:
         # It may be inside a transaction, behind the last event of a segment that was forgotten.
         return self._segments.resolved(place)
 
-    def remember(self, position: StreamPosition, place: Place) -> None:
+    def remember(self, position: StreamPosition, place: BufferPlace) -> None:
         """So that it need not be searched for. The last few are enough: an idle server gives new ones all the time."""
         self._places[position] = place
         if len(self._places) > _REMEMBERED:
             del self._places[next(iter(self._places))]
 
-    def stretches(self, start: Place, end: Place) -> list[Stretch]:
+    def stretches(self, start: BufferPlace, end: BufferPlace) -> list[Stretch]:
         """What lies between the places, for ``cut_slices``."""
         return list(self._segments.walk(start, end))
 
-    def changes_behind(self, place: Place) -> tuple[SchemaChange, ...]:
+    def changes_behind(self, place: BufferPlace) -> tuple[SchemaChange, ...]:
         """Every statement that was read and lies behind it."""
         return tuple(
             change
-            for _, segment, piece, _, _ in self._segments.walk(place)
+            for _, segment, fragment, _, _ in self._segments.walk(place)
             for at, change in segment.changes
-            if at >= piece
+            if at >= fragment
         )
 
-    def contents(self, start: Place, end: Place) -> Contents:
+    def contents(self, start: BufferPlace, end: BufferPlace) -> Contents:
         tables: set[int] = set()
         changes: list[SchemaChange] = []
         marks: list[XaMark] = []
         unnamed: dict[int, UnnamedRows] = {}
-        held = rows = ts_us = 0
-        for number, segment, piece, event, last in self._segments.walk(start, end):
+        size = rows = ts_us = 0
+        for number, segment, fragment, event, last in self._segments.walk(start, end):
             if number == end.segment:
-                inside = end.piece < segment.pieces and end.event > segment.first[end.piece]
-                pieces = end.piece + inside
+                inside = end.fragment < segment.fragments and end.event > segment.first[end.fragment]
+                fragments = end.fragment + inside
             else:
-                pieces = segment.pieces
+                fragments = segment.fragments
             # A segment has statements or rows.
-            changes += [change for at, change in segment.changes if piece <= at < pieces]
-            if pieces > piece:
+            changes += [change for at, change in segment.changes if fragment <= at < fragments]
+            if fragments > fragment:
                 marks += segment.marks
-                ts_us = int(segment.transactions["ts_us"][pieces - 1])
-            held += int(segment.offsets[last] - segment.offsets[event])
+                ts_us = int(segment.transactions["ts_us"][fragments - 1])
+            size += int(segment.offsets[last] - segment.offsets[event])
             rows += int(segment.rows_before[last] - segment.rows_before[event])
             own = set(np.unique(segment.tables[event:last][IS_ROWS[segment.kinds[event:last]]]).tolist())
             tables |= own
@@ -159,8 +159,8 @@ class Buffer:
                 before = len(changes)
                 met = unnamed.get(table) or self._unnamed(table, segment, event, before)
                 unnamed[table] = replace(met, last=before)
-        found = frozenset(self._names.tables[table] for table in tables)
-        return Contents(found, tuple(changes), held, rows, ts_us, tuple(marks), tuple(unnamed.values()))
+        included = frozenset(self._names.tables[table] for table in tables)
+        return Contents(included, tuple(changes), size, rows, ts_us, tuple(marks), tuple(unnamed.values()))
 
     def _unnamed(self, table: int, segment: Segment, event: int, before: int) -> UnnamedRows:
         first = event + int(np.argmax((segment.tables[event:] == table) & IS_ROWS[segment.kinds[event:]]))
@@ -169,20 +169,20 @@ class Buffer:
 
     # -- cuts --------------------------------------------------------------------------------------------------------
 
-    def cut(self, start: Place, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
+    def cut(self, start: BufferPlace, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
         """Where a batch that begins at ``start`` can end (see ``cuts``). Not before a transaction larger than a batch
         if nothing but transactions without events lies before it: nobody makes a batch of those, and asks again.
         """
         begin = self._segments.resolved(start)
-        found = self._cut(begin, max_bytes, max_events, inside=inside)
-        if found.end != begin and (found.full or inside):
-            passed = self.contents(begin, found.end)
+        chosen = self._cut(begin, max_bytes, max_events, inside=inside)
+        if chosen.end != begin and (chosen.full or inside):
+            passed = self.contents(begin, chosen.end)
             if not passed.events and not passed.changes:
-                further = self._cut(self._segments.resolved(found.end), max_bytes, max_events, inside=inside)
+                further = self._cut(self._segments.resolved(chosen.end), max_bytes, max_events, inside=inside)
                 return Cut(begin, further.end, further.full)
-        return found
+        return chosen
 
-    def _cut(self, begin: Place, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
+    def _cut(self, begin: BufferPlace, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
         # Rows that do not name their columns are read by one definition of their table in a batch.
         ends_batch = (lambda _: True) if self._names.unnamed else self._ends_batch
         return cut(
@@ -195,18 +195,18 @@ class Buffer:
         if place == cut.start and start.open_gtid:
             return start
         delivered = start.delivered | self._names.gtids(
-            (segment, piece, place.piece if number == place.segment else segment.complete)
-            for number, segment, piece, _, _ in self._segments.walk(cut.start, place)
+            (segment, fragment, place.fragment if number == place.segment else segment.complete)
+            for number, segment, fragment, _, _ in self._segments.walk(cut.start, place)
         )
-        holder = self._segments.at(place.segment)
+        segment_there = self._segments.at(place.segment)
         ended = replace(start, delivered=delivered, open_gtid="", events_done=0)
-        if holder is None:
+        if segment_there is None:
             return ended.moved_to(self.newest)
-        if place.event > holder.first[place.piece]:
-            at = holder.at(int(holder.positions[place.event - 1]))
+        if place.event > segment_there.first[place.fragment]:
+            at = segment_there.at(int(segment_there.positions[place.event - 1]))
             return replace(
                 ended,
-                open_gtid=self._names.gtid(holder, place.piece),
-                events_done=holder.rows_of_piece_before(place.piece, place.event),
+                open_gtid=self._names.gtid(segment_there, place.fragment),
+                events_done=segment_there.rows_of_fragment_before(place.fragment, place.event),
             ).moved_to(at)
-        return ended.moved_to(holder.at(int(holder.transactions["pos"][place.piece])))
+        return ended.moved_to(segment_there.at(int(segment_there.transactions["pos"][place.fragment])))

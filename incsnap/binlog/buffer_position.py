@@ -1,4 +1,4 @@
-"""How the buffer names cuts through what it holds, and what it tells of them."""
+"""How the buffer names places in it, where it can be cut, and what it tells of what lies between two of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from incsnap.events import SchemaChange, StreamPosition
 from incsnap.tables import TableId
 
 
-class Place(NamedTuple):
-    """Pieces before ``piece`` and kept events before ``event`` of a segment are behind the cut.
+class BufferPlace(NamedTuple):
+    """A place in the buffer: a segment's fragments before ``fragment`` and kept events before ``event`` lie before it.
 
-    Between transactions ``event`` is the piece's first event; inside one it is behind a rows event of the piece.
+    Between transactions ``event`` is the fragment's first event; inside one it is behind a rows event of the fragment.
     The end of a segment that leaves nothing open is written as the beginning of the next.
     """
 
     segment: int
-    piece: int
+    fragment: int
     event: int
 
 
@@ -27,8 +27,8 @@ class Place(NamedTuple):
 class Cut:
     """Where a batch that begins at ``start`` can end. ``full``: what is buffered behind exceeds the limits."""
 
-    start: Place
-    end: Place
+    start: BufferPlace
+    end: BufferPlace
     full: bool
 
 

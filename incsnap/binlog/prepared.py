@@ -19,11 +19,11 @@ import numpy as np
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.events import PreparedXa
 
-#: Held in memory, of all prepared transactions together.
+#: XaTransaction in memory, of all prepared transactions together.
 MEMORY_BYTES = 32 << 20
 
 
-class HeldEvents(NamedTuple):
+class XaEvents(NamedTuple):
     """Events in binlog order, joined, header and body without checksum: event i is
     ``payload[offsets[i]:offsets[i + 1]]`` and stood at ``positions[i]`` of its file."""
 
@@ -35,10 +35,10 @@ class HeldEvents(NamedTuple):
 class PartStore(Protocol):
     """Where events are put so that they survive the process."""
 
-    def put(self, parts: Sequence[HeldEvents]) -> list[str]:
+    def put(self, parts: Sequence[XaEvents]) -> list[str]:
         """On the disk when it returns; the name of each."""
 
-    def get(self, name: str) -> HeldEvents:
+    def get(self, name: str) -> XaEvents:
         """An IncsnapError where it is gone."""
 
     def drop(self, names: Sequence[str]) -> None:
@@ -49,7 +49,7 @@ class PartStore(Protocol):
 class _Part:
     """In memory, in the store, or both."""
 
-    events: HeldEvents | None
+    events: XaEvents | None
     name: str = ""
 
     @property
@@ -58,8 +58,8 @@ class _Part:
 
 
 @dataclass(slots=True, eq=False)
-class Held:
-    """One transaction; ``file`` and ``captured`` as in ``PreparedXa``."""
+class XaTransaction:
+    """An XA transaction and its events so far; ``file`` and ``captured`` as in ``PreparedXa``."""
 
     xid: str
     gtid: str
@@ -79,7 +79,7 @@ class Held:
 class XaMark(NamedTuple):
     """XA PREPARE (``prepared``), or XA COMMIT and XA ROLLBACK, as they lie in the stream."""
 
-    held: Held
+    transaction: XaTransaction
     prepared: bool
 
 
@@ -115,27 +115,29 @@ class PreparedTransactions:
         self._only = only
         self._bound = memory_bytes
         self._lock = threading.Lock()
-        self._held = {
-            each.xid: Held(each.xid, each.gtid, each.file, [_Part(None, name) for name in each.parts], each.captured)
+        self._transactions = {
+            each.xid: XaTransaction(
+                each.xid, each.gtid, each.file, [_Part(None, name) for name in each.parts], each.captured
+            )
             for each in known
             if each.captured in ("", captured)
         }
-        self._open: Held | None = None
+        self._open: XaTransaction | None = None
         self._memory = 0
 
     # -- the tail's thread
 
     def sibling(self, only: Collection[str]) -> PreparedTransactions:
-        """Knows nothing yet and holds none but those; what it holds can be handed over (``found``)."""
+        """Knows nothing yet and holds none but those; what it holds can be handed over (``adopt``)."""
         return PreparedTransactions(self._store, (), self._captured, only, self._bound)
 
     def begin(self, xid: str, gtid: str, file: str) -> None:
         """XA START. One that was begun before and not prepared is dropped: its connection broke, it comes again."""
         self.drop_open()
         with self._lock:
-            self._open = Held(xid, gtid, file)
+            self._open = XaTransaction(xid, gtid, file)
 
-    def add(self, events: HeldEvents, *, passed_over: bool) -> None:
+    def add(self, events: XaEvents, *, passed_over: bool) -> None:
         """More of the transaction that was begun; ``passed_over``: events of other tables stood between them."""
         with self._lock:
             assert self._open is not None
@@ -154,80 +156,83 @@ class PreparedTransactions:
                     self._store.drop(self._open.names)
             self._open = None
 
-    def prepare(self) -> Held:
+    def prepare(self) -> XaTransaction:
         """XA PREPARE of the transaction that was begun. A name may be used again after its end."""
         with self._lock:
             assert self._open is not None
-            held, self._open = self._open, None
-            self._held[held.xid] = held
-            return held
+            transaction, self._open = self._open, None
+            self._transactions[transaction.xid] = transaction
+            return transaction
 
-    def commit_open(self) -> Held:
+    def commit_open(self) -> XaTransaction:
         """XA COMMIT ... ONE PHASE of the transaction that was begun: it was never prepared."""
-        held = self.prepare()
-        self.finish(held)
-        return held
+        transaction = self.prepare()
+        self.finish(transaction)
+        return transaction
 
-    def of(self, xid: str, gtid: str, place: str) -> Held:
+    def of(self, xid: str, gtid: str, place: str) -> XaTransaction:
         """What XA COMMIT makes visible. ``NotPrepared`` where that was never seen."""
-        held = self._held.get(xid)
-        if held is not None:
-            return held
+        transaction = self._transactions.get(xid)
+        if transaction is not None:
+            return transaction
         if self._only is None:
             raise NotPrepared(xid, gtid, place)
-        return Held(xid, "")
+        return XaTransaction(xid, "")
 
-    def found(self, held: Held) -> None:
+    def adopt(self, transaction: XaTransaction) -> None:
         """One that was prepared before all that was read."""
         with self._lock:
-            self._held[held.xid] = held
-            self._memory += held.memory
+            self._transactions[transaction.xid] = transaction
+            self._memory += transaction.memory
             self._make_room()
 
-    def all(self) -> list[Held]:
+    def all(self) -> list[XaTransaction]:
         """What is prepared now."""
         with self._lock:
-            return list(self._held.values())
+            return list(self._transactions.values())
 
-    def finish(self, held: Held) -> None:
+    def finish(self, transaction: XaTransaction) -> None:
         """XA COMMIT, wholly read. A batch may still end before it, so its events stay with it and in the store."""
         with self._lock:
-            if self._held.get(held.xid) is held:
-                del self._held[held.xid]
-                self._memory -= held.memory
+            if self._transactions.get(transaction.xid) is transaction:
+                del self._transactions[transaction.xid]
+                self._memory -= transaction.memory
 
-    def roll_back(self, xid: str) -> Held:
+    def roll_back(self, xid: str) -> XaTransaction:
         """XA ROLLBACK: nobody will ask for its events, wherever a batch ends."""
-        held = self._held.get(xid) or Held(xid, "")
-        self.finish(held)
+        transaction = self._transactions.get(xid) or XaTransaction(xid, "")
+        self.finish(transaction)
         with self._lock:
-            held.parts = [_Part(None, part.name) for part in held.parts if part.name]
-        return held
+            transaction.parts = [_Part(None, part.name) for part in transaction.parts if part.name]
+        return transaction
 
-    def events(self, held: Held) -> Iterator[HeldEvents]:
+    def events(self, transaction: XaTransaction) -> Iterator[XaEvents]:
         """What was held, part by part: no more of it comes into memory at once than its largest part."""
-        for part in list(held.parts):
+        for part in list(transaction.parts):
             with self._lock:
                 events, name = part.events, part.name
             yield events if events is not None else self._stored().get(name)
 
     # -- the planner's thread
 
-    def keep(self, chosen: Sequence[Held]) -> list[PreparedXa]:
+    def keep(self, chosen: Sequence[XaTransaction]) -> list[PreparedXa]:
         """Puts them into the store, and says where. They stay in memory too, within its bound."""
         with self._lock:
-            for held in chosen:
-                _join(held)
-            self._put([part for held in chosen for part in held.parts if not part.name])
-            return [PreparedXa(held.xid, held.gtid, held.file, held.names, held.captured) for held in chosen]
+            for transaction in chosen:
+                _join(transaction)
+            self._put([part for transaction in chosen for part in transaction.parts if not part.name])
+            return [
+                PreparedXa(transaction.xid, transaction.gtid, transaction.file, transaction.names, transaction.captured)
+                for transaction in chosen
+            ]
 
     # -- memory
 
     def _make_room(self) -> None:
         """Memory is full: whoever has most of it goes to the store wholly, in one part."""
         while self._store is not None and self._memory > self._bound:
-            candidates = [*self._held.values(), *([self._open] if self._open else [])]
-            largest = max(candidates, key=lambda held: held.memory)
+            candidates = [*self._transactions.values(), *([self._open] if self._open else [])]
+            largest = max(candidates, key=lambda transaction: transaction.memory)
             _join(largest)
             self._put([part for part in largest.parts if not part.name])
             self._memory -= largest.memory
@@ -245,16 +250,16 @@ class PreparedTransactions:
         return self._store
 
 
-def _join(held: Held) -> None:
+def _join(transaction: XaTransaction) -> None:
     """One part of all that is in memory alone, which is the end: what went to the store came before."""
-    stored = [part for part in held.parts if part.name]
-    alone = [part.events for part in held.parts if not part.name and part.events is not None]
+    stored = [part for part in transaction.parts if part.name]
+    alone = [part.events for part in transaction.parts if not part.name and part.events is not None]
     if len(alone) > 1:
         sizes = np.concatenate([np.diff(each.offsets) for each in alone])
-        held.parts = [
+        transaction.parts = [
             *stored,
             _Part(
-                HeldEvents(
+                XaEvents(
                     b"".join([each.payload for each in alone]),
                     np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
                     np.concatenate([each.positions for each in alone]),

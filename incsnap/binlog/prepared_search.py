@@ -91,7 +91,7 @@ class PreparedSearch:
         marks = self._marks(place, delivered, inside, xids)
         for mark in marks.values():
             if mark.prepared:
-                self.prepared.found(mark.held)
+                self.prepared.adopt(mark.transaction)
         return set(marks)
 
     def _marks(
@@ -114,7 +114,13 @@ class PreparedSearch:
                     for segment in reader.add(block):
                         whole.append((segment, 0, segment.complete))
                         # Behind ``inside`` the server goes on with what was not executed yet.
-                        mine = bool(segment.marks) and names.gtids([(segment, 0, 1)]) <= inside
-                        marks.update({mark.held.xid: mark for mark in segment.marks if mine and mark.held.xid in xids})
+                        inside_alone = bool(segment.marks) and names.gtids([(segment, 0, 1)]) <= inside
+                        marks.update(
+                            {
+                                mark.transaction.xid: mark
+                                for mark in segment.marks
+                                if inside_alone and mark.transaction.xid in xids
+                            }
+                        )
                     seen |= names.gtids(whole)
             return marks

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0
-_HELD_SECONDS = 5.0
+_LASTED_SECONDS = 5.0
 
 
 def stay_connected(
@@ -41,8 +41,8 @@ def stay_connected(
             if closed():
                 return
             now = time.monotonic()
-            held = connections() != made and now - began > _HELD_SECONDS
-            if held or position() != before:
+            lasted = connections() != made and now - began > _LASTED_SECONDS
+            if lasted or position() != before:
                 last_there, seconds = now, _FIRST_PAUSE_SECONDS
             if now - last_there > reconnect_seconds:
                 raise ServerUnreachable(f"the binlog cannot be read since {reconnect_seconds:.0f} s: {lost}") from lost

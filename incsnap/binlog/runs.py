@@ -155,10 +155,10 @@ def damaged(block: Block, events: Events, begin: int) -> Longs:
         places = zip(starts.tolist(), ends.tolist(), strict=True)
         if isinstance(block.data, bytes):
             view, crc32 = memoryview(block.data), zlib.crc32
-            found = [crc32(view[first:last]) for first, last in places]
+            checksums = [crc32(view[first:last]) for first, last in places]
         else:
-            found = [checksum(block.data, first, last) for first, last in places]
-        bad |= np.array(found, np.uint32) != gather(block.data, _CHECKSUM, ends)["crc"]
+            checksums = [checksum(block.data, first, last) for first, last in places]
+        bad |= np.array(checksums, np.uint32) != gather(block.data, _CHECKSUM, ends)["crc"]
     return begin + np.flatnonzero(bad)
 
 
@@ -180,11 +180,11 @@ def read_names(events: Events, at: Longs, pos: Longs, names: Names) -> Transacti
     """The transactions that the GTID events at those places begin, each of which stands at ``pos`` of the file; their
     threads are not known yet."""
     head = events.head[at]
-    found = gather(events.data, _GTID, events.starts[at])
+    fields = gather(events.data, _GTID, events.starts[at])
     named = np.empty(len(at), TRANSACTION)
-    named["number"], named["server"] = found["number"], head["server"]
+    named["number"], named["server"] = fields["number"], head["server"]
     named["thread"], named["pos"] = -1, pos
-    immediate, original = found["immediate"], found["original"]
+    immediate, original = fields["immediate"], fields["original"]
     both = (immediate >> np.uint64(55)) & np.uint64(1)
     ts_us = (np.where(both, original, immediate) & np.uint64(_55_BITS)).astype(np.int64)
     dated = events.ends[at] - events.starts[at] >= kinds.HEADER + 49
@@ -194,7 +194,7 @@ def read_names(events: Events, at: Longs, pos: Longs, names: Names) -> Transacti
         gtid = kinds.read_tagged_gtid(events.body(int(at[tagged])))
         source[tagged] = names.source(gtid.source)
         named["number"][tagged], named["ts_us"][tagged] = gtid.number, gtid.ts_us
-    high, low = found["high"], found["low"]
+    high, low = fields["high"], fields["low"]
     while len(unknown := np.flatnonzero(source < 0)):  # once per server uuid, of which there are few
         same = (high == high[unknown[0]]) & (low == low[unknown[0]]) & (source < 0)
         sid = uuid.UUID(int=int(high[unknown[0]]) << 64 | int(low[unknown[0]]))

@@ -1,8 +1,8 @@
 """A segment: what one block of the stream left behind, in columns.
 
 It holds the table maps and rows events of included tables, joined; for each of them where it begins, and for each
-transaction (or the part of it that fell into this block) its name and place. A *piece* is a transaction's part in one
-segment; only a segment's first piece may continue a transaction, only its last may leave one open.
+transaction (or the part of it that fell into this block) its name and place. A *fragment* is what one segment has of a
+transaction; only a segment's first fragment may continue a transaction, only its last may leave one open.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QUERY_IN_FORCE = -1
 #: What a segment and a transaction cost in memory besides their bytes, so that a queue of nothing but excluded tables'
 #: transactions is bounded too.
 _SEGMENT_COST = 2_000
-_PIECE_COST = 64
+_FRAGMENT_COST = 64
 _EVENT_COST = 21
 
 
@@ -72,18 +72,18 @@ class Segment:
     #: Rows events before kept event i; one more entry than events.
     rows_before: Longs
 
-    #: Piece j is the kept events ``first[j]`` to ``first[j + 1]``, and of the transaction ``transactions[j]``.
+    #: Fragment j is the kept events ``first[j]`` to ``first[j + 1]``, and of the transaction ``transactions[j]``.
     first: Longs
     transactions: TransactionArray
 
-    #: Does the first piece continue a transaction, of which this many rows events came before?
+    #: Does the first fragment continue a transaction, of which this many rows events came before?
     continues: bool
     rows_done: int
-    #: Does the last piece leave its transaction open?
+    #: Does the last fragment leave its transaction open?
     open: bool
     #: The table maps of the continued transaction that may still be referred to.
     maps: tuple[Map, ...]
-    #: Statements that changed tables, each with its piece.
+    #: Statements that changed tables, each with its fragment.
     changes: tuple[tuple[int, SchemaChange], ...]
     #: What the segment, which is the end of one transaction then, says of a prepared one.
     marks: tuple[XaMark, ...] = ()
@@ -93,31 +93,31 @@ class Segment:
     server_uuid: str = ""
 
     @property
-    def pieces(self) -> int:
+    def fragments(self) -> int:
         return len(self.transactions)
 
     @property
     def complete(self) -> int:
-        """Pieces at whose end a transaction ends."""
-        return self.pieces - self.open
+        """Fragments at whose end a transaction ends."""
+        return self.fragments - self.open
 
     @property
     def cost(self) -> int:
-        return len(self.payload) + _SEGMENT_COST + _PIECE_COST * self.pieces + _EVENT_COST * len(self.kinds)
+        return len(self.payload) + _SEGMENT_COST + _FRAGMENT_COST * self.fragments + _EVENT_COST * len(self.kinds)
 
-    def rows_of_piece_before(self, piece: int, event: int) -> int:
-        """Rows events of the piece's transaction before that event, those of earlier segments included."""
-        before = self.rows_done if piece == 0 and self.continues else 0
-        return before + int(self.rows_before[event] - self.rows_before[self.first[piece]])
+    def rows_of_fragment_before(self, fragment: int, event: int) -> int:
+        """Rows events of the fragment's transaction before that event, those of earlier segments included."""
+        before = self.rows_done if fragment == 0 and self.continues else 0
+        return before + int(self.rows_before[event] - self.rows_before[self.first[fragment]])
 
-    def maps_of_piece(self, piece: int, event: int) -> dict[int, Map]:
-        """The newest map of each table in the piece's transaction before that event, oldest table first."""
+    def maps_of_fragment(self, fragment: int, event: int) -> dict[int, Map]:
+        """The newest map of each table in the fragment's transaction before that event, oldest table first."""
         maps: dict[int, Map] = {}
-        if piece == 0 and self.continues:
+        if fragment == 0 and self.continues:
             note_maps(maps, self.maps)
-        first = int(self.first[piece])
-        for found in (first + np.flatnonzero(~IS_ROWS[self.kinds[first:event]])).tolist():
-            note_maps(maps, [self.map_at(found)])
+        first = int(self.first[fragment])
+        for number in (first + np.flatnonzero(~IS_ROWS[self.kinds[first:event]])).tolist():
+            note_maps(maps, [self.map_at(number)])
         return maps
 
     def at(self, pos: int) -> BinlogPosition:
@@ -125,8 +125,8 @@ class Segment:
         return BinlogPosition(file, pos, self.server_uuid)
 
     def without_open(self) -> Segment:
-        """Without the last piece: only transactions that end."""
-        last = self.pieces - 1
+        """Without the last fragment: only transactions that end."""
+        last = self.fragments - 1
         events = int(self.first[last])
         return replace(
             self,
@@ -139,7 +139,7 @@ class Segment:
             first=self.first[: last + 1],
             transactions=self.transactions[:last],
             open=False,
-            changes=tuple((piece, change) for piece, change in self.changes if piece < last),
+            changes=tuple((fragment, change) for fragment, change in self.changes if fragment < last),
         )
 
     def map_at(self, event: int) -> Map:
@@ -147,20 +147,20 @@ class Segment:
 
 
 class Stretch(NamedTuple):
-    """What lies of a segment between two places: its pieces from ``piece`` on, of their kept events those from
-    ``event`` up to ``end``. ``number``: the segment's among those that are held."""
+    """What lies of a segment between two places: its fragments from ``fragment`` on, of their kept events those from
+    ``event`` up to ``end``. ``number``: the segment's among those that are buffered."""
 
     number: int
     segment: Segment
-    piece: int
+    fragment: int
     event: int
     end: int
 
 
 def note_maps(maps: dict[int, Map], seen: Iterable[Map]) -> None:
     """Keep the newest map of each table id (the six bytes after the 19-byte header), and the newest statement text."""
-    for found in seen:
-        maps[_QUERY_IN_FORCE if found.is_query else int.from_bytes(found.event[19:25], "little")] = found
+    for each in seen:
+        maps[_QUERY_IN_FORCE if each.is_query else int.from_bytes(each.event[19:25], "little")] = each
 
 
 class Names:
@@ -216,24 +216,24 @@ class Names:
                 self.unnamed = self.unnamed | {number}
         return number
 
-    def gtid(self, segment: Segment, piece: int) -> str:
-        named = segment.transactions[piece]
+    def gtid(self, segment: Segment, fragment: int) -> str:
+        named = segment.transactions[fragment]
         return gtid_text(self.sources[named["source"]], int(named["number"]))
 
     def gtids(self, parts: Iterable[tuple[Segment, int, int]]) -> GtidSet:
-        """The transactions of pieces ``begin`` to ``end`` of each segment as a set, without an object for each."""
+        """The transactions of fragments ``begin`` to ``end`` of each segment as a set, without an object for each."""
         numbers: dict[int, list[Longs]] = {}
         for segment, begin, end in parts:
             named = segment.transactions[begin:end]
             for source in set(named["source"].tolist()):
                 numbers.setdefault(source, []).append(named["number"][named["source"] == source])
-        found: dict[Source, list[Interval]] = {}
+        intervals: dict[Source, list[Interval]] = {}
         for source, some in numbers.items():
             own = np.sort(np.concatenate(some))
             last = np.flatnonzero(np.append(np.diff(own) > 1, True))
             first = np.append(0, last[:-1] + 1)
-            found[self.sources[source]] = list(zip(own[first].tolist(), own[last].tolist(), strict=True))
-        return GtidSet(found)
+            intervals[self.sources[source]] = list(zip(own[first].tolist(), own[last].tolist(), strict=True))
+        return GtidSet(intervals)
 
 
 def _table_named(description: bytes) -> TableId:

@@ -65,14 +65,14 @@ class SliceTransactions:
 
     def column(self, name: str) -> Longs:
         """A field of ``TRANSACTION``, of all of them."""
-        found: Longs = self.records["transaction"][name]
-        return found
+        values: Longs = self.records["transaction"][name]
+        return values
 
     @property
     def first_events(self) -> Longs:
         """The first event of each transaction in the slice."""
-        found: Longs = self.records["event"]
-        return found
+        events: Longs = self.records["event"]
+        return events
 
     def between(self, begin: int, end: int, first_events: Longs) -> SliceTransactions:
         """Those from ``begin`` to ``end``, for a slice in which their first events are these."""
@@ -118,8 +118,8 @@ class Slice:
     @property
     def is_rows(self) -> npt.NDArray[np.bool_]:
         """True for rows events, False for table maps and texts of statements."""
-        found: npt.NDArray[np.bool_] = IS_ROWS[self.kinds]
-        return found
+        rows: npt.NDArray[np.bool_] = IS_ROWS[self.kinds]
+        return rows
 
     def defined(self, definitions: tuple[TableShape, ...]) -> Slice:
         """The same with these."""

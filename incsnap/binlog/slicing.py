@@ -34,20 +34,20 @@ def cut_slices(
     return [_part(joined, begin, end, maps) for begin, end in pairwise(borders)]
 
 
-def last_transaction(piece: Slice) -> Slice:
+def last_transaction(whole: Slice) -> Slice:
     """What is in the slice of its last transaction."""
-    return _part(piece, int(piece.transactions.first_events[-1]), len(piece), {})
+    return _part(whole, int(whole.transactions.first_events[-1]), len(whole), {})
 
 
 def _maps_in_force(start: Stretch, first: _Chosen, names: Names, only: frozenset[int] | None) -> dict[int, Map]:
     """What the first event may refer to from before the range, which began inside the same transaction."""
-    _, segment, piece, begin, _ = start
-    began, same = (segment, piece), (first.segment, int(first.pieces[0]))
-    inside = segment.rows_of_piece_before(piece, begin) > 0 and names.gtid(*began) == names.gtid(*same)
-    maps = segment.maps_of_piece(piece, begin) if inside else {}
+    _, segment, fragment, begin, _ = start
+    began, same = (segment, fragment), (first.segment, int(first.fragments[0]))
+    inside = segment.rows_of_fragment_before(fragment, begin) > 0 and names.gtid(*began) == names.gtid(*same)
+    maps = segment.maps_of_fragment(fragment, begin) if inside else {}
     if only is None:
         return maps
-    return {key: found for key, found in maps.items() if not found.is_query and names.table(found.event[25:]) in only}
+    return {key: each for key, each in maps.items() if not each.is_query and names.table(each.event[25:]) in only}
 
 
 class _Chosen:
@@ -59,27 +59,27 @@ class _Chosen:
         self.events = np.arange(begin, end)
         if only is not None:
             self.events = self.events[np.isin(segment.tables[begin:end], list(only))]
-            pieces = zip(segment.offsets[self.events].tolist(), segment.offsets[self.events + 1].tolist(), strict=True)
-            self.payload = b"".join([segment.payload[a:b] for a, b in pieces])
+            borders = zip(segment.offsets[self.events].tolist(), segment.offsets[self.events + 1].tolist(), strict=True)
+            self.payload = b"".join([segment.payload[a:b] for a, b in borders])
         else:
             self.payload = segment.payload[segment.offsets[begin] : segment.offsets[end]]
         self.sizes = segment.offsets[self.events + 1] - segment.offsets[self.events]
-        # The piece of each event, and of these the first of each piece: the beginnings of transactions.
-        piece = np.searchsorted(segment.first, self.events, "right") - 1
-        self.firsts = np.flatnonzero(np.diff(piece, prepend=-1))
-        self.pieces = piece[self.firsts]
+        # The fragment of each event, and of these the first of each fragment: the beginnings of transactions.
+        fragment = np.searchsorted(segment.first, self.events, "right") - 1
+        self.firsts = np.flatnonzero(np.diff(fragment, prepend=-1))
+        self.fragments = fragment[self.firsts]
 
 
 def _joined(chosen: list[_Chosen], names: Names) -> Slice:
-    """All of the range as one slice, a transaction's pieces made one again."""
+    """All of the range as one slice, a transaction's fragments made one again."""
     files: dict[str, int] = {}
     counted = 0
     parts: list[npt.NDArray[np.void]] = []
     for each in chosen:
-        part = np.empty(len(each.pieces), IN_SLICE)
+        part = np.empty(len(each.fragments), IN_SLICE)
         part["event"] = counted + each.firsts
         part["file"] = files.setdefault(each.segment.file, len(files))
-        part["transaction"] = each.segment.transactions.take(each.pieces)
+        part["transaction"] = each.segment.transactions.take(each.fragments)
         parts.append(part)
         counted += len(each.events)
     records = np.concatenate(parts)
@@ -124,8 +124,8 @@ def _part(whole: Slice, begin: int, end: int, first_maps: dict[int, Map]) -> Sli
     last = int(np.searchsorted(first_events, end, "left"))
     own_first = int(first_events[nth])
     maps = dict(first_maps) if nth == 0 else {}
-    for found in (own_first + np.flatnonzero(~whole.is_rows[own_first:begin])).tolist():
-        note_maps(maps, [_map_at(whole, found)])
+    for event in (own_first + np.flatnonzero(~whole.is_rows[own_first:begin])).tolist():
+        note_maps(maps, [_map_at(whole, event)])
     repeated = list(maps.values())
     head = b"".join([each.event for each in repeated])
     sizes = np.array([0, *(len(each.event) for each in repeated)], np.int64)

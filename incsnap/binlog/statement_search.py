@@ -64,23 +64,23 @@ class StatementSearch:
     def _read(
         self, read: Callable[[], bytes], position: StreamPosition, until: tuple[str, int], *, checksum: bool
     ) -> list[SchemaChange]:
-        names, nothing_held = Names(lambda _: False), PreparedTransactions().sibling(())
+        names, no_transactions = Names(lambda _: False), PreparedTransactions().sibling(())
         start = StreamPosition(position.delivered, "", 0)
         # What is wrong with rows is for those to say who read them.
-        reader = StreamReader(start, names, "skip", CaptureOptions(concerns=self.concerns), nothing_held)
+        reader = StreamReader(start, names, "skip", CaptureOptions(concerns=self.concerns), no_transactions)
         reader.stream_begins(checksum=checksum, server_uuid=position.server_uuid)
         framer = Framer()
-        found: list[SchemaChange] = []
+        changes: list[SchemaChange] = []
         while not reader.position.reached(*until):
             if self.closed():
                 raise ConnectionLost("closed")
             for block in framer.feed(read()):
                 for segment in reader.add(block):
-                    found += [change for _, change in segment.changes if not _is_before(change, position)]
-        return found
+                    changes += [change for _, change in segment.changes if not _is_before(change, position)]
+        return changes
 
 
 def _is_before(change: SchemaChange, position: StreamPosition) -> bool:
-    """Of the transaction that the position cuts in two, which comes again from its beginning. A statement in it is that
-    of CREATE TABLE ... SELECT, and before all of its rows."""
+    """Is it a statement of the transaction that the position cuts in two, which comes again from its beginning? Such a
+    one is that of CREATE TABLE ... SELECT, and before all of its rows."""
     return change.origin is not None and change.origin.gtid == position.open_gtid

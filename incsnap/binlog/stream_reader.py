@@ -42,19 +42,19 @@ class StreamReader:
         start: StreamPosition,
         names: Names,
         damaged: str = "fail",
-        wanted: CaptureOptions = CHANGES,
+        options: CaptureOptions = CHANGES,
         prepared: PreparedTransactions | None = None,
         file_begins: Callable[[GtidSet], None] = lambda _: None,
     ) -> None:
         """``damaged``: what is done about rows events whose checksum is wrong (fail, warn, skip). ``prepared``: what is
         prepared at ``start``; None where nothing is. ``file_begins`` is told what the log had before each file.
 
-        Of other events none is ever left out: transactions, tables and positions would be guesses then.
+        No other event is ever left out: transactions, tables and positions would be guesses then.
         """
-        self._state = TransactionBuilder(start, names, queries=wanted.queries)
+        self._state = TransactionBuilder(start, names, queries=options.queries)
         self._xa = XaTransactions(self._state, prepared or PreparedTransactions())
         self._damaged = damaged
-        self._concerns = wanted.concerns
+        self._concerns = options.concerns
         self._file_begins = file_begins
         #: When each file was begun, of the last ones that were read; ``events.StreamPosition.begun``.
         self._begun = {(start.server_uuid, start.file): start.begun} if start.begun else {}
@@ -110,7 +110,7 @@ class StreamReader:
 
     def _run(self, events: Events, fixed: tuple[int, int] | None) -> Iterator[Segment]:
         if self._state.open is not None and self._state.open.xid:
-            self._xa.hold(events, fixed)
+            self._xa.add(events, fixed)
         else:
             yield from self._state.add_run(events, fixed)
 
@@ -195,13 +195,13 @@ class StreamReader:
             return
         change = self._change(query, events, odd, at)
         if not opened.begun:
-            yield state.piece_without_events(ends=True, change=change)
+            yield state.fragment_without_events(ends=True, change=change)
         elif verb == "ROLLBACK" and len(words) == 1:
             yield from self._finish(at)
         elif verb in ROW_STATEMENTS:
             self._left_out(query.database, at)
         elif change is not None:
-            yield state.piece_without_events(ends=False, change=change)
+            yield state.fragment_without_events(ends=False, change=change)
 
     def _change(self, query: kinds.Query, events: Events, odd: int, at: int) -> SchemaChange | None:
         """What the statement changed, and where it stands. A new database is a change of no table."""
@@ -231,7 +231,7 @@ class StreamReader:
     def _finish(self, at: int) -> Iterator[Segment]:
         if self._state.open is None:
             raise BinlogError(f"{self._state.place.named(at)}: a transaction ends that never began")
-        yield self._state.piece_without_events(ends=True)
+        yield self._state.fragment_without_events(ends=True)
 
     def _payload(self, events: Events, odd: int, place: tuple[int, int]) -> Iterator[Segment]:
         """The events of a compressed transaction, inflated and read a block at a time."""

@@ -36,7 +36,7 @@ class TableRows:
 
     events: Longs
     _table_map: TableMap
-    _piece: Slice
+    _slice: Slice
     _packets: Packets
 
     @property
@@ -47,14 +47,14 @@ class TableRows:
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
         """The type of each event."""
-        found: npt.NDArray[np.uint8] = self._piece.kinds[self.events]
-        return found
+        kinds: npt.NDArray[np.uint8] = self._slice.kinds[self.events]
+        return kinds
 
     @property
     def sizes(self) -> Longs:
         """Bytes of each event."""
-        found: Longs = self._piece.offsets[self.events + 1] - self._piece.offsets[self.events]
-        return found
+        sizes: Longs = self._slice.offsets[self.events + 1] - self._slice.offsets[self.events]
+        return sizes
 
     def of_kinds(self, kinds: Collection[int]) -> TableRows:
         """The events of these types alone."""
@@ -62,20 +62,20 @@ class TableRows:
 
     def decode(self, needed: Set[int] | None = None, handling: FailureHandling = STRICT) -> RowImages:
         """Their row images; what ``needed`` and ``handling`` mean and what is raised: see ``decode_rows``."""
-        piece, events = self._piece, self.events
+        slice_, events = self._slice, self.events
         return decode_rows(
             self._packets,
-            piece.offsets[events] + HEADER,
-            piece.offsets[events + 1],
+            slice_.offsets[events] + HEADER,
+            slice_.offsets[events + 1],
             self.kinds,
             self._table_map,
             needed,
             handling,
-            lambda event: piece.place(int(events[event])),
+            lambda event: slice_.place(int(events[event])),
         )
 
 
-def table_rows(piece: Slice, charsets: Charsets) -> list[TableRows]:
+def table_rows(slice_: Slice, charsets: Charsets) -> list[TableRows]:
     """The rows of every table in a slice, tables in order of appearance.
 
     A table whose shape changes within the slice appears once for each shape that it has one after another (twice with a
@@ -83,15 +83,15 @@ def table_rows(piece: Slice, charsets: Charsets) -> list[TableRows]:
     naming the place, for a table map that cannot be read and for rows without one; ``DefinitionUnknown`` for a map
     without names whose table has no definition in the slice, or one that is not of these rows.
     """
-    table_maps, group_of_map = _groups(piece, _table_maps(charsets))
-    rows = np.flatnonzero(piece.is_rows)
-    group = group_of_map[_map_in_force(piece)[rows]]
+    table_maps, group_of_map = _groups(slice_, _table_maps(charsets))
+    rows = np.flatnonzero(slice_.is_rows)
+    group = group_of_map[_map_in_force(slice_)[rows]]
     order = np.argsort(group, kind="stable")
     rows = rows[order]
     borders = np.searchsorted(group[order], np.arange(len(table_maps) + 1)).tolist()
-    packets = Packets.of(piece.payload)
+    packets = Packets.of(slice_.payload)
     return [
-        TableRows(rows[begin:end], table_map, piece, packets)
+        TableRows(rows[begin:end], table_map, slice_, packets)
         for table_map, (begin, end) in zip(table_maps, pairwise(borders), strict=True)
         if end > begin
     ]
@@ -103,19 +103,19 @@ def _table_maps(charsets: Charsets) -> TableMaps:
     return TableMaps(dict(charsets))
 
 
-def _groups(piece: Slice, known: TableMaps) -> tuple[list[TableMap], Longs]:
+def _groups(slice_: Slice, known: TableMaps) -> tuple[list[TableMap], Longs]:
     """One table map for each table and shape that it has one after another; and by event, where that is a table map,
     the index into these (-1 elsewhere)."""
-    maps = np.flatnonzero(piece.kinds == TABLE_MAP)
+    maps = np.flatnonzero(slice_.kinds == TABLE_MAP)
     groups: list[TableMap] = []
-    group_of_map = np.full(len(piece), -1, np.int64)
+    group_of_map = np.full(len(slice_), -1, np.int64)
     # Flags differ between maps of one shape; their events must not be torn apart, or they would lose their order.
     shapes: dict[object, int] = {}
     described: dict[bytes, tuple[TableMap, int]] = {}
     #: By table: the shape that it has now, and its group.
     current: dict[TableId, tuple[int, int]] = {}
-    payload, definitions = piece.payload, {each.id: each for each in piece.definitions}
-    bodies = zip((piece.offsets[maps] + HEADER).tolist(), piece.offsets[maps + 1].tolist(), strict=True)
+    payload, definitions = slice_.payload, {each.id: each for each in slice_.definitions}
+    bodies = zip((slice_.offsets[maps] + HEADER).tolist(), slice_.offsets[maps + 1].tolist(), strict=True)
     for at, (begin, end) in zip(maps.tolist(), bodies, strict=True):
         description = payload[begin + TABLE_ID_BYTES : end]
         entry = described.get(description)
@@ -123,9 +123,9 @@ def _groups(piece: Slice, known: TableMaps) -> tuple[list[TableMap], Longs]:
             try:
                 table_map = known.of(payload[begin:end])
             except BinlogError as error:
-                raise BinlogError(f"{piece.place(at)}: {error.message}", error.hint) from None
+                raise BinlogError(f"{slice_.place(at)}: {error.message}", error.hint) from None
             if not table_map.named:
-                table_map = _completed(table_map, definitions, piece.place(at))
+                table_map = _completed(table_map, definitions, slice_.place(at))
             shape = shapes.setdefault((table_map.shape, table_map.wire), len(shapes))
             entry = described[description] = (table_map, shape)
         table_map, shape = entry
@@ -148,18 +148,18 @@ def _completed(table_map: TableMap, definitions: Mapping[TableId, TableShape], p
         raise DefinitionUnknown(f"{where}, and by another definition than is known: {difference}") from None
 
 
-def _map_in_force(piece: Slice) -> Longs:
+def _map_in_force(slice_: Slice) -> Longs:
     """By event: the table map that it is read by, which is the last one before it of the same table id."""
-    ids, numbers = piece.table_ids(), np.arange(len(piece))
+    ids, numbers = slice_.table_ids(), np.arange(len(slice_))
     # Sorted by id, and in each id in binlog order, that is the last map seen.
     order = np.argsort(ids, kind="stable")
-    latest = np.maximum.accumulate(np.where(piece.is_rows[order], -1, numbers))
+    latest = np.maximum.accumulate(np.where(slice_.is_rows[order], -1, numbers))
     lost = (latest < 0) | (ids[order[latest]] != ids[order])
     if lost.any():
-        where = piece.place(int(order[np.argmax(lost)]))
+        where = slice_.place(int(order[np.argmax(lost)]))
         raise BinlogError(
             f"{where}: a rows event has no table map before it", "Please report this with the binlog file."
         )
-    found = np.empty(len(piece), np.int64)
-    found[order] = order[latest]
-    return found
+    map_of_event = np.empty(len(slice_), np.int64)
+    map_of_event[order] = order[latest]
+    return map_of_event

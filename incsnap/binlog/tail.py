@@ -2,7 +2,7 @@
 
 The thread fills a buffer; ``advance`` says where the next batch can end, ``slices`` gives the bytes between two
 positions, ``forget`` frees them. A full buffer stops the thread, and TCP then stops the server; it never stops while
-nothing that could be handed out lies ahead, so a transaction larger than memory flows through in pieces.
+nothing that could be handed out lies ahead, so a transaction larger than memory flows through in parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from incsnap.binlog.buffer import Buffer
-from incsnap.binlog.buffer_position import Advance, Contents, Cut, Place, TailCondition
+from incsnap.binlog.buffer_position import Advance, BufferPlace, Contents, Cut, TailCondition
 from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.prepared_search import PreparedSearch
@@ -62,7 +62,7 @@ class Tail:
         heartbeat_seconds: float = 0.05,
         reconnect_seconds: float = 300.0,
         damaged: str = "fail",
-        wanted: CaptureOptions = CHANGES,
+        options: CaptureOptions = CHANGES,
         prepared: PreparedTransactions | None = None,
     ) -> None:
         self._connect = connect
@@ -73,10 +73,10 @@ class Tail:
         self._reconnect_seconds = reconnect_seconds
         self._names = Names(lambda table: table == signal_table or included(table))
         self.prepared = prepared or PreparedTransactions()
-        self._reader = StreamReader(start, self._names, damaged, wanted, self.prepared, self._file_begins)
+        self._reader = StreamReader(start, self._names, damaged, options, self.prepared, self._file_begins)
         self._search = PreparedSearch(connect, server_id, self._names.included, self.prepared, damaged, self._is_closed)
-        self._statements = StatementSearch(connect, server_id, wanted.concerns, self._is_closed)
-        self._buffer = Buffer(start, self._names, wanted)
+        self._statements = StatementSearch(connect, server_id, options.concerns, self._is_closed)
+        self._buffer = Buffer(start, self._names, options)
         self._changed = threading.Condition()
         self._closed = False
         self._stalled = False
@@ -129,8 +129,8 @@ class Tail:
                     if self._failure is not None and not moved:
                         raise self._failure
                     if until is None:
-                        found = buffer.contents(cut.start, cut.end)
-                        enough = bool(found.events or found.changes)
+                        contents = buffer.contents(cut.start, cut.end)
+                        enough = bool(contents.events or contents.changes)
                     else:
                         enough = end.reached(*until)
                     if enough or late or (moved and (cut.full or self._stalled or self._failure is not None)):
@@ -175,11 +175,11 @@ class Tail:
         self, position: StreamPosition, until: tuple[str, int], wait_seconds: float
     ) -> tuple[SchemaChange, ...] | None:
         """The same, also where memory is full before: then the binlog is read once more, for its statements alone."""
-        found = self.changes_behind(position, until, wait_seconds)
-        if found is None and self._stalled:
+        changes = self.changes_behind(position, until, wait_seconds)
+        if changes is None and self._stalled:
             _log.info("looking for statements from %s:%d to %s:%d", position.file, position.pos, *until)
             return self._statements.behind(position, until)
-        return found
+        return changes
 
     def slices(self, start: StreamPosition, end: StreamPosition, parts: int, *, whole: bool = False) -> list[Slice]:
         """The kept events between two positions in at most ``parts`` slices; none where there are no events. ``whole``:
@@ -219,25 +219,25 @@ class Tail:
 
     def _handed_out(self, end: StreamPosition, cut: Cut) -> Advance:
         buffer = self._buffer
-        found = buffer.contents(cut.start, cut.end)
+        contents = buffer.contents(cut.start, cut.end)
         signals: list[Slice] = []
-        if self._signal_table is not None and self._signal_table in found.tables:
+        if self._signal_table is not None and self._signal_table in contents.tables:
             signals = cut_slices(buffer.stretches(cut.start, cut.end), self._names, 1, self._signal_table)
         buffer.remember(end, cut.end)
         buffer.hand_out(cut.end)
         self._woken = False
         self._changed.notify_all()
-        size = found.bytes, found.events
+        size = contents.bytes, contents.events
         return Advance(
             end,
-            found.tables,
-            found.changes,
+            contents.tables,
+            contents.changes,
             tuple(signals),
             *size,
-            found.last_ts_us,
+            contents.last_ts_us,
             cut.full,
-            found.marks,
-            found.unnamed,
+            contents.marks,
+            contents.unnamed,
         )
 
     def _wait(self, deadline: float, until: tuple[str, int] | None, max_bytes: int) -> None:
@@ -253,7 +253,7 @@ class Tail:
             if until is not None and (buffer.newest.reached(*until) or buffer.cost - cost >= max_bytes // 4):
                 return
 
-    def _replayed(self, position: StreamPosition) -> Place:
+    def _replayed(self, position: StreamPosition) -> BufferPlace:
         last_progress = time.monotonic()
         newest = self._buffer.newest
         try:

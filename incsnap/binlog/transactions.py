@@ -139,14 +139,14 @@ class TransactionBuilder:
         self._check(run, starts, finishes, begin_at)
         if not len(starts):
             return None
-        pieces = len(starts)
+        fragments = len(starts)
         statements = np.flatnonzero(run.classes == runs.BEGIN)
         transactions["thread"][np.searchsorted(starts, statements, "right") - 1] = run.threads[statements]
         kept = self.kept(run, table)
         if opened is None and self._resume is not None:
             opened = self._resumed(transactions[:1])
         if opened is not None and opened.skip:
-            kept = self._skip(opened, run, kept, begin_at, int(starts[1]) if pieces > 1 else len(run))
+            kept = self._skip(opened, run, kept, begin_at, int(starts[1]) if fragments > 1 else len(run))
         is_rows = run.classes[kept] == runs.ROWS
         payload, offsets = run.joined(kept)
         segment = Segment(
@@ -161,7 +161,7 @@ class TransactionBuilder:
             transactions=transactions,
             continues=opened is not None,
             rows_done=opened.rows_done if opened is not None else 0,
-            open=len(finishes) < pieces,
+            open=len(finishes) < fragments,
             maps=tuple(opened.maps.values()) if opened is not None else (),
             changes=(),
             server_uuid=self.place.server_uuid,
@@ -201,7 +201,7 @@ class TransactionBuilder:
         return opened
 
     def _skip(self, opened: Open, run: Events, kept: Longs, begin_at: Longs, end: int) -> Longs:
-        """Drop from the first piece what is known already, but remember its table maps."""
+        """Drop from the first fragment what is known already, but remember its table maps."""
         own = kept[kept < end]
         is_rows = run.classes[own] == runs.ROWS
         rows = own[is_rows]
@@ -209,27 +209,27 @@ class TransactionBuilder:
         opened.skip -= known
         border = end if opened.skip else int(rows[known - 1]) + 1
         for event in own[~is_rows & (own < border)].tolist():
-            found = Map(run.data[run.starts[event] : run.ends[event]], int(begin_at[event]))
-            note_maps(opened.maps, [found])
+            table_map = Map(run.data[run.starts[event] : run.ends[event]], int(begin_at[event]))
+            note_maps(opened.maps, [table_map])
         return kept[kept >= border]
 
     def _remember(self, segment: Segment, opened: Open | None, begun: bool) -> None:
         if not segment.open:
             self._open = None
             return
-        last, events = segment.pieces - 1, len(segment.kinds)
+        last, events = segment.fragments - 1, len(segment.kinds)
         row = segment.transactions[last:].copy()  # a segment is never changed
         if last or opened is None:
             opened = Open(row)
         opened.row = row
-        opened.maps = segment.maps_of_piece(last, events)
-        opened.rows_done = segment.rows_of_piece_before(last, events)
+        opened.maps = segment.maps_of_fragment(last, events)
+        opened.rows_done = segment.rows_of_fragment_before(last, events)
         opened.begun = opened.begun or begun
         self._open = opened
 
     # -- single events -----------------------------------------------------------------------------------------------
 
-    def piece_without_events(self, *, ends: bool, change: SchemaChange | None = None) -> Segment:
+    def fragment_without_events(self, *, ends: bool, change: SchemaChange | None = None) -> Segment:
         """The open transaction goes on, or ends, by an event that is not kept."""
         opened = self._open
         assert opened is not None

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from incsnap.binlog import runs
-from incsnap.binlog.prepared import Held, HeldEvents, PreparedTransactions, XaMark
+from incsnap.binlog.prepared import PreparedTransactions, XaEvents, XaMark, XaTransaction
 from incsnap.binlog.protocol.control_events import INFLATED_BLOCK
 from incsnap.binlog.protocol.frames import PAD, Block, Longs
 from incsnap.binlog.runs import Events, classify
@@ -31,25 +31,25 @@ class XaTransactions:
 
     def statement(self, sql: str, place: tuple[int, int]) -> Iterator[Segment]:
         """An XA statement between ``place`` in the file: START, END, COMMIT or ROLLBACK."""
-        found = read_xa(sql)
+        statement = read_xa(sql)
         opened = self._state.open
         where = self._state.place.named(place[0])
-        if found is None or opened is None:
+        if statement is None or opened is None:
             raise BinlogError(f"{where}: the XA statement {shorten(sql)!r} is not of a known form")
-        verb, xid = found
+        verb, xid = statement
         gtid = self._state.name_of(opened)
         if verb in ("START", "BEGIN"):
             self._state.xa_begins(xid)
             self._prepared.begin(xid, gtid, self._state.place.file)
         elif verb == "COMMIT":
-            held = self._prepared.of(xid, gtid, where)
-            yield from self._rows(held, place)
-            self._prepared.finish(held)
-            yield self._end(held, prepared=False)
+            transaction = self._prepared.of(xid, gtid, where)
+            yield from self._rows(transaction, place)
+            self._prepared.finish(transaction)
+            yield self._end(transaction, prepared=False)
         elif verb == "ROLLBACK":
             yield self._end(self._prepared.roll_back(xid), prepared=False)
 
-    def hold(self, events: Events, fixed: tuple[int, int] | None) -> None:
+    def add(self, events: Events, fixed: tuple[int, int] | None) -> None:
         """A run of events before XA PREPARE. ``fixed`` as in ``TransactionBuilder.add_run``."""
         state = self._state
         for run, table, begin_at in state.runs(events, fixed):
@@ -58,7 +58,7 @@ class XaTransactions:
                 raise BinlogError(f"{where}: another transaction begins inside of one of XA")
             kept = state.kept(run, table)
             passed_over = bool(((run.classes == runs.ROWS) & (table < 0)).any())
-            self._prepared.add(HeldEvents(*run.joined(kept), begin_at[kept]), passed_over=passed_over)
+            self._prepared.add(XaEvents(*run.joined(kept), begin_at[kept]), passed_over=passed_over)
 
     def prepare(self, body: bytes, place: tuple[int, int]) -> Iterator[Segment]:
         """The event that prepares; or that commits in one phase, where nothing is prepared before."""
@@ -66,29 +66,29 @@ class XaTransactions:
         if opened is None or not opened.xid:
             raise BinlogError(f"{self._state.place.named(place[0])}: an XA transaction ends that never began")
         if is_one_phase(body):
-            held = self._prepared.commit_open()
-            yield from self._rows(held, place)
-            yield self._end(held, prepared=False)
+            transaction = self._prepared.commit_open()
+            yield from self._rows(transaction, place)
+            yield self._end(transaction, prepared=False)
         else:
             yield self._end(self._prepared.prepare(), prepared=True)
 
-    def _rows(self, held: Held, place: tuple[int, int]) -> Iterator[Segment]:
+    def _rows(self, transaction: XaTransaction, place: tuple[int, int]) -> Iterator[Segment]:
         """As part of the transaction that is open here, each with its own place in the log: places tell events apart,
         and a key's follow each other, as it was locked. Which tables are included is asked again: the choice may have
         changed.
         """
         here = self._state.place.file, place[0]
-        for events in self._prepared.events(held):
+        for events in self._prepared.events(transaction):
             for block, positions in _blocks(events):
                 run = replace(classify(block, 0), at=positions)
                 for segment in self._state.add_run(run, place):
-                    yield replace(segment, file=held.file, visible_at=here)
+                    yield replace(segment, file=transaction.file, visible_at=here)
 
-    def _end(self, held: Held, *, prepared: bool) -> Segment:
-        return replace(self._state.piece_without_events(ends=True), marks=(XaMark(held, prepared),))
+    def _end(self, transaction: XaTransaction, *, prepared: bool) -> Segment:
+        return replace(self._state.fragment_without_events(ends=True), marks=(XaMark(transaction, prepared),))
 
 
-def _blocks(events: HeldEvents) -> Iterator[tuple[Block, Longs]]:
+def _blocks(events: XaEvents) -> Iterator[tuple[Block, Longs]]:
     """About a megabyte each, so that the buffer's bound is kept."""
     offsets = events.offsets
     begin, count = 0, len(events.positions)

@@ -16,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from incsnap.binlog.prepared import Held, HeldEvents, XaMark
+from incsnap.binlog.prepared import XaEvents, XaMark, XaTransaction
 from incsnap.checkpoint.files import Files, packed
 from incsnap.checkpoint.windows import kept
 from incsnap.events import PreparedXa
@@ -37,7 +37,7 @@ class PreparedFiles:
         #: File -> the batch with whose end it can go.
         self._leaving: dict[str, int] = {}
 
-    def put(self, parts: Sequence[HeldEvents]) -> list[str]:
+    def put(self, parts: Sequence[XaEvents]) -> list[str]:
         token = uuid4().hex
         content = {str(nth): _batch(part) for nth, part in enumerate(parts)}
         names = [f"{token}/{nth}" for nth in content]
@@ -46,7 +46,7 @@ class PreparedFiles:
         self._files.write(_path(token), packed(content), durable=True)
         return names
 
-    def get(self, name: str) -> HeldEvents:
+    def get(self, name: str) -> XaEvents:
         """Raises ``CheckpointDamaged``."""
         token, _, number = name.partition("/")
         return _events(kept(self._files, _path(token), number, "events of a prepared XA transaction"))
@@ -91,23 +91,25 @@ class PreparedFiles:
 
 
 def prepared_after(
-    before: tuple[PreparedXa, ...], marks: Sequence[XaMark], keep: Callable[[Sequence[Held]], list[PreparedXa]]
+    before: tuple[PreparedXa, ...], marks: Sequence[XaMark], keep: Callable[[Sequence[XaTransaction]], list[PreparedXa]]
 ) -> tuple[PreparedXa, ...]:
     """What is prepared at a batch's end; ``before``: at its start; ``marks``: its own. ``keep`` is called once, with
     those that were prepared in it."""
     old = {each.xid: each for each in before}
-    new: dict[str, Held] = {}
+    new: dict[str, XaTransaction] = {}
     for mark in marks:
-        old.pop(mark.held.xid, None)
-        new.pop(mark.held.xid, None)
+        old.pop(mark.transaction.xid, None)
+        new.pop(mark.transaction.xid, None)
         if mark.prepared:
-            new[mark.held.xid] = mark.held
+            new[mark.transaction.xid] = mark.transaction
     return (*old.values(), *keep(list(new.values())))
 
 
 def parts_let_go(before: Sequence[PreparedXa], marks: Sequence[XaMark], after: Sequence[PreparedXa]) -> list[str]:
     """Parts that the offset ``before`` a batch or its ``marks`` know, and the offset ``after`` it does not."""
-    known = {name for each in before for name in each.parts} | {name for mark in marks for name in mark.held.names}
+    known = {name for each in before for name in each.parts} | {
+        name for mark in marks for name in mark.transaction.names
+    }
     return sorted(known - {name for each in after for name in each.parts})
 
 
@@ -115,17 +117,17 @@ def _path(token: str) -> str:
     return f"{_FOLDER}/{token}.arrow"
 
 
-def _batch(events: HeldEvents) -> Any:
+def _batch(events: XaEvents) -> Any:
     """The joined events as they are: offsets and bytes are what an Arrow column of binaries is made of."""
     buffers = [None, pa.py_buffer(events.offsets.astype(np.int64)), pa.py_buffer(events.payload)]
     column = pa.Array.from_buffers(pa.large_binary(), len(events.positions), buffers)
     return pa.record_batch({"event": column, "position": pa.array(events.positions, pa.int64())})
 
 
-def _events(batch: pa.RecordBatch) -> HeldEvents:
+def _events(batch: pa.RecordBatch) -> XaEvents:
     column = batch.column("event")
     _, offsets, payload = column.buffers()
     places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1].copy()
     content: bytes = payload.to_pybytes() if payload is not None else b""
     positions = batch.column("position").to_numpy().copy()
-    return HeldEvents(content[places[0] : places[-1]], places - places[0], positions)
+    return XaEvents(content[places[0] : places[-1]], places - places[0], positions)

@@ -173,7 +173,7 @@ class Planner:
                 settings.signals.data_collection if "source" in settings.signals.channels else None,
                 settings.max_queue_bytes,
                 damaged=settings.failures.processing,
-                wanted=capture_options(settings),
+                options=capture_options(settings),
                 prepared=self._xa.known(start.prepared),
             )
             if self._report_path:

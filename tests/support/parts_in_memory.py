@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from incsnap.binlog.prepared import HeldEvents
+from incsnap.binlog.prepared import XaEvents
 
 
 class Parts:
     """``parts``: by name; ``written``: how many were put here, dropped ones included."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, HeldEvents] = {}
+        self.parts: dict[str, XaEvents] = {}
         self.written = 0
 
-    def put(self, parts: Sequence[HeldEvents]) -> list[str]:
+    def put(self, parts: Sequence[XaEvents]) -> list[str]:
         names = [str(self.written + nth) for nth in range(len(parts))]
         self.written += len(parts)
         self.parts |= zip(names, parts, strict=True)
         return names
 
-    def get(self, name: str) -> HeldEvents:
+    def get(self, name: str) -> XaEvents:
         return self.parts[name]
 
     def drop(self, names: Sequence[str]) -> None:

@@ -41,7 +41,7 @@ class Stream:
         self.names = Names(included)
         wanted = CaptureOptions(queries=queries, ends_batch=ends_batch)
         self.prepared = prepared or PreparedTransactions()
-        self.reader = StreamReader(start, self.names, wanted=wanted, prepared=self.prepared)
+        self.reader = StreamReader(start, self.names, options=wanted, prepared=self.prepared)
         self.buffer = Buffer(start, self.names, wanted)
         self.connect(checksum=checksum, server_uuid=start.server_uuid)
 

@@ -34,12 +34,12 @@ def let_go(data: Bytes) -> None:
 
 def checksum(data: Bytes, begin: int, end: int) -> int:
     """CRC32, a stretch at a time."""
-    found = 0
+    crc = 0
     with memoryview(data) as view:
         for at in range(begin, end, _STRETCH):
-            found = zlib.crc32(view[at : min(at + _STRETCH, end)], found)
+            crc = zlib.crc32(view[at : min(at + _STRETCH, end)], crc)
             let_go(data)
-    return found
+    return crc
 
 
 class LongEvent:

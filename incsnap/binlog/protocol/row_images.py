@@ -150,7 +150,7 @@ def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns:
         bodies = bodies.without(unknown, failures, processing, f"has the unknown event type {kinds[unknown][0]}")
     bodies = bodies.without(bodies.end > packets.size, failures, processing, "ends behind the payload")
     headers = _headers(packets, bodies.start, kinds[bodies.event], columns)
-    # Of an event with several faults the first one is told.
+    # Where an event has several faults, the first one is told.
     faults = (
         (headers.bitmaps > bodies.end, processing, "ends within its header", None),
         (headers.columns != columns, inconsistent, f"does not have the {columns} columns of its table map", None),
@@ -178,10 +178,10 @@ def _headers(packets: Packets, starts: Positions, kinds: NDArray[np.uint8], colu
 
 def _holds(packets: Packets, at: Positions, bits: bytes) -> Mask:
     """Are all of these bits set in the bitmaps that begin there?"""
-    found = np.ones(len(at), np.bool_)
+    all_set = np.ones(len(at), np.bool_)
     for nth, byte in enumerate(bits):
-        found &= packets.data.take(at + nth, mode="clip") & byte == byte
-    return found
+        all_set &= packets.data.take(at + nth, mode="clip") & byte == byte
+    return all_set
 
 
 def _whole_updates(
@@ -245,9 +245,9 @@ def _patched(
     """The column with the documents that partial updates changed."""
     texts: dict[int, str | None] = {}
     bad: list[tuple[int, Exception]] = []
-    for number, found in patches.items():
+    for number, column_patches in patches.items():
         first = int(np.searchsorted(event, number))
-        for patch in found:
+        for patch in column_patches:
             if patch.column != index:
                 continue
             try:

@@ -82,7 +82,7 @@ def why_another_file(connect: Callable[[], Any], server_id: int, at: BinlogPosit
         while True:
             event = connection._read_packet().get_all_data()[1:]
             if event[4] == FORMAT_DESCRIPTION:
-                found = time_of(event)
+                begins = time_of(event)
                 break
     except pymysql.err.MySQLError as refused:
         if refused.args[0] == _NO_SUCH_FILE and "could not find" in str(refused.args[1]).lower():
@@ -90,7 +90,9 @@ def why_another_file(connect: Callable[[], Any], server_id: int, at: BinlogPosit
         raise
     finally:
         connection._force_close()
-    return "" if found == begun else f"{at.file} was begun at {_utc(begun)} when it was read, and now at {_utc(found)}"
+    return (
+        "" if begins == begun else f"{at.file} was begun at {_utc(begun)} when it was read, and now at {_utc(begins)}"
+    )
 
 
 def _utc(seconds: int) -> str:

@@ -47,17 +47,17 @@ def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
     meta = ByteReader(reader.take(reader.packed()), reader.what)
     wire = tuple(read_meta(code, meta) for code in codes)
     nulls = reader.take((count + 7) // 8)
-    found = metadata.parse(reader, wire)
-    named = len(found.names) == count
-    if found.names and not named:
-        raise BinlogError(f"{reader.what} is damaged: it names {len(found.names)} of {count} columns")
+    optional = metadata.parse(reader, wire)
+    named = len(optional.names) == count
+    if optional.names and not named:
+        raise BinlogError(f"{reader.what} is damaged: it names {len(optional.names)} of {count} columns")
     columns = tuple(
-        column_of(found.describe(index), nullable=bool(nulls[index >> 3] >> (index & 7) & 1), charsets=charsets)
+        column_of(optional.describe(index), nullable=bool(nulls[index >> 3] >> (index & 7) & 1), charsets=charsets)
         for index in range(count)
     )
-    if any(index >= count for index in found.key):
+    if any(index >= count for index in optional.key):
         raise BinlogError(f"{table}: the table map event names a key column that does not exist")
-    return TableMap(TableShape(table, columns, found.key), wire, named)
+    return TableMap(TableShape(table, columns, optional.key), wire, named)
 
 
 def tells_names(description: bytes) -> bool:
@@ -75,19 +75,21 @@ def tells_names(description: bytes) -> bool:
         return True
 
 
-def completed(found: TableMap, definition: TableShape) -> TableMap:
+def completed(table_map: TableMap, definition: TableShape) -> TableMap:
     """A map without names, with what ``definition`` tells of the same table. ``ValueError``, saying what differs, where
     that is not what the rows behind the map were written with."""
-    told, defined = found.shape.columns, definition.columns
-    if len(told) != len(defined):
-        raise ValueError(f"its rows have {len(told)} columns, the table as the server describes it has {len(defined)}")
-    for number, (left, right, wire) in enumerate(zip(told, defined, found.wire, strict=True), 1):
+    mapped, defined = table_map.shape.columns, definition.columns
+    if len(mapped) != len(defined):
+        raise ValueError(
+            f"its rows have {len(mapped)} columns, the table as the server describes it has {len(defined)}"
+        )
+    for number, (left, right, wire) in enumerate(zip(mapped, defined, table_map.wire, strict=True), 1):
         if left != _without_missing(right) or _choice_bytes(right) not in (0, wire.meta):
             raise ValueError(
                 f"column {number} of its rows is {_described(left)}, and {right.name} as the server describes it is"
                 f" {_described(right)}"
             )
-    return replace(found, shape=definition, named=True)
+    return replace(table_map, shape=definition, named=True)
 
 
 def _without_missing(column: Column) -> Column:
@@ -97,7 +99,8 @@ def _without_missing(column: Column) -> Column:
 
 
 def _choice_bytes(column: Column) -> int:
-    """Of a value of an ENUM or SET with so many literals, as ``WireColumn.meta`` has it; 0 of another type."""
+    """How many bytes a value of an ENUM or SET with so many literals takes, as ``WireColumn.meta`` has it; 0 for other
+    types."""
     count = len(column.values)
     if column.type == "enum":
         return 1 if count < 256 else 2
@@ -107,9 +110,9 @@ def _choice_bytes(column: Column) -> int:
 
 
 def _described(column: Column) -> str:
-    told = f"{column.type}{' unsigned' if column.unsigned else ''}{'' if column.nullable else ' NOT NULL'}"
+    text = f"{column.type}{' unsigned' if column.unsigned else ''}{'' if column.nullable else ' NOT NULL'}"
     sizes = ("length", "precision", "scale", "fraction", "charset")
-    return ", ".join((told, *(f"{name} {getattr(column, name)}" for name in sizes if getattr(column, name))))
+    return ", ".join((text, *(f"{name} {getattr(column, name)}" for name in sizes if getattr(column, name))))
 
 
 class TableMaps:
@@ -127,12 +130,12 @@ class TableMaps:
     def of(self, body: bytes) -> TableMap:
         """As parse_table_map, of any table id. Equal bytes give the same object."""
         description = body[TABLE_ID_BYTES:]
-        found = self._known.get(description)
-        if found is None:
+        table_map = self._known.get(description)
+        if table_map is None:
             if len(self._known) >= self._MOST:
                 self._known.clear()
-            found = self._known[description] = parse_table_map(body, self._charsets)
-        return found
+            table_map = self._known[description] = parse_table_map(body, self._charsets)
+        return table_map
 
 
 def _table(reader: ByteReader) -> TableId:

@@ -51,34 +51,34 @@ def has_names(reader: ByteReader) -> bool:
 
 def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> Metadata:
     """Read all fields up to the end of the event. BinlogError where one is cut off."""
-    found = Metadata(wire, [], set(), {}, {})
+    metadata = Metadata(wire, [], set(), {}, {})
     characters = _indexes(wire, WITH_COLLATION)
     choices = _indexes(wire, frozenset({ENUM, SET}))
     while reader.left:
         kind = reader.integer(1)
         value = ByteReader(reader.take(reader.packed()), reader.what)
         if kind == _SIGNEDNESS:
-            found.unsigned = _signedness(value, _indexes(wire, NUMERIC))
+            metadata.unsigned = _signedness(value, _indexes(wire, NUMERIC))
         elif kind == _DEFAULT_CHARSET:
-            found.collations |= _default_collations(value, characters)
+            metadata.collations |= _default_collations(value, characters)
         elif kind == _COLUMN_CHARSET:
-            found.collations |= {index: value.packed() for index in characters}
+            metadata.collations |= {index: value.packed() for index in characters}
         elif kind == _ENUM_DEFAULT_CHARSET:
-            found.collations |= _default_collations(value, choices)
+            metadata.collations |= _default_collations(value, choices)
         elif kind == _ENUM_COLUMN_CHARSET:
-            found.collations |= {index: value.packed() for index in choices}
+            metadata.collations |= {index: value.packed() for index in choices}
         elif kind == _COLUMN_NAME:
             while value.left:
-                found.names.append(value.text(value.packed()))
+                metadata.names.append(value.text(value.packed()))
         elif kind == _ENUM_VALUES:
-            found.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({ENUM}))}
+            metadata.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({ENUM}))}
         elif kind == _SET_VALUES:
-            found.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({SET}))}
+            metadata.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({SET}))}
         elif kind == _GEOMETRY:
-            found.geometries |= {index: value.packed() for index in _indexes(wire, frozenset({GEOMETRY}))}
+            metadata.geometries |= {index: value.packed() for index in _indexes(wire, frozenset({GEOMETRY}))}
         elif kind in (_SIMPLE_KEY, _PREFIXED_KEY):
-            found.key = _key(value, prefixed=kind == _PREFIXED_KEY)
-    return found
+            metadata.key = _key(value, prefixed=kind == _PREFIXED_KEY)
+    return metadata
 
 
 def _indexes(wire: tuple[WireColumn, ...], codes: frozenset[int]) -> list[int]:

@@ -75,21 +75,21 @@ def read_meta(code: int, meta: ByteReader) -> WireColumn:
     """Read the metadata of one column. BinlogError for an unknown number (how much to read is unknown too) and for what
     no column can have.
     """
-    found = _read_meta(code, meta)
-    precision, scale = found.meta >> 8, found.meta & 0xFF
+    column = _read_meta(code, meta)
+    precision, scale = column.meta >> 8, column.meta & 0xFF
     possible = {
         NEWDECIMAL: 1 <= precision <= 65 and scale <= min(precision, 30),
-        BLOB: found.meta in _BLOB_SIZES,
-        JSON: found.meta in _BLOB_SIZES,
-        GEOMETRY: found.meta in _BLOB_SIZES,
-        VECTOR: found.meta in _BLOB_SIZES,
-        BIT: 1 <= found.meta <= 64,
-        ENUM: found.meta in (1, 2),
-        SET: 1 <= found.meta <= 8,
-    }.get(found.type_code, found.meta <= 6 or found.type_code not in (TIME2, DATETIME2, TIMESTAMP2))
+        BLOB: column.meta in _BLOB_SIZES,
+        JSON: column.meta in _BLOB_SIZES,
+        GEOMETRY: column.meta in _BLOB_SIZES,
+        VECTOR: column.meta in _BLOB_SIZES,
+        BIT: 1 <= column.meta <= 64,
+        ENUM: column.meta in (1, 2),
+        SET: 1 <= column.meta <= 8,
+    }.get(column.type_code, column.meta <= 6 or column.type_code not in (TIME2, DATETIME2, TIMESTAMP2))
     if not possible:
-        raise BinlogError(f"{meta.what} is damaged: type {found.type_code} with the metadata {found.meta:#x}")
-    return found
+        raise BinlogError(f"{meta.what} is damaged: type {column.type_code} with the metadata {column.meta:#x}")
+    return column
 
 
 def _read_meta(code: int, meta: ByteReader) -> WireColumn:
@@ -105,10 +105,10 @@ def _read_meta(code: int, meta: ByteReader) -> WireColumn:
     if code == NEWDECIMAL:
         return WireColumn(code, meta.integer(1) << 8 | meta.integer(1))
     if code in (STRING, ENUM, SET):
-        found = _string_meta(meta.integer(1), meta.integer(1))
-        if found.type_code in (STRING, ENUM, SET):
-            return found
-        raise BinlogError(f"{meta.what} is damaged: {found.type_code} is no string type")
+        column = _string_meta(meta.integer(1), meta.integer(1))
+        if column.type_code in (STRING, ENUM, SET):
+            return column
+        raise BinlogError(f"{meta.what} is damaged: {column.type_code} is no string type")
     if code == TYPED_ARRAY:
         element = meta.integer(1)
         if element == TYPED_ARRAY:

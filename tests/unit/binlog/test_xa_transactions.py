@@ -54,7 +54,7 @@ def test_rows_come_with_xa_commit_as_one_transaction_each_with_its_own_place() -
     places = [pos for gtid, pos, _, _ in rows_of(stream.slices(START, end)) if gtid.endswith(":3")]
     assert places == [prepared.begin + sum(len(packets) - 5 for packets in prepared.packets[:nth]) for nth in (3, 4)]
     marks = stream.buffer.contents(cut.start, cut.end).marks
-    assert [(mark.held.xid, mark.prepared) for mark in marks] == [(A, True), (A, False)]
+    assert [(mark.transaction.xid, mark.prepared) for mark in marks] == [(A, True), (A, False)]
 
 
 def test_nothing_of_it_is_told_before_its_commit_neither_tables_nor_signals() -> None:
@@ -132,7 +132,7 @@ def test_a_restart_between_prepare_and_commit_finds_the_rows_where_they_were_put
     stream = Stream(prepared=PreparedTransactions(store)).feed(log.dump(GtidSet()))
     end, cut = stream.cut(START)
     [mark] = stream.buffer.contents(cut.start, cut.end).marks
-    kept = stream.prepared.keep([mark.held])
+    kept = stream.prepared.keep([mark.transaction])
     assert kept == [PreparedXa(A, f"{SID}:1", "binlog.000001", ("0",))]
     log.add([xa("COMMIT")])
 
@@ -154,7 +154,7 @@ def test_a_batch_may_end_between_them_though_the_commit_was_read() -> None:
     assert place is not None
     [mark] = stream.buffer.contents(start, place).marks
 
-    kept = stream.prepared.keep([mark.held])
+    kept = stream.prepared.keep([mark.transaction])
 
     assert mark.prepared
     assert store.get(*kept[0].parts).payload.endswith(b"held")
@@ -171,7 +171,7 @@ def test_a_large_one_is_cut_inside_behind_its_commit_and_goes_on_after_a_restart
     assert (first.open_gtid, first.events_done) == (f"{SID}:2", 1)
     assert first.at == BinlogPosition("binlog.000002", commit.begin + len(commit.packets[0]) - 5)
     [mark] = marks_of(stream, START, first)
-    kept = prepared.keep([mark.held])
+    kept = prepared.keep([mark.transaction])
 
     again = Stream(first, prepared=PreparedTransactions(store, kept)).feed(log.dump(first.delivered))
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from incsnap.binlog.prepared import Held, HeldEvents, PreparedTransactions, XaMark
+from incsnap.binlog.prepared import PreparedTransactions, XaEvents, XaMark, XaTransaction
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.prepared_transactions import PreparedFiles, parts_let_go, prepared_after
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.events import PreparedXa
 
 
-def events(*contents: bytes) -> HeldEvents:
+def events(*contents: bytes) -> XaEvents:
     offsets = np.cumsum([0, *map(len, contents)])
-    return HeldEvents(b"".join(contents), offsets, np.arange(len(contents)) + (1 << 33))
+    return XaEvents(b"".join(contents), offsets, np.arange(len(contents)) + (1 << 33))
 
 
 def listed(root: Path) -> set[str]:
@@ -27,7 +27,7 @@ def token(name: str) -> str:
     return name.partition("/")[0]
 
 
-def held(xid: str, *contents: bytes, into: PreparedTransactions) -> Held:
+def held(xid: str, *contents: bytes, into: PreparedTransactions) -> XaTransaction:
     into.begin(xid, f"gtid of {xid}", "binlog.000001")
     if contents:
         into.add(events(*contents), passed_over=False)
@@ -110,7 +110,7 @@ def test_what_is_prepared_at_a_batchs_end_is_put_into_one_file(tmp_path: Path) -
     )
     marks = [
         *(XaMark(each, True) for each in (quick, first, second, empty)),
-        XaMark(Held("ended", "g"), False),
+        XaMark(XaTransaction("ended", "g"), False),
         XaMark(quick, False),
     ]
 
