@@ -118,16 +118,16 @@ class StreamPosition:
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> StreamPosition:
+    def from_json(cls, content: Mapping[str, Any]) -> StreamPosition:
         """``KeyError``, ``TypeError`` or ``ValueError`` for anything that ``to_json`` did not write."""
         return cls(
-            delivered=GtidSet.parse(found["delivered"]),
-            file=str(found["file"]),
-            pos=int(found["pos"]),
-            open_gtid=str(found.get("open_gtid", "")),
-            events_done=int(found.get("events_done", 0)),
-            server_uuid=str(found.get("server_uuid", "")),
-            begun=int(found.get("begun", 0)),
+            delivered=GtidSet.parse(content["delivered"]),
+            file=str(content["file"]),
+            pos=int(content["pos"]),
+            open_gtid=str(content.get("open_gtid", "")),
+            events_done=int(content.get("events_done", 0)),
+            server_uuid=str(content.get("server_uuid", "")),
+            begun=int(content.get("begun", 0)),
         )
 
 

@@ -60,7 +60,7 @@ class GtidSet:
     @classmethod
     def parse(cls, text: str) -> GtidSet:
         """The set that MySQL writes so, in any letter case, with line breaks; ``ValueError`` for anything else."""
-        found: dict[Source, list[Interval]] = {}
+        intervals: dict[Source, list[Interval]] = {}
         for part in text.replace("\n", "").replace("\r", "").split(","):
             words = [word.strip().lower() for word in part.split(":")]
             if words == [""]:
@@ -75,12 +75,12 @@ class GtidSet:
                     last = int(interval[2] or first)
                     if not 1 <= first <= last < 2**63:
                         raise ValueError(f"{word!r} is not an interval of transaction numbers")
-                    found.setdefault(source, []).append((first, last))
+                    intervals.setdefault(source, []).append((first, last))
                 elif _TAG.match(word):
                     source = (source[0], word)
                 else:
                     raise ValueError(f"{word!r} is neither an interval nor a tag")
-        return cls(found)
+        return cls(intervals)
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -154,7 +154,7 @@ class GtidSet:
         ``IndexError`` where that is cut short."""
         (head,) = struct.unpack_from("<Q", encoded)
         tagged = head >> 56 == 1
-        at, found = 8, dict[Source, list[Interval]]()
+        at, intervals = 8, dict[Source, list[Interval]]()
         for _ in range(head >> 8 & (1 << 48) - 1 if tagged else head):
             sid, tag = str(uuid.UUID(bytes=encoded[at : at + 16].ljust(16, b"\0"))), ""
             at += 16
@@ -166,5 +166,5 @@ class GtidSet:
             at += 8
             spans = struct.unpack_from(f"<{2 * count}Q", encoded, at)
             at += 16 * count
-            found[sid, tag] = [(first, behind - 1) for first, behind in zip(spans[::2], spans[1::2], strict=True)]
-        return cls(found)
+            intervals[sid, tag] = [(first, behind - 1) for first, behind in zip(spans[::2], spans[1::2], strict=True)]
+        return cls(intervals)

@@ -125,10 +125,10 @@ class TableShape:
     #: (index of a column, its type as it was defined), as above.
     sources: tuple[tuple[int, SourceType], ...] = ()
 
-    def with_defaults(self, found: Defaults) -> TableShape:
-        """Those of ``found`` whose column is still the one they were read for."""
+    def with_defaults(self, defaults: Defaults) -> TableShape:
+        """Those of ``defaults`` whose column is still the one they were read for."""
         places = {(column.name, column.type): index for index, column in enumerate(self.columns)}
-        known = [(places[each[:2]], each) for each in found if each[:2] in places]
+        known = [(places[each[:2]], each) for each in defaults if each[:2] in places]
         return replace(
             self,
             defaults=tuple((index, each.default) for index, each in known if each.default is not None),
@@ -142,13 +142,14 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True)
 class BatchDefinitions:
-    """Of tables whose rows do not name their columns, at the end of a batch. ``known``: as they are there, where that
-    is certain. ``before``: as they were for rows of the batch, where they are not known any more or are otherwise."""
+    """Definitions of tables whose rows do not name their columns, at the end of a batch. ``known``: as they are there,
+    where that is certain. ``before``: as they were for rows of the batch, where they are not known any more or are
+    otherwise."""
 
     known: tuple[TableShape, ...] = ()
     before: tuple[TableShape, ...] = ()
 
     def of_rows(self, tables: Collection[TableId]) -> tuple[TableShape, ...]:
         """What the batch's rows of these tables are read by."""
-        found = {shape.id: shape for shape in (*self.known, *self.before)}
-        return tuple(found[table] for table in sorted(tables) if table in found)
+        shapes = {shape.id: shape for shape in (*self.known, *self.before)}
+        return tuple(shapes[table] for table in sorted(tables) if table in shapes)

@@ -148,27 +148,28 @@ def _is_blocking(data: Data) -> bool:
 
 
 def _collections(data: Data) -> tuple[str, ...]:
-    found = data.get("data-collections")
-    if found is None:
+    collections = data.get("data-collections")
+    if collections is None:
         return ()
-    if not isinstance(found, list) or not all(isinstance(item, str) and item.strip() for item in found):
+    if not isinstance(collections, list) or not all(isinstance(item, str) and item.strip() for item in collections):
         raise _BadError(
-            f"data-collections is not a list of strings: {_short(found)}", 'Write "data-collections": ["db.table"].'
+            f"data-collections is not a list of strings: {_short(collections)}",
+            'Write "data-collections": ["db.table"].',
         )
-    _bounded(found, "data-collections")
-    return tuple(_checked(item.strip(), "data-collections") for item in found)
+    _bounded(collections, "data-collections")
+    return tuple(_checked(item.strip(), "data-collections") for item in collections)
 
 
 def _conditions(data: Data, *, blocking: bool) -> tuple[AdditionalCondition, ...]:
-    found = data.get("additional-conditions")
+    listed = data.get("additional-conditions")
     form = 'Write "additional-conditions": [{"data-collection": "db.table", "filter": "color = \'blue\'"}].'
-    if found is None:
+    if listed is None:
         return ()
-    if not isinstance(found, list):
-        raise _BadError(f"additional-conditions is not a list: {_short(found)}", form)
-    _bounded(found, "additional-conditions")
+    if not isinstance(listed, list):
+        raise _BadError(f"additional-conditions is not a list: {_short(listed)}", form)
+    _bounded(listed, "additional-conditions")
     conditions = []
-    for item in found:
+    for item in listed:
         if not isinstance(item, dict):
             raise _BadError(f"additional-conditions holds {_short(item)}, not an object", form)
         table, sql = item.get("data-collection"), item.get("filter")
@@ -211,10 +212,10 @@ def _filter(table: str, sql: str) -> str:
     return sql
 
 
-def _bounded(found: list[Any], where: str) -> None:
-    if len(found) > MAX_LISTED:
+def _bounded(listed: list[Any], where: str) -> None:
+    if len(listed) > MAX_LISTED:
         raise _BadError(
-            f"{where} has {len(found)} entries, and {MAX_LISTED} are the most",
+            f"{where} has {len(listed)} entries, and {MAX_LISTED} are the most",
             "Write expressions in place of names, or send several signals.",
         )
 

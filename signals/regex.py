@@ -71,7 +71,7 @@ def signal_matcher(text: str, *, ignore_case: bool = False) -> Matcher:
             raise re.error(message) from None
     except UnicodeEncodeError:
         raise re.error("it holds half a character (a lone surrogate)") from None
-    repeats = math.prod(max(1, int(found["most"] or found["least"] or 1)) for found in _COUNT.finditer(translated))
+    repeats = math.prod(max(1, int(count["most"] or count["least"] or 1)) for count in _COUNT.finditer(translated))
     if len(text) > _BACKTRACKING_CHARACTERS or len(text) * repeats > _BACKTRACKING_REPEATED:
         raise re.error(
             "it is too large for one with lookarounds, backreferences, possessive repetitions or letters beyond ASCII:"
@@ -114,14 +114,14 @@ def _divided(
 def _translated(text: str) -> str:
     """In Python's words. ``re`` has the last say on syntax: what it refuses, others may read in a way not Java's."""
 
-    def translate(found: re.Match[str]) -> str:
-        if found["literal"] is not None:
-            return re.escape(found["literal"])
-        if found["group"]:
-            return f"(?P<{found['group']}>"
-        if found["back"]:
-            return f"(?P={found['back']})"
-        return r"\Z" if found[0] == r"\z" else found[0]
+    def translate(match: re.Match[str]) -> str:
+        if match["literal"] is not None:
+            return re.escape(match["literal"])
+        if match["group"]:
+            return f"(?P<{match['group']}>"
+        if match["back"]:
+            return f"(?P={match['back']})"
+        return r"\Z" if match[0] == r"\z" else match[0]
 
     translated = _DIFFERENCES.sub(translate, text)
     try:

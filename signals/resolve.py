@@ -45,13 +45,13 @@ class _Names:
             matches = signal_matcher(pattern, ignore_case=ignore_case)
         except re.error:
             return []
-        found = []
+        matching = []
         for name in self._of_length.get(len(pattern), ()) if _PLAIN.fullmatch(pattern) else self._names:
             if time.monotonic() > self._until:
                 raise TimeoutError(f"matching {len(self._names)} tables took longer than {SECONDS:g} s")
             if matches(name):
-                found.append(name)
-        return found
+                matching.append(name)
+        return matching
 
 
 def resolve(patterns: Iterable[str], captured: Sequence[str]) -> Resolved:
@@ -64,12 +64,12 @@ def resolve(patterns: Iterable[str], captured: Sequence[str]) -> Resolved:
     tables: dict[str, None] = {}
     unknown: dict[str, None] = {}
     for pattern in patterns:
-        found = names.matched(pattern)
+        matching = names.matched(pattern)
         literal = pattern.replace("`", "")
-        if not found and literal in known:
-            found = [literal]
-        if found:
-            tables.update(dict.fromkeys(found))
+        if not matching and literal in known:
+            matching = [literal]
+        if matching:
+            tables.update(dict.fromkeys(matching))
         else:
             unknown[literal] = None
     return Resolved(tuple(tables), tuple(unknown))
@@ -81,8 +81,8 @@ def conditions_of(conditions: Iterable[AdditionalCondition], tables: Sequence[st
     Raises ``TimeoutError`` when it takes longer than ``SECONDS``.
     """
     names = _Names(tables)
-    found: dict[str, str] = {}
+    sql_of: dict[str, str] = {}
     for condition in conditions:
         for table in names.matched(condition.data_collection, ignore_case=True):
-            found.setdefault(table, condition.filter)
-    return found
+            sql_of.setdefault(table, condition.filter)
+    return sql_of

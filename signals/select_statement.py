@@ -24,13 +24,13 @@ _CLAUSE = re.compile(
 
 def condition_of(statement: str, database: str, table: str) -> tuple[str, str]:
     """The statement's condition, "" for all rows of the table; and why it is none that a snapshot can have, or ""."""
-    found = _SELECT.fullmatch(statement.strip())
-    if found is None:
+    match = _SELECT.fullmatch(statement.strip())
+    if match is None:
         return "", "it is not a SELECT * of one table with a WHERE at most"
-    of = (found["database"] or database, found["table"])
+    of = (match["database"] or database, match["table"])
     if tuple(part.strip("`").replace("``", "`") for part in of) != (database, table):
         return "", f"it does not read {database}.{table}"
-    condition = found["condition"] or ""
+    condition = match["condition"] or ""
     if not condition:
         return "", ""
     if problem := condition_problem(condition):

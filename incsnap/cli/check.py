@@ -24,17 +24,17 @@ def all_findings(settings: Settings) -> list[Finding]:
     # It imports Spark, which takes a second; the other commands should not wait for it.
     from incsnap.checkpoint.status import newest_offset
 
-    found: list[Finding] = []
+    findings: list[Finding] = []
     saved = None
     try:
         saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits")
     except OffsetError as error:
-        found.append(Finding("checkpoint", error.message, error.hint))
+        findings.append(Finding("checkpoint", error.message, error.hint))
     except (OSError, ValueError) as error:
         problem = f"{shorten(settings.checkpoint_location)} cannot be read: {shorten(error)}"
         repair = "Set checkpoint.location to a folder, or an URI that pyarrow knows (file:, s3a:, hdfs:)"
-        found.append(Finding("checkpoint.location", problem, repair))
-    found += preflight.findings(settings, saved.stream.delivered if saved is not None else None)
+        findings.append(Finding("checkpoint.location", problem, repair))
+    findings += preflight.findings(settings, saved.stream.delivered if saved is not None else None)
     asked = cluster_check(
         ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer),
         settings.topic_prefix,
@@ -42,12 +42,12 @@ def all_findings(settings: Settings) -> list[Finding]:
         settings.topic_creation.default.partitions,
         settings.topic_creation.default.replication_factor,
     )
-    found += [Finding("kafka", problem, repair) for problem, repair in asked]
+    findings += [Finding("kafka", problem, repair) for problem, repair in asked]
     try:
         reach_registries(settings)
     except IncsnapError as error:
-        found.append(Finding("schema registry", error.message, error.hint))
-    return sorted(found, key=lambda finding: finding.severity != "error")
+        findings.append(Finding("schema registry", error.message, error.hint))
+    return sorted(findings, key=lambda finding: finding.severity != "error")
 
 
 def _topics(settings: Settings) -> list[str]:
@@ -67,9 +67,9 @@ def _topics(settings: Settings) -> list[str]:
     return [*topics, *sorted(control_topics(settings))]
 
 
-def show(found: list[Finding]) -> None:
+def show(findings: list[Finding]) -> None:
     shown = output.error_console()
-    for finding in found:
+    for finding in findings:
         colour = "red" if finding.severity == "error" else "yellow"
         shown.print(
             Text.assemble((f"{finding.severity}: ", f"bold {colour}"), (finding.name, "bold"), f": {finding.problem}")
@@ -84,11 +84,11 @@ def check(file: str, worker: str | None) -> None:
     loaded = read(file, worker)
     for warning in loaded.warnings:
         output.warning(warning)
-    found = all_findings(loaded.settings)
-    show(found)
-    errors = sum(finding.severity == "error" for finding in found)
+    findings = all_findings(loaded.settings)
+    show(findings)
+    errors = sum(finding.severity == "error" for finding in findings)
     if errors:
         raise PreflightFailed(
             f"{errors} of the findings above must be repaired", "`incsnap check` asks all of it again."
         )
-    output.console().print("Everything is ready." if not found else "Ready; see the warnings.")
+    output.console().print("Everything is ready." if not findings else "Ready; see the warnings.")

@@ -22,16 +22,16 @@ _COLOURS = {OBEYED: "green", IDLE: "dim", REFUSED: "bold red"}
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 def config(file: str, worker: str | None, defaults: bool, as_json: bool) -> None:
     """Show each setting of a file, where it comes from, what becomes of it."""
-    found = explain(file, worker)
-    shown = [each for each in found.settings if defaults or each.origin != DEFAULT]
+    explained = explain(file, worker)
+    shown = [each for each in explained.settings if defaults or each.origin != DEFAULT]
     if as_json:
         click.echo(json.dumps([asdict(each) for each in shown], indent=2, ensure_ascii=False))
     else:
         _print(shown)
-        for warning in found.warnings:
+        for warning in explained.warnings:
             output.warning(warning)
-    if found.problem:
-        raise ConfigError(found.problem, "Correct these settings; then the job starts.")
+    if explained.problem:
+        raise ConfigError(explained.problem, "Correct these settings; then the job starts.")
 
 
 def _print(settings: list[Explained]) -> None:
@@ -42,9 +42,9 @@ def _print(settings: list[Explained]) -> None:
     for column in ("setting", "value", "origin", "what becomes of it"):
         table.add_column(column, overflow="fold")
     for each in settings:
-        said = f"{each.fate}: {each.note}" if each.note else each.fate
+        effect = f"{each.fate}: {each.note}" if each.note else each.fate
         # Values may have brackets in them, which are no markup.
-        table.add_row(*map(Text, (each.name, each.value, each.origin)), Text(said, _COLOURS.get(each.fate, "yellow")))
+        table.add_row(*map(Text, (each.name, each.value, each.origin)), Text(effect, _COLOURS.get(each.fate, "yellow")))
     shown = output.console()
     if not shown.is_terminal:
         shown.width = 240  # a file, or another program: nothing is folded

@@ -30,12 +30,12 @@ class _Commands(FailuresInWords, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        found: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name)
-        return found
+        command: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, said) for name, (_, said) in sorted(_COMMANDS.items())])
+            formatter.write_dl([(name, summary) for name, (_, summary) in sorted(_COMMANDS.items())])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -42,8 +42,8 @@ def run(file: str, worker: str | None, skip_check: bool) -> None:
         from incsnap.spark.job import run_forever
 
         if not skip_check:
-            found = all_findings(loaded.settings)
-            show(found)
-            if any(finding.severity == "error" for finding in found):
+            findings = all_findings(loaded.settings)
+            show(findings)
+            if any(finding.severity == "error" for finding in findings):
                 raise PreflightFailed("The servers are not ready")
         run_forever(loaded.settings, begun, explain(file, worker).settings)

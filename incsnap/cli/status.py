@@ -28,20 +28,20 @@ _FOLLOW_SECONDS = 1.0
 def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool) -> None:
     """Show whether the job lives, how far it is, and how fast. Exit code 1: it is dead, or has failed."""
     location = read(file, worker).settings.checkpoint_location
-    found = _read(location)
-    if found is None:
+    current = _read(location)
+    if current is None:
         output.console().print("null" if as_json else _without_file(location), markup=False)
         return
-    life = _life(found, location)
+    life = _life(current, location)
     if follow and life.alive:
-        found, life = _follow(found, life, location, as_json=as_json)
+        current, life = _follow(current, life, location, as_json=as_json)
     if as_json:
-        output.console().print(_json(found, life), markup=False)
+        output.console().print(_json(current, life), markup=False)
     else:
         from incsnap.cli.status_display import shown
 
-        output.console().print(shown(found, life, clock_ms()))
-    if found.state == FAILED or not (life.alive or life.said):
+        output.console().print(shown(current, life, clock_ms()))
+    if current.state == FAILED or not (life.alive or life.said):
         ctx.exit(1)
 
 
@@ -75,49 +75,49 @@ def _without_file(location: str) -> str:
     )
 
 
-def _life(found: JobStatus, location: str) -> Life:
+def _life(current: JobStatus, location: str) -> Life:
     """A job that seems to be silent may only have another clock than this machine, and one whose process is not here
     may run elsewhere: it is looked at twice."""
-    life = life_of(found, clock_ms())
-    if life.said or (life.alive and not is_gone(found)):
+    life = life_of(current, clock_ms())
+    if life.said or (life.alive and not is_gone(current)):
         return life
-    time.sleep(found.every_ms / 1000 + 1.0)
+    time.sleep(current.every_ms / 1000 + 1.0)
     again = _read(location)
-    if again is not None and again.written_ms != found.written_ms:
+    if again is not None and again.written_ms != current.written_ms:
         return life_of(again, again.written_ms)
-    return Life(False, found.written_ms)
+    return Life(False, current.written_ms)
 
 
-def _follow(found: JobStatus, life: Life, location: str, *, as_json: bool) -> tuple[JobStatus, Life]:
+def _follow(current: JobStatus, life: Life, location: str, *, as_json: bool) -> tuple[JobStatus, Life]:
     """Until the job ends or the user does. The last status."""
-    renewed, seen = time.monotonic(), found.written_ms
+    renewed, seen = time.monotonic(), current.written_ms
 
     def looked() -> bool:
-        nonlocal found, life, renewed, seen
+        nonlocal current, life, renewed, seen
         time.sleep(_FOLLOW_SECONDS)
-        found = _read(location) or found
-        if found.written_ms != seen:
+        current = _read(location) or current
+        if current.written_ms != seen:
             # By our own clock alone: that of the job's machine need not agree.
-            renewed, seen = time.monotonic(), found.written_ms
-        life = life_of(found, found.written_ms + round((time.monotonic() - renewed) * 1000))
+            renewed, seen = time.monotonic(), current.written_ms
+        life = life_of(current, current.written_ms + round((time.monotonic() - renewed) * 1000))
         return life.alive
 
     with suppress(KeyboardInterrupt):
         if as_json:
-            output.console().print(_json(found, life), markup=False)
+            output.console().print(_json(current, life), markup=False)
             while looked():
-                output.console().print(_json(found, life), markup=False)
+                output.console().print(_json(current, life), markup=False)
         else:
             from rich.live import Live
 
             from incsnap.cli.status_display import shown
 
-            with Live(shown(found, life, clock_ms()), console=output.console(), auto_refresh=False) as live:
+            with Live(shown(current, life, clock_ms()), console=output.console(), auto_refresh=False) as live:
                 while looked():
-                    live.update(shown(found, life, found.written_ms), refresh=True)
+                    live.update(shown(current, life, current.written_ms), refresh=True)
                 live.update("", refresh=True)
-    return found, life
+    return current, life
 
 
-def _json(found: JobStatus, life: Life) -> str:
-    return json.dumps({"alive": life.alive, "dead_since_ms": None if life.alive else life.since_ms, **dump(found)})
+def _json(current: JobStatus, life: Life) -> str:
+    return json.dumps({"alive": life.alive, "dead_since_ms": None if life.alive else life.since_ms, **dump(current)})

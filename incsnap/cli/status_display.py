@@ -130,18 +130,18 @@ def _percent(table: TableStatus) -> str:
 
 
 def _rows(table: TableStatus) -> str:
-    told = f"{count(table.rows_done)} rows"
+    text = f"{count(table.rows_done)} rows"
     if table.rows_expected is not None and table.rows_low is not None and table.rows_high is not None:
-        told += f" of about {count(table.rows_expected)}"
+        text += f" of about {count(table.rows_expected)}"
         if table.rows_high - table.rows_low > table.rows_expected // 50:
-            told += f" ({count(table.rows_low)} to {count(table.rows_high)})"
+            text += f" ({count(table.rows_low)} to {count(table.rows_high)})"
     if table.rows_per_second is not None:
-        told += f", {count(table.rows_per_second)} rows/s"
+        text += f", {count(table.rows_per_second)} rows/s"
     if table.seconds_left is not None and table.seconds_low is not None and table.seconds_high is not None:
-        told += f", {duration(table.seconds_left)} left"
+        text += f", {duration(table.seconds_left)} left"
         if table.seconds_high - table.seconds_low > 10 and table.seconds_high > 1.5 * table.seconds_low:
-            told += f" ({duration(table.seconds_low)} to {duration(table.seconds_high)})"
-    return told
+            text += f" ({duration(table.seconds_low)} to {duration(table.seconds_high)})"
+    return text
 
 
 def _troubles(table: TableStatus) -> Iterator[str]:

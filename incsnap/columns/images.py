@@ -136,19 +136,19 @@ def scan(packets: Packets, starts: Positions, ends: Positions, layout: ImageLayo
 
     Every image is at least one byte long, so this ends whatever the bytes are.
     """
-    found: list[tuple[NDArray[np.intp], Positions]] = []
+    steps: list[tuple[NDArray[np.intp], Positions]] = []
     events = np.flatnonzero(starts < ends)
     damaged = [np.flatnonzero(starts > ends)]
     cursors, limits = starts[events], ends[events]
     while len(events) > _FEW:
-        found.append((events, cursors))
+        steps.append((events, cursors))
         cursors = layout.advance(packets, cursors)
         open_ = cursors < limits
         if not open_.all():
             damaged.append(events[cursors > limits])
             events, cursors, limits = events[open_], cursors[open_], limits[open_]
     per_event = np.zeros(len(starts), np.int64)
-    for walked, _ in found:
+    for walked, _ in steps:
         per_event[walked] += 1
     alone = [layout.walk(packets, *bounds) for bounds in zip(cursors.tolist(), limits.tolist(), strict=True)]
     for event, (images, behind) in zip(events.tolist(), alone, strict=True):
@@ -157,10 +157,10 @@ def scan(packets: Packets, starts: Positions, ends: Positions, layout: ImageLayo
             damaged.append(np.array([event]))
     before = np.cumsum(per_event) - per_event
     start = np.empty(int(per_event.sum()), np.int64)
-    for image, (walked, at) in enumerate(found):
+    for image, (walked, at) in enumerate(steps):
         start[before[walked] + image] = at
     for event, (images, _) in zip(events.tolist(), alone, strict=True):
-        first = int(before[event]) + len(found)
+        first = int(before[event]) + len(steps)
         start[first : first + len(images)] = images
     number = np.repeat(np.arange(len(starts), dtype=np.int32), per_event)
     return Images(start, number, per_event, np.unique(np.concatenate(damaged)))

@@ -38,21 +38,21 @@ class AvroRow:
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
-        self._pieces: list[Any] = []
+        self._parts: list[Any] = []
         #: Byte columns since the last piece: a value for each row or for all, and the rows that have it (None: all).
         self._bytes: list[tuple[Bytes | int, Bools | None]] = []
 
     def literal(self, data: bytes) -> None:
         if len(data) > _SHORT:
             self._flush()
-            self._pieces.append(data)
+            self._parts.append(data)
         else:
             self._bytes += [(byte, None) for byte in data]
 
-    def encoded(self, pieces: Any) -> None:
+    def encoded(self, parts: Any) -> None:
         """Bytes of each row that are encoded already; a null is nothing."""
         self._flush()
-        self._pieces.append(pieces)
+        self._parts.append(parts)
 
     def field(self, name: str, schema: Schema, values: Any) -> None:
         """``values``: Connect values, one a row. Raises ``ValueRefused`` for a null in a field that is not optional."""
@@ -71,7 +71,7 @@ class AvroRow:
     def joined(self) -> Any:
         """Raises ``IncsnapError`` when the rows would take 2 GiB."""
         self._flush()
-        return join(self._pieces, b"", self._rows)
+        return join(self._parts, b"", self._rows)
 
     def _value(self, name: str, schema: Schema, values: Any, present: Bools | None) -> None:
         if schema.type in _INTEGERS:
@@ -144,32 +144,32 @@ class AvroRow:
         if not columns:
             return
         if all(isinstance(byte, int) and has is None for byte, has in columns):
-            self._pieces.append(bytes(byte for byte, _ in columns if isinstance(byte, int)))
+            self._parts.append(bytes(byte for byte, _ in columns if isinstance(byte, int)))
             return
         cells = np.empty((self._rows, len(columns)), np.uint8)
         for k, (byte, _) in enumerate(columns):
             cells[:, k] = byte
         if all(has is None for _, has in columns):
-            self._pieces.append(matrix(cells.reshape(-1), self._rows, len(columns), pa.binary()))
+            self._parts.append(matrix(cells.reshape(-1), self._rows, len(columns), pa.binary()))
             return
         kept = np.ones(cells.shape, np.bool_)
         for k, (_, has) in enumerate(columns):
             if has is not None:
                 kept[:, k] = has
         lengths = kept.sum(axis=1, dtype=np.int64)
-        self._pieces.append(variable(offsets_of(lengths), cells[kept], pa.binary()))
+        self._parts.append(variable(offsets_of(lengths), cells[kept], pa.binary()))
 
 
-def join(pieces: Sequence[Any], null: bytes, rows: int) -> Any:
+def join(parts: Sequence[Any], null: bytes, rows: int) -> Any:
     """Arrays and ``bytes`` one after another as ``pa.binary()``; a null is written ``null``.
 
     Raises ``IncsnapError`` when the result would take 2 GiB.
     """
-    if all(isinstance(piece, bytes) for piece in pieces):
-        return pa.array([b"".join(pieces)] * rows, pa.binary())
-    if len(pieces) == 1 and not pieces[0].null_count:
-        return pieces[0]
-    scalars = [pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece for piece in pieces]
+    if all(isinstance(part, bytes) for part in parts):
+        return pa.array([b"".join(parts)] * rows, pa.binary())
+    if len(parts) == 1 and not parts[0].null_count:
+        return parts[0]
+    scalars = [pa.scalar(part, pa.binary()) if isinstance(part, bytes) else part for part in parts]
     try:
         return pc.binary_join_element_wise(
             *scalars, pa.scalar(b"", pa.binary()), null_handling="replace", null_replacement=null.decode("ascii")
@@ -194,8 +194,8 @@ def _groups(value: int) -> int:
 def _numpy(values: Any, fill: Any) -> npt.NDArray[Any]:
     if values.null_count:
         values = values.fill_null(fill)
-    found: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return found
+    array: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return array
 
 
 def _spread(values: Any, present: Bools) -> Any:

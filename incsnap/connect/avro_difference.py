@@ -11,10 +11,10 @@ def differences(old: str, new: str) -> list[str]:
     compared once.
     """
     was, now = _fields(json.loads(old)), _fields(json.loads(new))
-    found = [f"{name}: removed (it was {was[name]})" for name in was if name not in now]
-    found += [f"{name}: added ({now[name]})" for name in now if name not in was]
-    found += [f"{name}: {was[name]} became {now[name]}" for name in now if name in was and was[name] != now[name]]
-    return found
+    changes = [f"{name}: removed (it was {was[name]})" for name in was if name not in now]
+    changes += [f"{name}: added ({now[name]})" for name in now if name not in was]
+    changes += [f"{name}: {was[name]} became {now[name]}" for name in now if name in was and was[name] != now[name]]
+    return changes
 
 
 def _fields(schema: Any, path: str = "") -> dict[str, str]:
@@ -25,12 +25,12 @@ def _fields(schema: Any, path: str = "") -> dict[str, str]:
         return {}
     if schema.get("type") != "record":
         return _fields(schema.get("items", schema.get("values")), path + "[]")
-    found = {}
+    types = {}
     for field in schema["fields"]:
         name = f"{path}.{field['name']}" if path else field["name"]
-        found[name] = _words(field["type"]) + (", has a default" if "default" in field else "")
-        found |= _fields(field["type"], name)
-    return found
+        types[name] = _words(field["type"]) + (", has a default" if "default" in field else "")
+        types |= _fields(field["type"], name)
+    return types
 
 
 def _words(type_: Any) -> str:

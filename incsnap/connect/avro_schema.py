@@ -63,21 +63,21 @@ def _written(schema: Schema, space: str, known: set[str]) -> Any:
 def _base(schema: Schema, space: str, known: set[str]) -> Any:
     if schema.type == "struct":
         return _record(schema, space, known)
-    found: dict[str, Any]
+    avro: dict[str, Any]
     if schema.type in ("array", "map"):
         assert schema.items is not None
         inside = "items" if schema.type == "array" else "values"
-        found = {"type": schema.type, inside: _written(schema.items, space, known)}
+        avro = {"type": schema.type, inside: _written(schema.items, space, known)}
     else:
-        found = {"type": _PRIMITIVES[schema.type]}
+        avro = {"type": _PRIMITIVES[schema.type]}
     if schema.name == _DECIMAL:
-        found |= _digits(schema)
-    found |= _properties(schema)
+        avro |= _digits(schema)
+    avro |= _properties(schema)
     if schema.name == _DECIMAL:
-        found["logicalType"] = "decimal"
+        avro["logicalType"] = "decimal"
     elif schema.name in _LOGICAL:
-        found["logicalType"] = _LOGICAL[schema.name]
-    return found["type"] if len(found) == 1 else found
+        avro["logicalType"] = _LOGICAL[schema.name]
+    return avro["type"] if len(avro) == 1 else avro
 
 
 def _record(schema: Schema, space: str, known: set[str]) -> Any:
@@ -87,39 +87,39 @@ def _record(schema: Schema, space: str, known: set[str]) -> Any:
         return name if namespace == space else full
     known.add(full)
     _check(full, full.split("."), "schema.name.adjustment.mode")
-    found: dict[str, Any] = {"type": "record", "name": name}
+    avro: dict[str, Any] = {"type": "record", "name": name}
     if namespace != space:
-        found["namespace"] = namespace
-    found["fields"] = [_field(name, inner, namespace, known) for name, inner in schema.fields]
-    return found | _properties(schema)
+        avro["namespace"] = namespace
+    avro["fields"] = [_field(name, inner, namespace, known) for name, inner in schema.fields]
+    return avro | _properties(schema)
 
 
 def _field(name: str, schema: Schema, space: str, known: set[str]) -> dict[str, Any]:
     _check(name, [name], "field.name.adjustment.mode")
-    found = {"name": name, "type": _written(schema, space, known)}
+    avro = {"name": name, "type": _written(schema, space, known)}
     if schema.default is not None:
-        found["default"] = _default(schema, schema.default)
+        avro["default"] = _default(schema, schema.default)
     elif schema.optional:
-        found["default"] = None
-    return found
+        avro["default"] = None
+    return avro
 
 
 def _properties(schema: Schema) -> dict[str, Any]:
     """What Avro has no word for, so that Connect reads its own schema back."""
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     if schema.doc is not None:
-        found["connect.doc"] = schema.doc
+        properties["connect.doc"] = schema.doc
     if schema.version is not None:
-        found["connect.version"] = schema.version
+        properties["connect.version"] = schema.version
     if schema.parameters:
-        found["connect.parameters"] = dict(schema.parameters)
+        properties["connect.parameters"] = dict(schema.parameters)
     if schema.default is not None:
-        found["connect.default"] = _default(schema, schema.default)
+        properties["connect.default"] = _default(schema, schema.default)
     if schema.name is not None:
-        found["connect.name"] = schema.name
+        properties["connect.name"] = schema.name
     if schema.type in ("int8", "int16"):
-        found["connect.type"] = schema.type
-    return found
+        properties["connect.type"] = schema.type
+    return properties
 
 
 def _digits(schema: Schema) -> dict[str, int]:

@@ -51,7 +51,7 @@ def _scientific(values: Any) -> Any:
     written = pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, "+")).cast(pa.int32())
     significant = pc.utf8_rtrim(significant, "0")
     rest = pc.utf8_slice_codeunits(significant, 1)
-    found = pc.binary_join_element_wise(
+    scientific = pc.binary_join_element_wise(
         pc.if_else(negative, "-", ""),
         pc.utf8_slice_codeunits(significant, 0, 1),
         ".",
@@ -63,8 +63,10 @@ def _scientific(values: Any) -> Any:
     numbers = np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
     short = (np.abs(numbers) < _NORMAL[values.type]) & np.asarray(pc.equal(rest, ""))
     if not short.any():
-        return found
-    return pc.replace_with_mask(found, pa.array(short), pa.array([_two_digits(n) for n in numbers[short]], pa.string()))
+        return scientific
+    return pc.replace_with_mask(
+        scientific, pa.array(short), pa.array([_two_digits(n) for n in numbers[short]], pa.string())
+    )
 
 
 def _two_digits(number: float) -> str:

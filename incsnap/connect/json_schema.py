@@ -26,28 +26,28 @@ def schema_json(schema: Schema) -> str:
 
 
 def _written(schema: Schema, field: str | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": _NAMES.get(schema.type, schema.type)}
+    written: dict[str, Any] = {"type": _NAMES.get(schema.type, schema.type)}
     if schema.type == "struct":
-        found["fields"] = [_written(inner, name) for name, inner in schema.fields]
+        written["fields"] = [_written(inner, name) for name, inner in schema.fields]
     elif schema.type == "array":
-        found["items"] = _written(_items(schema))
+        written["items"] = _written(_items(schema))
     elif schema.type == "map":
-        found["keys"] = {"type": "string", "optional": False}
-        found["values"] = _written(_items(schema))
-    found["optional"] = schema.optional
+        written["keys"] = {"type": "string", "optional": False}
+        written["values"] = _written(_items(schema))
+    written["optional"] = schema.optional
     if schema.name is not None:
-        found["name"] = schema.name
+        written["name"] = schema.name
     if schema.version is not None:
-        found["version"] = schema.version
+        written["version"] = schema.version
     if schema.doc is not None:
-        found["doc"] = schema.doc
+        written["doc"] = schema.doc
     if schema.parameters:
-        found["parameters"] = dict(schema.parameters)
+        written["parameters"] = dict(schema.parameters)
     if schema.default is not None:
-        found["default"] = schema.default
+        written["default"] = schema.default
     if field is not None:
-        found["field"] = field
-    return found
+        written["field"] = field
+    return written
 
 
 def _items(schema: Schema) -> Schema:

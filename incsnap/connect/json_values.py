@@ -30,12 +30,12 @@ def connect_json(values: Any) -> Encoded:
 
 
 def _struct(values: Any) -> Any:
-    pieces: list[Any] = []
+    parts: list[Any] = []
     text = "{"
     for name, field in zip(values.type.names, values.flatten(), strict=True):
-        pieces += [text + literal(name) + ":", connect_json(field).complete().fill_null("null")]
+        parts += [text + literal(name) + ":", connect_json(field).complete().fill_null("null")]
         text = ","
-    joined = pc.binary_join_element_wise(*pieces, "}", "")
+    joined = pc.binary_join_element_wise(*parts, "}", "")
     return pc.if_else(values.is_valid(), joined, pa.scalar(None, pa.string()))
 
 

@@ -128,11 +128,11 @@ def schema_change(sql: str, database: str, *, exact: bool = True, sql_mode: int 
 class _Statement:
     """Reads on only as far as it must. ``_Unclear`` where the statement is of a form not known here."""
 
-    def __init__(self, found: Iterator[Token], database: str, sql: str) -> None:
-        self._tokens = found
+    def __init__(self, sql_tokens: Iterator[Token], database: str, sql: str) -> None:
+        self._tokens = sql_tokens
         self._database = database
         self._sql = sql
-        self._next = next(found, None)
+        self._next = next(sql_tokens, None)
 
     def change(self) -> SchemaChange | None:
         if self._next is None:
@@ -211,11 +211,11 @@ class _Statement:
         return self._next[1].upper()
 
     def _take(self) -> Token:
-        found = self._next
-        if found is None or found[0] == "broken":
+        token = self._next
+        if token is None or token[0] == "broken":
             raise _Unclear
         self._next = next(self._tokens, None)
-        return found
+        return token
 
     def _word(self) -> str:
         word = self._peek()
@@ -223,10 +223,10 @@ class _Statement:
         return word
 
     def _skip(self, word: str) -> bool:
-        found = self._peek() == word
-        if found:
+        is_next = self._peek() == word
+        if is_next:
             self._take()
-        return found
+        return is_next
 
     def _skip_condition(self) -> None:
         if self._skip("IF"):

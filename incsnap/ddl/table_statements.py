@@ -81,14 +81,14 @@ def _defined(verb: str, words: _Words, sql: str, database: str) -> Iterator[Tabl
 
 
 def _renamed(words: _Words, database: str) -> list[TableId]:
-    found = []
+    tables = []
     while True:
         words.table(database)
         if not words.skip("TO"):
             raise _NotUnderstood
-        found.append(words.table(database))
+        tables.append(words.table(database))
         if not words.skip(","):
-            return found
+            return tables
 
 
 def _new_name(words: _Words, table: TableId, database: str) -> TableId:
@@ -123,17 +123,17 @@ class _Words:
         return word
 
     def skip(self, word: str) -> bool:
-        found = self.peek() == word
-        self._at += found
-        return found
+        is_next = self.peek() == word
+        self._at += is_next
+        return is_next
 
     def condition(self) -> bool:
         """IF [NOT] EXISTS"""
-        found = self.skip("IF")
-        if found:
+        present = self.skip("IF")
+        if present:
             self.skip("NOT")
             self.skip("EXISTS")
-        return found
+        return present
 
     def name(self) -> str:
         if self.at_end or self._tokens[self._at][0] not in ("name", "word"):

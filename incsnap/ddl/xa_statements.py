@@ -20,8 +20,8 @@ class XaStatement(NamedTuple):
 
 def read_xa(sql: str) -> XaStatement | None:
     """None where the statement is none of XA. A server writes global and branch part as hexadecimal strings."""
-    found = _STATEMENT.match(sql)
-    return XaStatement(found[1].upper(), found[2]) if found else None
+    match = _STATEMENT.match(sql)
+    return XaStatement(match[1].upper(), match[2]) if match else None
 
 
 def is_one_phase(body: bytes) -> bool:

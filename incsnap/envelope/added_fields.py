@@ -47,7 +47,7 @@ def is_known(reference: Reference) -> bool:
 def read_values(
     fields: Sequence[Added], source: SourceConstants, now_us: int, table: TableId, envelope: EnvelopeSettings
 ) -> list[Value]:
-    """Of rows that a SELECT has read."""
+    """The fields' values in records of rows that a SELECT has read."""
     block = source_values(source, envelope.version, envelope.name, table.database, table.table)
     return [_read(each, block, now_us) for each in fields]
 
@@ -57,12 +57,12 @@ def _read(added: Added, block: dict[str, Any], now_us: int) -> Value:
         return added.text
     if added.struct == "":
         return "r" if added.field == "op" else _moment(added.field, now_us)
-    found: Value = block[added.field] if added.struct == "source" else None
-    return found
+    value: Value = block[added.field] if added.struct == "source" else None
+    return value
 
 
 def change_values(fields: Sequence[Added], what: Changes, table: TableId, envelope: EnvelopeSettings) -> list[Value]:
-    """Of changes: arrays have one element for each record of ``what``."""
+    """The fields' values in records of changes: arrays have one element for each record of ``what``."""
     return [_changed(each, what, table, envelope) for each in fields]
 
 

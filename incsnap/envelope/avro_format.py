@@ -80,7 +80,7 @@ class AvroValues:
         number = AvroRow(len(what.row))
         number.field("row", _FIELDS["row"], pa.array(what.row, pa.int64()))
         begin, end = self._event_sources(what.source)
-        pieces = [
+        parts = [
             self._head,
             take(rows, what.before),
             take(rows, what.after),
@@ -91,7 +91,7 @@ class AvroValues:
             _OPS.take(pa.array(what.op)),
             _moments(what.now_us),
         ]
-        return join(pieces, _NULL, len(what.row))
+        return join(parts, _NULL, len(what.row))
 
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         body = _NULL + _NULL + self._one_source(source) + _NULL + one(_STRING, "t") + _moments(now_us)

@@ -68,11 +68,11 @@ def change_records(
     for kind in sent:
         one = written[kind]
         topics.setdefault(laid.format.topic if one is None else one.form.topic, []).append(kind)
-    found = []
-    for topic, mine in topics.items():
-        which = np.isin(kinds, mine) if len(mine) < len(present) else None
-        found.append(_TopicWriter(laid, which, source, order, now_us).records(topic, written, partitions))
-    return found
+    records = []
+    for topic, of_topic in topics.items():
+        which = np.isin(kinds, of_topic) if len(of_topic) < len(present) else None
+        records.append(_TopicWriter(laid, which, source, order, now_us).records(topic, written, partitions))
+    return records
 
 
 def _refuse_updates(format_: TableFormat, count: int) -> None:
@@ -92,7 +92,7 @@ def _kinds(records: RecordImages) -> npt.NDArray[np.uint8]:
 
 
 class _TopicWriter:
-    """Of the records that go to one topic; ``which``: None where all do."""
+    """Writes the records that go to one topic; ``which`` they are, None where all do."""
 
     def __init__(
         self, laid: RowChanges, which: Bools | None, source: SourceColumns, order: TransactionOrder | None, now_us: int
@@ -163,7 +163,7 @@ class _TopicWriter:
             one = written[kind]
             if one is not None:
                 kinds.setdefault(id(one), (one, []))[1].append(kind)
-        return [(np.isin(self._kinds, mine), one) for one, mine in kinds.values()]
+        return [(np.isin(self._kinds, alike), one) for one, alike in kinds.values()]
 
     def _keys(self, written: Written, which: Bools) -> Any:
         if written.key is None:
@@ -195,9 +195,9 @@ class _TopicWriter:
             now_us=self._now_us,
         )
 
-    def _headers(self, index: Ints, wanted: Bools) -> Any:
+    def _headers(self, index: Ints, chosen: Bools) -> Any:
         format_ = self._laid.format
-        return key_headers(format_.view, self._laid.images, index, wanted, format_.envelope.modes)
+        return key_headers(format_.view, self._laid.images, index, chosen, format_.envelope.modes)
 
     def _identities(self, own: Any) -> tuple[Any, Any]:
         """``identity`` and ``old_identity`` of each record."""

@@ -49,13 +49,13 @@ class ColumnRules:
         """What is done to the column's values. Raises ``ConfigError`` when two settings want to: one would undo what
         the other hides.
         """
-        found = [rule for rule in self.transforms if matches(rule.patterns, name)]
-        if len(found) > 1:
+        matching = [rule for rule in self.transforms if matches(rule.patterns, name)]
+        if len(matching) > 1:
             raise ConfigError(
-                f"{' and '.join(rule.setting for rule in found)} both match {name}",
+                f"{' and '.join(rule.setting for rule in matching)} both match {name}",
                 "Change their patterns so that one setting matches the column.",
             )
-        return found[0].transform if found else None
+        return matching[0].transform if matching else None
 
     @property
     def shows_types(self) -> bool:

@@ -31,7 +31,7 @@ from incsnap.types.modes import Modes
 
 
 def flat_schema(view: TableView, form: Form, modes: Modes) -> Schema:
-    """Of a row and what ``form`` adds to it. Raises ``ConfigError`` where a name is there twice."""
+    """The schema of a row and what ``form`` adds to it. Raises ``ConfigError`` where a name is there twice."""
     row = row_schema(view, form, modes)
     fields = (*row.fields, *((added.name, schema_of(added)) for added in form.fields))
     names = [name for name, _ in fields]

@@ -20,18 +20,18 @@ from incsnap.types.modes import Modes
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 
-def key_headers(view: TableView, images: Columns, index: Ints, wanted: Bools, modes: Modes) -> Any:
+def key_headers(view: TableView, images: Columns, index: Ints, chosen_rows: Bools, modes: Modes) -> Any:
     """``pa.binary()``: the key of image ``index[i]`` where ``wanted[i]``, else null. Only those are encoded: few."""
-    if not view.key or not wanted.any():
+    if not view.key or not chosen_rows.any():
         return pa.nulls(len(index), pa.binary())
-    chosen, place = np.unique(index[wanted], return_inverse=True)
+    chosen, place = np.unique(index[chosen_rows], return_inverse=True)
     rows = [None if column is None else column.take(pa.array(chosen)) for column in images]
-    pieces: list[Any] = []
+    parts: list[Any] = []
     for number, field in enumerate(view.key):
-        pieces += [("," if number else "{") + literal(field.name) + ":", _text(field, rows, modes)]
+        parts += [("," if number else "{") + literal(field.name) + ":", _text(field, rows, modes)]
     places = np.full(len(index), -1, np.int64)
-    places[wanted] = place
-    return take(join([*pieces, "}"]), places)
+    places[chosen_rows] = place
+    return take(join([*parts, "}"]), places)
 
 
 def _text(field: ViewField, columns: Columns, modes: Modes) -> Any:

@@ -28,17 +28,17 @@ def json_objects(
 
     Raises ``IncsnapError`` when the text would take 2 GiB, and ``UnsupportedType``.
     """
-    pieces: list[Any] = []
+    parts: list[Any] = []
     text, comma = head + "{", ""
     for field in fields:
         encoded = field.encode(columns, modes)
         text += comma + literal(field.name) + ":"
         comma = ","
         if encoded.quoted and not encoded.text.null_count:
-            pieces += [text + '"', encoded.text]
+            parts += [text + '"', encoded.text]
             text = '"'
         else:
-            pieces += [text, encoded.complete()]
+            parts += [text, encoded.complete()]
             text = ""
     for name, value in more:
         text += comma + literal(name) + ":"
@@ -46,11 +46,11 @@ def json_objects(
         if isinstance(value, str):
             text += value
         else:
-            pieces += [text, value]
+            parts += [text, value]
             text = ""
-    if not pieces:
+    if not parts:
         return pa.repeat(pa.scalar(f"{text}}}{tail}".encode(), pa.binary()), rows_of(columns))
-    return join([*pieces, text + "}" + tail])
+    return join([*parts, text + "}" + tail])
 
 
 def rows_of(columns: Columns) -> int:
@@ -58,12 +58,12 @@ def rows_of(columns: Columns) -> int:
     return next(len(column) for column in columns if column is not None)
 
 
-def join(pieces: Sequence[Any]) -> Any:
+def join(parts: Sequence[Any]) -> Any:
     """Texts (arrays and ``str``) one after another as ``pa.binary()``; a null is written ``null``.
 
     At least one piece is an array. Raises ``IncsnapError`` when the result would take 2 GiB.
     """
-    scalars = [pa.scalar(piece) if isinstance(piece, str) else piece for piece in pieces]
+    scalars = [pa.scalar(part) if isinstance(part, str) else part for part in parts]
     try:
         joined = pc.binary_join_element_wise(*scalars, "", null_handling="replace", null_replacement="null")
     except (pa.ArrowCapacityError, pa.ArrowInvalid) as error:

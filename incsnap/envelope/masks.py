@@ -128,13 +128,13 @@ def cut(values: Any, length: int) -> Any:
 def _hashed(values: Any, transform: Transform, length: int) -> Any:
     """Hexadecimal digests of the salt followed by the value; each distinct value is hashed once."""
     digest = hashlib.new(DIGESTS[transform.algorithm], transform.salt.encode(), usedforsecurity=False)
-    found = values.dictionary_encode()
+    encoded = values.dictionary_encode()
     hashed = []
-    for text in found.dictionary.to_pylist():
+    for text in encoded.dictionary.to_pylist():
         one = digest.copy()
         one.update(text.encode() if transform.kind == "hash_v2" else _serialized(text))
         hashed.append(one.hexdigest() if length < 0 else one.hexdigest()[:length])
-    return pa.array(hashed, pa.string()).take(found.indices)
+    return pa.array(hashed, pa.string()).take(encoded.indices)
 
 
 def _serialized(text: str) -> bytes:

@@ -71,11 +71,11 @@ class EventFormat:
 
     def topics(self, columns: Columns) -> Any:
         """``pa.string()``. Raises ``ValueRefused`` where a row's is none; each distinct value is looked at once."""
-        found = self._route.connect(columns, self._modes).dictionary_encode()
-        names = [self._topic(value) for value in found.dictionary.to_pylist()]
-        if found.null_count:
+        routes = self._route.connect(columns, self._modes).dictionary_encode()
+        names = [self._topic(value) for value in routes.dictionary.to_pylist()]
+        if routes.null_count:
             self._topic(None)
-        return pa.array(names, pa.string()).take(found.indices)
+        return pa.array(names, pa.string()).take(routes.indices)
 
     def headers(self, columns: Columns) -> Any:
         """A map of names to bytes for each row, as Connect's SimpleHeaderConverter writes them."""
@@ -155,10 +155,10 @@ class EventFormat:
         return field.schema(self._modes)
 
     def _field(self, setting: str, column: str) -> ViewField:
-        found = self._fields.get(column)
-        if found is None:
+        field = self._fields.get(column)
+        if field is None:
             raise self._wrong(setting, column, "is none of the columns that are written")
-        return found
+        return field
 
     def _part(self, setting: str, column: str, *, text: bool) -> ViewField:
         """The field of a key or a payload. ``text``: StringConverter writes it."""

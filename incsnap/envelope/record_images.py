@@ -89,8 +89,8 @@ class RecordImages:
     @property
     def has_value(self) -> Bools:
         """False for tombstones."""
-        found: Bools = self.op != TOMBSTONE
-        return found
+        present: Bools = self.op != TOMBSTONE
+        return present
 
     def only(self, which: Bools) -> RecordImages:
         return RecordImages(*(getattr(self, each.name)[which] for each in fields(self)))

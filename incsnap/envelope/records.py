@@ -134,11 +134,11 @@ def snapshot_records(
     else:
         values = read_values(written.form.headers, source, now_us, format_.view.shape.id, format_.envelope)
         batch = batch_of(arrays, header_maps(written.form.headers, values, n), marks=marks)
-    found = {}
+    by_bucket = {}
     for bucket in np.flatnonzero(counts).tolist():
-        found[bucket] = batch.slice(first, int(counts[bucket]))
+        by_bucket[bucket] = batch.slice(first, int(counts[bucket]))
         first += int(counts[bucket])
-    return found
+    return by_bucket
 
 
 def _reads(written: Written, columns: Columns, n: int, source: SourceConstants, now_us: int, most: int) -> Any:
@@ -146,15 +146,15 @@ def _reads(written: Written, columns: Columns, n: int, source: SourceConstants, 
         return pa.repeat(pa.scalar(written.nothing, pa.binary()), n)
     raw = sum(column.nbytes for column in columns if column is not None)
     step = max(1, n * _ENCODED_AT_ONCE // max(raw, 1))
-    found: list[Any] = []
+    values: list[Any] = []
     size = 0
     for begin in range(0, n, step):
         rows = [None if column is None else column.slice(begin, step) for column in columns]
-        found.append(written.value.reads(rows, source, now_us))
-        size += found[-1].nbytes
+        values.append(written.value.reads(rows, source, now_us))
+        size += values[-1].nbytes
         if size > most and n > 1:
             raise RecordsTooLarge(f"its records take more than {most} bytes")
-    return found[0] if len(found) == 1 else pa.concat_arrays(found)
+    return values[0] if len(values) == 1 else pa.concat_arrays(values)
 
 
 def identities_of(format_: TableFormat, columns: Columns, keys: Any) -> Any:
@@ -169,8 +169,8 @@ def identities_of(format_: TableFormat, columns: Columns, keys: Any) -> Any:
 
 
 def _read_marks(source: SourceConstants, n: int) -> Any:
-    told = {"op": MARKED_OPERATIONS.index("r"), "ts_us": source.ts_us, "gtid": source.gtid, "event": -1, "row": 0}
-    return pa.repeat(pa.scalar(told, MARKS), n)
+    marks = {"op": MARKED_OPERATIONS.index("r"), "ts_us": source.ts_us, "gtid": source.gtid, "event": -1, "row": 0}
+    return pa.repeat(pa.scalar(marks, MARKS), n)
 
 
 def batch_of(arrays: Sequence[Any], headers: Any, events: tuple[Any, Any] | None = None, marks: Any = None) -> Any:

@@ -56,7 +56,7 @@ class TableFormat:
     updates: str = ""
 
     def home(self, keys: Any, partitions: Mapping[str, int]) -> npt.NDArray[np.int32]:
-        """Of each of ``keys``, as ``keys`` gives them, the partition of ``topic`` that its bucket goes by."""
+        """The partition of ``topic`` that decides each key's bucket; ``keys`` as the method of that name gives them."""
         return partition(keys, 1 if self.routed else partitions.get(self.topic, 1))
 
     def keys(self, columns: Columns) -> Any:
@@ -72,10 +72,10 @@ def table_format(
     then its errors come from here, as ``ConfigError`` of a transform that cannot be asked.
     """
     maker = _Maker(view_of(shape, envelope.rules), envelope, registers)
-    found = forms(topic, envelope.transforms, envelope.schema_names)
+    form_of = forms(topic, envelope.transforms, envelope.schema_names)
     known: dict[Form, Written] = {}
     written: dict[Kind, Written | None] = {}
-    for kind, form in found.items():
+    for kind, form in form_of.items():
         if form is not None and form.written not in known:
             known[form.written] = maker.written(form.written)
         written[kind] = None if form is None else known[form.written]
@@ -96,7 +96,7 @@ class _Maker:
         self._keys: dict[tuple[object, ...], KeyFormat | None] = {}
 
     def own_key(self) -> KeyFormat | None:
-        """Of the columns alone."""
+        """The key's format from the columns alone, as no transform has changed it."""
         return JsonKeys(self.view, self._envelope, None) if self.view.key else None
 
     def written(self, form: Form) -> Written:
@@ -144,7 +144,7 @@ class _Maker:
         return JsonRows(self.view, form, modes, schema if choice.schemas else None)
 
     def _nothing(self, form: Form) -> bytes | None:
-        """Of a null that has a schema JSON makes a text, and Avro no bytes."""
+        """What stands for no value: JSON writes a null that has a schema as a text, Avro as no bytes."""
         choice = self._envelope.value
         if form.value is Value.NOTHING or choice.kind == "avro":
             return None

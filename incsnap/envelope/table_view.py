@@ -66,9 +66,11 @@ class ViewField:
             return (self.masked.parameter,)
         if self.source is None:
             return ()
-        found = (("type", self.source.name), ("length", self.source.length), ("scale", self.source.scale))
-        told = [(what, str(value)) for what, value in (*found, ("name", self.column.name)) if value is not None]
-        return tuple((f"__debezium.source.column.{what}", value) for what, value in told)
+        declared = (("type", self.source.name), ("length", self.source.length), ("scale", self.source.scale))
+        parameters = [
+            (what, str(value)) for what, value in (*declared, ("name", self.column.name)) if value is not None
+        ]
+        return tuple((f"__debezium.source.column.{what}", value) for what, value in parameters)
 
     def connect(self, columns: Columns, modes: Modes) -> Any:
         """The field's Connect values."""
@@ -117,8 +119,8 @@ class TableView:
     @property
     def needed(self) -> frozenset[int]:
         """Columns of the shape that must be read: at least one, because it tells how many rows there are."""
-        found = frozenset(field.index for field in (*self.fields, *self.key)) | frozenset(self.identity)
-        return found or frozenset((0,))
+        indexes = frozenset(field.index for field in (*self.fields, *self.key)) | frozenset(self.identity)
+        return indexes or frozenset((0,))
 
     @property
     def key_is_identity(self) -> bool:
@@ -171,13 +173,15 @@ def _in_row(field: ViewField, name: str, rules: ColumnRules, source: SourceType 
 
 def _key(shape: TableShape, rules: ColumnRules, names: Sequence[str]) -> tuple[int, ...]:
     """Columns in the order of message.key.columns; where that names none of the table's, the primary key."""
-    found = [index for pattern in rules.key_patterns() for index, name in enumerate(names) if matches((pattern,), name)]
-    twice = next((index for place, index in enumerate(found) if index in found[:place]), None)
+    indexes = [
+        index for pattern in rules.key_patterns() for index, name in enumerate(names) if matches((pattern,), name)
+    ]
+    twice = next((index for place, index in enumerate(indexes) if index in indexes[:place]), None)
     if twice is not None:
         raise ConfigError(
             f"message.key.columns puts {names[twice]} into the key twice", "Let one of its patterns match the column."
         )
-    return tuple(found) or shape.key
+    return tuple(indexes) or shape.key
 
 
 def _refuse_equal_names(shape: TableShape, fields: tuple[ViewField, ...], rules: ColumnRules) -> None:

@@ -47,23 +47,23 @@ class Written:
 
 @lru_cache(maxsize=4096)
 def forms(topic: str, chain: Chain, schema_names: str) -> Mapping[Kind, Form | None]:
-    """Of all kinds of records of the table that ``topic`` is for before the transforms; None: they are dropped.
+    """The form of each kind of record of the table that ``topic`` is for before the transforms; None: it is dropped.
 
     Raises ``ConfigError`` where a transform cannot be asked.
     """
-    found = {}
+    forms_by_kind = {}
     for kind in (READ, *CHANGES, TRUNCATION):
         form = change_form(topic, kind.op, schema_names, moved=kind.moved)
         if not kind.op:
             deletion = change_form(topic, "d", schema_names, moved=kind.moved)
             form = replace(form, headers=headers_of_tombstone(chain, deletion))
-        found[kind] = passed(chain, form)
-    return found
+        forms_by_kind[kind] = passed(chain, form)
+    return forms_by_kind
 
 
 def topics(topic: str, chain: Chain, schema_names: str) -> tuple[str, ...]:
     """All that records of the table go to, none where all are dropped; but for events, whose topics are in their rows.
     By the first of them buckets are chosen, whatever goes to the others; it is the one of rows read by SELECT where
     these are not dropped."""
-    found = forms(topic, chain, schema_names).values()
-    return tuple(dict.fromkeys(form.topic for form in found if form is not None and form.event is None))
+    forms_by_kind = forms(topic, chain, schema_names).values()
+    return tuple(dict.fromkeys(form.topic for form in forms_by_kind if form is not None and form.event is None))

@@ -45,8 +45,8 @@ def transactional_id(prefix: str, bucket: int) -> str:
 
 def control_record(job_id: str, bucket: int, batch: int, digest: str) -> tuple[bytes, bytes]:
     """Key and value: compaction keeps the newest batch number of each job in the bucket's partition."""
-    said = {"job": job_id, "bucket": bucket, "batch": batch, "digest": digest}
-    return job_id.encode(), json.dumps(said).encode()
+    value = {"job": job_id, "bucket": bucket, "batch": batch, "digest": digest}
+    return job_id.encode(), json.dumps(value).encode()
 
 
 def committed_batch(
@@ -60,14 +60,14 @@ def committed_batch(
     partition = TopicPartition(control_topic(prefix), bucket)
     consumer = _consumer(settings.bootstrap_servers, tuple(sorted(settings.for_consumer(group).items())))
     try:
-        (found,) = consumer.committed([partition], timeout=seconds)
+        (committed,) = consumer.committed([partition], timeout=seconds)
     except KafkaException as problem:
         _consumer.cache_clear()
         raise client_error(problem) from problem
-    if found.error is not None:
-        raise client_error(found.error)
-    if found.offset != OFFSET_INVALID:
-        return Committed(int(found.offset), found.metadata or "")
+    if committed.error is not None:
+        raise client_error(committed.error)
+    if committed.offset != OFFSET_INVALID:
+        return Committed(int(committed.offset), committed.metadata or "")
     recorded = recorded_batch(settings, prefix, job_id, bucket, seconds)
     if recorded is not None:
         _log.warning(
@@ -89,9 +89,9 @@ def recorded_batch(
         look = first_look
         while high > low:
             start = max(low, high - look)
-            found = _last_of(consumer, TopicPartition(topic, bucket, start), job_id, seconds)
-            if found is not None or start == low:
-                return found
+            committed = _last_of(consumer, TopicPartition(topic, bucket, start), job_id, seconds)
+            if committed is not None or start == low:
+                return committed
             look *= 10
         return None
     except KafkaException as problem:
@@ -102,7 +102,7 @@ def recorded_batch(
 
 def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: float) -> Committed | None:
     consumer.assign([start])
-    key, found = job_id.encode(), None
+    key, newest = job_id.encode(), None
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         message = consumer.poll(0.1)  # consume(n) would wait for n, or out its time
@@ -112,10 +112,10 @@ def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: fl
         if error is None:
             value = message.value()
             if message.key() == key and value is not None:
-                said = json.loads(value)
-                found = Committed(int(said["batch"]), said.get("digest", ""))
+                content = json.loads(value)
+                newest = Committed(int(content["batch"]), content.get("digest", ""))
         elif error.code() == KafkaError._PARTITION_EOF:
-            return found
+            return newest
         else:
             raise client_error(error)
     raise ClientError(KafkaError._TIMED_OUT, f"{start.topic} could not be read in time", retriable=True)

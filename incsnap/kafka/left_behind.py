@@ -42,13 +42,13 @@ class Calls:
             threading.Thread(target=_serve, args=(self._waiting,), name="incsnap-producer", daemon=True).start()
         outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
 
-        def told() -> None:
+        def keep_answer() -> None:
             try:
                 outcome.put((call(), None))
             except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
                 outcome.put((None, error))
 
-        self._waiting.put(told)
+        self._waiting.put(keep_answer)
         try:
             result, error = outcome.get(timeout=seconds + GRACE_SECONDS)
         except Empty:

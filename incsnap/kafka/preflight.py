@@ -49,9 +49,9 @@ def cluster_check(
 
 def _unreachable(settings: ClientSettings, problem: KafkaException, admin: AdminClient, reasons: list[str]) -> Finding:
     admin.poll(0)  # the reasons wait in a queue until somebody asks for them
-    said = [reason for reason in reasons if "brokers are down" not in reason] or [problem.args[0].str()]
+    known_reasons = [reason for reason in reasons if "brokers are down" not in reason] or [problem.args[0].str()]
     return (
-        f"Kafka does not answer at {settings.bootstrap_servers}: {said[-1]}",
+        f"Kafka does not answer at {settings.bootstrap_servers}: {known_reasons[-1]}",
         "Check bootstrap.servers, that a broker listens there, and producer.security.protocol / producer.sasl.*.",
     )
 

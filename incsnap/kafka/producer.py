@@ -265,18 +265,18 @@ class TransactionalProducer:
     # -- errors ------------------------------------------------------------------------------------------------------
 
     def _delivery_failed(self, _rk: int, message: Any, _opaque: int) -> None:
-        found = message.contents
-        topic = self._lib.rd_kafka_topic_name(found.rkt) if found.rkt else b"?"
-        self._note(found.err, topic.decode(), found.key or 0, found.key_len, found.len)
+        record = message.contents
+        topic = self._lib.rd_kafka_topic_name(record.rkt) if record.rkt else b"?"
+        self._note(record.err, topic.decode(), record.key or 0, record.key_len, record.len)
 
     def _note(self, code: int, topic: str, key: int | bytes, key_len: int, size: int) -> None:
         # After the first failure the rest are purged: only the first says anything.
         if code and self.refused is None and code not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             raw = key if isinstance(key, bytes) else ctypes.string_at(key, key_len) if key else b""
-            said = self._lib.rd_kafka_err2str(code).decode()
+            reason = self._lib.rd_kafka_err2str(code).decode()
             name = shorten(raw.decode("utf-8", "replace"))
             self.refused_code = code
-            self.refused = f"{said} (topic {topic}, key {name}, value of {size} bytes)"
+            self.refused = f"{reason} (topic {topic}, key {name}, value of {size} bytes)"
 
     def _failure(self, code: int) -> ClientError:
         """What a code without an error object stands for: the fatal error, when there is one, is the cause."""
@@ -290,7 +290,7 @@ class TransactionalProducer:
         if not error:
             return
         lib = self._lib
-        found = ClientError(
+        problem = ClientError(
             lib.rd_kafka_error_code(error),
             lib.rd_kafka_error_string(error).decode("utf-8", "replace"),
             fatal=bool(lib.rd_kafka_error_is_fatal(error)),
@@ -298,7 +298,7 @@ class TransactionalProducer:
             requires_abort=bool(lib.rd_kafka_error_txn_requires_abort(error)),
         )
         lib.rd_kafka_error_destroy(error)
-        raise found
+        raise problem
 
 
 def _ms(seconds: float) -> int:

@@ -14,7 +14,8 @@ NEW_KEY, OLD_KEY = b"__debezium.newkey", b"__debezium.oldkey"
 
 
 class RecordHeaders:
-    """Of records with the columns of ``envelope.records.RECORDS``, and ``headers`` where a transform adds any.
+    """The headers of records with the columns of ``envelope.records.RECORDS``, and ``headers`` where a transform adds
+    any.
 
     ``present``: which records have one.
     """
@@ -28,7 +29,7 @@ class RecordHeaders:
 
     def of(self, row: int) -> list[tuple[bytes, bytes | None]]:
         own = ((OLD_KEY, self._old_keys[row].as_py()), (NEW_KEY, self._new_keys[row].as_py()))
-        found: list[tuple[bytes, bytes | None]] = [(name, value) for name, value in own if value is not None]
+        headers: list[tuple[bytes, bytes | None]] = [(name, value) for name, value in own if value is not None]
         if self._added is not None:
-            found += [(name.encode(), value) for name, value in self._added[row].as_py() or ()]
-        return found
+            headers += [(name.encode(), value) for name, value in self._added[row].as_py() or ()]
+        return headers

@@ -110,28 +110,28 @@ class Registry:
             ) from error
 
     def _refusal(self, what: str, subject: str, schema: str, error: Any) -> IncsnapError:
-        status, said = error.http_status_code, str(error.error_message)
+        status, reason = error.http_status_code, str(error.error_message)
         if status >= 500 or status in (408, 429):
-            return ServerUnreachable(f"The schema registry {self._url} failed {what}: {said} (status {status})")
+            return ServerUnreachable(f"The schema registry {self._url} failed {what}: {reason} (status {status})")
         if status in (401, 403):
             return ConfigError(
-                f"The schema registry {self._url} does not let us in {what}: {said} (status {status})",
+                f"The schema registry {self._url} does not let us in {what}: {reason} (status {status})",
                 "Check basic.auth.user.info of key.converter and value.converter, and the user's rights.",
             )
         if status == 409:
             return SinkRefused(
-                f"The schema registry refused {what}: not compatible with what is registered: {said}"
+                f"The schema registry refused {what}: not compatible with what is registered: {reason}"
                 + self._compared(subject, schema),
                 f"Change the table in a compatible way (new columns that take NULL), or allow more for this subject:"
                 f' PUT {self._url}/config/{subject} {{"compatibility": "NONE"}}.',
             )
         if status == 404:
             return SinkRefused(
-                f"The schema registry refused {what}: {said} (status 404)" + self._compared(subject, schema),
+                f"The schema registry refused {what}: {reason} (status 404)" + self._compared(subject, schema),
                 "Set auto.register.schemas=true, or register this schema by hand:\n" + schema,
             )
         return SinkRefused(
-            f"The schema registry {self._url} refused {what}: {said} (status {status})",
+            f"The schema registry {self._url} refused {what}: {reason} (status {status})",
             "Look at what it says; the schema is:\n" + schema,
         )
 
@@ -144,10 +144,10 @@ class Registry:
         return _listed(differences(latest, schema))
 
 
-def _listed(found: list[str]) -> str:
-    shown = found[:_MOST_DIFFERENCES]
-    if len(found) > len(shown):
-        shown.append(f"and {len(found) - len(shown)} more")
+def _listed(lines: list[str]) -> str:
+    shown = lines[:_MOST_DIFFERENCES]
+    if len(lines) > len(shown):
+        shown.append(f"and {len(lines) - len(shown)} more")
     return "".join(f"\n  {line}" for line in shown)
 
 

@@ -41,9 +41,9 @@ def admin_client(settings: ClientSettings) -> AdminClient:
 def partition_counts(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
     """Partitions of those topics that exist. A topic counts only when each partition has a leader."""
     counts: dict[str, int] = {}
-    wanted = sorted(set(names))
+    topics = sorted(set(names))
     answers: dict[str, Future[Any]] = {}
-    for part in _parts(wanted):
+    for part in _parts(topics):
         answers |= admin.describe_topics(TopicCollection(part), request_timeout=_REQUEST_SECONDS)
     for name, answer in answers.items():
         try:
@@ -69,11 +69,11 @@ def ensure_topics(
 
     ``partitions`` and ``replication`` of -1 mean the brokers' own defaults. Raises ``SinkError``.
     """
-    wanted = sorted(set(names))
-    counts = partition_counts(admin, wanted)
+    topics = sorted(set(names))
+    counts = partition_counts(admin, topics)
     missing = [
         NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
-        for name in wanted
+        for name in topics
         if name not in counts
     ]
     for part in creatable_together(missing, partitions):
@@ -88,9 +88,9 @@ def creatable_together(topics: list[NewTopic], partitions: int) -> Iterator[list
     return _parts(topics, max(1, min(_TOGETHER, _PARTITIONS_TOGETHER // max(1, partitions))))
 
 
-def _parts(found: list[_T], size: int = _TOGETHER) -> Iterator[list[_T]]:
-    for begin in range(0, len(found), size):
-        yield found[begin : begin + size]
+def _parts(items: list[_T], size: int = _TOGETHER) -> Iterator[list[_T]]:
+    for begin in range(0, len(items), size):
+        yield items[begin : begin + size]
 
 
 def ensure_control_topic(admin: AdminClient, prefix: str, buckets: int, replication: int = -1) -> str:
@@ -110,11 +110,11 @@ def _ready(admin: AdminClient, least: Mapping[str, int]) -> dict[str, int]:
     counts: dict[str, int] = {}
     waiting = dict(least)
     while True:
-        found = {name: n for name, n in partition_counts(admin, waiting).items() if n >= waiting[name]}
-        if found:
+        ready = {name: n for name, n in partition_counts(admin, waiting).items() if n >= waiting[name]}
+        if ready:
             deadline = time.monotonic() + _READY_SECONDS
-        counts |= found
-        waiting = {name: count for name, count in waiting.items() if name not in found}
+        counts |= ready
+        waiting = {name: count for name, count in waiting.items() if name not in ready}
         if not waiting:
             return counts
         if time.monotonic() > deadline:

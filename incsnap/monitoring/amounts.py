@@ -13,7 +13,7 @@ def count(number: float) -> str:
 
 
 def size(number: float) -> str:
-    """Of bytes: ``12 B``, ``1.5 MB``."""
+    """So many bytes, in words: ``12 B``, ``1.5 MB``."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if number < 999.5 or unit == "TB":
             return f"{number:.0f} {unit}" if number >= 99.5 or unit == "B" else f"{number:.2g} {unit}"

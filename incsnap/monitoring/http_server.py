@@ -168,8 +168,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _signal(self, body: bytes) -> None:
         try:
-            found = json.loads(body)
-            kind, data = found["type"], found.get("data") or {}
+            signal = json.loads(body)
+            kind, data = signal["type"], signal.get("data") or {}
             if kind not in _SIGNALS or not isinstance(data, dict):
                 raise ValueError(kind)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

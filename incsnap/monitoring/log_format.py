@@ -33,7 +33,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Times are UTC, as ISO 8601 with milliseconds."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        found = {
+        fields = {
             "time": at.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
@@ -41,10 +41,10 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         if signal := getattr(record, _SNAPSHOT, ""):
-            found["snapshot"] = signal
+            fields["snapshot"] = signal
         if record.exc_info:
-            found["exception"] = self.formatException(record.exc_info)
-        return json.dumps(found, ensure_ascii=False)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
 
 
 def formatter(log_format: str) -> logging.Formatter:

@@ -15,25 +15,25 @@ def line(status: JobStatus) -> str:
         return ""
     stream, rates, snapshot = status.stream, status.rates, status.snapshot
     behind = f", {size(stream.lag_bytes)} behind" if stream.lag_bytes else ""
-    told = [
+    parts = [
         f"Lag {duration(stream.lag_ms / 1000)}{behind}",
         f"{count(rates.events)} events/s, {count(rates.rows)} snapshot rows/s, {size(rates.bytes)}/s",
         f"at {stream.file}:{stream.pos}, batch {stream.batch}",
     ]
     if not stream.connected:
-        told.insert(0, "Not connected to the binlog")
+        parts.insert(0, "Not connected to the binlog")
     if snapshot.active:
-        told += map(_table, snapshot.tables[:_TABLES])
+        parts += map(_table, snapshot.tables[:_TABLES])
         left = len(snapshot.tables[_TABLES:]) + snapshot.waiting
-        told += [f"{left} more tables wait"] if left else []
-        told += [snapshot.waits_for] if snapshot.waits_for else []
-    return "; ".join(told)
+        parts += [f"{left} more tables wait"] if left else []
+        parts += [snapshot.waits_for] if snapshot.waits_for else []
+    return "; ".join(parts)
 
 
 def _table(table: TableStatus) -> str:
-    told = f"{table.table} (snapshot {table.signal}) {count(table.rows_done)} rows"
+    text = f"{table.table} (snapshot {table.signal}) {count(table.rows_done)} rows"
     if table.rows_expected:
-        told += f" of about {count(table.rows_expected)}"
+        text += f" of about {count(table.rows_expected)}"
     if table.seconds_left is not None:
-        told += f", {duration(table.seconds_left)} left"
-    return told
+        text += f", {duration(table.seconds_left)} left"
+    return text

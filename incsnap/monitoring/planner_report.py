@@ -27,7 +27,7 @@ from incsnap.errors import IncsnapError, shorten
 from incsnap.events import StreamPosition
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
 from incsnap.monitoring.snapshot_view import finished_table, snapshot_status
-from incsnap.monitoring.status import FinishedTable, SnapshotStatus, StreamStatus, Told, clock_ms
+from incsnap.monitoring.status import FinishedTable, NotificationStatus, SnapshotStatus, StreamStatus, clock_ms
 from incsnap.snapshot.dataclass_json import from_json
 from incsnap.snapshot.notifications import IN_PROGRESS, Notification
 from incsnap.snapshot.offset import Offset
@@ -55,7 +55,7 @@ class PlannerReport:
     asked_ms: int
     stream: StreamStatus
     snapshot: SnapshotStatus
-    notifications: tuple[Told, ...] = ()
+    notifications: tuple[NotificationStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Reporter:
         self._under_way_us = self._reached_us = self._last_change_us = 0
         self._worst_ms = 0
         self._retried = 0
-        self._told: deque[Told] = deque(maxlen=_KEPT)
+        self._notices: deque[NotificationStatus] = deque(maxlen=_KEPT)
         self._finished: deque[FinishedTable] = deque(maxlen=_KEPT)
         self._facts = ServerFacts()
         self._connection: Connection[Any] | None = None
@@ -117,23 +117,27 @@ class Reporter:
                 self._reached_us, self._under_way_us = self._under_way_us, 0
                 self._worst_ms = max(self._worst_ms, self._behind_ms(self._asked_ms))
 
-    def planned(self, found: Planned, *, is_batch: bool, notifications: Iterable[Notification]) -> None:
+    def planned(self, planned: Planned, *, is_batch: bool, notifications: Iterable[Notification]) -> None:
         """A planning has come to its end; with ``is_batch`` Spark runs it now."""
         now_ms = clock_ms()
         with self._lock:
-            self._planned = found
-            self._retried += found.failed_readings
-            if found.last_ts_us:
-                self._last_change_us = found.last_ts_us
+            self._planned = planned
+            self._retried += planned.failed_readings
+            if planned.last_ts_us:
+                self._last_change_us = planned.last_ts_us
             if is_batch:
                 self._planned_ms = now_ms
-                self._under_way_us = found.last_ts_us
-            if not found.last_ts_us and not found.more:
+                self._under_way_us = planned.last_ts_us
+            if not planned.last_ts_us and not planned.more:
                 self._reached_us = (now_ms + self._facts.ahead_ms) * 1000
-            for told in notifications:
-                if told.type != IN_PROGRESS:
-                    self._told.append(Told(told.id, told.type, told.timestamp_ms, dict(told.fields)))
-                if (ended := finished_table(told)) is not None:
+            for notification in notifications:
+                if notification.type != IN_PROGRESS:
+                    self._notices.append(
+                        NotificationStatus(
+                            notification.id, notification.type, notification.timestamp_ms, dict(notification.fields)
+                        )
+                    )
+                if (ended := finished_table(notification)) is not None:
                     self._finished.append(ended)
 
     def close(self) -> None:
@@ -184,7 +188,7 @@ class Reporter:
             self._worst_ms = 0
             asked_ms, batch_ms, retried = self._asked_ms, self._batch_ms, self._retried
             last_change_ms = self._last_change_us // 1000
-            told, finished = tuple(self._told), tuple(self._finished)
+            notices, finished = tuple(self._notices), tuple(self._finished)
         at = planned.read_to.at
         passed = facts.bytes_behind(at) == 0
         stream = StreamStatus(
@@ -209,7 +213,7 @@ class Reporter:
             prepared=tuple(each.xid for each in planned.offset.prepared),
         )
         snapshot = snapshot_status(planned.offset.snapshot, facts.tables, finished, planned.waits_for, retried)
-        return PlannerReport(now_ms, asked_ms, stream, snapshot, told)
+        return PlannerReport(now_ms, asked_ms, stream, snapshot, notices)
 
     def _behind_ms(self, now_ms: int) -> int:
         return max(0, now_ms + self._facts.ahead_ms - self._reached_us // 1000)
@@ -225,7 +229,7 @@ def write(path: Path, report: PlannerReport) -> None:
 def read(path: Path) -> PlannerReport | None:
     """What ``write`` wrote; None where there is nothing yet. The two processes are of one release."""
     try:
-        found: Mapping[str, Any] = json.loads(path.read_text())
+        content: Mapping[str, Any] = json.loads(path.read_text())
     except FileNotFoundError:
         return None
-    return from_json(PlannerReport, found)
+    return from_json(PlannerReport, content)

@@ -37,7 +37,7 @@ class Meter:
 
 
 class JobRates:
-    """Of one job, over restarts of its query."""
+    """The rates of one job, over restarts of its query."""
 
     def __init__(self) -> None:
         self._events, self._rows, self._bytes = Meter(_SECONDS), Meter(_SECONDS), Meter(_SECONDS)

@@ -43,7 +43,7 @@ class ServerFacts:
     tables: Mapping[TableId, TableFacts] = field(default_factory=dict)
 
     def bytes_behind(self, at: BinlogPosition) -> int | None:
-        """Of binlog between ``at`` and the end; None where the two are of different binlogs, or a file is gone."""
+        """Bytes of binlog from ``at`` to the end; None where the two are of different binlogs, or a file is gone."""
         if not self.file or server_of(at.server_uuid) != self.uuid:
             return None
         if at.reached(self.file, self.pos):
@@ -55,8 +55,9 @@ class ServerFacts:
         return max(0, sum(size for _, size in between) + self.pos - at.pos)
 
     def purge_not_before_ms(self, file: str, last_change_ms: int) -> int | None:
-        """Of a file whose last known change was made then: a file is purged when nothing was written to it for
-        ``expire_seconds``, and never while it is the last. 0: not by itself; None: not known."""
+        """The server does not purge the file before that moment: ``expire_seconds`` after its last change, of which
+        ``last_change_ms`` is the last known one, and never while it is the last file. 0: it does not purge it by
+        itself; None: not known."""
         if not self.file or not file:
             return None
         if not self.expire_seconds or file_number(file) >= file_number(self.file):
@@ -98,11 +99,11 @@ def _sizes(connection: Connection[Any]) -> tuple[tuple[str, int], ...]:
 
 def _expire_seconds(connection: Connection[Any]) -> int:
     rows = query(connection, "SHOW GLOBAL VARIABLES LIKE 'binlog\\_expire\\_logs\\_%%'", ())
-    found = {str(name): str(value) for name, value in rows}
+    variables = {str(name): str(value) for name, value in rows}
     # Servers before 8.0.29 have not the second one, and purge.
-    if found.get("binlog_expire_logs_auto_purge", "ON") != "ON":
+    if variables.get("binlog_expire_logs_auto_purge", "ON") != "ON":
         return 0
-    return int(found.get("binlog_expire_logs_seconds", "0"))
+    return int(variables.get("binlog_expire_logs_seconds", "0"))
 
 
 def _facts(connection: Connection[Any], scan: Scan) -> TableFacts:
@@ -112,8 +113,8 @@ def _facts(connection: Connection[Any], scan: Scan) -> TableFacts:
     names = (table.database, table.table)
     try:
         rows = query(connection, f"SELECT table_rows FROM information_schema.tables {where}", names)
-        found = int(rows[0][0]) if rows and rows[0][0] is not None else None
-        return TableFacts(found, _least(connection, scan))
+        estimate = int(rows[0][0]) if rows and rows[0][0] is not None else None
+        return TableFacts(estimate, _least(connection, scan))
     except ServerUnreachable:
         raise
     except IncsnapError:

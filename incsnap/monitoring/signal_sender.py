@@ -32,20 +32,20 @@ def send_signal(settings: Settings, name: str, kind: str, data: Data, channel: s
     return chosen
 
 
-def channel_for(settings: Settings, wanted: str | None = None) -> str:
-    """Raises ``ConfigError`` where the job does not listen to ``wanted``, or to nothing at all."""
+def channel_for(settings: Settings, channel: str | None = None) -> str:
+    """Raises ``ConfigError`` where the job does not listen to ``channel``, or to nothing at all."""
     enabled = settings.signals.channels
-    if wanted is not None and wanted not in enabled:
+    if channel is not None and channel not in enabled:
         raise ConfigError(
-            f"The job does not listen to the channel {wanted}, only to: {', '.join(enabled) or 'none'}",
+            f"The job does not listen to the channel {channel}, only to: {', '.join(enabled) or 'none'}",
             "Choose another --channel, or enable it and start the job again.",
         )
-    if wanted is None and not enabled:
+    if channel is None and not enabled:
         raise ConfigError(
             "The job listens to no signal channel", "Set signal.data.collection, or signal.enabled.channels=kafka."
         )
-    if wanted is not None:
-        return wanted
+    if channel is not None:
+        return channel
     # A job that may not write to its server must not be signalled by a row.
     return next((other for other in enabled if not (settings.read_only and other == "source")), enabled[0])
 

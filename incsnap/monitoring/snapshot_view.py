@@ -79,17 +79,17 @@ def waits_for(context: SnapshotContext, now_ms: int, behind_seconds: float | Non
     return ""
 
 
-def finished_table(told: Notification) -> FinishedTable | None:
+def finished_table(notification: Notification) -> FinishedTable | None:
     """The table whose end a notification tells, None for other notifications."""
-    if told.type != TABLE_SCAN_COMPLETED:
+    if notification.type != TABLE_SCAN_COMPLETED:
         return None
-    fields = dict(told.fields)
+    fields = dict(notification.fields)
     return FinishedTable(
         table=fields["scanned_collection"],
-        signal=told.id,
+        signal=notification.id,
         status=fields["status"],
         rows=int(fields["total_rows_scanned"]),
-        ended_ms=told.timestamp_ms,
+        ended_ms=notification.timestamp_ms,
         reason=fields.get("reason", ""),
         missing_keys=fields.get("missing_keys", ""),
     )
@@ -151,7 +151,7 @@ def _window(window: Window) -> WindowStatus:
 
 
 def _rows_sent(window: Window) -> int:
-    """Of parts that were released; the rows of a window are spread over its parts about evenly."""
+    """Rows of the parts that were released: those of a window are spread over its parts about evenly."""
     reading = window.reading
     return reading.rows * window.sent // max(1, reading.parts) if reading is not None else 0
 

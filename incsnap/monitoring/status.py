@@ -160,8 +160,8 @@ class StreamStatus:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Of all committed batches, since the job's first start. ``reads``: rows of windows that were sent, ``discarded``:
-    those that an event had overtaken."""
+    """Sums over all committed batches, since the job's first start. ``reads``: rows of windows that were sent,
+    ``discarded``: those that an event had overtaken."""
 
     batches: int = 0
     events: int = 0
@@ -191,8 +191,8 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A notification as Debezium writes it; IN_PROGRESS is left out, the tables themselves tell more."""
+class NotificationStatus:
+    """A notification that was sent, as Debezium writes it; IN_PROGRESS is left out, the tables themselves tell more."""
 
     id: str
     type: str
@@ -221,7 +221,7 @@ class JobStatus:
     sums: Sums = Sums()
     rates: Rates = Rates()
     failure: Failure | None = None
-    notifications: tuple[Told, ...] = ()
+    notifications: tuple[NotificationStatus, ...] = ()
 
 
 def clock_ms() -> int:
@@ -234,16 +234,18 @@ def dump(status: JobStatus) -> dict[str, Any]:
     return {"format": FORMAT, "version": VERSION, **asdict(status)}
 
 
-def load(found: Any) -> JobStatus:
+def load(content: Any) -> JobStatus:
     """What ``dump`` wrote and JSON has carried. Raises ``OffsetError`` for anything else."""
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise OffsetError(f"this is not a status of incsnap: {shorten(found)}")
-    if found.get("version") != VERSION:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise OffsetError(f"this is not a status of incsnap: {shorten(content)}")
+    if content.get("version") != VERSION:
         raise OffsetError(
-            f"the status has version {shorten(found.get('version'))}; this release reads {VERSION}",
+            f"the status has version {shorten(content.get('version'))}; this release reads {VERSION}",
             "Run the release of incsnap that runs the job.",
         )
     try:
-        return from_json(JobStatus, {name: value for name, value in found.items() if name not in ("format", "version")})
+        return from_json(
+            JobStatus, {name: value for name, value in content.items() if name not in ("format", "version")}
+        )
     except ValueError as error:
         raise OffsetError(f"the status is damaged: {shorten(error)}") from error

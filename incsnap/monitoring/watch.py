@@ -49,7 +49,7 @@ class Store(Protocol):
 
 
 class Point(NamedTuple):
-    """Of history: when, the lag, and the rates a second."""
+    """A point of history: when, the lag, and the rates a second."""
 
     ms: int
     lag_ms: int
@@ -162,8 +162,8 @@ class Watch:
                 self._write(status)
             if status is not None and status.state == RUNNING and time.monotonic() >= log_at:
                 log_at = time.monotonic() + self._log_seconds
-                if told := line(status):
-                    log.info("%s", told)
+                if text := line(status):
+                    log.info("%s", text)
             if closing:
                 return
 

@@ -35,8 +35,8 @@ def tables(connection: Connection[Any], included: TableFilter) -> list[TableId]:
         " WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
         (tuple(sorted(BUILTIN)),),
     )
-    found = (TableId(str(database), str(name)) for database, name in rows)
-    return [table for table in found if included.included(table)]
+    visible = (TableId(str(database), str(name)) for database, name in rows)
+    return [table for table in visible if included.included(table)]
 
 
 def shape_of(connection: Connection[Any], table: TableId) -> TableShape | None:
@@ -44,10 +44,10 @@ def shape_of(connection: Connection[Any], table: TableId) -> TableShape | None:
     return next(iter(shapes_of(connection, [table]).values()), None)
 
 
-def shapes_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[TableId, TableShape]:
+def shapes_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[TableId, TableShape]:
     """The shapes of the tables that exist, by the names the server gives them. Two queries for each 500 tables."""
     shapes: dict[TableId, TableShape] = {}
-    for part in _parts(wanted):
+    for part in _parts(ids):
         keys: dict[TableId, list[str]] = {}
         for database, name, column in query(
             connection,
@@ -70,34 +70,34 @@ def shapes_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[Ta
             columns.setdefault(TableId(database, name), []).append(_column(*rest))
             if role == "PRI":
                 promoted.setdefault(TableId(database, name), set()).add(rest[0])
-        for table, found in columns.items():
+        for table, in_order in columns.items():
             key = keys.get(table) or (_promoted_key(connection, table, promoted[table]) if table in promoted else [])
-            places = {column.name: i for i, column in enumerate(found)}
-            shapes[table] = TableShape(table, tuple(found), tuple(places[name] for name in key))
+            places = {column.name: i for i, column in enumerate(in_order)}
+            shapes[table] = TableShape(table, tuple(in_order), tuple(places[name] for name in key))
     return shapes
 
 
-def collations_of(connection: Connection[Any], wanted: Sequence[TableId]) -> dict[TableId, dict[str, str]]:
+def collations_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[TableId, dict[str, str]]:
     """The collations of the columns that have one, by name."""
-    found: dict[TableId, dict[str, str]] = {}
-    for part in _parts(wanted):
+    by_table: dict[TableId, dict[str, str]] = {}
+    for part in _parts(ids):
         for database, name, column, collation in query(
             connection,
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
             " WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s AND COLLATION_NAME IS NOT NULL",
             (part,),
         ):
-            found.setdefault(TableId(database, name), {})[str(column)] = str(collation)
-    return found
+            by_table.setdefault(TableId(database, name), {})[str(column)] = str(collation)
+    return by_table
 
 
 def indexes_of(
-    connection: Connection[Any], wanted: Sequence[TableId]
+    connection: Connection[Any], ids: Sequence[TableId]
 ) -> dict[TableId, list[tuple[str, list[str | None]]]]:
     """(name, columns) of the visible ordered ones, the primary key's and unique ones first; None for a prefix of a
     column, which does not order by the whole column, and for an expression."""
-    found: dict[TableId, dict[str, list[str | None]]] = {}
-    for part in _parts(wanted):
+    by_table: dict[TableId, dict[str, list[str | None]]] = {}
+    for part in _parts(ids):
         for database, name, index, column, prefix in query(
             connection,
             "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
@@ -105,15 +105,15 @@ def indexes_of(
             " ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', NON_UNIQUE, INDEX_NAME, SEQ_IN_INDEX",
             (part,),
         ):
-            indexes = found.setdefault(TableId(database, name), {})
+            indexes = by_table.setdefault(TableId(database, name), {})
             indexes.setdefault(str(index), []).append(None if prefix is not None else column)
-    return {table: list(indexes.items()) for table, indexes in found.items()}
+    return {table: list(indexes.items()) for table, indexes in by_table.items()}
 
 
-def _parts(wanted: Sequence[TableId]) -> Iterator[tuple[tuple[str, str], ...]]:
+def _parts(ids: Sequence[TableId]) -> Iterator[tuple[tuple[str, str], ...]]:
     """For each 500 tables, what a statement needs."""
-    for start in range(0, len(wanted), 500):
-        yield tuple((table.database, table.table) for table in wanted[start : start + 500])
+    for start in range(0, len(ids), 500):
+        yield tuple((table.database, table.table) for table in ids[start : start + 500])
 
 
 def _promoted_key(connection: Connection[Any], table: TableId, columns: set[str]) -> list[str]:
@@ -170,7 +170,7 @@ def _column(
 
 def literals(declared: str) -> tuple[str, ...]:
     """The values of ``enum('a','it''s')``."""
-    return tuple(_unescape(found) for found in _LITERAL.findall(declared))
+    return tuple(_unescape(literal) for literal in _LITERAL.findall(declared))
 
 
 def _hexadecimal(declared: str) -> bool:
@@ -179,8 +179,8 @@ def _hexadecimal(declared: str) -> bool:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(lambda found: "'" if found[1] is None else _ESCAPED.get(found[1], found[1]), text)
+    return _ESCAPE.sub(lambda match: "'" if match[1] is None else _ESCAPED.get(match[1], match[1]), text)
 
 
-def databases(found: Iterable[TableId]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(table.database for table in found))
+def databases(ids: Iterable[TableId]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(table.database for table in ids))

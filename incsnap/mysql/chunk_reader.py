@@ -42,8 +42,8 @@ def read_chunk(
     connection broke, ``connection.open`` is False.
     Raises ``UnsupportedType`` for a column that cannot be read.
     """
-    wanted = sorted(needed) if needed is not None else range(len(shape.columns))
-    types = [describe(shape.columns[index], shape.id) for index in wanted]
+    indexes = sorted(needed) if needed is not None else range(len(shape.columns))
+    types = [describe(shape.columns[index], shape.id) for index in indexes]
     sql = chunk_select(shape, types, from_where_sql, timeout_seconds)
     blocks: list[list[Any]] = []
     size = count = 0
@@ -61,7 +61,7 @@ def read_chunk(
                 blocks.append(_canonical(shape, types, columns_of(rows, len(types))))
         read = [pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)] if blocks else _empty(types)
         columns: list[Any] = [None] * len(shape.columns)
-        for index, column in zip(wanted, read, strict=True):
+        for index, column in zip(indexes, read, strict=True):
             columns[index] = column
         return columns
     except MySQLError as error:
@@ -76,14 +76,14 @@ def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed:
 
     Raises ``ServerUnreachable`` where the connection breaks, ``ChunkFailed`` where the server fails.
     """
-    wanted = sorted(needed)
-    types = [describe(shape.columns[index], shape.id) for index in wanted]
+    indexes = sorted(needed)
+    types = [describe(shape.columns[index], shape.id) for index in indexes]
     columns = ", ".join(type_.select(quote(type_.column.name)) for type_ in types)
     try:
         with closing(fetch_rows(connection, f"SELECT {columns} {from_where_sql}")) as fetched:
             for rows in fetched:
                 read: list[Any] = [None] * len(shape.columns)
-                for index, column in zip(wanted, _canonical(shape, types, columns_of(rows, len(types))), strict=True):
+                for index, column in zip(indexes, _canonical(shape, types, columns_of(rows, len(types))), strict=True):
                     read[index] = column
                 yield read
     except (MySQLError, OSError) as error:

@@ -28,16 +28,16 @@ def defaults_of(
 ) -> dict[TableId, Defaults]:
     """As they are now, an entry for each of ``tables``. ``types``: with the types that columns were defined with, else
     columns without a DEFAULT are left out."""
-    found: dict[TableId, list[Declared]] = {table: [] for table in tables}
+    by_table: dict[TableId, list[Declared]] = {table: [] for table in tables}
     if not tables:
         return {}
-    wanted = tuple((table.database, table.table) for table in tables)
+    names = tuple((table.database, table.table) for table in tables)
     sql = _ALL + ("" if types else f" AND {_DEFAULT}") + _ORDER
-    for database, name, column, kind, default, defined in query(connection, sql, (wanted,)):
+    for database, name, column, kind, default, defined in query(connection, sql, (names,)):
         source = source_type(_text(defined)) if types else None
-        told = Declared(str(column), str(kind), None if default is None else str(default), source)
-        found.setdefault(TableId(str(database), str(name)), []).append(told)
-    return {table: tuple(columns) for table, columns in found.items()}
+        declared = Declared(str(column), str(kind), None if default is None else str(default), source)
+        by_table.setdefault(TableId(str(database), str(name)), []).append(declared)
+    return {table: tuple(columns) for table, columns in by_table.items()}
 
 
 def _text(value: object) -> str:

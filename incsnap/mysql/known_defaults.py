@@ -31,10 +31,10 @@ class KnownDefaults:
     ) -> TableDefaults:
         """All that is known, ``tables`` among it, but for those without any; sorted by table. ``changes``: statements
         since the last call."""
-        wanted = set(tables)
+        asked_for = set(tables)
         for change in changes:
-            self._known = {table: found for table, found in self._known.items() if not change.touches(table)}
-        if len(self._known) + len(wanted) > _MOST:
-            self._known = {table: found for table, found in self._known.items() if table in wanted}
-        self._known |= defaults_of(connection, sorted(wanted - self._known.keys()), types=self._types)
-        return tuple((table, found) for table, found in sorted(self._known.items()) if found)
+            self._known = {table: defaults for table, defaults in self._known.items() if not change.touches(table)}
+        if len(self._known) + len(asked_for) > _MOST:
+            self._known = {table: defaults for table, defaults in self._known.items() if table in asked_for}
+        self._known |= defaults_of(connection, sorted(asked_for - self._known.keys()), types=self._types)
+        return tuple((table, defaults) for table, defaults in sorted(self._known.items()) if defaults)

@@ -46,17 +46,17 @@ def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Fi
     except ServerUnreachable as error:
         return [Finding("server", error.message, error.hint)]
     try:
-        found = list(_all(connection, settings, offset_gtids))
+        all_findings = list(_all(connection, settings, offset_gtids))
     except ServerUnreachable as error:
-        found = [Finding("server", error.message, error.hint)]
+        all_findings = [Finding("server", error.message, error.hint)]
     finally:
         connection.close()
-    return sorted(found, key=lambda finding: finding.severity != "error")
+    return sorted(all_findings, key=lambda finding: finding.severity != "error")
 
 
-def require(found: Iterable[Finding]) -> None:
-    """Raises ``PreflightFailed`` with every error among ``found``."""
-    errors = [finding for finding in found if finding.severity == "error"]
+def require(reported: Iterable[Finding]) -> None:
+    """Raises ``PreflightFailed`` with every error among ``reported``."""
+    errors = [finding for finding in reported if finding.severity == "error"]
     if errors:
         lines = "".join(f"\n  {finding}" for finding in errors)
         raise PreflightFailed(f"The servers are not ready:{lines}")
@@ -190,16 +190,16 @@ def _signal_table(connection: Connection[Any], settings: Settings) -> Iterable[F
 
 
 def _tables(connection: Connection[Any], settings: Settings, user: str) -> Iterable[Finding]:
-    wanted = catalog.tables(connection, settings.tables)
-    for pattern in settings.tables.without_match(wanted):
+    included = catalog.tables(connection, settings.tables)
+    for pattern in settings.tables.without_match(included):
         problem = f"{pattern} matches no table that {user} may see"
         yield Finding("table.include.list", problem, "Correct the pattern, or grant SELECT on the table", "warning")
-    captured = [table for table in wanted if table != settings.tables.signal_table]
+    captured = [table for table in included if table != settings.tables.signal_table]
     if not captured:
         problem = f"no table is included that {user} may see"
         repair = "Correct database.include.list and table.include.list, or GRANT SELECT ON the databases"
         yield Finding("tables", problem, repair, "warning")
-    for table, shape in catalog.shapes_of(connection, wanted).items():
+    for table, shape in catalog.shapes_of(connection, included).items():
         refused = _may_select(connection, table, user)
         if refused is not None:
             # Columns that may not be read are not in information_schema either, so the rest would be guesses.

@@ -24,7 +24,7 @@ def leaves_names_out(connection: Connection[Any]) -> bool:
 
 
 def row_definitions(
-    connection: Connection[Any], wanted: Sequence[TableId]
+    connection: Connection[Any], tables: Sequence[TableId]
 ) -> tuple[dict[TableId, TableShape], dict[TableId, str]]:
     """The tables that exist and may be seen, as they are now; and of those that cannot be told, why.
 
@@ -34,7 +34,7 @@ def row_definitions(
     """
     shapes: dict[TableId, TableShape] = {}
     refused: dict[TableId, str] = {}
-    for table, shape in shapes_of(connection, wanted).items():
+    for table, shape in shapes_of(connection, tables).items():
         doubtful = next((column.name for column in shape.columns if _may_hide_a_character(column)), None)
         if doubtful is not None:
             refused[table] = f"a literal of its column {doubtful} may have a character that the server shows as ?"

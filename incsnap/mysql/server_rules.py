@@ -23,7 +23,7 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     variable: str
-    wanted: str
+    required: str
     why: str
     repair: str
     severity: Literal["error", "warning"] = "error"
@@ -65,14 +65,14 @@ _RULES = (
 
 def variable_findings(variables: Mapping[str, str]) -> list[Finding]:
     """``variables``: of SHOW GLOBAL VARIABLES. A variable this version does not have is not asked for."""
-    found = []
+    findings = []
     for rule in _RULES:
         value = variables.get(rule.variable)
-        if value is not None and value.upper() != rule.wanted:
+        if value is not None and value.upper() != rule.required:
             must = "must" if rule.severity == "error" else "should"
-            problem = f"it is {value or 'empty'!r} and {must} be {rule.wanted or 'empty'!r}: {rule.why}"
-            found.append(Finding(rule.variable, problem, rule.repair, rule.severity))
-    return found
+            problem = f"it is {value or 'empty'!r} and {must} be {rule.required or 'empty'!r}: {rule.why}"
+            findings.append(Finding(rule.variable, problem, rule.repair, rule.severity))
+    return findings
 
 
 def query_findings(variables: Mapping[str, str]) -> list[Finding]:
@@ -86,17 +86,17 @@ def query_findings(variables: Mapping[str, str]) -> list[Finding]:
 
 def replica_findings(variables: Mapping[str, str]) -> list[Finding]:
     """For a server that is itself a replica."""
-    found = []
+    findings = []
     if _either(variables, "log_replica_updates", "log_slave_updates") == "OFF":
         problem = "this server is a replica and does not log what it replicates"
-        found.append(Finding("log_replica_updates", problem, "Start mysqld with --log-replica-updates=ON"))
+        findings.append(Finding("log_replica_updates", problem, "Start mysqld with --log-replica-updates=ON"))
     workers = _either(variables, "replica_parallel_workers", "slave_parallel_workers") or "0"
     order = "replica_preserve_commit_order"
     if int(workers) > 1 and _either(variables, order, "slave_preserve_commit_order") == "OFF":
         problem = f"this server is a replica with {workers} workers that commit in any order"
         repair = f"STOP REPLICA SQL_THREAD; SET PERSIST {order} = ON; START REPLICA SQL_THREAD;"
-        found.append(Finding(order, problem, repair))
-    return found
+        findings.append(Finding(order, problem, repair))
+    return findings
 
 
 def _either(variables: Mapping[str, str], name: str, old_name: str) -> str | None:

@@ -105,31 +105,31 @@ def _tls(settings: MySqlSettings) -> dict[str, Any]:
 
 def _unreachable(settings: MySqlSettings, error: Exception) -> ServerUnreachable:
     code, text = error_of(error)
-    place = f"MySQL at {settings.address}"
+    server = f"MySQL at {settings.address}"
     if code in NOT_LET_IN:
         return ServerUnreachable(
-            f"{place} refuses the user {settings.user!r}: {text}",
+            f"{server} refuses the user {settings.user!r}: {text}",
             "Correct database.user and database.password, or create the user.",
         )
     if code == ER.CON_COUNT_ERROR:
-        return ServerUnreachable(f"{place} has too many connections", "Raise max_connections, or stop other clients.")
+        return ServerUnreachable(f"{server} has too many connections", "Raise max_connections, or stop other clients.")
     # MariaDB, and MySQL 5, lack some of our session's variables.
     if code in (ER.UNKNOWN_SYSTEM_VARIABLE, ER.WRONG_VALUE_FOR_VAR):
-        return ServerUnreachable(f"{place} is not MySQL 8.0 or later: {text}", "Use MySQL 8.0 or later.")
+        return ServerUnreachable(f"{server} is not MySQL 8.0 or later: {text}", "Use MySQL 8.0 or later.")
     if code == ER.HOST_IS_BLOCKED:
-        return ServerUnreachable(f"{place} has blocked this host: {text}", "Run FLUSH HOSTS on the server.")
+        return ServerUnreachable(f"{server} has blocked this host: {text}", "Run FLUSH HOSTS on the server.")
     if isinstance(error, ssl.SSLError) or "SSL" in text or "certificate" in text:
         return ServerUnreachable(
-            f"{place}: no TLS connection with database.ssl.mode={settings.ssl_mode}: {text}",
+            f"{server}: no TLS connection with database.ssl.mode={settings.ssl_mode}: {text}",
             "Set database.ssl.truststore to the PEM file of the server's CA, or choose another database.ssl.mode.",
         )
     if isinstance(error, FileNotFoundError):
         return ServerUnreachable(
-            f"{place}: a file of database.ssl.truststore or database.ssl.keystore does not exist",
+            f"{server}: a file of database.ssl.truststore or database.ssl.keystore does not exist",
             "Name PEM files that exist.",
         )
     return ServerUnreachable(
-        f"{place} does not answer: {text}", "Check database.hostname and database.port, and that the server runs."
+        f"{server} does not answer: {text}", "Check database.hostname and database.port, and that the server runs."
     )
 
 

@@ -80,9 +80,9 @@ def _events(connection: Connection[Any], file: str) -> Iterator[tuple[Any, ...]]
 
 def _before(events: Iterator[tuple[Any, ...]], file: str, position: int) -> GtidSet:
     """What is before the transaction that has the position, or begins there. ``events``: of the whole file."""
-    before, newest, found = GtidSet(), GtidSet(), False
+    before, newest, is_known = GtidSet(), GtidSet(), False
     for _, begin, kind, _, end, text in events:
-        found = found or position in (int(begin), int(end))
+        is_known = is_known or position in (int(begin), int(end))
         if int(begin) >= position and kind not in _HEADER:
             if kind not in _BETWEEN_TRANSACTIONS and newest:
                 log.warning("%s:%d is inside of %s, which is sent from its beginning", file, position, newest)
@@ -98,7 +98,7 @@ def _before(events: Iterator[tuple[Any, ...]], file: str, position: int) -> Gtid
         elif kind in _BEGINS:
             before |= newest
             newest = GtidSet.parse(str(text).partition("'")[2].rpartition("'")[0])
-    if not found:
+    if not is_known:
         raise ConfigError(
             f"{_POSITION}: no event of {file} begins at {position}",
             "Is it the server that the place is of? Correct the place (SHOW BINLOG EVENTS tells where events begin).",

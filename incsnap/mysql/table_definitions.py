@@ -40,15 +40,15 @@ class Definition:
 
 def definitions_of(connection: Connection[Any], tables: Iterable[TableId]) -> dict[TableId, Definition]:
     """Those of ``tables`` that exist and may be seen, as they are now; one query each."""
-    found = {}
+    definitions = {}
     for table in tables:
         try:
             rows = query(connection, f"SHOW CREATE TABLE {table.sql}")
         except QueryRefusedError:
             continue
         ddl = str(rows[0][1])
-        found[table] = Definition(ddl, shown(ddl))
-    return found
+        definitions[table] = Definition(ddl, shown(ddl))
+    return definitions
 
 
 def shown(ddl: str) -> dict[str, Any]:
@@ -64,15 +64,15 @@ def shown(ddl: str) -> dict[str, Any]:
     }
 
 
-def _parts(found: list[Token]) -> tuple[list[list[Token]], list[Token]]:
+def _parts(sql_tokens: list[Token]) -> tuple[list[list[Token]], list[Token]]:
     """What stands between commas in the outer brackets, and what follows these."""
     parts: list[list[Token]] = [[]]
     depth = 0
-    for at, (kind, text) in enumerate(found):
+    for at, (kind, text) in enumerate(sql_tokens):
         if kind == "other" and text == ")":
             depth -= 1
             if depth == 0:
-                return parts, found[at + 1 :]
+                return parts, sql_tokens[at + 1 :]
         if depth == 1 and kind == "other" and text == ",":
             parts.append([])
         elif depth:
@@ -112,7 +112,7 @@ def _column(part: list[Token], position: int, table_charset: str | None) -> dict
 
 
 def source_type(defined: str) -> SourceType:
-    """Of a type as information_schema and SHOW CREATE TABLE print it: ``decimal(6,2) unsigned``."""
+    """The type that information_schema and SHOW CREATE TABLE print so: ``decimal(6,2) unsigned``."""
     return _source_type(list(tokens(defined)))
 
 
@@ -178,11 +178,11 @@ def _default(rest: list[Token]) -> str | None:
     return None
 
 
-def _after(found: list[Token], word: str) -> str | None:
+def _after(sql_tokens: list[Token], word: str) -> str | None:
     """The word behind ``word`` (and an equals sign)."""
-    for at, (kind, text) in enumerate(found):
+    for at, (kind, text) in enumerate(sql_tokens):
         if kind == "word" and text.upper() == word:
-            following = [text for kind, text in found[at + 1 : at + 3] if kind == "word"]
+            following = [text for kind, text in sql_tokens[at + 1 : at + 3] if kind == "word"]
             return following[0] if following else None
     return None
 
@@ -190,10 +190,10 @@ def _after(found: list[Token], word: str) -> str | None:
 def _key(parts: list[list[Token]], required: set[str]) -> list[str]:
     """The primary key's columns, or those of the first unique key without NULLs and expressions."""
     keys = [(part[0][1].upper(), part) for part in parts if part and part[0][0] == "word"]
-    for wanted in ("PRIMARY", "UNIQUE"):
+    for kind in ("PRIMARY", "UNIQUE"):
         for verb, part in keys:
             names = _key_columns(part)
-            if verb == wanted and names and required.issuperset(names):
+            if verb == kind and names and required.issuperset(names):
                 return names
     return []
 

@@ -22,11 +22,11 @@ def prepared_xids(connection: Connection[Any]) -> tuple[str, ...] | None:
         rows = query(connection, "XA RECOVER CONVERT XID")
     except QueryRefusedError:
         return None
-    found = []
+    xids = []
     for format_id, global_length, _, data in rows:
         content = bytes.fromhex(str(data)[2:])  # after 0x
-        found.append(xid_of(int(format_id), content[: int(global_length)], content[int(global_length) :]))
-    return tuple(found)
+        xids.append(xid_of(int(format_id), content[: int(global_length)], content[int(global_length) :]))
+    return tuple(xids)
 
 
 def prepared_findings(connection: Connection[Any], user: str) -> Iterable[Finding]:

@@ -118,7 +118,7 @@ def _ready(settings: Settings, end: Offset) -> list[blocks.BlockRow]:
         )
         rows.extend(blocks.release(batch, bucket, next(number), what) for bucket in buckets)
     if held := sorted(str(table) for table in end.held_tables()):
-        rows.extend(blocks.hold(batch, bucket, next(number), held) for bucket in buckets)
+        rows.extend(blocks.held_tables(batch, bucket, next(number), held) for bucket in buckets)
     topic = notification_topic(settings)
     if topic is not None and end.snapshot.notifications:
         bucket, records = _notes(settings, topic, end.layout, end.snapshot.notifications)

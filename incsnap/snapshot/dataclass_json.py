@@ -21,11 +21,11 @@ def to_json(kind: type[T], value: T) -> Any:
     return _adapter(cast(Any, kind)).dump_python(value, mode="json", exclude_defaults=True)
 
 
-def from_json(kind: type[T], found: Any) -> T:
-    """The value of type ``kind`` that ``to_json`` wrote; ``ValueError`` when ``found`` is not one."""
+def from_json(kind: type[T], content: Any) -> T:
+    """The value of type ``kind`` that ``to_json`` wrote; ``ValueError`` when ``content`` is not one."""
     try:
         # By way of text: of objects a strict reading takes no list for a tuple, and a lax one "3" for a number.
-        loaded: T = _adapter(cast(Any, kind)).validate_json(written(found), strict=True, extra="forbid")
+        loaded: T = _adapter(cast(Any, kind)).validate_json(written(content), strict=True, extra="forbid")
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"{'.'.join(map(str, first['loc'])) or kind}: {first['msg']}") from None

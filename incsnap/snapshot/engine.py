@@ -124,8 +124,14 @@ def awaited(context: SnapshotContext, readings: Mapping[str, Reading], server_uu
 
     ``context``: at the end of the last batch; ``readings``: of its windows. None when nothing waits.
     """
-    found = [window.reading or readings.get(window.id) for window in context.in_flight if not window.passed]
-    good = (reading for reading in found if reading and not reading.error and reading.server_uuid == server_uuid)
+    readings_in_flight = [
+        window.reading or readings.get(window.id) for window in context.in_flight if not window.passed
+    ]
+    good = (
+        reading
+        for reading in readings_in_flight
+        if reading and not reading.error and reading.server_uuid == server_uuid
+    )
     return max((BinlogPosition(reading.high_file, reading.high_pos) for reading in good), default=None)
 
 
@@ -190,8 +196,8 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
 
 
 def _read_again(state: NextContext, bad: Callable[[Window], bool]) -> None:
-    held, state.held = state.held, []
-    for window in held:
+    before, state.held = state.held, []
+    for window in before:
         if bad(window):
             state.read_again(window)
         else:
@@ -221,8 +227,8 @@ def _execute(state: NextContext, command: Execute) -> None:
     if command.id in state.recent:
         state.warn(f"signal {command.id} is repeated after its snapshot has finished; obeyed again", command.id)
     state.recent = [*(each for each in state.recent if each != command.id), command.id][-MAX_RECENT:]
-    wanted = {collection.table: collection for collection in reversed(command.collections)}
-    requests = [Request(command.id, wanted[table]) for table in dict.fromkeys(c.table for c in command.collections)]
+    by_table = {collection.table: collection for collection in reversed(command.collections)}
+    requests = [Request(command.id, by_table[table]) for table in dict.fromkeys(c.table for c in command.collections)]
     names = [*(str(request.table) for request in requests), *command.unresolved]
     state.notify(command.id, notes.STARTED, data_collections=comma_list(names))
     for name in command.unresolved:
@@ -258,7 +264,8 @@ def _resume(state: NextContext, command: Resume) -> None:
 
 
 def _throttle(state: NextContext, command: SetThrottle) -> None:
-    """Of the job, not of one snapshot: it holds for the next ones too, until another signal changes it."""
+    """The rate is the job's, not that of one snapshot: it holds for the next ones too, until another signal changes
+    it."""
     rows = command.rows_per_second
     state.throttle = Throttle(rows, command.id) if rows else None
 
@@ -273,9 +280,9 @@ def _release(state: NextContext, facts: BatchFacts) -> None:
 
     A statement that changed the table comes behind what is left of a window of which a part was sent.
     """
-    held, state.held = state.held, []
+    before, state.held = state.held, []
     budget = facts.release_bytes
-    for window in held:
+    for window in before:
         if not released_by(window, facts.end, facts.server_uuid):
             state.held.append(window)
             continue

@@ -57,10 +57,10 @@ class Notification:
 
     def line(self, connector_name: str) -> str:
         """As Debezium writes it into its log."""
-        told = self.value(connector_name)
-        data = ", ".join(f"{name}={value}" for name, value in told["additional_data"].items())
+        value = self.value(connector_name)
+        data = ", ".join(f"{name}={text}" for name, text in value["additional_data"].items())
         return (
-            f"[Notification Service]  {{id='{self.id}', aggregateType='{told['aggregate_type']}', type='{self.type}',"
+            f"[Notification Service]  {{id='{self.id}', aggregateType='{value['aggregate_type']}', type='{self.type}',"
             f" additionalData={{{data}}}, timestamp={self.timestamp_ms}}}"
         )
 
@@ -78,12 +78,12 @@ def comma_list(tables: Collection[TableId] | Collection[str], named: int = MAX_N
     return f"{','.join(map(str, islice(tables, named)))},... {len(tables) - named} more"
 
 
-#: Ranges told in a notification; each is two keys of 80 characters at most.
-MAX_RANGES_TOLD = 10
+#: Ranges named in a notification; each is two keys of 80 characters at most.
+MAX_RANGES_NAMED = 10
 
 
 def key_ranges(ranges: Sequence[tuple[Key | None, Key]]) -> str:
     """``(4, 5]; (<null>, 1]``: the first not included, the last included; the number of the rest beyond 10."""
-    told = [f"({show_key(lower)}, {show_key(upper)}]" for lower, upper in ranges[:MAX_RANGES_TOLD]]
-    more = f"; ... {len(ranges) - MAX_RANGES_TOLD} more" if len(ranges) > MAX_RANGES_TOLD else ""
-    return "; ".join(told) + more
+    named = [f"({show_key(lower)}, {show_key(upper)}]" for lower, upper in ranges[:MAX_RANGES_NAMED]]
+    more = f"; ... {len(ranges) - MAX_RANGES_NAMED} more" if len(ranges) > MAX_RANGES_NAMED else ""
+    return "; ".join(named) + more

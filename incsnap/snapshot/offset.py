@@ -156,12 +156,12 @@ class Offset:
         }
 
     @classmethod
-    def load(cls, found: dict[str, Any], queues: KeptQueues | None = None) -> Offset:
+    def load(cls, content: dict[str, Any], queues: KeptQueues | None = None) -> Offset:
         """The offset that ``dump`` wrote with ``queues``; ``OffsetError`` for another program's, a newer version's, a
         damaged one."""
-        if not isinstance(found, dict) or found.get("format") != _FORMAT:
-            raise OffsetError(f"this is not an offset of incsnap: {shorten(found)}")
-        version = found.get("version")
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise OffsetError(f"this is not an offset of incsnap: {shorten(content)}")
+        version = content.get("version")
         if type(version) is not int or not 1 <= version <= VERSION:
             raise OffsetError(
                 f"the saved offset has version {shorten(version)}; this release reads up to {VERSION}",
@@ -169,34 +169,34 @@ class Offset:
             )
         try:
             return cls(
-                job_id=from_json(str, found["job_id"]),
-                batch=from_json(int, found["batch"]),
-                stream=StreamPosition.from_json(found["stream"]),
+                job_id=from_json(str, content["job_id"]),
+                batch=from_json(int, content["batch"]),
+                stream=StreamPosition.from_json(content["stream"]),
                 layout=TopicLayout(
-                    from_json(int, found["layout"]["buckets"]),
-                    from_json(dict[str, int], found["layout"]["partitions"]),
+                    from_json(int, content["layout"]["buckets"]),
+                    from_json(dict[str, int], content["layout"]["partitions"]),
                 ),
-                snapshot=_snapshot(found["snapshot"], queues) if version >= 3 else _in_parts(found["snapshot"]),
-                signal_positions=from_json(dict[str, Any], found["signal_positions"]),
-                counted=from_json(OpenCounts, found["counted"]) if "counted" in found else None,
-                control=from_json(tuple[str, ...], found.get("control", [])),
-                prepared=from_json(tuple[PreparedXa, ...], found.get("prepared", [])),
-                form=from_json(str, found.get("form", "")),
-                defaults=from_json(str, found.get("defaults", "")),
-                definitions=from_json(str, found.get("definitions", "")),
+                snapshot=_snapshot(content["snapshot"], queues) if version >= 3 else _in_parts(content["snapshot"]),
+                signal_positions=from_json(dict[str, Any], content["signal_positions"]),
+                counted=from_json(OpenCounts, content["counted"]) if "counted" in content else None,
+                control=from_json(tuple[str, ...], content.get("control", [])),
+                prepared=from_json(tuple[PreparedXa, ...], content.get("prepared", [])),
+                form=from_json(str, content.get("form", "")),
+                defaults=from_json(str, content.get("defaults", "")),
+                definitions=from_json(str, content.get("definitions", "")),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error
 
 
-def _snapshot(found: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
-    own = {name: value for name, value in found.items() if name != "queued"}
+def _snapshot(content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
+    own = {name: value for name, value in content.items() if name != "queued"}
     snapshot = from_json(SnapshotContext, _with_own_conditions(own))
-    if "queued" not in found:
+    if "queued" not in content:
         return snapshot
     if queues is None:
         raise ValueError("the tables that wait are in a file")
-    name, begun = from_json(tuple[str, int], found["queued"])
+    name, begun = from_json(tuple[str, int], content["queued"])
     return replace(snapshot, queue=queues.requests(name)[begun:])
 
 
@@ -205,8 +205,8 @@ def dump_requests(queue: tuple[Request, ...]) -> dict[str, Any]:
     return _with_shared_conditions({"queue": to_json(tuple[Request, ...], queue)})
 
 
-def load_requests(found: dict[str, Any]) -> tuple[Request, ...]:
-    return from_json(tuple[Request, ...], _with_own_conditions(found)["queue"])
+def load_requests(content: dict[str, Any]) -> tuple[Request, ...]:
+    return from_json(tuple[Request, ...], _with_own_conditions(content)["queue"])
 
 
 def _in_parts(snapshot: dict[str, Any]) -> SnapshotContext:

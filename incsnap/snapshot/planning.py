@@ -138,8 +138,8 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
     scan = state.scans[number]
     if scan.described:
         return True
-    wanted = scan.request.collection
-    answer = yield Describe(wanted.table, wanted.surrogate, wanted.condition, low_watermark)
+    collection = scan.request.collection
+    answer = yield Describe(collection.table, collection.surrogate, collection.condition, low_watermark)
     if isinstance(answer, Refused):
         state.end(scan, answer.status, answer.reason)
         return False

@@ -63,13 +63,13 @@ def next_chunk_rows(present: int, read: Sequence[Window], limits: Limits) -> int
     Grows at most fourfold in a batch, shrinks at once. Measured against what a chunk was cut for, not what it held:
     with a condition few rows may come of many that were looked at.
     """
-    wanted = float(limits.max_rows)
+    rows = float(limits.max_rows)
     for window in read:
         if window.reading is not None:
-            wanted = min(
-                wanted,
+            rows = min(
+                rows,
                 window.rows * limits.target_bytes / max(window.reading.bytes, window.reading.record_bytes // 2, 1),
                 window.rows * limits.target_seconds / max(window.reading.seconds, 1e-6),
             )
-    grown = min(wanted, _GROWTH * present if read else present)
+    grown = min(rows, _GROWTH * present if read else present)
     return max(1, min(int(grown), limits.max_rows))

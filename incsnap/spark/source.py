@@ -130,7 +130,7 @@ class BinlogReader(DataSourceStreamReader):
     def _changes(self, part: SlicePart) -> Iterator[pa.RecordBatch]:
         now_us = time.time_ns() // 1000
         found = change_blocks(
-            part.piece, part.charsets, part.layout, self._settings, now_us, part.border, part.defaults
+            part.slice, part.charsets, part.layout, self._settings, now_us, part.border, part.defaults
         )
         for number, (bucket, topic, table, records) in enumerate(found):
             # Behind the releases and holds of the batch; slices in order, blocks of a slice in order.

@@ -4,7 +4,7 @@ kind      block                                                    made with
 events    Arrow IPC stream of ``envelope.records.RECORDS``         ``events``
 notes     the same, for a notification topic: not de-duplicated    ``notes``
 release   which window to emit now                                 ``release``
-hold      tables whose event keys of this batch must be kept       ``hold``
+hold      tables with held windows: keys of their events are kept  ``held_tables``
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ARROW = pa.schema(
         ("block", pa.binary()),
     ]
 )
-EVENTS, NOTES, RELEASE, HOLD = "events", "notes", "release", "hold"
+EVENTS, NOTES, RELEASE, HELD_TABLES = "events", "notes", "release", "hold"
 
 #: One row of ``SCHEMA`` but for the digest, which all rows of a batch share.
 BlockRow = tuple[int, int, int, str, str, str, bytes]
@@ -48,7 +48,7 @@ class ReleaseOrder:
     table: str
     topic: str
     #: Batches between the window's and this one, from the first on and without the last: the keys they have overtaken
-    #: were written down then (``hold``).
+    #: were written down then (``held_tables``).
     batches: tuple[int, int] = (0, 0)
     #: The window's parts to emit, from the first on and without the last.
     parts: tuple[int, int] = (0, 1)
@@ -68,9 +68,9 @@ def release(batch: int, bucket: int, order: int, what: ReleaseOrder) -> BlockRow
     return batch, bucket, order, RELEASE, what.topic, what.table, json.dumps(asdict(what)).encode()
 
 
-def hold(batch: int, bucket: int, order: int, tables: Sequence[str]) -> BlockRow:
+def held_tables(batch: int, bucket: int, order: int, tables: Sequence[str]) -> BlockRow:
     """To be given to **every** bucket while windows of ``tables`` stay unreleased: a release asks each for its keys."""
-    return batch, bucket, order, HOLD, "", "", json.dumps({"tables": list(tables)}).encode()
+    return batch, bucket, order, HELD_TABLES, "", "", json.dumps({"tables": list(tables)}).encode()
 
 
 def to_arrow(rows: Iterable[BlockRow], digest: str) -> pa.RecordBatch:
@@ -103,14 +103,14 @@ def decode(block: Any) -> list[pa.RecordBatch]:
 def record_bytes(records: pa.RecordBatch) -> int:
     """Bytes of all keys and values; of values that are columns, all that these take."""
     value = records.column("value")
-    mine = pc.sum(pc.binary_length(value)).as_py() or 0 if pa.types.is_binary(value.type) else value.nbytes
-    return int(mine + (pc.sum(pc.binary_length(records.column("key"))).as_py() or 0))
+    values = pc.sum(pc.binary_length(value)).as_py() or 0 if pa.types.is_binary(value.type) else value.nbytes
+    return int(values + (pc.sum(pc.binary_length(records.column("key"))).as_py() or 0))
 
 
 def decode_release(block: bytes) -> ReleaseOrder:
-    said = json.loads(block)
-    return ReleaseOrder(said["file"], said["table"], said["topic"], tuple(said["batches"]), tuple(said["parts"]))
+    order = json.loads(block)
+    return ReleaseOrder(order["file"], order["table"], order["topic"], tuple(order["batches"]), tuple(order["parts"]))
 
 
-def decode_hold(block: bytes) -> tuple[str, ...]:
+def decode_held_tables(block: bytes) -> tuple[str, ...]:
     return tuple(json.loads(block)["tables"])

@@ -46,18 +46,18 @@ class BucketBatch:
     #: (topic, table or "" for a notification, encoded records): decoded one by one, for all of them may be gigabytes.
     changes: list[tuple[str, str, pa.Buffer]] = field(default_factory=list)
     releases: list[blocks.ReleaseOrder] = field(default_factory=list)
-    held: tuple[str, ...] = ()
-    has_hold: bool = False
+    #: Tables with held windows, whose keys are written down; None where nobody asks for any.
+    held_tables: tuple[str, ...] | None = None
 
     def keys_of(self, table: str) -> pa.Array:
         """Identities of all events of the table in this batch and bucket: inserts, both of updates, deletes."""
-        mine = (block for _, owner, block in self.changes if owner == table and table)
-        found = [overtaken_by(records) for block in mine for records in blocks.decode(block)]
-        return pa.concat_arrays(found) if found else pa.array([], pa.binary())
+        of_table = (block for _, owner, block in self.changes if owner == table and table)
+        keys = [overtaken_by(records) for block in of_table for records in blocks.decode(block)]
+        return pa.concat_arrays(keys) if keys else pa.array([], pa.binary())
 
     def overtaken(self) -> dict[str, pa.Array]:
         """By table, what windows that stay unreleased must be told."""
-        return {table: pc.unique(self.keys_of(table)) for table in self.held}
+        return {table: pc.unique(self.keys_of(table)) for table in self.held_tables or ()}
 
 
 def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
@@ -76,31 +76,31 @@ def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
             "Repartition with DataFrame.repartitionById(buckets, col('bucket')); please report it with the log.",
         )
     ((batch, digest, bucket),) = owners
-    mine = BucketBatch(batch, digest, bucket)
+    received = BucketBatch(batch, digest, bucket)
     for row in pc.sort_indices(table, [("ord", "ascending")]).to_pylist():
-        _add(mine, {name: table.column(name)[row] for name in ("kind", "topic", "tbl", "block")})
-    return mine
+        _add(received, {name: table.column(name)[row] for name in ("kind", "topic", "tbl", "block")})
+    return received
 
 
-def _add(mine: BucketBatch, row: Mapping[str, Any]) -> None:
+def _add(received: BucketBatch, row: Mapping[str, Any]) -> None:
     kind, block = row["kind"].as_py(), row["block"].as_buffer()
     if kind in (blocks.EVENTS, blocks.NOTES):
         owner = row["tbl"].as_py() if kind == blocks.EVENTS else ""
-        mine.changes.append((row["topic"].as_py(), owner, block))
+        received.changes.append((row["topic"].as_py(), owner, block))
     elif kind == blocks.RELEASE:
-        mine.releases.append(blocks.decode_release(block.to_pybytes()))
-    elif kind == blocks.HOLD:
-        mine.held = tuple(dict.fromkeys((*mine.held, *blocks.decode_hold(block.to_pybytes()))))
-        mine.has_hold = True
+        received.releases.append(blocks.decode_release(block.to_pybytes()))
+    elif kind == blocks.HELD_TABLES:
+        named = (*(received.held_tables or ()), *blocks.decode_held_tables(block.to_pybytes()))
+        received.held_tables = tuple(dict.fromkeys(named))
     else:
-        raise SinkError(f"A block of unknown kind {kind!r} came to bucket {mine.bucket}")
+        raise SinkError(f"A block of unknown kind {kind!r} came to bucket {received.bucket}")
 
 
 class Delivery:
     """What a bucket sends in a batch, and its counts, which are whole when all of it was asked for."""
 
-    def __init__(self, mine: BucketBatch, buffers: Buffers) -> None:
-        self._mine = mine
+    def __init__(self, received: BucketBatch, buffers: Buffers) -> None:
+        self._received = received
         self._buffers = buffers
         self._events = self._reads = self._discarded = self._bytes = 0
 
@@ -122,7 +122,7 @@ class Delivery:
                 yield topic, table, records
 
     def _changes(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
-        for topic, table, block in self._mine.changes:
+        for topic, table, block in self._received.changes:
             for each in blocks.decode(block):
                 records = sent(each)
                 if table:
@@ -130,17 +130,17 @@ class Delivery:
                 yield topic, table, records
 
     def _released(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
-        mine, buffers = self._mine, self._buffers
-        fresh = {table: mine.keys_of(table) for table in {release.table for release in mine.releases}}
+        received, buffers = self._received, self._buffers
+        fresh = {table: received.keys_of(table) for table in {release.table for release in received.releases}}
         # Windows of a table were held through nearly the same batches: each batch's keys are read once.
-        written = cache(partial(buffers.read_discards, bucket=mine.bucket))
-        for release in mine.releases:
-            pieces = buffers.read_window(release.file, mine.bucket, range(*release.parts))
-            earlier = (written(batch, table=release.table) for batch in range(*release.batches)) if pieces else ()
+        written = cache(partial(buffers.read_discards, bucket=received.bucket))
+        for release in received.releases:
+            parts = buffers.read_window(release.file, received.bucket, range(*release.parts))
+            earlier = (written(batch, table=release.table) for batch in range(*release.batches)) if parts else ()
             overtaking = [keys for keys in (fresh[release.table], *earlier) if len(keys)]
-            for piece in pieces:
-                kept = _without(piece, overtaking)
-                self._discarded += piece.num_rows - kept.num_rows
+            for rows in parts:
+                kept = _without(rows, overtaking)
+                self._discarded += rows.num_rows - kept.num_rows
                 self._reads += kept.num_rows
                 yield release.topic, release.table, kept
 
@@ -182,11 +182,11 @@ def by_topic(topic: str, records: pa.RecordBatch, partitions_of: PartitionsOf) -
         yield topic, records
         return
     names = records.column("topic").dictionary_encode()
-    place = records.schema.get_field_index("partition")
+    index = records.schema.get_field_index("partition")
     for number, name in enumerate(names.dictionary.to_pylist()):
-        mine = records.filter(pc.equal(names.indices, number))
-        chosen = pa.array(partition(mine.column("key"), partitions_of(name)), pa.int32())
-        yield name, mine.set_column(place, "partition", chosen)
+        of_topic = records.filter(pc.equal(names.indices, number))
+        chosen = pa.array(partition(of_topic.column("key"), partitions_of(name)), pa.int32())
+        yield name, of_topic.set_column(index, "partition", chosen)
 
 
 def write_bucket(
@@ -200,23 +200,23 @@ def write_bucket(
     The order matters: keys are written down before the commit, because a batch whose number is committed is never
     looked at again, and they are written down on a replay too, in case it was the files that were lost.
     """
-    mine = gather(rows)
-    if mine is None:
+    received = gather(rows)
+    if received is None:
         return BucketCounts()
-    delivery = Delivery(mine, buffers)
-    if mine.has_hold:
-        buffers.write_discards(mine.batch, mine.bucket, mine.overtaken())
-    found = delivery.records()
-    first = next(found, None)
+    delivery = Delivery(received, buffers)
+    if received.held_tables is not None:
+        buffers.write_discards(received.batch, received.bucket, received.overtaken())
+    outgoing = delivery.records()
+    first = next(outgoing, None)
     if first is None:
         return delivery.counts
-    transaction = transactions.open(mine.bucket, mine.batch, mine.digest)
+    transaction = transactions.open(received.bucket, received.batch, received.digest)
     if transaction is None:
-        deque(found, maxlen=0)
+        deque(outgoing, maxlen=0)
         return replace(delivery.counts, skipped=1)
     with transaction:
-        for topic, records in chain([first], found):
-            for each, mine in by_topic(topic, records, partitions_of):
-                transaction.send(each, mine)
+        for topic, records in chain([first], outgoing):
+            for own_topic, of_topic in by_topic(topic, records, partitions_of):
+                transaction.send(own_topic, of_topic)
         transaction.commit()
     return delivery.counts

@@ -122,7 +122,7 @@ class _Group:
         id_, table = order.read.window.id, order.read.chunk.table
         held_up = self._left or self._locked.get(table, "")
         if held_up:
-            self._told(Manifest(id_, Reading(error=held_up)), table)
+            self._reported(Manifest(id_, Reading(error=held_up)), table)
             return
         try:
             connection = self._at_low_watermark(order.read.low_watermark)
@@ -133,7 +133,7 @@ class _Group:
                 self._left = manifest.reading.error
             elif manifest.reading.error.startswith(f"{failures.STALLED}:"):
                 self._locked[table] = manifest.reading.error
-            self._told(manifest, table)
+            self._reported(manifest, table)
 
     def finish(self) -> None:
         """The high watermark lies behind every SELECT."""
@@ -149,20 +149,20 @@ class _Group:
             file, pos = high_watermark(connection)
         except Exception as error:  # noqa: BLE001 - as above
             for order, manifest in read:
-                self._told(failed(manifest.window_id, kind_of_error(error), error), order.read.chunk.table)
+                self._reported(failed(manifest.window_id, kind_of_error(error), error), order.read.chunk.table)
             return
         for order, manifest in read:
             try:
                 log_id = _log_id(order.end, self._server[1], file, pos)
             except AnotherLogError as error:
-                self._told(failed(manifest.window_id, kind_of_error(error), error), order.read.chunk.table)
+                self._reported(failed(manifest.window_id, kind_of_error(error), error), order.read.chunk.table)
                 continue
             reading = replace(manifest.reading, high_file=file, high_pos=pos, server_uuid=log_id)
             self._buffers.write_manifest(manifest.window_id, replace(manifest, reading=reading, ended=time.time()))
         if any(server_of(order.end.server_uuid) not in ("", self._server[1]) for order, _ in read):
             connection.close()  # this one or the tail's is from before a failover; they are read again on a new one
 
-    def _told(self, manifest: Manifest, table: TableId) -> None:
+    def _reported(self, manifest: Manifest, table: TableId) -> None:
         log.warning("Chunk %s of %s was not read: %s", manifest.window_id, table, manifest.reading.error)
         self._buffers.write_manifest(manifest.window_id, manifest)
 

@@ -16,10 +16,10 @@ class EventSources:
     """``queries``: with the texts of statements, which are kept in the slice then (include.query). ``first``: the
     number of the first event."""
 
-    def __init__(self, piece: Slice, *, queries: bool, first: int = 0) -> None:
-        self._piece = piece
+    def __init__(self, slice_: Slice, *, queries: bool, first: int = 0) -> None:
+        self._slice = slice_
         self._first = first
-        transactions = piece.transactions
+        transactions = slice_.transactions
         self._gtids = pa.array(transactions.gtids(), pa.string())
         threads = transactions.column("thread")
         self._files = pa.array(transactions.files, pa.string()).take(pa.array(transactions.records["file"]))
@@ -27,10 +27,10 @@ class EventSources:
         self._texts: Any = None
         self._sizes = np.zeros(0, np.int64)
         if queries:
-            self._texts, self._sizes = _texts(piece.texts())
+            self._texts, self._sizes = _texts(slice_.texts())
 
     def of(self, events: Ints) -> SourceColumns:
-        transactions, owner = self._piece.transactions, self._piece.transaction_of(events)
+        transactions, owner = self._slice.transactions, self._slice.transaction_of(events)
         place = pa.array(owner)
         return SourceColumns(
             gtid=self._gtids.take(place),
@@ -38,7 +38,7 @@ class EventSources:
             server_id=transactions.column("server")[owner],
             thread=self._threads.take(place),
             file=self._files.take(place),
-            pos=self._piece.positions[events],
+            pos=self._slice.positions[events],
             query=None if self._texts is None else self._texts.take(self._text_of(events)),
             number=self._first + events,
         )
@@ -47,20 +47,20 @@ class EventSources:
         """How long the text is that each record of those events repeats."""
         if not len(self._sizes):
             return np.zeros(len(events), np.int64)
-        nth = self._piece.text_of(events)
-        found: Ints = np.where(nth < 0, 0, self._sizes[nth])
-        return found
+        nth = self._slice.text_of(events)
+        sizes: Ints = np.where(nth < 0, 0, self._sizes[nth])
+        return sizes
 
     def _text_of(self, events: Ints) -> Any:
-        nth = self._piece.text_of(events)
+        nth = self._slice.text_of(events)
         return pa.array(nth, mask=nth < 0)
 
 
-def _texts(found: list[bytes]) -> tuple[Any, Ints]:
+def _texts(encoded: list[bytes]) -> tuple[Any, Ints]:
     """The log does not tell the character set of a statement; UTF-8 is what Debezium takes it for."""
-    raw = pa.array(found, pa.binary())
-    sizes = np.array([len(text) for text in found], np.int64)
+    raw = pa.array(encoded, pa.binary())
+    sizes = np.array([len(text) for text in encoded], np.int64)
     try:
         return raw.cast(pa.string()), sizes
     except pa.ArrowInvalid:
-        return pa.array([text.decode("utf-8", "replace") for text in found], pa.string()), sizes
+        return pa.array([text.decode("utf-8", "replace") for text in encoded], pa.string()), sizes

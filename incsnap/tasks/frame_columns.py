@@ -55,8 +55,8 @@ def first_position_of(batch: int) -> str:
 
 
 class FrameColumns:
-    """Of one batch. ``schema``: of the DataFrame, in Arrow; ``older``: transactions that were executed before the
-    server was asked for it; ``reached``: as in ``FramePart``."""
+    """The columns of one batch. ``schema``: that of the DataFrame, in Arrow; ``older``: transactions that were executed
+    before the server was asked for it; ``reached``: as in ``FramePart``."""
 
     def __init__(self, frame: FrameSettings, schema: pa.Schema, older: GtidSet, batch: int, reached: GtidSet) -> None:
         self._frame, self._schema, self._older, self._batch = frame, schema, older, batch
@@ -68,24 +68,24 @@ class FrameColumns:
 
     def of(self, topic: str, table: str, records: Any) -> Any:
         """A batch of the DataFrame's schema. Raises ``SchemaChanged``."""
-        told = self._told(records)
+        metadata = self._metadata(records)
         if self._frame.table is None:
             n = len(records)
             # Events of an outbox have topics of their own.
             own = "topic" in records.schema.names
             topics = records.column("topic") if own else pa.repeat(pa.scalar(topic), n)
             names = [topics, pa.repeat(pa.scalar(table or None, pa.string()), n)]
-            return self._batch_of([*names, records.column("key"), records.column("value"), *told])
+            return self._batch_of([*names, records.column("key"), records.column("value"), *metadata])
         value = records.column("value")
         if not pa.types.is_struct(value.type):
-            return self._batch_of([*told, *(pa.nulls(len(records), field.type) for field in self._body())])
+            return self._batch_of([*metadata, *(pa.nulls(len(records), field.type) for field in self._body())])
         if not self._frame.envelope:
-            return self._batch_of([*told, *self._fitting(table, value, records)])
+            return self._batch_of([*metadata, *self._fitting(table, value, records)])
         images = []
         for image in value.flatten():
             columns = self._fitting(table, image, records)
             images.append(pa.StructArray.from_arrays(columns, fields=list(self._row), mask=image.is_null()))
-        return self._batch_of([*told, *images])
+        return self._batch_of([*metadata, *images])
 
     def _batch_of(self, arrays: list[Any]) -> Any:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -95,10 +95,10 @@ class FrameColumns:
 
     # -- what is told of each record
 
-    def _told(self, records: Any) -> list[Any]:
+    def _metadata(self, records: Any) -> list[Any]:
         n = len(records)
         if "marks" not in records.schema.names:
-            return self._told_of_others(records)
+            return self._metadata_of_others(records)
         marks = records.column("marks")
         op, ts_us, gtid, event, row = marks.flatten()
         read = pc.fill_null(pc.equal(op, _READ), False)
@@ -109,7 +109,7 @@ class FrameColumns:
             event, row = event.to_numpy() + 1, row.to_numpy()
         return [_OPS.take(op), ts_us.cast(TOLD.field("_ts").type), gtid, self._position(event, row), read]
 
-    def _told_of_others(self, records: Any) -> list[Any]:
+    def _metadata_of_others(self, records: Any) -> list[Any]:
         """Records that are of no row. Of a truncation in the DataFrame of one table the value says what its marks would
         have been."""
         n = len(records)
@@ -117,11 +117,11 @@ class FrameColumns:
         if self._frame.table is None:
             empty = [pa.nulls(n, TOLD.field(name).type) for name in ("_op", "_ts", "_gtid")]
             return [*empty, place, pa.repeat(pa.scalar(False), n)]
-        said = [json.loads(text) for text in records.column("value").to_pylist()]
+        values = [json.loads(text) for text in records.column("value").to_pylist()]
         return [
             _OPS.take(pa.array([_TRUNCATED] * n)),
-            pa.array([each["ts_us"] for each in said], TOLD.field("_ts").type),
-            pa.array([each["gtid"] for each in said], pa.string()),
+            pa.array([each["ts_us"] for each in values], TOLD.field("_ts").type),
+            pa.array([each["gtid"] for each in values], pa.string()),
             self._position(np.full(n, _BEHIND), self._numbers(n)),
             pa.repeat(pa.scalar(False), n),
         ]

@@ -51,7 +51,7 @@ def frame_parts(parts: list[BatchPart], end: Offset, digest: str) -> list[FrameP
     for part in parts:
         if isinstance(part, SlicePart):
             slices.append((part, first))
-            first += len(part.piece)
+            first += len(part.slice)
         elif isinstance(part, ReadyPart):
             rows.extend(part.rows)
     if rows:
@@ -64,12 +64,12 @@ def frame_rows(
 ) -> Iterator[Any]:
     """Batches of ``schema``; run again, it gives the same. ``older`` as in ``FrameColumns``."""
     assert settings.frame is not None
-    columns, wanted = FrameColumns(settings.frame, schema, older, part.batch, part.reached), settings.frame.table
-    topics = () if wanted is None else topics_of(settings, wanted)
+    columns, only = FrameColumns(settings.frame, schema, older, part.batch, part.reached), settings.frame.table
+    topics = () if only is None else topics_of(settings, only)
     for topic, table, records in _delivered(part, settings, buffers):
         # The signal table is captured too, and Spark's names of tables know capitals, which the patterns of settings do
         # not. A truncation comes by its topic alone.
-        if wanted is None or table == str(wanted) or (not table and topic in topics):
+        if only is None or table == str(only) or (not table and topic in topics):
             yield columns.of(topic, table, records)
 
 
@@ -85,12 +85,12 @@ def _delivered(part: FramePart, settings: Settings, buffers: WindowBuffers) -> I
         make = blocks.events if table else _notes
         # Behind the releases and holds of the batch, before what planning has written down.
         rows.append(make(part.batch, 0, 1 << 32 | number, topic, table, records))
-    mine = gather(blocks.to_arrow([row], part.digest) for row in rows)
-    assert mine is not None
-    if mine.has_hold:
+    received = gather(blocks.to_arrow([row], part.digest) for row in rows)
+    assert received is not None
+    if received.held_tables is not None:
         # Before a row leaves: what a later batch releases is discarded by them. A replay writes the same.
-        buffers.write_discards(mine.batch, mine.bucket, mine.overtaken())
-    yield from Delivery(mine, buffers).by_table()
+        buffers.write_discards(received.batch, received.bucket, received.overtaken())
+    yield from Delivery(received, buffers).by_table()
 
 
 def _notes(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> blocks.BlockRow:
@@ -100,8 +100,8 @@ def _notes(batch: int, bucket: int, order: int, topic: str, table: str, records:
 def _changes(part: FramePart, settings: Settings) -> Iterator[tuple[str, str, Any]]:
     now_us = time.time_ns() // 1000
     for each, first in part.slices:
-        found = change_blocks(
-            each.piece, each.charsets, each.layout, settings, now_us, each.border, each.defaults, first
+        changes = change_blocks(
+            each.slice, each.charsets, each.layout, settings, now_us, each.border, each.defaults, first
         )
-        for _, topic, table, records in found:
+        for _, topic, table, records in changes:
             yield topic, str(table or ""), records

@@ -40,16 +40,16 @@ class TransactionTotals:
     count: Ints
 
 
-def number(found: Sequence[Counted], begun: OpenCounts | None) -> list[TransactionOrder]:
+def number(counted: Sequence[Counted], begun: OpenCounts | None) -> list[TransactionOrder]:
     """``begun``: what was counted of the slice's first transaction before, if that one continues. All records of an
-    event are in one element of ``found``."""
-    if not found:
+    event are in one element of ``counted``."""
+    if not counted:
         return []
-    sizes = [len(each.event) for each in found]
-    event, owner = (np.concatenate([getattr(each, name) for each in found]) for name in ("event", "owner"))
-    tables = sorted({each.table for each in found})
+    sizes = [len(each.event) for each in counted]
+    event, owner = (np.concatenate([getattr(each, name) for each in counted]) for name in ("event", "owner"))
+    tables = sorted({each.table for each in counted})
     place = {table: at for at, table in enumerate(tables)}
-    table = np.repeat([place[each.table] for each in found], sizes)
+    table = np.repeat([place[each.table] for each in counted], sizes)
     total = np.empty(len(event), np.int64)
     order = np.argsort(event, kind="stable")
     total[order] = _within(owner[order])
@@ -68,12 +68,12 @@ def number(found: Sequence[Counted], begun: OpenCounts | None) -> list[Transacti
     ]
 
 
-def totals(found: Sequence[Counted], begun: OpenCounts | None) -> TransactionTotals:
+def totals(counted: Sequence[Counted], begun: OpenCounts | None) -> TransactionTotals:
     """How many records each transaction has by table; ``begun`` as in ``number``."""
     before = dict(begun.tables) if begun is not None else {}
-    tables = sorted({each.table for each in found} | set(before))
+    tables = sorted({each.table for each in counted} | set(before))
     place = {table: at for at, table in enumerate(tables)}
-    pairs = [each.owner * len(tables) + place[each.table] for each in found]
+    pairs = [each.owner * len(tables) + place[each.table] for each in counted]
     pairs.append(np.array([place[name] for name in before], np.int64))
     weights = [np.ones(len(each), np.int64) for each in pairs[:-1]]
     weights.append(np.array(list(before.values()), np.int64))

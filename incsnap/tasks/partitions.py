@@ -39,7 +39,7 @@ class SlicePart(BatchPart):
         batch: int,
         layout: TopicLayout,
         order: int,
-        piece: Slice,
+        slice_: Slice,
         charsets: Charsets,
         border: Border,
         defaults: TableDefaults = (),
@@ -49,19 +49,19 @@ class SlicePart(BatchPart):
         self.border = border
         self.order = order
         self.charsets = charsets
-        self._where: Slice | str = piece
+        self._where: Slice | str = slice_
 
     @property
-    def piece(self) -> Slice:
+    def slice(self) -> Slice:
         return slice_of(self._where)
 
     def travel_by(self, files: SliceFiles) -> None:
         """Puts the slice into a file, where it is worth one."""
-        self._where = files.put(self.piece)
+        self._where = files.put(self.slice)
 
 
 class ReadyPart(BatchPart):
-    """Rows of ``blocks.SCHEMA`` that need no work: releases, holds, notifications and what planning has
+    """Rows of ``blocks.SCHEMA`` that need no work: releases, held tables, notifications and what planning has
     written down."""
 
     def __init__(self, batch: int, layout: TopicLayout, rows: tuple[BlockRow, ...]) -> None:

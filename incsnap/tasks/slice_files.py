@@ -33,19 +33,19 @@ class SliceFiles:
             file.unlink(missing_ok=True)
         self._files.clear()
 
-    def put(self, piece: Slice) -> Slice | str:
+    def put(self, slice_: Slice) -> Slice | str:
         """The file's name; or ``piece`` itself, where it is small, or the disk is full."""
-        if self._folder is None or len(piece.payload) < _LEAST:
-            return piece
+        if self._folder is None or len(slice_.payload) < _LEAST:
+            return slice_
         file = self._folder / f"slice-{secrets.token_hex(8)}"
         self._files.append(file)
         try:
             with file.open("xb") as out:
-                pickle.dump(piece, out, protocol=5)
+                pickle.dump(slice_, out, protocol=5)
         except OSError:
             with suppress(OSError):
                 file.unlink(missing_ok=True)
-            return piece
+            return slice_
         return str(file)
 
 
@@ -55,9 +55,9 @@ def slice_of(where: Slice | str) -> Slice:
         return where
     try:
         with Path(where).open("rb") as file:
-            piece: Slice = pickle.load(file)
+            slice_: Slice = pickle.load(file)
     except FileNotFoundError:
         raise IncsnapError(
             f"The slice {where} is gone", "Its planner has ended; the job goes on from its offset."
         ) from None
-    return piece
+    return slice_

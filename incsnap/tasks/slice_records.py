@@ -41,7 +41,7 @@ _GROWTH = 4
 
 
 def change_blocks(
-    piece: Slice,
+    slice_: Slice,
     charsets: Charsets,
     layout: TopicLayout,
     settings: Settings,
@@ -56,48 +56,48 @@ def change_blocks(
     transaction topic, of no table, come last; ``border`` matters only then. ``defaults``: what schemas are to show.
     ``first_event``: the number of the slice's first event, by which marks count.
     """
-    sources = EventSources(piece, queries=settings.include_query, first=first_event)
-    found = _laid_out(piece, charsets, settings, sources, defaults)
+    sources = EventSources(slice_, queries=settings.include_query, first=first_event)
+    laid_out = _laid_out(slice_, charsets, settings, sources, defaults)
     orders: Iterable[TransactionOrder | None] = repeat(None)
     counted: list[Counted] = []
     if settings.transaction_metadata:
-        found = list(found)
-        counted = [_counted(piece, these, laid) for these, laid in found]
+        laid_out = list(laid_out)
+        counted = [_counted(slice_, events, laid) for events, laid in laid_out]
         orders = number(counted, border.begun)
-    for (these, laid), order in zip(found, orders, strict=False):
-        for those in change_records(laid, sources.of(these), order, layout.partitions, now_us=now_us):
+    for (events, laid), order in zip(laid_out, orders, strict=False):
+        for those in change_records(laid, sources.of(events), order, layout.partitions, now_us=now_us):
             for bucket, block in _by_bucket(those, laid.format.topic, layout.buckets):
                 yield bucket, those.topic, laid.format.view.shape.id, block
     if settings.transaction_metadata:
-        told = transaction_records(settings, piece, totals(counted, border.begun), border, layout.buckets)
-        if told is not None:
-            topic, bucket, block = told
+        metadata = transaction_records(settings, slice_, totals(counted, border.begun), border, layout.buckets)
+        if metadata is not None:
+            topic, bucket, block = metadata
             yield bucket, topic, None, block
 
 
-def open_counts(piece: Slice, charsets: Charsets, settings: Settings, begun: OpenCounts | None) -> OpenCounts:
+def open_counts(slice_: Slice, charsets: Charsets, settings: Settings, begun: OpenCounts | None) -> OpenCounts:
     """What was counted of the slice's last transaction, in which a batch ends; ``begun``: in earlier batches.
 
     It is decoded for it here, and once more by its task: as rare as transactions that are larger than a batch.
     """
-    last = last_transaction(piece)
-    found = _laid_out(last, charsets, settings, EventSources(last, queries=False))
-    sums = totals([_counted(last, these, laid) for these, laid in found], begun)
+    last = last_transaction(slice_)
+    laid_out = _laid_out(last, charsets, settings, EventSources(last, queries=False))
+    sums = totals([_counted(last, events, laid) for events, laid in laid_out], begun)
     pairs = zip(sums.table, sums.count.tolist(), strict=True)
     return OpenCounts(int(last.transactions.column("ts_us")[0]), tuple(pairs))
 
 
-def _counted(piece: Slice, these: Longs, laid: RowChanges) -> Counted:
+def _counted(slice_: Slice, these: Longs, laid: RowChanges) -> Counted:
     events = these[laid.events]
-    return Counted(str(laid.format.view.shape.id), events, piece.transaction_of(events))
+    return Counted(str(laid.format.view.shape.id), events, slice_.transaction_of(events))
 
 
 def _laid_out(
-    piece: Slice, charsets: Charsets, settings: Settings, sources: EventSources, defaults: TableDefaults = ()
+    slice_: Slice, charsets: Charsets, settings: Settings, sources: EventSources, defaults: TableDefaults = ()
 ) -> Iterable[tuple[Longs, RowChanges]]:
     """Decoded rows that make one block each, with the numbers of their events in the slice."""
     known = dict(defaults)
-    for rows in table_rows(piece, charsets):
+    for rows in table_rows(slice_, charsets):
         shape = rows.shape
         format_ = format_of(settings, shape.with_defaults(known[shape.id]) if shape.id in known else shape)
         images = rows.decode(format_.view.needed, settings.failures)
@@ -119,9 +119,9 @@ def _parts(event: npt.NDArray[np.int32], sizes: Longs, texts: Longs) -> Iterator
         yield slice(begin, end), slice(int(first_image[begin]), int(first_image[end]))
 
 
-def _by_bucket(found: TopicRecords, home: str, buckets: int) -> Iterator[tuple[int, Any]]:
+def _by_bucket(written: TopicRecords, home: str, buckets: int) -> Iterator[tuple[int, Any]]:
     """``home``: the topic whose partitions buckets are chosen by."""
-    owner, records = bucket_of(home, found.home, buckets), found.records
+    owner, records = bucket_of(home, written.home, buckets), written.records
     present = np.unique(owner)
     if len(present) == 1:
         yield int(present[0]), records

@@ -30,7 +30,7 @@ WHOLE = Border()
 
 
 def transaction_records(
-    settings: Settings, piece: Slice, totals: TransactionTotals, border: Border, buckets: int
+    settings: Settings, slice_: Slice, totals: TransactionTotals, border: Border, buckets: int
 ) -> tuple[str, int, Any] | None:
     """(topic, bucket, RECORDS) of the transaction topic, None where nothing begins or ends. Of transactions without
     records nothing is told: their rows are of tables that are not captured, or were skipped."""
@@ -38,10 +38,10 @@ def transaction_records(
     if topic is None:
         return None
     writer = _Writer(settings, topic)
-    transactions = piece.transactions
+    transactions = slice_.transactions
     gtids, ts_us = transactions.gtids(), transactions.column("ts_us").tolist()
-    told = zip(totals.owner.tolist(), totals.table, totals.count.tolist(), strict=True)
-    for owner, counts in groupby(told, key=lambda each: each[0]):
+    counted = zip(totals.owner.tolist(), totals.table, totals.count.tolist(), strict=True)
+    for owner, counts in groupby(counted, key=lambda each: each[0]):
         if owner or border.begun is None or not border.begun.total:
             writer.begin(gtids[owner], ts_us[owner])
         if not border.open or owner + 1 < len(gtids):

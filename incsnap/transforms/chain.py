@@ -50,27 +50,27 @@ def headers_of_tombstone(chain: Chain, deletion: Form) -> tuple[Added, ...]:
 def passed(chain: Chain, form: Form) -> Form | None:
     """``form`` behind all of ``chain``, None where such records are dropped. Raises ``ConfigError`` where a transform
     cannot be asked about such records."""
-    found: Form | None = form
+    passing: Form | None = form
     for step in chain:
-        if found is None:
+        if passing is None:
             return None
-        if found.event is not None:
+        if passing.event is not None:
             raise ConfigError(
-                f"transforms: another one stands behind {found.event.name}, and would be asked about events, whose"
+                f"transforms: another one stands behind {passing.event.name}, and would be asked about events, whose"
                 " topics are in their rows",
-                f"Let {found.event.name} be the last of transforms; its route.topic.replacement can name any topic.",
+                f"Let {passing.event.name} be the last of transforms; its route.topic.replacement can name any topic.",
             )
-        found = step.apply(found)
-    return found
+        passing = step.apply(passing)
+    return passing
 
 
 def refusal_of_updates(chain: Chain, update: Form) -> str:
     """table.op.invalid.behavior of the router that drops ``update``, "" where none does."""
-    found: Form | None = update
+    passing: Form | None = update
     for step in chain:
-        if found is None:
+        if passing is None:
             return ""
-        if isinstance(step.transform, EventRouter) and step.asked(found) and step.apply(found) is None:
+        if isinstance(step.transform, EventRouter) and step.asked(passing) and step.apply(passing) is None:
             return step.transform.updates
-        found = step.apply(found)
+        passing = step.apply(passing)
     return ""

@@ -30,11 +30,11 @@ class NotUnderstoodError(ValueError):
 
 
 def operations(condition: str, language: str) -> tuple[str, ...]:
-    """Of which of ``OPERATIONS`` the condition is true, in order of letters. Raises ``NotUnderstoodError``."""
+    """Those of ``OPERATIONS`` that make the condition true, in order of letters. Raises ``NotUnderstoodError``."""
     reader = _Reader(condition, language)
-    found = reader.condition()
+    is_met = reader.condition()
     reader.end()
-    return tuple(sorted(each for each in OPERATIONS if found(each)))
+    return tuple(sorted(each for each in OPERATIONS if is_met(each)))
 
 
 Test = Callable[[str], bool]
@@ -107,11 +107,11 @@ class _Reader:
 
     def _list(self) -> frozenset[str]:
         """Behind its bracket."""
-        found = [self._text()]
+        texts = [self._text()]
         while self._skip(","):
-            found.append(self._text())
+            texts.append(self._text())
         self._expect("]")
-        return frozenset(found)
+        return frozenset(texts)
 
     def _text(self) -> str:
         token = self._take()
@@ -128,9 +128,9 @@ class _Reader:
         return token
 
     def _skip(self, token: str) -> bool:
-        found = self._at < len(self._tokens) and self._tokens[self._at] == token
-        self._at += found
-        return found
+        is_next = self._at < len(self._tokens) and self._tokens[self._at] == token
+        self._at += is_next
+        return is_next
 
     def _expect(self, token: str) -> str:
         if not self._skip(token):
@@ -139,12 +139,12 @@ class _Reader:
 
 
 def _tokens(text: str) -> list[str]:
-    found: list[str] = []
+    tokens: list[str] = []
     at, text = 0, text.strip()
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             raise NotUnderstoodError(f"{text[at : at + 20]!r} is not understood")
-        found.append(token[0].strip())
+        tokens.append(token[0].strip())
         at = token.end()
-    return found
+    return tokens

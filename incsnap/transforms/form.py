@@ -120,8 +120,8 @@ class Form:
 
 
 def change_form(topic: str, op: str = "c", schema_names: str = "none", *, moved: bool = False) -> Form:
-    """Of a record of the table that ``topic`` is for, as Debezium makes it. ``op`` "": the tombstone of a deletion;
-    ``moved``: of an update that changes the key; ``schema_names``: schema.name.adjustment.mode."""
+    """The form of a record of the table that ``topic`` is for, as Debezium makes it. ``op`` "": the tombstone of a
+    deletion; ``moved``: of an update that changes the key; ``schema_names``: schema.name.adjustment.mode."""
     own = {"c": (OLD_KEY,), "d": (NEW_KEY,), "": (NEW_KEY,)}.get(op, ()) if moved else ()
     key, row, envelope = (adjust(f"{topic}.{what}", schema_names) for what in ("Key", "Value", "Envelope"))
     return Form(topic, op, Value.ENVELOPE if op else Value.NOTHING, key, row, envelope, own_headers=own)

@@ -25,11 +25,11 @@ def replaced(regex: str, replacement: str, text: str) -> str | None:
     pattern = java_pattern(regex)
     if pattern.fullmatch(text) is None:
         return None
-    found = pattern.search(text)
-    assert found is not None
+    match = pattern.search(text)
+    assert match is not None
     parts = parsed(regex, replacement)
-    new = "".join(part if isinstance(part, str) else found[_group(part)] or "" for part in parts)
-    return text[: found.start()] + new + text[found.end() :]
+    new = "".join(part if isinstance(part, str) else match[_group(part)] or "" for part in parts)
+    return text[: match.start()] + new + text[match.end() :]
 
 
 def _group(part: int | tuple[str]) -> int | str:

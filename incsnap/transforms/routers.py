@@ -46,17 +46,17 @@ class ByLogicalTableRouter:
         topic = replaced(self.regex, self.replacement, form.topic)
         if not topic:
             return form
-        found = replace(form, topic=topic, key_name=self._name(topic, "Key"))
+        routed = replace(form, topic=topic, key_name=self._name(topic, "Key"))
         if self.key_field:
-            found = replace(found, key_fields=(*found.key_fields, Constant(self.key_field, self._table(form.topic))))
+            routed = replace(routed, key_fields=(*routed.key_fields, Constant(self.key_field, self._table(form.topic))))
         if form.value is not Value.ENVELOPE:
-            return found
-        return replace(found, row_name=self._name(topic, "Value"), envelope_name=self._name(topic, "Envelope"))
+            return routed
+        return replace(routed, row_name=self._name(topic, "Value"), envelope_name=self._name(topic, "Envelope"))
 
     def _table(self, topic: str) -> str:
         """What tells the keys of one table from those of another."""
-        found = replaced(self.key_regex, self.key_replacement, topic) if self.key_regex else None
-        return topic if found is None else found
+        name = replaced(self.key_regex, self.key_replacement, topic) if self.key_regex else None
+        return topic if name is None else name
 
     def _name(self, topic: str, what: str) -> str:
         return adjust(f"{topic}.{what}", self.schema_names)

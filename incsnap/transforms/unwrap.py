@@ -41,8 +41,8 @@ class ExtractNewRecordState:
         """It has nothing of the envelope, but that a deletion stands before it is known."""
         if self.mode != "rewrite-with-tombstone":
             return None
-        found = tuple(Constant(header.name, "d") for header in self.headers if header.field == "op")
-        return replace(form, headers=(*form.headers, *found))
+        constants = tuple(Constant(header.name, "d") for header in self.headers if header.field == "op")
+        return replace(form, headers=(*form.headers, *constants))
 
     def _deletion(self, form: Form) -> Form | None:
         if self.mode == "drop":
@@ -54,5 +54,5 @@ class ExtractNewRecordState:
         return self._row(form, "true")
 
     def _row(self, form: Form, deleted: str) -> Form:
-        told: tuple[Added, ...] = (Constant(_DELETED, deleted),) if self.mode.startswith("rewrite") else ()
-        return replace(form, value=Value.ROW, fields=(*told, *self.fields))
+        marks: tuple[Added, ...] = (Constant(_DELETED, deleted),) if self.mode.startswith("rewrite") else ()
+        return replace(form, value=Value.ROW, fields=(*marks, *self.fields))

@@ -59,8 +59,8 @@ def _connect(values: Any, modes: Modes) -> Any:
 
 def _encode(values: Any, modes: Modes) -> Encoded:
     """Digits of either kind need no escaping; Connect's converter writes bytes as base64."""
-    found = _connect(values, modes)
-    return Encoded(json_bytes.base64(found) if modes.binary_handling == "bytes" else found, quoted=True)
+    raw = _connect(values, modes)
+    return Encoded(json_bytes.base64(raw) if modes.binary_handling == "bytes" else raw, quoted=True)
 
 
 TYPES: Family = dict.fromkeys(BYTE_STRINGS, _byte_string)

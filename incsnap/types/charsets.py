@@ -145,11 +145,13 @@ def _multi_byte_set(charset: str) -> tuple[str, re.Pattern[str] | None, re.Patte
 
 def _codes(runs: Runs) -> dict[bytes, str]:
     """The character of each code that ``runs`` names."""
-    found: dict[bytes, str] = {}
+    characters_of: dict[bytes, str] = {}
     for first, characters in runs.items():
         width = (first.bit_length() + 7) // 8
-        found |= {(first + place).to_bytes(width, "big"): character for place, character in enumerate(characters)}
-    return found
+        characters_of |= {
+            (first + place).to_bytes(width, "big"): character for place, character in enumerate(characters)
+        }
+    return characters_of
 
 
 def _known(code: bytes, codec: str) -> str:

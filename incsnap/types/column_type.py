@@ -106,11 +106,11 @@ class ColumnType:
 
     def refused(self, array: Any, modes: Modes) -> Bools | None:
         """Which values have no form under the modes; ``None`` when all have one."""
-        found = self._definition.refused and self._definition.refused(array, modes)
-        if found is None or not found.any():
+        refused = self._definition.refused and self._definition.refused(array, modes)
+        if refused is None or not refused.any():
             return None
         present = valid(array)
-        return found if present is None else found & present
+        return refused if present is None else refused & present
 
     def connect(self, array: Any, modes: Modes) -> Any:
         """Connect values of a canonical column: boolean, int64 for all integers, float32, float64, string, binary,

@@ -58,9 +58,9 @@ def _connect(values: Any, modes: Modes) -> Any:
 def _encode(values: Any, modes: Modes) -> Encoded:
     if modes.decimal_handling == "precise":
         return json_numbers.decimal_base64(values)
-    found = _connect(values, modes)
+    texts = _connect(values, modes)
     # Digits need no escaping.
-    return Encoded(found, quoted=True) if modes.decimal_handling == "string" else json_numbers.numbers(found)
+    return Encoded(texts, quoted=True) if modes.decimal_handling == "string" else json_numbers.numbers(texts)
 
 
 def _from_text(raw: Any, precision: int, scale: int) -> Any:

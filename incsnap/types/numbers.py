@@ -162,8 +162,8 @@ def _bit(column: Column) -> TypeDefinition:
 
     def default(text: str) -> bytes | None:
         """Bit strings are printed as ``b'101'``."""
-        found = _BITS.match(text)
-        return str(int(found[1], 2)).encode() if found else None
+        bits_text = _BITS.match(text)
+        return str(int(bits_text[1], 2)).encode() if bits_text else None
 
     return TypeDefinition(
         arrow=pa.uint64(),

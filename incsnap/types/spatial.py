@@ -103,12 +103,12 @@ def _points(data: Any) -> Any:
 
 
 def _coordinates(data: Any, present: Ints, count: int) -> dict[str, Any]:
-    found = {}
+    coordinates = {}
     for name, place in (("x", _X), ("y", _Y)):
         numbers = np.zeros(count, np.float64)
         numbers[present] = np.ascontiguousarray(_points(data)[:, place : place + 8]).view("<f8").reshape(-1)
-        found[name] = fixed(numbers, pa.float64())
-    return found
+        coordinates[name] = fixed(numbers, pa.float64())
+    return coordinates
 
 
 TYPES: Family = dict.fromkeys(GEOMETRIES, _geometry)

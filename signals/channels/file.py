@@ -78,11 +78,11 @@ def _head(file: Any, reached: int) -> int:
 
 def _records(block: bytes, start: int) -> list[SignalRecord]:
     records = []
-    place = start
+    byte = start
     for line in block.splitlines(keepends=True):
         if line.strip():
-            records.append(record_of(line, str(place), "file"))
-        place += len(line)
+            records.append(record_of(line, str(byte), "file"))
+        byte += len(line)
     return records
 
 

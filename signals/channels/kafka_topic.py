@@ -36,7 +36,7 @@ class SignalTopic:
         self._assigned = False
         self._missing = False
         #: Errors that were told; each is told once until a message comes.
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._consumer = Consumer(
             {
                 **Brokers(f"The signal topic {topic}").settings(),
@@ -57,9 +57,9 @@ class SignalTopic:
 
     def poll(self, position: Any, wait_seconds: float = 0.0) -> Polled:
         """Records from offset ``position`` on (``None`` at first); waits ``wait_seconds`` for the first of them."""
-        wanted = position if isinstance(position, int) else None
-        if wanted != self._next or not self._assigned:
-            self._assign(wanted)
+        offset = position if isinstance(position, int) else None
+        if offset != self._next or not self._assigned:
+            self._assign(offset)
         records: list[SignalRecord] = []
         message = self._consumer.poll(wait_seconds)
         for _ in range(_MOST):
@@ -70,7 +70,7 @@ class SignalTopic:
                 self._trouble(error)
             else:
                 self._missing = False
-                self._told.clear()
+                self._reported.clear()
                 place = int(message.offset() or 0)
                 records.extend(self._record(message, place))
                 self._next = place + 1
@@ -93,9 +93,9 @@ class SignalTopic:
             if not self._missing:
                 log.info("The signal topic %s does not exist yet; waiting for it", self._topic)
             self._missing = True
-        elif error.code() not in self._told:
+        elif error.code() not in self._reported:
             # librdkafka goes on by itself; the stream must not stop because nobody can signal for a while.
-            self._told.add(error.code())
+            self._reported.add(error.code())
             log.warning("The signal topic %s: %s", self._topic, error.str())
 
     def _record(self, message: Any, place: int) -> list[SignalRecord]:

@@ -72,7 +72,7 @@ def found_wrong(play: CapturedDatabase, tables: list[tuple[KeyKind, TableId]]) -
         for kind, table in tables:
             cursor.execute(f"SELECT which, version FROM {table.sql}")
             found.append([f"{kind.name}: {fault}" for fault in _faults(kind, topics[play.topic(table)], dict(cursor))])
-    # Of all together: how many changes a single table meets depends on how soon the snapshots are done.
+    # All tables are counted together: how many changes a single table meets depends on how soon the snapshots are done.
     met = Counter(op for seen in topics.values() for op in seen.counts.elements())
     return [*found, [f"nobody met an op {op}" for op in "cud" if not met[op]]]
 

@@ -93,7 +93,7 @@ def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play:
     assert notices.of("ABORTED", "all")[0]["additional_data"]["data_collections"] == f"{orders},{lines}"
     assert (last.reading, last.queue, last.windows_in_flight, last.paused) == ((), (), 0, False)
     for verdict in play.verdicts():
-        # Of the stopped table rows are missing, as was asked; what there is must be right, and in order.
+        # Rows of the stopped table are missing, as was asked; what there is must be right, and in order.
         assert verdict.replay.judgement.faults() == []
         assert verdict.comparison.different.examples == []
         assert verdict.comparison.extra.count == 0

@@ -63,7 +63,7 @@ class Configuration:
         return self.topic in ("", topic)
 
     def kept(self, records: Sequence[T]) -> Sequence[T]:
-        """Of a topic's."""
+        """Those of a topic's records that are held against each other."""
         return records[:1] if self.first else records
 
     @property

@@ -213,7 +213,7 @@ class _Job:
             yield from part.rows
         elif isinstance(part, SlicePart):
             found = change_blocks(
-                part.piece, part.charsets, part.layout, self._settings, _NOW_US, part.border, part.defaults
+                part.slice, part.charsets, part.layout, self._settings, _NOW_US, part.border, part.defaults
             )
             for number, (bucket, topic, table, records) in enumerate(found):
                 order = (part.order + 1) << 32 | number

@@ -23,7 +23,7 @@ def spark() -> Iterator[SparkSession]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    # Of another test's session in the same JVM.
+    # It may be that of another test's session in the same JVM.
     file_system(session).close()
     yield session
     session.stop()

@@ -30,7 +30,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 def batch(spark: SparkSession, *changes: tuple[str, str, Any, Any]) -> DataFrame:
-    """Of operations, positions, and a table of two columns."""
+    """A batch of changes: operation, position, and the values of a table of two columns."""
     rows = [(op, None, None, position, op == "r", a, b) for op, position, a, b in changes]
     return spark.createDataFrame(rows, f"{TOLD}, `the id` int, v string")
 

@@ -15,7 +15,7 @@ from incsnap.config.explained import Explained
 from incsnap.config.settings import MonitoringSettings
 from incsnap.errors import ConfigError
 from incsnap.monitoring.http_server import StatusServer
-from incsnap.monitoring.status import RETRYING, Failure, JobStatus, Told
+from incsnap.monitoring.status import RETRYING, Failure, JobStatus, NotificationStatus
 from incsnap.monitoring.watch import Point
 from tests.support.job_statuses import running
 
@@ -120,7 +120,7 @@ def test_it_goes_with_the_job(page: Page, job: Job) -> None:
 
 
 def test_what_others_have_written_is_shown_as_text(page: Page, job: Job) -> None:
-    told = Told("<img src=x onerror=alert(1)>", "STARTED", 5, {"data_collections": "<b>bold</b>"})
+    told = NotificationStatus("<img src=x onerror=alert(1)>", "STARTED", 5, {"data_collections": "<b>bold</b>"})
     job.status = replace(job.status, notifications=(told,))
 
     expect(page.locator("#told")).to_contain_text("<img src=x onerror=alert(1)> <b>bold</b>")

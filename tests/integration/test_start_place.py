@@ -91,7 +91,7 @@ def begun(settings: Callable[..., Settings], tmp_path: Path) -> Iterator[Callabl
 
 
 def ids(job: PlannedJob, count: int) -> list[int]:
-    """Of that many changes of the table."""
+    """The ids in that many changes of the table."""
     topic = f"{job.settings.topic_prefix}.shop.t"
     job.until(topic, count)
     return [each.key["id"] for each in job.of(topic)]

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.servers
 
 
 def in_a_session(scene: CapturedDatabase, *statements: str) -> None:
-    """Of its own, which ends with them."""
+    """Executes them in a session of their own, which ends with them."""
     with closing(scene.connect()) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)

@@ -10,12 +10,12 @@ from incsnap.monitoring.status import (
     FinishedTable,
     JobStatus,
     KeyRange,
+    NotificationStatus,
     Rates,
     SnapshotStatus,
     StreamStatus,
     Sums,
     TableStatus,
-    Told,
     WindowStatus,
 )
 
@@ -98,6 +98,8 @@ def running(**changed: object) -> JobStatus:
         ),
         sums=Sums(123_000, 12_345_678, 5_240_000, 512, 9_876_543_210),
         rates=Rates(1_234.0, 64_200.0, 51_000_000.0),
-        notifications=(Told("nightly", "STARTED", now - 90_000, {"data_collections": "shop.orders,shop.lines"}),),
+        notifications=(
+            NotificationStatus("nightly", "STARTED", now - 90_000, {"data_collections": "shop.orders,shop.lines"}),
+        ),
     )
     return replace(made, **changed)  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ def keyed(*pairs: tuple[str, str], partition: int = 0) -> pa.RecordBatch:
 
 
 def one_partition(_: str) -> int:
-    """Of any topic that an event names: none is asked of Kafka."""
+    """Any topic that an event names has one partition: Kafka is not asked."""
     return 1
 
 

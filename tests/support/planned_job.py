@@ -172,7 +172,7 @@ def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterat
     if isinstance(part, ReadyPart):
         yield from part.rows
     elif isinstance(part, SlicePart):
-        found = change_blocks(part.piece, part.charsets, part.layout, settings, now_us, part.border, part.defaults)
+        found = change_blocks(part.slice, part.charsets, part.layout, settings, now_us, part.border, part.defaults)
         for number, (bucket, topic, table, records) in enumerate(found):
             order = (part.order + 1) << 32 | number
             if table is None:

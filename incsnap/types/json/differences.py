@@ -81,18 +81,18 @@ def _legs(path: str) -> list[Leg]:
     legs: list[Leg] = []
     at = 1
     while at < len(path):
-        found = _LEG.match(path, at)
-        if found is None:
+        leg = _LEG.match(path, at)
+        if leg is None:
             raise ValueError(f"damaged JSON difference: path {path[:80]!r}")
-        if found["quoted"] is not None:
-            legs.append(str(json.loads(f'"{found["quoted"]}"', strict=False)))
-        elif found["name"] is not None:
-            legs.append(found["name"])
-        elif found["index"] is not None:
-            legs.append((False, int(found["index"])))
+        if leg["quoted"] is not None:
+            legs.append(str(json.loads(f'"{leg["quoted"]}"', strict=False)))
+        elif leg["name"] is not None:
+            legs.append(leg["name"])
+        elif leg["index"] is not None:
+            legs.append((False, int(leg["index"])))
         else:
-            legs.append((True, int(found["back"] or 0)))
-        at = found.end()
+            legs.append((True, int(leg["back"] or 0)))
+        at = leg.end()
     return legs
 
 

@@ -65,9 +65,9 @@ def adjusted_years(values: Any, day: int, modes: Modes) -> Any:
     first = pc.min(values).as_py()
     if first is None or first >= _YEAR_100 * day or modes.time_adjuster == "false":
         return values
-    found = numbers(values)
-    years = np.where(found < _YEAR_70 * day, _2000_YEARS, np.where(found < _YEAR_100 * day, _1900_YEARS, 0))
-    return fixed(found + years * day, pa.int64(), valid(values))
+    moments = numbers(values)
+    years = np.where(moments < _YEAR_70 * day, _2000_YEARS, np.where(moments < _YEAR_100 * day, _1900_YEARS, 0))
+    return fixed(moments + years * day, pa.int64(), valid(values))
 
 
 def numbers(values: Any) -> Ints:

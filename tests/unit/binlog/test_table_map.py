@@ -91,7 +91,7 @@ _NAMES = ["id", "name", "kind", "some", "at", "price"]
 
 
 def _maps() -> tuple[bytes, bytes]:
-    """Of the same table, with MINIMAL and with FULL metadata."""
+    """The maps of one table, with MINIMAL and with FULL metadata."""
     nulls = 0b111110
     return table_map([], _TYPES, _META, _MINIMAL, nullable=nulls), table_map(
         _NAMES, _TYPES, _META, _FULL, nullable=nulls

@@ -24,7 +24,7 @@ def _rows(table_map: tuple[int, bytes], *contents: bytes) -> list[tuple[int, byt
 
 
 def _ends(log: Binlog) -> list[str]:
-    """Of the batches, by the last transaction in each."""
+    """Where the batches end, by the last transaction in each."""
     stream, position, ends = Stream().feed(log.dump(GtidSet())), START, list[str]()
     while (following := stream.cut(position)[0]) != position:
         position = following

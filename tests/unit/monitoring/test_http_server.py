@@ -57,7 +57,7 @@ def address(served: tuple[Job, tuple[str, int]], job: Job) -> tuple[str, int]:
 
 
 def serve(job: Job, token: str) -> Iterator[tuple[str, int]]:
-    # Of no port a free one is taken.
+    # Without a port a free one is taken.
     settings = MonitoringSettings(port=None, token=SecretStr(token))
     explained = (Explained("topic.prefix", "shop", "file", "obeyed"),)
     server = StatusServer(settings, lambda: job.status, lambda: [Point(1, 2, 3.0, 4.0, 5.0)], explained, job.send)

@@ -22,11 +22,11 @@ from incsnap.monitoring.status import (
     STOPPED,
     JobStatus,
     KeyRange,
+    NotificationStatus,
     SnapshotStatus,
     StreamStatus,
     Sums,
     TableStatus,
-    Told,
     dump,
     load,
 )
@@ -53,7 +53,7 @@ def job_status(**changed: object) -> JobStatus:
 def test_a_status_survives_dump_json_and_load() -> None:
     table = TableStatus(1, "shop.orders", "s", rows_expected=5, quarantined=(KeyRange("1", "2"),))
     snapshot = SnapshotStatus(paused=True, tables=(table,), waiting_first=("shop.lines",))
-    told = Told("s", "STARTED", 5, {"data_collections": "shop.orders"})
+    told = NotificationStatus("s", "STARTED", 5, {"data_collections": "shop.orders"})
     status = job_status(stream=STREAM, snapshot=snapshot, failure=failure_of(ValueError("x")), notifications=(told,))
 
     assert load(json.loads(json.dumps(dump(status)))) == status
@@ -261,7 +261,7 @@ def watch(store: InMemory, sums: Callable[[], Sums] = Sums) -> Watch:
 
 def test_the_watch_writes_what_the_planner_reports_and_how_the_job_ends(tmp_path: Path) -> None:
     store, report = InMemory(), tmp_path / "report.json"
-    told = Told("s", "STARTED", 5, {})
+    told = NotificationStatus("s", "STARTED", 5, {})
     write(report, PlannerReport(10**13, 77, STREAM, SnapshotStatus(), (told,)))
     watching = watch(store, lambda: Sums(events=3))
     watching.follow(report)
@@ -281,7 +281,7 @@ def test_the_watch_writes_what_the_planner_reports_and_how_the_job_ends(tmp_path
 
 def test_notifications_of_the_runs_before_are_kept(tmp_path: Path) -> None:
     store, report = InMemory(), tmp_path / "report.json"
-    first, second = Told("s", "STARTED", 5, {}), Told("s", "COMPLETED", 9, {})
+    first, second = NotificationStatus("s", "STARTED", 5, {}), NotificationStatus("s", "COMPLETED", 9, {})
     write(report, PlannerReport(10**13, 1, STREAM, SnapshotStatus(), (first,)))
     watching = watch(store)
     watching.follow(report)
@@ -330,7 +330,9 @@ def test_a_full_disk_or_a_bad_look_does_not_end_the_watch(caplog: pytest.LogCapt
 
 
 def test_a_report_is_whole_or_absent(tmp_path: Path) -> None:
-    report = PlannerReport(5, 1, STREAM, SnapshotStatus(finished=()), (Told("s", "STARTED", 5, {"a": "b"}),))
+    report = PlannerReport(
+        5, 1, STREAM, SnapshotStatus(finished=()), (NotificationStatus("s", "STARTED", 5, {"a": "b"}),)
+    )
 
     assert read(tmp_path / "report.json") is None
     write(tmp_path / "report.json", report)

@@ -32,7 +32,7 @@ def seconds(text: str) -> float:
 
 
 def variables(service: dict[str, Any]) -> dict[str, str]:
-    """Of the server that this command starts, as SHOW VARIABLES has them."""
+    """The variables of the server that this command starts, as SHOW VARIABLES has them."""
     options = [option.removeprefix("--").partition("=") for option in service["command"]]
     named = {name.replace("-", "_"): value for name, _, value in options}
     return {**named, "log_bin": "ON" if named.get("log_bin") else "OFF"}

@@ -35,7 +35,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def archive_in(folder: Path, **spark: str) -> ClassArchive:
-    """Of a job of this test; ``spark``: properties without ``spark.driver.``. Closed when the test ends."""
+    """The archive of a job of this test; ``spark``: properties without ``spark.driver.``. Closed when the test ends."""
     found = ClassArchive({f"spark.driver.{name}": value for name, value in spark.items()}, HOME, folder)
     _LIFE.callback(found.close)
     return found

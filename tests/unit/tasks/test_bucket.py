@@ -91,7 +91,7 @@ def test_events_are_sent_in_the_order_of_their_blocks(buffers: WindowBuffers, le
 
 def test_a_task_without_blocks_opens_no_transaction(buffers: WindowBuffers, ledger: Ledger) -> None:
     assert write_bucket(iter(()), buffers, ledger, one_partition) == BucketCounts()
-    rows = [blocks.hold(1, 0, 0, [TABLE]), blocks.events(1, 0, 1, TOPIC, TABLE, keyed())]
+    rows = [blocks.held_tables(1, 0, 0, [TABLE]), blocks.events(1, 0, 1, TOPIC, TABLE, keyed())]
     assert write_bucket(task(*rows), buffers, ledger, one_partition) == BucketCounts()
     assert ledger.opened == 0
 
@@ -143,7 +143,7 @@ def test_held_tables_leave_their_keys_behind_before_the_commit(buffers: WindowBu
     rows = [
         blocks.events(2, 0, 0, TOPIC, TABLE, keyed(("a", "1"), ("a", "2"), ("b", "3"))),
         blocks.events(2, 0, 1, "p.d.u", "d.u", keyed(("x", "1"))),
-        blocks.hold(2, 0, 2, [TABLE, "d.quiet"]),
+        blocks.held_tables(2, 0, 2, [TABLE, "d.quiet"]),
     ]
     ledger.fail_commit = True
     with pytest.raises(SinkError, match="broker is away"):
@@ -155,7 +155,7 @@ def test_held_tables_leave_their_keys_behind_before_the_commit(buffers: WindowBu
 
 
 def test_a_replay_is_skipped_counts_the_same_and_repairs_lost_discards(buffers: WindowBuffers, ledger: Ledger) -> None:
-    rows = [blocks.events(2, 0, 0, TOPIC, TABLE, keyed(("a", "1"))), blocks.hold(2, 0, 1, [TABLE])]
+    rows = [blocks.events(2, 0, 0, TOPIC, TABLE, keyed(("a", "1"))), blocks.held_tables(2, 0, 1, [TABLE])]
     first = write_bucket(task(*rows), buffers, ledger, one_partition)
     buffers.forget_before(3)
     second = write_bucket(task(*rows), buffers, ledger, one_partition)
