@@ -51,7 +51,7 @@ def read_progress(root: str) -> Progress:
 
 
 def forget_progress(files: Files) -> None:
-    """Of a job whose place another takes: Spark numbers its batches from 0 again."""
+    """Forgets the counters of a job whose place another takes: Spark numbers its batches from 0 again."""
     files.delete(_NAME)
 
 

@@ -14,7 +14,7 @@ _STRATEGIES = ("DefaultTopicNamingStrategy", "DefaultUnicodeTopicNamingStrategy"
 _CONVERTERS = {
     "org.apache.kafka.connect.json.JsonConverter": "json",
     "io.confluent.connect.avro.AvroConverter": "avro",
-    # Of an outbox alone, see ``outbox.problems``.
+    # Only for values of an outbox, see ``outbox.problems``.
     "org.apache.kafka.connect.storage.StringConverter": "text",
 }
 #: Of the Avro converter; the rest goes to the registry's client.

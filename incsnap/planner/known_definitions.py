@@ -118,7 +118,8 @@ class KnownDefinitions:
         *,
         behind: bool,
     ) -> dict[TableId, TableShape]:
-        """Of rows in the batch, which wait for it; and in good time of all tables that are captured."""
+        """Learns the definitions of tables with rows in the batch, which wait for it; and in good time those of all
+        captured tables."""
         begun = bool(advance.end.server_uuid)
         all_of_them = bool(self._owed) and begun and not behind and time.monotonic() >= self._again_at
         if not missing and not all_of_them:

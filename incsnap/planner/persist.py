@@ -64,7 +64,7 @@ class PlannedBatches:
         self._xa.adopt(start, planned)
         if planned is None:
             self._spark_log.force()  # what is deleted now must not be asked for after a power cut
-            # Of lives that were cut short. Only now: the batch that Spark repeats first has read what it releases.
+            # Cut short lives left some. Only now: the batch that Spark repeats first has read what it releases.
             self._buffers.delete_orphans([window.id for window in start.snapshot.in_flight])
         return planned
 

@@ -225,7 +225,7 @@ class Planner:
         return tuple(each for each in self._batches.defaults.read(end.defaults) if each[0] in touched)
 
     def _definitions_of_rows(self, start: Offset, end: Offset, tail: Tail) -> tuple[TableShape, ...]:
-        """Of tables of which the batch has rows that do not name their columns."""
+        """Definitions of tables of which the batch has rows that do not name their columns."""
         if not end.definitions:
             return ()
         unnamed = tail.contents(start.stream, end.stream).unnamed

@@ -25,7 +25,7 @@ _ID = "initial-"
 
 
 def first_positions(settings: SnapshotSettings) -> dict[str, Any]:
-    """Of the signal channels, for the first offset of a job."""
+    """The positions of the signal channels for the first offset of a job."""
     return {_CHANNEL: _DUE} if settings.reads_at_start else {}
 
 

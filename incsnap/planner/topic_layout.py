@@ -34,7 +34,7 @@ def layouts_of(settings: Settings) -> Layouts:
 
 
 class FrameLayouts:
-    """Of a DataFrame, whose topics are names alone: one partition each, and nothing to be made."""
+    """The layout of a DataFrame, whose topics are names alone: one partition each, and nothing to be made."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -71,7 +71,7 @@ class WindowReadings:
         return reading if reading is not None and not reading.error else Reading(error=_LEFT)
 
     def _layout(self, whole: TopicLayout, read: PlannedRead) -> TopicLayout:
-        """Of the chunk's topics alone: that of thousands of tables is larger than a socket's buffer."""
+        """The layout of the chunk's topics alone: that of thousands of tables is larger than a socket's buffer."""
         topics = self._topics_of(read.window.table)
         return replace(whole, partitions={topic: whole.partitions[topic] for topic in topics})
 

@@ -130,7 +130,7 @@ class ClassArchive:
             self._list.unlink(missing_ok=True)
 
     def _dump(self, class_path: str) -> None:
-        # Of jobs that were killed; who makes an archive is alone.
+        # Left by jobs that were killed; who makes an archive is alone.
         for left in (*self._folder.glob(f"{self._name}.*.new"), *self._folder.glob(f"{self._name}.*.lines")):
             left.unlink(missing_ok=True)
         new, lines = (self._folder / f"{self._name}.{os.getpid()}.{kind}" for kind in ("new", "lines"))

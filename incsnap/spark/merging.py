@@ -54,7 +54,7 @@ def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Calla
     def merge(batch: DataFrame, number: int) -> None:
         spark = batch.sparkSession
         if not spark.catalog.tableExists(table):
-            # Of MySQL's columns alone, and without their metadata, which is of the stream.
+            # MySQL's columns alone, and without their metadata, which is the stream's.
             empty = spark.createDataFrame([], batch.select(*columns).schema)
             empty.writeTo(table).using(kind).create()
         batch.persist()

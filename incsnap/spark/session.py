@@ -67,7 +67,7 @@ _JVM = (
     # 45 MB live. A heap that begins at a 64th of the machine's memory fills that before it looks for garbage.
     "-Xms128m",
     "-Xmn40m",
-    # Of a backlog 160 to 220 MB are live. Two fifths of the heap free behind each full collection (the default) made it
+    # A backlog has 160 to 220 MB live. Two fifths of the heap free behind each full collection (the default) made it
     # 430 MB; a fifth makes it 350.
     "-XX:MinHeapFreeRatio=20",
 )

@@ -112,7 +112,7 @@ def _tail(shape: TableShape, part: RangePart) -> str:
 
 
 def _ranges(connection: Connection[Any], settings: Settings, table: TableId, count: int) -> list[RangePart]:
-    """Of about as many rows each; the last one has no end. Raises ``ConfigError`` where the table has no order."""
+    """Ranges of about as many rows; the last one has no end. Raises ``ConfigError`` where the table has no order."""
     answers = Answers(connection, settings.columns)
     order = answers(Describe(table, "", "", GtidSet()))
     if isinstance(order, (Refused, Failed)):
