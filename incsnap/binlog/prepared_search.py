@@ -15,8 +15,8 @@ from typing import Any
 import pymysql
 
 from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark
-from incsnap.binlog.protocol.dump_connection import ConnectionLost, open_stream, translated
-from incsnap.binlog.protocol.frames import Framer
+from incsnap.binlog.protocol.dump_connection import open_stream, translated
+from incsnap.binlog.read_again import segments_until
 from incsnap.binlog.segments import Names
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.errors import BinlogError, shorten
@@ -103,24 +103,16 @@ class PreparedSearch:
             prepared = self.prepared.sibling(xids)
             reader = StreamReader(StreamPosition(delivered, "", 0), names, self.damaged, prepared=prepared)
             reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
-            framer = Framer()
             seen, marks = GtidSet(), dict[str, XaMark]()
-            # To the end of the file, at most: the server may have executed what is in none (gtid_purged).
-            while not inside <= seen and reader.position < BinlogPosition(*place):
-                if self.closed():
-                    raise ConnectionLost("closed")
-                for block in framer.feed(stream.read()):
-                    whole = []
-                    for segment in reader.add(block):
-                        whole.append((segment, 0, segment.complete))
-                        # Behind ``inside`` the server goes on with what was not executed yet.
-                        inside_alone = bool(segment.marks) and names.gtids([(segment, 0, 1)]) <= inside
-                        marks.update(
-                            {
-                                mark.transaction.xid: mark
-                                for mark in segment.marks
-                                if inside_alone and mark.transaction.xid in xids
-                            }
-                        )
-                    seen |= names.gtids(whole)
+
+            def ended() -> bool:
+                # At the end of the file, at most: the server may have executed what is in none (gtid_purged).
+                return inside <= seen or reader.position >= BinlogPosition(*place)
+
+            for segments in segments_until(ended, reader, stream.read, self.closed):
+                for segment in segments:
+                    # Behind ``inside`` the server goes on with what was not executed yet.
+                    if segment.marks and names.gtids([(segment, 0, 1)]) <= inside:
+                        marks |= {mark.transaction.xid: mark for mark in segment.marks if mark.transaction.xid in xids}
+                seen |= names.gtids((segment, 0, segment.complete) for segment in segments)
             return marks

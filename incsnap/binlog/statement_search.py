@@ -11,7 +11,7 @@ from uuid import uuid4
 from incsnap.binlog.capture_options import CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.protocol.dump_connection import ConnectionLost, open_stream
-from incsnap.binlog.protocol.frames import Framer
+from incsnap.binlog.read_again import segments_until
 from incsnap.binlog.segments import Names
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.errors import ServerUnreachable
@@ -69,14 +69,10 @@ class StatementSearch:
         # What is wrong with rows is for those to say who read them.
         reader = StreamReader(start, names, "skip", CaptureOptions(concerns=self.concerns), no_transactions)
         reader.stream_begins(checksum=checksum, server_uuid=position.server_uuid)
-        framer = Framer()
         changes: list[SchemaChange] = []
-        while not reader.position.reached(*until):
-            if self.closed():
-                raise ConnectionLost("closed")
-            for block in framer.feed(read()):
-                for segment in reader.add(block):
-                    changes += [change for _, change in segment.changes if not _is_before(change, position)]
+        for segments in segments_until(lambda: reader.position.reached(*until), reader, read, self.closed):
+            for segment in segments:
+                changes += [change for _, change in segment.changes if not _is_before(change, position)]
         return changes
 
 
