@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 
 from incsnap.checkpoint.files import Files
+from incsnap.monitoring.status import Sums
 
 _NAME = "progress.json"
 
@@ -29,15 +30,10 @@ class BucketCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Sums of ``BucketCounts``, the number of batches, and Spark's number of the last (-1: none yet)."""
+class Progress(Sums):
+    """The sums of the status, that of ``BucketCounts.skipped``, and Spark's number of the last batch (-1: none yet)."""
 
-    batches: int = 0
-    events: int = 0
-    reads: int = 0
-    discarded: int = 0
     skipped: int = 0
-    bytes: int = 0
     last_batch: int = -1
 
 
