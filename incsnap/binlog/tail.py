@@ -20,16 +20,17 @@ from incsnap.binlog.buffer_position import Advance, BufferPlace, Contents, Cut, 
 from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.prepared_search import PreparedSearch
-from incsnap.binlog.protocol.dump_connection import BinlogStream, ConnectionLost, LogVanished, open_stream
-from incsnap.binlog.protocol.frames import Framer
+from incsnap.binlog.protocol.dump_connection import BinlogStream, ConnectionLost, LogSource
+from incsnap.binlog.protocol.frames import Block
 from incsnap.binlog.reconnecting import stay_connected
 from incsnap.binlog.segments import Names
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.slicing import cut_slices
 from incsnap.binlog.statement_search import StatementSearch
 from incsnap.binlog.stream_reader import StreamReader
-from incsnap.errors import BinlogError, IncsnapError, shorten
-from incsnap.events import BinlogPosition, SchemaChange, StreamPosition, server_of
+from incsnap.binlog.tail_connections import TailConnections
+from incsnap.errors import BinlogError, IncsnapError
+from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
 
@@ -38,7 +39,6 @@ _log = logging.getLogger(__name__)
 #: Read on regardless of memory while less than this lies ahead: room for a table map and its first rows event.
 _ALWAYS_AHEAD = 64 * 1024
 _REPLAY_PATIENCE_SECONDS = 60.0
-_LOOK = "See the server's error log: files of its binlog are gone."
 
 
 class Tail:
@@ -65,27 +65,22 @@ class Tail:
         options: CaptureOptions = CHANGES,
         prepared: PreparedTransactions | None = None,
     ) -> None:
-        self._connect = connect
-        self._server_id = server_id
         self._signal_table = signal_table
         self._queue_bytes = queue_bytes
-        self._heartbeat_seconds = heartbeat_seconds
         self._reconnect_seconds = reconnect_seconds
         self._names = Names(lambda table: table == signal_table or included(table))
         self.prepared = prepared or PreparedTransactions()
-        self._reader = StreamReader(start, self._names, damaged, options, self.prepared, self._file_begins)
-        self._search = PreparedSearch(connect, server_id, self._names.included, self.prepared, damaged, self._is_closed)
-        self._statements = StatementSearch(connect, server_id, options.concerns, self._is_closed)
+        self._connections = TailConnections(connect, server_id, heartbeat_seconds, self)
+        self._reader = StreamReader(start, self._names, damaged, options, self.prepared, self._connections.file_begins)
+        self._search = PreparedSearch(connect, server_id, self._names.included, self.prepared, damaged, self.is_closed)
+        self._statements = StatementSearch(connect, server_id, options.concerns, self.is_closed)
         self._buffer = Buffer(start, self._names, options)
         self._changed = threading.Condition()
         self._closed = False
         self._stalled = False
         self._woken = False
-        self._connections = 0
-        self._files_begun = 0
-        self._purged = GtidSet()
-        self._doubt = ""
-        self._vanished: BinlogPosition | None = None
+        #: Connections that were made.
+        self._made = 0
         self._replaying = False
         self._failure: IncsnapError | None = None
         self._stream: BinlogStream | None = None
@@ -144,9 +139,7 @@ class Tail:
     def condition(self) -> TailCondition:
         """How the tail is doing now."""
         with self._changed:
-            return TailCondition(
-                self._stream is not None, max(0, self._connections - 1), self._buffer.cost, self._replaying
-            )
+            return TailCondition(self._stream is not None, max(0, self._made - 1), self._buffer.cost, self._replaying)
 
     def wake(self) -> None:
         """Ends a wait in ``advance``, or the next one: there is something else to be done."""
@@ -278,13 +271,13 @@ class Tail:
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        read = partial(self._search.around, self._read_stream, self._reached)
+        read = partial(self._search.around, partial(self._connections.read, self._reader), self.reached)
         try:
             stay_connected(
                 read,
                 lambda: self._reader.position,
-                lambda: self._connections,
-                self._is_closed,
+                lambda: self._made,
+                self.is_closed,
                 self._pause,
                 self._reconnect_seconds,
             )
@@ -303,72 +296,39 @@ class Tail:
         with self._changed:
             self._changed.wait_for(lambda: self._closed, seconds)
 
-    def _is_closed(self) -> bool:
-        return self._closed
+    # -- what the connections bring ----------------------------------------------------------------------------------
 
-    def _reached(self) -> GtidSet:
+    def reached(self) -> GtidSet:
         with self._changed:
             return self._buffer.reached()
 
-    def _read_stream(self) -> None:
-        at, server_id, period = self._reader.position, self._server_id, self._heartbeat_seconds
-        before = at.server_uuid
-        stream, source = open_stream(
-            self._connect, server_id, self._reached(), period, at, self._is_closed, self._doubt, self._reader.begun(at)
-        )
-        self._doubt, self._files_begun, self._purged = "", 0, source.purged
-        try:
-            with self._changed:
-                if self._closed:
-                    return
-                self._stream = stream
-                self._connections += 1
-                if before and source.server_uuid != before:
-                    if source.anew:
-                        _log.warning("server %s has begun its binlog anew: %s", server_of(before), source.anew)
-                    else:
-                        _log.warning("the binlog is read from server %s now, not %s", source.server_uuid, before)
-                    self._buffer.drop_open()
-                self._reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
-                self._buffer.newest = self._reader.position
-                self._changed.notify_all()
-            framer = Framer()
-            while True:
-                for block in framer.feed(stream.read()):
-                    for segment in self._reader.add(block):
-                        with self._changed:
-                            self._buffer.append(segment)
-                        self._make_room()
-                    with self._changed:
-                        self._buffer.newest = self._reader.position
-                        self._changed.notify_all()
-        except LogVanished as vanished:
-            # After RESET BINARY LOGS AND GTIDS the next connection finds another binlog; else the files are gone.
-            if self._vanished == self._reader.position:
-                raise BinlogError(f"the server stopped sending the binlog: {vanished}", _LOOK) from vanished
-            self._vanished = self._reader.position
-            raise
-        finally:
-            with self._changed:
-                self._stream = None
-            stream.close()
+    def is_closed(self) -> bool:
+        return self._closed
 
-    def _file_begins(self, passed: GtidSet) -> None:
-        """``passed``: all that the log has had before the file. The first one of a connection was chosen by the server,
-        to what was delivered. Of a later one it names nothing that did not come, and all that came from this server and
-        is in its files; else it was reset while the file before was read to its end, which a dump does not notice where
-        the first file has the same name again.
-        """
-        self._files_begun += 1
-        if self._files_begun == 1:
-            return
-        reached = self._reached()
-        own = server_of(self._reader.server_uuid)
-        # GTIDs that SET GLOBAL gtid_purged has made executed are named nowhere.
-        gone = GtidSet({source: spans for source, spans in reached - passed - self._purged if source[0] == own})
-        if gone or not passed <= reached:
-            self._doubt = f"{shorten(gone)} is in it no more" if gone else f"{shorten(passed - reached)} did not come"
-            raise ConnectionLost(f"the binlog is another one: {self._doubt}")
+    def connected(self, stream: BinlogStream, source: LogSource, *, exchanged: bool) -> None:
+        with self._changed:
+            if self._closed:
+                raise ConnectionLost("closed")
+            self._stream = stream
+            self._made += 1
+            if exchanged:
+                self._buffer.drop_open()
+            self._reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
+            self._buffer.newest = self._reader.position
+            self._changed.notify_all()
+
+    def received(self, block: Block) -> None:
+        for segment in self._reader.add(block):
+            with self._changed:
+                self._buffer.append(segment)
+            self._make_room()
+        with self._changed:
+            self._buffer.newest = self._reader.position
+            self._changed.notify_all()
+
+    def disconnected(self) -> None:
+        with self._changed:
+            self._stream = None
 
     def _make_room(self) -> None:
         """Back-pressure: wait while the buffer is full and something to hand out lies ahead."""
