@@ -7,9 +7,9 @@ after the question, holds no later statement about the table. Otherwise nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pymysql.connections import Connection
 
@@ -19,6 +19,7 @@ from incsnap.events import SchemaChange, StreamPosition
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import query
 from incsnap.mysql.table_definitions import Definition, definitions_of
+from incsnap.snapshot.window import low_watermark_of
 from incsnap.tables import TableId
 
 #: The batch waits for the answer; statements that define tables are rare.
@@ -26,10 +27,46 @@ WAIT_SECONDS = 1.0
 _ALTERS_DATABASE = re.compile(r"\s*ALTER\s+(DATABASE|SCHEMA)\b", re.IGNORECASE)
 
 
+T = TypeVar("T")
+#: ``Tail.changes_behind`` or ``Tail.all_changes_behind``.
+ChangesBehind = Callable[[StreamPosition, tuple[str, int], float], tuple[SchemaChange, ...] | None]
+
+
+class NotCertain(Exception):
+    """Why it is not certain yet what the server's answer is true of."""
+
+
+def asked_behind(
+    question: Callable[[], T],
+    end: StreamPosition,
+    connection: Connection[Any],
+    changes_behind: ChangesBehind,
+    patience: float,
+    *,
+    same_server: bool,
+) -> tuple[T, tuple[SchemaChange, ...]]:
+    """The answer to ``question`` about definitions, which is asked by ``connection``, and the statements behind ``end``
+    that the answer may be of already: of a table that none of them defines anew it tells what the table is at ``end``.
+    ``same_server``: queries go to the server that the binlog comes from. ``patience``: seconds, of each of two waits.
+
+    Raises ``NotCertain``, and what ``question`` raises.
+    """
+    if not same_server:
+        raise NotCertain("queries go to another server than the binlog comes from")
+    try:
+        watermarks.wait_until_executed(connection, low_watermark_of(end), patience)
+    except ChunkFailed as failed:
+        raise NotCertain(failed.message) from failed
+    answer = question()
+    later = changes_behind(end, watermarks.high_watermark(connection), patience)
+    if later is None:
+        raise NotCertain(f"the binlog was not read to its end in {patience:g} s")
+    return answer, later
+
+
 @dataclass(frozen=True, slots=True)
 class DefinitionsAt:
-    """Definitions at ``end``, the end of a batch. ``same_server``: queries go to the server that the binlog comes
-    from."""
+    """Definitions at ``end``, the end of a batch; ``same_server`` as in ``asked_behind``."""
 
     connection: Connection[Any]
     tail: Tail
@@ -38,17 +75,20 @@ class DefinitionsAt:
 
     def certain(self, tables: Collection[TableId]) -> dict[TableId, Definition]:
         """The definitions of those of ``tables`` that exist, where they are certain."""
-        if not tables or not self.same_server:
+        if not tables:
             return {}
         try:
-            watermarks.wait_until_executed(self.connection, self.end.delivered, WAIT_SECONDS)
-        except ChunkFailed:
+            definitions, later = asked_behind(
+                lambda: definitions_of(self.connection, dict.fromkeys(tables)),
+                self.end,
+                self.connection,
+                self.tail.changes_behind,
+                WAIT_SECONDS,
+                same_server=self.same_server,
+            )
+        except NotCertain:
             return {}
-        found = definitions_of(self.connection, dict.fromkeys(tables))
-        later = self.tail.changes_behind(self.end, watermarks.high_watermark(self.connection), WAIT_SECONDS)
-        if later is None:
-            return {}
-        return {table: definition for table, definition in found.items() if not redefined(table, later)}
+        return {table: definition for table, definition in definitions.items() if not redefined(table, later)}
 
     def stores_lower_case(self) -> bool:
         """lower_case_table_names=1: whatever a statement calls a table, its name is stored in lower case."""

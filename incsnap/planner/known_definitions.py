@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +20,13 @@ from incsnap.binlog.buffer_position import Advance, UnnamedRows
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.config.settings import Settings
-from incsnap.errors import ChunkFailed, DefinitionUnknown, IncsnapError, shorten
+from incsnap.errors import DefinitionUnknown, IncsnapError, shorten
 from incsnap.events import SchemaChange, StreamPosition, server_of
 from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.row_definitions import leaves_names_out, row_definitions
-from incsnap.planner.definitions import WAIT_SECONDS, defines, redefined
+from incsnap.planner.definitions import WAIT_SECONDS, ChangesBehind, NotCertain, asked_behind, defines, redefined
 from incsnap.planner.query_connection import QueryConnection
-from incsnap.snapshot.window import low_watermark_of
 from incsnap.tables import BatchDefinitions, TableId, TableShape
 
 log = logging.getLogger(__name__)
@@ -38,7 +37,10 @@ _PATIENCE_SECONDS = 30.0
 _AGAIN_SECONDS = 5.0
 
 DefinitionFiles = ValueFiles[BatchDefinitions]
-_ChangesBehind = Callable[[StreamPosition, tuple[str, int], float], tuple[SchemaChange, ...] | None]
+
+
+class _LeavesStatementsOut(Exception):
+    """What the server answers cannot be held against its binlog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,62 +126,64 @@ class KnownDefinitions:
         all_of_them = bool(self._owed) and begun and not behind and time.monotonic() >= self._again_at
         if not missing and not all_of_them:
             return {}
-        wanted = {each.table for each in missing}
+        asked_for = {each.table for each in missing}
         if all_of_them:
             signal_table = self._settings.tables.signal_table
             captured = {*tables(connection, self._settings.tables), *([signal_table] if signal_table else [])}
-            wanted |= captured - set(known)
+            asked_for |= captured - set(known)
         patience, changes_behind = WAIT_SECONDS, tail.changes_behind
         if missing:
             patience, changes_behind = _PATIENCE_SECONDS, tail.all_changes_behind
-        answer, late = self._ask(sorted(wanted), advance.end, connection, patience, changes_behind)
-        if answer is None:
+        try:
+            answer = self._ask(sorted(asked_for), advance.end, connection, patience, changes_behind)
+        except NotCertain as late:
             self._again_at = time.monotonic() + _AGAIN_SECONDS
             if missing:
                 raise IncsnapError(
                     f"{_what(missing[0])}, and its definition cannot be told yet: {late}",
                     "The job goes on from its offset by itself; look at the server if this happens again.",
-                )
+                ) from late
             return {}
         for each in missing:
             if each.table not in answer.shapes:
                 raise DefinitionUnknown(f"{_what(each)}, and {answer.why[each.table]}")
         if all_of_them:
             self._owed = False
-            for table in sorted(wanted - answer.shapes.keys()):
+            for table in sorted(asked_for - answer.shapes.keys()):
                 log.info("the definition of %s is not certain yet: %s", table, answer.why[table])
         return answer.shapes
 
     def _ask(
         self,
-        wanted: Sequence[TableId],
+        asked_for: Sequence[TableId],
         end: StreamPosition,
         connection: Connection[Any],
         patience: float,
-        changes_behind: _ChangesBehind,
-    ) -> tuple[_Answer | None, str]:
-        """The answer, or why there is none yet."""
-        if server_of(end.server_uuid) != self._queries.server_uuid:
-            return None, "queries go to another server than the binlog comes from"
+        changes_behind: ChangesBehind,
+    ) -> _Answer:
+        """Raises ``NotCertain`` while there is none."""
+
+        def question() -> tuple[dict[TableId, TableShape], dict[TableId, str]]:
+            if not watermarks.logs_everything(connection):
+                raise _LeavesStatementsOut
+            return row_definitions(connection, asked_for)
+
+        same_server = server_of(end.server_uuid) == self._queries.server_uuid
         try:
-            watermarks.wait_until_executed(connection, low_watermark_of(end), patience)
-        except ChunkFailed as failed:
-            return None, failed.message
-        if not watermarks.logs_everything(connection):
+            (shapes, why), later = asked_behind(
+                question, end, connection, changes_behind, patience, same_server=same_server
+            )
+        except _LeavesStatementsOut:
             filtered = "the server leaves statements out of its binlog (binlog-do-db, binlog-ignore-db)"
-            return _Answer({}, dict.fromkeys(wanted, filtered)), ""
-        shapes, why = row_definitions(connection, wanted)
-        later = changes_behind(end, watermarks.high_watermark(connection), patience)
-        if later is None:
-            return None, f"the binlog was not read to its end in {patience:g} s"
-        for table in wanted:
+            return _Answer({}, dict.fromkeys(asked_for, filtered))
+        for table in asked_for:
             changed = next((change for change in later if redefined(table, [change])), None)
             if changed is not None:
                 shapes.pop(table, None)
-                why[table] = f"the table may have been changed since, by {_told(changed)}"
+                why[table] = f"the table may have been changed since, by {_quoted(changed)}"
             elif table not in shapes:
                 why.setdefault(table, "the server has no such table any more, or the user may not see it")
-        return _Answer(shapes, why), ""
+        return _Answer(shapes, why)
 
 
 def _is_known(rows: UnnamedRows, changes: Sequence[SchemaChange], known: Collection[TableId]) -> bool:
@@ -191,14 +195,14 @@ def _check_order(rows: UnnamedRows, changes: Sequence[SchemaChange]) -> None:
     """Refuses rows that a statement of the batch stands behind: what the server says now is of later rows only."""
     changed = next((change for change in changes[rows.first :] if redefined(rows.table, [change])), None)
     if changed is not None:
-        raise DefinitionUnknown(f"{_what(rows)}, and the table was changed behind them, by {_told(changed)}")
+        raise DefinitionUnknown(f"{_what(rows)}, and the table was changed behind them, by {_quoted(changed)}")
 
 
 def _what(rows: UnnamedRows) -> str:
     return f"{rows.place}: rows of {rows.table} were written with binlog_row_metadata=MINIMAL"
 
 
-def _told(change: SchemaChange) -> str:
+def _quoted(change: SchemaChange) -> str:
     where = f" at {change.origin.file}:{change.origin.pos}" if change.origin is not None else ""
     return f"{shorten(change.sql)!r}{where}"
 
