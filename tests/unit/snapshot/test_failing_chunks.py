@@ -1,0 +1,132 @@
+"""Chunks, rows and questions that fail: tried again, halved, put into quarantine, and told by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.snapshot.notifications import key_ranges
+from incsnap.snapshot.questions import Answer, Describe, Failed, MaximumKey, NextBoundary, Question
+from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.window import Reading
+from tests.support.snapshots import A, B, Snapshots, execute, spans
+
+
+def test_a_failing_chunk_waits_before_it_is_read_again_and_others_go_on() -> None:
+    job = Snapshots({A: list(range(1, 9))}, tick_ms=100)
+    job.reading = lambda window: Reading(error="deadlock: found") if window.lower is None else Reading()
+    job.batch(execute("s", A))
+    job.batch()
+
+    assert spans(job.context.planned) == [("a", "4", "6"), ("a", "6", "8")]
+    job.batch()
+    assert job.context.planned == ()
+    job.batch()
+    job.batch()
+    assert spans(job.context.planned) == [("a", None, "2")]
+
+
+def bad_row(job: Snapshots, *bad: int, error: str = "row: it is bad") -> None:
+    job.reading = lambda window: Reading(error=error) if {*bad} & {*job.rows(window)} else Reading()
+
+
+def test_a_bad_row_is_isolated_by_halving_and_put_into_quarantine() -> None:
+    job = Snapshots({A: list(range(1, 17))}, Limits(2, 4, 8, 8), tick_ms=60_000)
+    bad_row(job, 5)
+    job.batch(execute("s", A))
+    log = job.until_done()
+
+    sent = sorted(row for context in log for window in context.released for row in job.rows(window.window))
+    assert sent == [row for row in range(1, 17) if row != 5]
+    (told,) = [n for context in log for n in context.notifications if n.type == "QUARANTINED"]
+    assert (dict(told.fields)["first_key"], dict(told.fields)["last_key"]) == ("4", "5")
+    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    (completed,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
+    assert dict(completed.fields)["missing_keys"] == "(4, 5]"
+
+
+def test_the_end_of_a_table_names_ten_of_the_ranges_that_are_missing() -> None:
+    assert key_ranges([(None, ("1", None)), (("3",), ("4",))]) == "(<null>, 1,<null>]; (3, 4]"
+    assert key_ranges([(("1",), ("2",))] * 12).endswith("; (1, 2]; ... 2 more")
+
+
+def test_a_chunk_is_halved_after_three_readings_and_a_row_given_up_after_five() -> None:
+    job = Snapshots({A: [1, 2]}, tick_ms=60_000)
+    bad_row(job, 1)
+    job.batch(execute("s", A))
+    log = job.until_done()
+
+    tried = [window for context in log for window in context.planned if 1 in job.rows(window)]
+    assert [len(job.rows(window)) for window in tried] == [2, 2, 2, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["timeout", "too_large"])
+def test_a_chunk_that_is_too_much_is_halved_at_once_and_the_next_are_cut_smaller(kind: str) -> None:
+    job = Snapshots({A: list(range(100))}, Limits(1, 4, 8, 8))
+    job.reading = lambda window: Reading(error=f"{kind}: of 8 rows") if window.rows == 8 else Reading()
+    job.batch(execute("s", A))
+    job.batch()
+
+    assert spans(job.context.planned) == [("a", None, "3")]
+    assert job.context.scans[0].chunk_rows == 4
+
+
+@pytest.mark.parametrize("kind", ["stalled", "unreachable", "shape"])
+def test_a_chunk_that_is_not_to_blame_is_never_given_up(kind: str) -> None:
+    job = Snapshots({A: [1]}, Limits(1, 4, 1, 1), tick_ms=60_000)
+    job.reading = lambda window: Reading(error=f"{kind}: still") if window.batch < 300 else Reading()
+    job.batch(execute("s", A))
+    job.until_done()
+
+    assert job.number == 302  # a chunk that failed is read again in the batch after the next
+    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+
+
+def test_a_table_with_a_type_that_cannot_be_read_is_skipped_and_the_next_is_read() -> None:
+    job = Snapshots({A: [1, 2, 3], B: [1]}, Limits(2, 4, 1, 1))
+    job.reading = lambda window: Reading(error="unsupported: column g is geometry") if window.table == A else Reading()
+    job.batch(execute("s", A, B))
+    plan = job.batch()
+
+    assert any("geometry" in warning for warning in plan.warnings)
+    assert spans(plan.context.planned) == [("b", None, "1")]
+    assert ("s", "TABLE_SCAN_COMPLETED", "SKIPPED") in job.told()
+
+
+def test_a_table_of_which_nothing_can_be_read_ends_loudly_and_the_offset_stays_small() -> None:
+    job = Snapshots({A: list(range(10_000))}, Limits(2, 8, 1_000, 1_000), tick_ms=60_000)
+    job.reading = lambda window: Reading(error="1142: SELECT command denied")
+    job.batch(execute("s", A))
+    job.until_done()
+
+    assert max(len(context.scans[0].again) for context in job.log if context.scans) < 40
+    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION"), ("s", "COMPLETED", "")]
+
+
+def test_a_question_that_fails_is_asked_again_later() -> None:
+    job = Snapshots({A: [1]}, tick_ms=100)
+
+    def answer(question: Question) -> Answer:
+        return Failed("gone away") if job.number < 4 else job.truth(question)
+
+    job.answer = answer
+    plan = job.batch(execute("s", A))
+
+    assert plan.warnings == ("db.a: no chunks planned now, asked 1 times: gone away",)
+    assert job.batch().warnings == ()
+    job.until_done()
+    assert job.told()[-1] == ("s", "COMPLETED", "")
+
+
+@pytest.mark.parametrize("question", [Describe, MaximumKey, NextBoundary])
+def test_a_question_that_can_never_be_answered_ends_the_table(question: type[Question]) -> None:
+    job = Snapshots({A: [1], B: [1]})
+
+    def answer(asked: Question) -> Answer:
+        broken = isinstance(asked, question) and asked.table == A  # type: ignore[union-attr]
+        return Failed("no such column", permanent=True) if broken else job.truth(asked)
+
+    job.answer = answer
+    job.batch(execute("s", A, B))
+
+    assert spans(job.context.planned) == [("b", None, "1")]
+    assert job.told()[-1] == ("s", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION")

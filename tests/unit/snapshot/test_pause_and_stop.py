@@ -1,0 +1,82 @@
+"""Signals that pause, resume and stop snapshots."""
+
+from __future__ import annotations
+
+from incsnap.snapshot.commands import Pause, Resume, Stop
+from incsnap.snapshot.context import SnapshotContext
+from tests.support.snapshots import A, B, C, Snapshots, execute, spans
+
+
+def test_a_paused_snapshot_plans_nothing_but_releases_what_was_read() -> None:
+    job = Snapshots({A: list(range(1, 9))})
+    job.batch(execute("s", A))
+    paused = job.batch(Pause("p")).context
+    still = job.batch().context
+    resumed = job.batch(Resume("r")).context
+
+    assert len(paused.released) == 2
+    assert paused.planned == still.planned == ()
+    assert spans(resumed.planned) == [("a", "4", "6"), ("a", "6", "8")]
+    assert [told[:2] for told in job.told()] == [("s", "STARTED"), ("s", "PAUSED"), ("s", "RESUMED")]
+
+
+def test_pause_and_resume_without_a_snapshot_only_warn() -> None:
+    job = Snapshots({A: [1]})
+
+    assert job.batch(Pause("p")).warnings == ("signal p: no running snapshot to pause",)
+    assert job.batch(Resume("r")).warnings == ("signal r: no paused snapshot to resume",)
+    assert job.context == SnapshotContext()
+
+
+def test_a_pause_ends_with_the_snapshot_that_was_paused() -> None:
+    job = Snapshots({A: [1, 2, 3], B: [1]})
+    job.batch(execute("s", A))
+    job.batch(Pause("p"), Stop("x"))
+
+    assert job.batch(execute("t", B)).context.planned
+
+
+def test_a_pause_ends_with_its_snapshot_though_another_is_asked_for_in_the_same_batch() -> None:
+    job = Snapshots({A: list(range(1, 9)), B: [1]})
+    job.batch(execute("s", A))
+    job.batch(Pause("p"))
+    after = job.batch(Stop("x"), execute("t", B)).context
+
+    assert (after.paused, after.paused_by) == (False, "")
+    assert spans(after.planned) == [("b", None, "1")]
+
+
+def test_stop_leaves_nothing_of_a_table_and_sends_nothing_of_it() -> None:
+    job = Snapshots({A: list(range(9)), B: [1], C: [1]})
+    job.batch(execute("s", A, B), execute("t", C))
+    read = job.context.planned
+    after = job.batch(Stop("x", frozenset({A, B}))).context
+
+    assert after.released == ()
+    assert after.dropped == tuple(window.id for window in read)
+    assert spans(after.planned) == [("c", None, "1")]
+    assert job.told()[2:] == [("s", "ABORTED", "db.a,db.b")]
+    job.until_done()
+    assert [told for told in job.told() if told[1] == "COMPLETED"] == [("t", "COMPLETED", "")]
+
+
+def test_stop_of_one_table_lets_the_others_of_the_signal_complete() -> None:
+    job = Snapshots({A: list(range(9)), B: [1]})
+    job.batch(execute("s", A, B))
+    job.batch(Stop("x", frozenset({B})))
+    job.until_done()
+
+    assert job.told()[1:] == [
+        ("s", "ABORTED", "db.b"),
+        ("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"),
+        ("s", "COMPLETED", ""),
+    ]
+
+
+def test_stop_of_everything_and_of_nothing() -> None:
+    job = Snapshots({A: list(range(9)), B: [1]})
+    job.batch(execute("s", A, B))
+
+    assert job.batch(Stop("w", frozenset())).warnings == ("signal w: no running or waiting snapshot to stop",)
+    assert not job.batch(Stop("x")).context.active
+    assert job.batch(Stop("y")).warnings == ("signal y: no running or waiting snapshot to stop",)
