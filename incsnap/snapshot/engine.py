@@ -27,16 +27,16 @@ from dataclasses import dataclass, field, replace
 
 from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.commands import Command, Execute, Pause, Resume, SetThrottle, Stop
-from incsnap.snapshot.context import Request, SnapshotContext
+from incsnap.snapshot.commands import Command
+from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.failures import LOST, Verdict, verdict
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.next_context import NextContext, Warned
 from incsnap.snapshot.notifications import FEW_NAMED, comma_list
+from incsnap.snapshot.obey import end_pause, obey
 from incsnap.snapshot.planning import plan_chunks
 from incsnap.snapshot.questions import Answer, Question
 from incsnap.snapshot.sizing import Limits, next_chunk_rows
-from incsnap.snapshot.throttle import Throttle
 from incsnap.snapshot.window import (
     Reading,
     Window,
@@ -46,9 +46,6 @@ from incsnap.snapshot.window import (
     released_by,
     spoiled_by,
 )
-
-#: Ids of execute signals that are remembered, to warn of a repeated one.
-MAX_RECENT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,7 @@ def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Quest
     _receive(state, context, facts)
     _observe(state, facts)
     for command in facts.commands:
-        _obey(state, command)
+        obey(state, command)
     _release(state, facts)
     if not (state.paused or facts.behind):
         yield from plan_chunks(state, facts.limits, low_watermark_of(facts.end))
@@ -204,77 +201,6 @@ def _read_again(state: NextContext, bad: Callable[[Window], bool]) -> None:
             state.held.append(window)
 
 
-def _obey(state: NextContext, command: Command) -> None:
-    if isinstance(command, Execute):
-        _execute(state, command)
-    elif isinstance(command, Stop):
-        _stop(state, command)
-    elif isinstance(command, Pause):
-        _pause(state, command)
-    elif isinstance(command, Resume):
-        _resume(state, command)
-    else:
-        _throttle(state, command)
-
-
-def _execute(state: NextContext, command: Execute) -> None:
-    if command.id in state.unfinished():
-        state.warn(f"signal {command.id} is repeated while its snapshot runs; ignored", command.id)
-        return
-    if not command.collections and not command.unresolved:
-        state.warn(f"signal {command.id} asks for no table; ignored", command.id)
-        return
-    if command.id in state.recent:
-        state.warn(f"signal {command.id} is repeated after its snapshot has finished; obeyed again", command.id)
-    state.recent = [*(each for each in state.recent if each != command.id), command.id][-MAX_RECENT:]
-    by_table = {collection.table: collection for collection in reversed(command.collections)}
-    requests = [Request(command.id, by_table[table]) for table in dict.fromkeys(c.table for c in command.collections)]
-    names = [*(str(request.table) for request in requests), *command.unresolved]
-    state.notify(command.id, notes.STARTED, data_collections=comma_list(names))
-    for name in command.unresolved:
-        state.unknown(command.id, name)
-    state.ask(requests)
-
-
-def _stop(state: NextContext, command: Stop) -> None:
-    stopped = state.abort(lambda request: command.stops(request.signal, request.table))
-    for signal, requests in stopped.items():
-        state.notify(signal, notes.ABORTED, data_collections=comma_list([request.table for request in requests]))
-    if not stopped:
-        state.warn(f"signal {command.id}: no running or waiting snapshot to stop", command.id)
-    _end_pause(state)
-
-
-def _pause(state: NextContext, command: Pause) -> None:
-    if state.paused or not state.unfinished():
-        state.warn(
-            f"signal {command.id}: {'paused already' if state.paused else 'no running snapshot to pause'}", command.id
-        )
-        return
-    state.paused, state.paused_by = True, command.id
-    _tell_all(state, notes.PAUSED)
-
-
-def _resume(state: NextContext, command: Resume) -> None:
-    if not state.paused:
-        state.warn(f"signal {command.id}: no paused snapshot to resume", command.id)
-        return
-    state.paused, state.paused_by = False, ""
-    _tell_all(state, notes.RESUMED)
-
-
-def _throttle(state: NextContext, command: SetThrottle) -> None:
-    """The rate is the job's, not that of one snapshot: it holds for the next ones too, until another signal changes
-    it."""
-    rows = command.rows_per_second
-    state.throttle = Throttle(rows, command.id) if rows else None
-
-
-def _tell_all(state: NextContext, kind: str) -> None:
-    for signal, requests in state.unfinished().items():
-        state.notify(signal, kind, data_collections=comma_list(requests))
-
-
 def _release(state: NextContext, facts: BatchFacts) -> None:
     """In the order of planning, so that only one window is cut short. Also while paused: what has been read is sent.
 
@@ -319,11 +245,4 @@ def _complete(state: NextContext) -> None:
             state.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
     for signal in state.signals_completed():
         state.notify(signal, notes.COMPLETED)
-    _end_pause(state)
-
-
-def _end_pause(state: NextContext) -> None:
-    """A pause belongs to the snapshots that were paused: not to one that is asked for behind them, in the same batch
-    or a later one."""
-    if not state.unfinished():
-        state.paused, state.paused_by = False, ""
+    end_pause(state)

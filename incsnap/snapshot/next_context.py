@@ -69,7 +69,7 @@ class NextContext:
         #: What ``unfinished`` tells, kept while tables end one by one: each tells which are left, of thousands.
         self._unfinished: dict[str, dict[TableId, Request]] | None = None
 
-    # -- hint_in_message
+    # -- notifications, warnings, requests
 
     def notify(self, signal: str, kind: str, **fields: str) -> None:
         self.notifications.append(Notification(signal, kind, self.now_ms, tuple(fields.items())))

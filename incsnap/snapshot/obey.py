@@ -1,0 +1,92 @@
+"""How signals are obeyed: the engine's third step, command by command."""
+
+from __future__ import annotations
+
+from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.commands import Command, Execute, Pause, Resume, SetThrottle, Stop
+from incsnap.snapshot.context import Request
+from incsnap.snapshot.next_context import NextContext
+from incsnap.snapshot.notifications import comma_list
+from incsnap.snapshot.throttle import Throttle
+
+#: Ids of execute signals that are remembered, to warn of a repeated one.
+MAX_RECENT = 32
+
+
+def obey(state: NextContext, command: Command) -> None:
+    """Does what the signal asks for; a signal that cannot be obeyed is a warning and changes nothing."""
+    if isinstance(command, Execute):
+        _execute(state, command)
+    elif isinstance(command, Stop):
+        _stop(state, command)
+    elif isinstance(command, Pause):
+        _pause(state, command)
+    elif isinstance(command, Resume):
+        _resume(state, command)
+    else:
+        _throttle(state, command)
+
+
+def _execute(state: NextContext, command: Execute) -> None:
+    if command.id in state.unfinished():
+        state.warn(f"signal {command.id} is repeated while its snapshot runs; ignored", command.id)
+        return
+    if not command.collections and not command.unresolved:
+        state.warn(f"signal {command.id} asks for no table; ignored", command.id)
+        return
+    if command.id in state.recent:
+        state.warn(f"signal {command.id} is repeated after its snapshot has finished; obeyed again", command.id)
+    state.recent = [*(each for each in state.recent if each != command.id), command.id][-MAX_RECENT:]
+    by_table = {collection.table: collection for collection in reversed(command.collections)}
+    requests = [Request(command.id, by_table[table]) for table in dict.fromkeys(c.table for c in command.collections)]
+    names = [*(str(request.table) for request in requests), *command.unresolved]
+    state.notify(command.id, notes.STARTED, data_collections=comma_list(names))
+    for name in command.unresolved:
+        state.unknown(command.id, name)
+    state.ask(requests)
+
+
+def _stop(state: NextContext, command: Stop) -> None:
+    stopped = state.abort(lambda request: command.stops(request.signal, request.table))
+    for signal, requests in stopped.items():
+        state.notify(signal, notes.ABORTED, data_collections=comma_list([request.table for request in requests]))
+    if not stopped:
+        state.warn(f"signal {command.id}: no running or waiting snapshot to stop", command.id)
+    end_pause(state)
+
+
+def _pause(state: NextContext, command: Pause) -> None:
+    if state.paused or not state.unfinished():
+        state.warn(
+            f"signal {command.id}: {'paused already' if state.paused else 'no running snapshot to pause'}", command.id
+        )
+        return
+    state.paused, state.paused_by = True, command.id
+    _tell_all(state, notes.PAUSED)
+
+
+def _resume(state: NextContext, command: Resume) -> None:
+    if not state.paused:
+        state.warn(f"signal {command.id}: no paused snapshot to resume", command.id)
+        return
+    state.paused, state.paused_by = False, ""
+    _tell_all(state, notes.RESUMED)
+
+
+def _throttle(state: NextContext, command: SetThrottle) -> None:
+    """The rate is the job's, not that of one snapshot: it holds for the next ones too, until another signal changes
+    it."""
+    rows = command.rows_per_second
+    state.throttle = Throttle(rows, command.id) if rows else None
+
+
+def _tell_all(state: NextContext, kind: str) -> None:
+    for signal, requests in state.unfinished().items():
+        state.notify(signal, kind, data_collections=comma_list(requests))
+
+
+def end_pause(state: NextContext) -> None:
+    """A pause belongs to the snapshots that were paused: not to one that is asked for behind them, in the same batch
+    or a later one."""
+    if not state.unfinished():
+        state.paused, state.paused_by = False, ""
