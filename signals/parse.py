@@ -32,8 +32,14 @@ MAX_ID = 255
 MAX_FILTER = 10_000
 #: Data collections, or additional conditions, of one signal.
 MAX_LISTED = 10_000
-#: Rows a second that a throttle may ask for; more is no limit.
-MAX_ROWS_PER_SECOND = 1_000_000_000
+#: The limits that a throttle may set, each with the greatest that is one: rows, threads, a day.
+THROTTLE_LIMITS = {
+    "rows-per-second": 1_000_000_000,
+    "replica-lag-ms": 86_400_000,
+    "commit-latency-ms": 86_400_000,
+    "threads-running": 1_000_000,
+    "stream-lag-ms": 86_400_000,
+}
 #: Characters of a column's name, by MySQL's rule.
 _MAX_COLUMN = 64
 #: How the filter of a blocking snapshot begins: with Debezium it is a whole statement.
@@ -124,13 +130,17 @@ def _stop(name: str, data: Data) -> Signal:
 
 
 def _throttle(name: str, data: Data) -> Signal:
-    rows = data.get("rows-per-second")
-    if type(rows) is not int or not 0 <= rows <= MAX_ROWS_PER_SECOND:
-        raise _BadError(
-            f"rows-per-second is not a whole number from 0 to {MAX_ROWS_PER_SECOND}: {_short(rows)}",
-            'Write data as {"rows-per-second": 5000}; 0 lifts the limit.',
-        )
-    return Signal(name, "incsnap-throttle", rows_per_second=rows)
+    hint = 'Write data as {"rows-per-second": 5000}; 0 lifts a limit, null leaves it to the settings.'
+    for limit in data:
+        if limit not in THROTTLE_LIMITS:
+            raise _BadError(f"{_short(limit)} is not one of: {', '.join(THROTTLE_LIMITS)}", hint)
+    if not data:
+        raise _BadError("no limit is named", hint)
+    for limit, most in data.items():
+        greatest = THROTTLE_LIMITS[limit]
+        if most is not None and (type(most) is not int or not 0 <= most <= greatest):
+            raise _BadError(f"{limit} is not a whole number from 0 to {greatest}: {_short(most)}", hint)
+    return Signal(name, "incsnap-throttle", limits=tuple(data.items()))
 
 
 def _log(name: str, data: Data) -> Signal:

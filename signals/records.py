@@ -51,8 +51,9 @@ class Signal:
     blocking: bool = False
     #: of log; the first ``{}`` in it stands for the current offset
     message: str = ""
-    #: of incsnap-throttle, which is ours: what snapshots may read together, from now on; 0 lifts the limit
-    rows_per_second: int = 0
+    #: of incsnap-throttle, which is ours: (limit, the most that it may be), from now on; 0 lifts the limit, None leaves
+    #: it to the settings
+    limits: tuple[tuple[str, int | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,10 @@ _COMMANDS = {
     "check": ("incsnap.cli.check", "Look whether settings and servers are ready; write nothing."),
     "config": ("incsnap.cli.config_command", "Show each setting of a file, where it comes from, what becomes of it."),
     "run": ("incsnap.cli.run", "Run the job until it is interrupted."),
-    "signal": ("incsnap.cli.signal_command", "Ask a running job for a snapshot, or stop, pause or resume it."),
+    "signal": (
+        "incsnap.cli.signal_command",
+        "Ask a running job for a snapshot, or stop, pause, resume or throttle it.",
+    ),
     "status": ("incsnap.cli.status", "Show whether the job lives, how far it is, and how fast."),
 }
 

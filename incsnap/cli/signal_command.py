@@ -11,6 +11,7 @@ from incsnap.config.settings import Settings
 from incsnap.monitoring.signal_sender import send_signal
 from incsnap.tables import TableId
 from signals import send
+from signals.parse import THROTTLE_LIMITS
 
 _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log")
 
@@ -21,7 +22,15 @@ _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapsho
 @click.option("--table", "tables", multiple=True, metavar="DB.TABLE", help="A table or a Java regex; may be repeated.")
 @click.option("--condition", metavar="SQL", help="Only the rows of these tables where this is true.")
 @click.option("--surrogate-key", metavar="COLUMN", help="Read in the order of this column.")
-@click.option("--rows-per-second", type=int, help="Of incsnap-throttle: what snapshots may read; 0 lifts the limit.")
+@click.option(
+    "--limit",
+    "limits",
+    type=(click.Choice(list(THROTTLE_LIMITS)), int),
+    multiple=True,
+    metavar="NAME NUMBER",
+    help=f"Of incsnap-throttle, may be repeated; 0 lifts a limit. NAME: {', '.join(THROTTLE_LIMITS)}.",
+)
+@click.option("--rows-per-second", type=int, help="Short for --limit rows-per-second.")
 @click.option("--message", help="The text of a log signal; {} becomes the offset.")
 @click.option(
     "--channel", type=click.Choice(["source", "kafka", "file"]), help="Default: the first the job listens to."
@@ -34,17 +43,18 @@ def signal(
     tables: tuple[str, ...],
     condition: str | None,
     surrogate_key: str | None,
+    limits: tuple[tuple[str, int], ...],
     rows_per_second: int | None,
     message: str | None,
     channel: str | None,
     name: str | None,
 ) -> None:
-    """Ask a running job for a snapshot, or stop, pause or resume it."""
+    """Ask a running job for a snapshot, or stop, pause, resume or throttle it."""
     settings = read(file, worker).settings
     conditions = [(table, condition) for table in tables] if condition is not None else []
     data: dict[str, object] = {"message": message}
     if type == "incsnap-throttle":
-        data = {"rows-per-second": rows_per_second}
+        data = {**dict(limits), **({"rows-per-second": rows_per_second} if rows_per_second is not None else {})}
     elif type != "log":
         data = send.snapshot_data(tables, conditions, surrogate_key)
     name = name or send.new_id()

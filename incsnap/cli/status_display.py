@@ -12,7 +12,15 @@ from rich.table import Table
 from incsnap.errors import shorten
 from incsnap.monitoring.amounts import count, duration, moment, size
 from incsnap.monitoring.liveness import Life, stalled
-from incsnap.monitoring.status import FAILED, RETRYING, JobStatus, SnapshotStatus, StreamStatus, TableStatus
+from incsnap.monitoring.status import (
+    FAILED,
+    RETRYING,
+    JobStatus,
+    LimitStatus,
+    SnapshotStatus,
+    StreamStatus,
+    TableStatus,
+)
 
 #: Tables, and key ranges of one, that are shown; ``--json`` has all.
 _TABLES, _RANGES = 12, 5
@@ -101,18 +109,22 @@ def _purge(stream: StreamStatus, now_ms: int) -> str:
 
 
 def _snapshot(snapshot: SnapshotStatus) -> str:
-    allowed = snapshot.rows_per_second_allowed
-    limit = [f"limit: {count(allowed)} rows/s"] if allowed is not None else []
+    named = ", ".join(f"{limit.name} {limit.most:,}{_measured(limit)}" for limit in snapshot.limits)
+    limits = [f"limits: {named}"] if named else []
     if not snapshot.active:
-        return "; ".join(["none", *limit])
+        return "; ".join(["none", *limits])
     parts = [f"{len(snapshot.tables)} being read, {snapshot.waiting:,} waiting"]
     parts.append(f"{snapshot.windows_in_flight} windows in flight that hold {count(snapshot.rows_held)} rows")
     if snapshot.retried:
         parts.append(f"{snapshot.retried:,} readings repeated")
-    parts += limit
+    parts += limits
     if snapshot.paused or snapshot.waits_for:
         parts.append(snapshot.waits_for or "paused")
     return "; ".join(parts)
+
+
+def _measured(limit: LimitStatus) -> str:
+    return f" (now {limit.measured:,})" if limit.measured is not None else ""
 
 
 def _bar(table: TableStatus) -> ProgressBar:

@@ -33,6 +33,9 @@ OBEYED = words(
     errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location incsnap.latency.target.ms incsnap.ignore
     snapshot.include.collection.list snapshot.select.statement.overrides
     incsnap.start.gtid.set incsnap.start.binlog.file incsnap.start.binlog.position
+    incsnap.snapshot.throttle.rows.per.second incsnap.snapshot.throttle.replica.lag.ms
+    incsnap.snapshot.throttle.commit.latency.ms incsnap.snapshot.throttle.threads.running
+    incsnap.snapshot.throttle.stream.lag.ms incsnap.snapshot.throttle.replicas
     incsnap.metrics.port incsnap.metrics.host incsnap.page.token incsnap.log.format
     transforms predicates converters skip.messages.without.change
     column.propagate.source.type datatype.propagate.source.type

@@ -108,6 +108,10 @@ class SnapshotSettings(_Frozen):
     threads: int | None = None
     #: what nine of ten live changes may take beside a snapshot
     latency_target_ms: int = 250
+    #: what holds reading back: limits by name (incsnap.snapshot.throttle), 0 is none
+    throttle: dict[str, int] = Field(default_factory=dict)
+    #: whose lag is looked at for that: (host, port)
+    throttle_replicas: tuple[tuple[str, int], ...] = ()
 
     @property
     def reads_at_start(self) -> bool:

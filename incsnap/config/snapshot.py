@@ -7,11 +7,14 @@ from incsnap.config.reading import SettingsReader
 from incsnap.config.settings import SNAPSHOT_MODES, SnapshotSettings, StartPlace
 from incsnap.errors import shorten
 from incsnap.gtid import GtidSet
+from incsnap.snapshot.throttle import REPLICA_LAG, setting_of
 from incsnap.tables import TableId
+from signals.parse import THROTTLE_LIMITS
 from signals.select_statement import condition_of
 
 _MODE = "snapshot.mode"
 _OVERRIDES = "snapshot.select.statement.overrides"
+_REPLICAS = "incsnap.snapshot.throttle.replicas"
 _GTIDS, _FILE, _POSITION = "incsnap.start.gtid.set", "incsnap.start.binlog.file", "incsnap.start.binlog.position"
 #: What Debezium called them, and what they are called now.
 _OLD_NAMES = {"schema_only": "no_data", "never": "no_data", "schema_only_recovery": "recovery"}
@@ -35,7 +38,31 @@ def snapshot(reading: SettingsReader) -> SnapshotSettings:
         chunk_size=size or None,
         threads=threads or None,
         latency_target_ms=reading.integer("incsnap.latency.target.ms", 250, 1, 60_000),
+        throttle=_throttle(reading),
+        throttle_replicas=_replicas(reading),
     )
+
+
+def _throttle(reading: SettingsReader) -> dict[str, int]:
+    """The limits that are given; 0 is none."""
+    found = {name: reading.integer(setting_of(name), 0, 0, most) for name, most in THROTTLE_LIMITS.items()}
+    if found[REPLICA_LAG] and not reading.given(_REPLICAS):
+        reading.problems.append(
+            f"{setting_of(REPLICA_LAG)}: whose lag is not said; name the replicas by {_REPLICAS}=host:port"
+        )
+    return {name: most for name, most in found.items() if most}
+
+
+def _replicas(reading: SettingsReader) -> tuple[tuple[str, int], ...]:
+    found = []
+    for text in split_list(reading.text(_REPLICAS)):
+        host, _, port = (text if ":" in text else f"{text}:3306").rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
+            reading.problem(_REPLICAS, "host:port[,host:port...]")
+            return ()
+        found.append((host, int(port)))
+    return tuple(found)
 
 
 def _mode(reading: SettingsReader) -> str:

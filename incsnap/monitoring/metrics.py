@@ -139,9 +139,7 @@ def _windows_and_tables(labels: dict[str, str], snapshot: SnapshotStatus) -> Ite
         ("chunks_retried", "Readings of chunks that failed or were lost, in this run.", snapshot.retried),
     ):
         yield _gauge(f"snapshot_{attribute}", help_, labels, value)
-    if snapshot.rows_per_second_allowed is not None:
-        limit = "Rows a second that a signal allows."
-        yield _gauge("snapshot_allowed_rows_per_second", limit, labels, snapshot.rows_per_second_allowed)
+    yield from _limits(labels, snapshot)
     for attribute, help_, values in (
         ("rows_expected", "About how many there are.", [(t.table, t.rows_expected) for t in snapshot.tables]),
         ("seconds_left", "About how long it takes.", [(t.table, t.seconds_left) for t in snapshot.tables]),
@@ -151,6 +149,24 @@ def _windows_and_tables(labels: dict[str, str], snapshot: SnapshotStatus) -> Ite
         for table, number in values:
             if number is not None:
                 family.add_metric([*labels.values(), table], number)
+        yield family
+
+
+def _limits(labels: dict[str, str], snapshot: SnapshotStatus) -> Iterator[Metric]:
+    """Of what holds reading back, by the names that signals use."""
+    for attribute, help_, values in (
+        ("limit", "The most that a load may be while chunks are read.", [(e.name, e.most) for e in snapshot.limits]),
+        ("load", "What was measured for a limit.", [(e.name, e.measured) for e in snapshot.limits]),
+        (
+            "held_back",
+            "1 while chunks wait for this limit.",
+            [(e.name, e.name == snapshot.held_back_by) for e in snapshot.limits],
+        ),
+    ):
+        family = GaugeMetricFamily(f"incsnap_snapshot_{attribute}", help_, labels=[*labels, "limit"])
+        for limit, value in values:
+            if value is not None:
+                family.add_metric([*labels.values(), limit], value)
         yield family
 
 

@@ -26,7 +26,7 @@ from incsnap.binlog.buffer_position import TailCondition
 from incsnap.errors import IncsnapError, shorten
 from incsnap.events import StreamPosition
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
-from incsnap.monitoring.snapshot_view import finished_table, snapshot_status
+from incsnap.monitoring.snapshot_view import NO_LIMITS, Limits, finished_table, snapshot_status
 from incsnap.monitoring.status import FinishedTable, NotificationStatus, SnapshotStatus, StreamStatus, clock_ms
 from incsnap.snapshot.dataclass_json import from_json
 from incsnap.snapshot.notifications import IN_PROGRESS, Notification
@@ -62,7 +62,7 @@ class PlannerReport:
 class Planned:
     """What one planning found: the offset at the end of the batch that was planned, or at the beginning of one that
     was not worth it; how far the stream was read; the commit of its last transaction, 0 where there is none, and
-    whether more is buffered. ``waits_for``: why no chunk was planned."""
+    whether more is buffered. ``waits_for``: why no chunk was planned. ``limits``: of reading, in force."""
 
     offset: Offset
     read_to: StreamPosition
@@ -70,6 +70,7 @@ class Planned:
     more: bool
     waits_for: str
     failed_readings: int
+    limits: Limits = NO_LIMITS
 
 
 class Reporter:
@@ -212,7 +213,9 @@ class Reporter:
             purge_not_before_ms=facts.purge_not_before_ms(at.file, last_change_ms),
             prepared=tuple(each.xid for each in planned.offset.prepared),
         )
-        snapshot = snapshot_status(planned.offset.snapshot, facts.tables, finished, planned.waits_for, retried)
+        snapshot = snapshot_status(
+            planned.offset.snapshot, facts.tables, finished, planned.waits_for, retried, planned.limits
+        )
         return PlannerReport(now_ms, asked_ms, stream, snapshot, notices)
 
     def _behind_ms(self, now_ms: int) -> int:

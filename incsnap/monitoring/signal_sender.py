@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.mysql.session import connect, error_of
+from incsnap.snapshot.throttle import REPLICA_LAG
 from signals import send
 from signals.parse import parse
 from signals.records import InvalidSignal, SignalRecord
@@ -28,6 +29,12 @@ def send_signal(settings: Settings, name: str, kind: str, data: Data, channel: s
     meant = parse(SignalRecord(name, kind, dict(data)))
     if isinstance(meant, InvalidSignal):
         raise ConfigError(f"The signal would be ignored: {meant.reason}", meant.hint)
+    asks_for_lag = any(limit == REPLICA_LAG and most for limit, most in meant.limits)
+    if asks_for_lag and not settings.snapshot.throttle_replicas:
+        raise ConfigError(
+            f"{REPLICA_LAG} would hold snapshots back for ever: the job knows no replica",
+            "Set incsnap.snapshot.throttle.replicas=host:port, and start the job again.",
+        )
     _SENDERS[chosen](settings, name, kind, data)
     return chosen
 

@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from incsnap.monitoring.row_estimate import expected_rows, share_of_keys
-from incsnap.monitoring.status import FinishedTable, KeyRange, SnapshotStatus, TableStatus, WindowStatus
+from incsnap.monitoring.status import FinishedTable, KeyRange, LimitStatus, SnapshotStatus, TableStatus, WindowStatus
 from incsnap.snapshot.context import Scan, SnapshotContext
+from incsnap.snapshot.engine import BatchFacts, Plan
 from incsnap.snapshot.keys import show_key
+from incsnap.snapshot.load import Load
 from incsnap.snapshot.notifications import TABLE_SCAN_COMPLETED, Notification
+from incsnap.snapshot.throttle import ROWS
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
 
@@ -33,12 +36,47 @@ class TableFacts:
     least: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``listed``: those in force. ``held_back_by``: the name of the one that chunks wait for, "" for none; ``why``: the
+    same for people."""
+
+    listed: tuple[LimitStatus, ...] = ()
+    held_back_by: str = ""
+    why: str = ""
+
+
+#: Of a job that has none.
+NO_LIMITS = Limits()
+
+
+def limits_of(plan: Plan, facts: BatchFacts) -> Limits:
+    """What holds reading back, or may, at the end of the batch that was planned by these facts."""
+    context, bounds, held = plan.context, plan.bounds, plan.held_back
+    listed = tuple(
+        LimitStatus(bound.name, bound.most, bound.signal, _measured(bound.name, facts.loads))
+        for bound in bounds.values()
+    )
+    if not context.active or context.paused:
+        return Limits(listed)
+    if held is not None:
+        return Limits(listed, held.name, held.why)
+    if ROWS in bounds and context.throttle.next_ms > facts.now_ms:
+        return Limits(listed, ROWS, f"throttled to {bounds[ROWS].most:,} rows/s by {bounds[ROWS].whose}")
+    return Limits(listed)
+
+
+def _measured(name: str, loads: Sequence[Load]) -> int | None:
+    return max((load.value for load in loads if load.name == name and load.value is not None), default=None)
+
+
 def snapshot_status(
     context: SnapshotContext,
     facts: Mapping[TableId, TableFacts],
     finished: Sequence[FinishedTable] = (),
     waits_for: str = "",
     retried: int = 0,
+    limits: Limits = NO_LIMITS,
 ) -> SnapshotStatus:
     """``facts``: of the tables being read, as far as they are known."""
     in_flight = context.in_flight
@@ -49,7 +87,8 @@ def snapshot_status(
     return SnapshotStatus(
         paused=context.paused,
         waits_for=waits_for,
-        rows_per_second_allowed=context.throttle.rows_per_second if context.throttle is not None else None,
+        limits=limits.listed,
+        held_back_by=limits.held_back_by,
         waiting=len(context.queue),
         waiting_first=tuple(str(request.table) for request in context.queue[:_LISTED_TABLES]),
         tables=tuple(_table(scan, of_scan.get(scan.number, []), facts.get(scan.table, TableFacts())) for scan in scans),
@@ -61,7 +100,7 @@ def snapshot_status(
     )
 
 
-def waits_for(context: SnapshotContext, now_ms: int, behind_seconds: float | None) -> str:
+def waits_for(context: SnapshotContext, now_ms: int, behind_seconds: float | None, limits: Limits = NO_LIMITS) -> str:
     """Why no chunk is planned at the end of a batch, "" where nothing is in the way. ``behind_seconds``: of the stream,
     where it is so far behind that none is planned."""
     if not context.active:
@@ -70,8 +109,8 @@ def waits_for(context: SnapshotContext, now_ms: int, behind_seconds: float | Non
         return f"paused by signal {context.paused_by or '(of a former release)'}; resume-snapshot goes on"
     if behind_seconds is not None:
         return f"the stream is {behind_seconds:,.0f} s behind the server, and is let catch up first"
-    if context.throttle is not None and context.throttle.next_ms > now_ms:
-        return f"throttled to {context.throttle.rows_per_second:,} rows/s by signal {context.throttle.signal}"
+    if limits.why:
+        return limits.why
     due = [scan for scan in context.scans if not scan.wholly_planned or scan.again]
     if due and not context.in_flight and all(scan.not_before_ms > now_ms for scan in due):
         left = (min(scan.not_before_ms for scan in due) - now_ms) / 1000

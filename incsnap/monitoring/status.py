@@ -101,16 +101,28 @@ class FinishedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitStatus:
+    """A limit of reading that is in force: its name as signals have it, the most that it may be, the signal that has
+    set it ("" for the settings), and the worst of what was measured, None where nothing was."""
+
+    name: str
+    most: int
+    signal: str = ""
+    measured: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """``waits_for``: why no chunk is planned at the moment, "" where nothing is in the way.
-    ``rows_per_second_allowed``: the limit that a signal has set, None without one. ``waiting``: tables that are not
-    begun, the first of them by name in ``waiting_first``. ``rows_held``: of windows that are read and not sent.
-    ``windows`` are listed up to a bound, ``windows_in_flight`` counts all. ``retried``: readings of chunks that failed
-    or were lost since the job's start. ``finished``: the last tables that ended since then."""
+    """``waits_for``: why no chunk is planned at the moment, "" where nothing is in the way. ``limits`` of reading are
+    in force, and ``held_back_by`` names the one that chunks wait for. ``waiting``: tables that are not begun, the first
+    of them by name in ``waiting_first``. ``rows_held``: of windows that are read and not sent. ``windows`` are listed
+    up to a bound, ``windows_in_flight`` counts all. ``retried``: readings of chunks that failed or were lost since the
+    job's start. ``finished``: the last tables that ended since then."""
 
     paused: bool = False
     waits_for: str = ""
-    rows_per_second_allowed: int | None = None
+    limits: tuple[LimitStatus, ...] = ()
+    held_back_by: str = ""
     waiting: int = 0
     waiting_first: tuple[str, ...] = ()
     tables: tuple[TableStatus, ...] = ()

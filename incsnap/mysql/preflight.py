@@ -19,6 +19,7 @@ from incsnap.errors import ConfigError, PreflightFailed, ServerUnreachable, Unsu
 from incsnap.gtid import GtidSet
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.error_codes import NO_PRIVILEGE
+from incsnap.mysql.load_findings import load_findings
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
 from incsnap.mysql.session import QueryRefusedError, connect, named, query
 from incsnap.mysql.start_place import start_gtids
@@ -83,6 +84,7 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
     if offset_gtids is None and settings.snapshot.mode == "recovery":
         yield NO_RECOVERY
     yield from _signal_table(connection, settings)
+    yield from load_findings(connection, settings)
     yield from _tables(connection, settings, user)
 
 

@@ -27,6 +27,7 @@ from incsnap.planner.chunk_readers import ChunkReading
 from incsnap.planner.definitions import DefinitionsAt
 from incsnap.planner.heartbeat import Heartbeat
 from incsnap.planner.known_definitions import KnownDefinitions
+from incsnap.planner.load_watch import LoadWatch
 from incsnap.planner.pace import Pace
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import statement_records
@@ -37,7 +38,9 @@ from incsnap.planner.window_readings import WindowReadings
 from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, awaited
+from incsnap.snapshot.load import Load, held_back
 from incsnap.snapshot.offset import Offset, OpenCounts
+from incsnap.snapshot.throttle import STREAM_LAG
 from incsnap.snapshot.window import Reading
 from incsnap.tables import BatchDefinitions, TableDefaults, TableId, TableShape
 from incsnap.tasks.slice_records import open_counts
@@ -106,6 +109,9 @@ class Observer:
         self._form = record_form(settings)
         self._defaults = KnownDefaults(types=settings.columns.shows_types)
         self._pace = Pace(settings.snapshot, buffers.root, readers)
+        self._loads = LoadWatch(settings.mysql, settings.snapshot)
+        #: Did a load hold chunks back when it was looked at last?
+        self._held_back = False
 
     def observe(self, start: Offset, tail: Tail, connection: Connection[Any]) -> Observed:
         """What there is for the batch behind ``start``. Waits for changes a moment where there is nothing to do."""
@@ -117,6 +123,7 @@ class Observer:
         definitions = self._definitions.at(start.definitions, advance, tail, connection, behind=behind)
         of_rows = definitions.of_rows({each.table for each in advance.unnamed}) if definitions is not None else ()
         commands, positions = self._signals(start, advance, connection, of_rows)
+        loads = self._measured(start.snapshot, advance, behind_seconds)
         facts = BatchFacts(
             batch=start.batch + 1,
             end=advance.end,
@@ -129,6 +136,8 @@ class Observer:
             outdated=outdated,
             release_bytes=self._pace.release_bytes,
             behind=behind,
+            configured=self._settings.snapshot.throttle,
+            loads=loads,
         )
         return Observed(
             advance,
@@ -150,6 +159,7 @@ class Observer:
     def close(self) -> None:
         if self._readings is not None:
             self._readings.close()
+        self._loads.close()
         self._inbox.close()
         self._heartbeat.close()
 
@@ -176,7 +186,7 @@ class Observer:
             self._pace.binlog_bytes,
             self._settings.max_batch_events,
             (until.file, until.pos) if until else None,
-            min(_patience(start.snapshot, until is not None), self._heartbeat.seconds_left()),
+            min(self._patience(start.snapshot, until is not None), self._heartbeat.seconds_left()),
         )
         if advance.tables - {self._settings.signals.data_collection}:
             self._pace.changes_came()
@@ -229,14 +239,25 @@ class Observer:
             return begun
         return open_counts(pieces[0].defined(definitions), self._queries.charsets, self._settings, begun)
 
+    def _measured(self, snapshot: SnapshotContext, advance: Advance, behind_seconds: float) -> tuple[Load, ...]:
+        """The loads that have limits, while there is anything to hold back."""
+        if not snapshot.active or snapshot.paused:
+            return ()
+        bounds = snapshot.throttle.bounds(self._settings.snapshot.throttle)
+        loads = self._loads.newest(bounds)
+        if STREAM_LAG in bounds:
+            lag_ms = max(0, round(behind_seconds * 1000)) if advance.last_ts_us else 0
+            loads += (Load(STREAM_LAG, lag_ms),)
+        self._held_back = held_back(bounds, loads) is not None
+        return loads
 
-def _patience(snapshot: SnapshotContext, awaited: bool) -> float:
-    """Seconds to wait for changes; an answer of the chunk readers ends the wait as well."""
-    if any(window.passed for window in snapshot.held):
-        return 0.0  # there are parts to send
-    if awaited:
-        return _WATERMARK_SECONDS
-    if snapshot.active and not snapshot.paused and not snapshot.in_flight:
-        wait_ms = snapshot.throttle.next_ms - time.time_ns() // 1_000_000 if snapshot.throttle is not None else 0
-        return min(_IDLE_SECONDS, max(_BUSY_SECONDS, wait_ms / 1000))
-    return _IDLE_SECONDS
+    def _patience(self, snapshot: SnapshotContext, awaited: bool) -> float:
+        """Seconds to wait for changes; an answer of the chunk readers ends the wait as well."""
+        if any(window.passed for window in snapshot.held):
+            return 0.0  # there are parts to send
+        if awaited:
+            return _WATERMARK_SECONDS
+        if snapshot.active and not snapshot.paused and not snapshot.in_flight and not self._held_back:
+            wait_ms = snapshot.throttle.next_ms - time.time_ns() // 1_000_000
+            return min(_IDLE_SECONDS, max(_BUSY_SECONDS, wait_ms / 1000))
+        return _IDLE_SECONDS

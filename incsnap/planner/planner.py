@@ -34,7 +34,7 @@ from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.monitoring.log_format import about
 from incsnap.monitoring.planner_report import Planned, Reporter
-from incsnap.monitoring.snapshot_view import waits_for
+from incsnap.monitoring.snapshot_view import limits_of, waits_for
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.known_defaults import KnownDefaults
 from incsnap.mysql.preflight import NO_RECOVERY
@@ -192,8 +192,8 @@ class Planner:
                 log.info("%s", notification.line(self._settings.topic_prefix), extra=about(notification.id))
         for command in observed.facts.commands:
             if isinstance(command, SetThrottle):
-                limit = f"{command.rows_per_second} rows/s" if command.rows_per_second else "no limit"
-                log.info("Snapshots may read at %s from now on, by signal %s", limit, command.id)
+                limits = ", ".join(f"{bound.name} {bound.most:,}" for bound in plan.bounds.values())
+                log.info("Limits of snapshots from now on, by signal %s: %s", command.id, limits or "none")
         return plan
 
     def _report(self, offset: Offset, observed: Observed, plan: Plan, *, is_batch: bool) -> None:
@@ -201,9 +201,10 @@ class Planner:
         if self._reporter is None:
             return
         advance, facts = observed.advance, observed.facts
-        why = waits_for(plan.context, facts.now_ms, observed.behind_seconds if facts.behind else None)
+        limits = limits_of(plan, facts)
+        why = waits_for(plan.context, facts.now_ms, observed.behind_seconds if facts.behind else None, limits)
         failed = sum(bool(reading.error) for reading in facts.readings.values())
-        found = Planned(offset, advance.end, advance.last_ts_us, advance.full, why, failed)
+        found = Planned(offset, advance.end, advance.last_ts_us, advance.full, why, failed, limits)
         self._reporter.planned(found, is_batch=is_batch, notifications=plan.context.notifications)
 
     def _is_worth_a_batch(self, start: Offset, observed: Observed) -> bool:

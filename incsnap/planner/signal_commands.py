@@ -36,7 +36,7 @@ def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured,
         case "resume-snapshot":
             return Resume(signal.id)
         case "incsnap-throttle":
-            return SetThrottle(signal.id, signal.rows_per_second)
+            return SetThrottle(signal.id, signal.limits)
         case "log":
             # Once, as Debezium: a message of nothing but these would fill the memory.
             log.info("%s", signal.message.replace("{}", where, 1))

@@ -53,10 +53,11 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class SetThrottle:
-    """incsnap-throttle. ``rows_per_second``: that chunks may read from now on, all tables together; 0 for no limit."""
+    """incsnap-throttle. ``limits``: (name, the most that it may be) pairs, which hold from now on; 0 for no limit, None
+    for that of the settings. Those that it does not name stay."""
 
     id: str
-    rows_per_second: int
+    limits: tuple[tuple[str, int | None], ...]
 
 
 Command = Execute | Stop | Pause | Resume | SetThrottle

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.notifications import Notification
-from incsnap.snapshot.throttle import Throttle
+from incsnap.snapshot.throttle import NOT_THROTTLED, Throttle
 from incsnap.snapshot.window import Chunk, Window
 from incsnap.tables import TableId
 
@@ -119,7 +119,7 @@ class SnapshotContext:
     ``released``: what this batch sends; a window of which parts are left is also held.
     ``dropped``: ids of windows given up in this batch (their files can go). ``notifications``: sent with this batch.
     ``recent``: ids of the last execute signals, to recognise a repeated one. ``scans_begun`` numbers the scans.
-    ``paused_by``: the signal that asked for the pause. ``throttle``: how fast chunks may be read; None for no limit.
+    ``paused_by``: the signal that asked for the pause. ``throttle``: what holds reading back.
     """
 
     queue: tuple[Request, ...] = ()
@@ -133,7 +133,7 @@ class SnapshotContext:
     recent: tuple[str, ...] = ()
     scans_begun: int = 0
     paused_by: str = ""
-    throttle: Throttle | None = None
+    throttle: Throttle = NOT_THROTTLED
 
     @property
     def in_flight(self) -> tuple[Window, ...]:

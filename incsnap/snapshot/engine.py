@@ -31,12 +31,14 @@ from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.failures import LOST, Verdict, verdict
 from incsnap.snapshot.keys import show_key
+from incsnap.snapshot.load import HeldBack, Load, held_back
 from incsnap.snapshot.next_context import NextContext, Warned
 from incsnap.snapshot.notifications import FEW_NAMED, comma_list
 from incsnap.snapshot.obey import end_pause, obey
 from incsnap.snapshot.planning import plan_chunks
 from incsnap.snapshot.questions import Answer, Question
 from incsnap.snapshot.sizing import Limits, next_chunk_rows
+from incsnap.snapshot.throttle import Bound
 from incsnap.snapshot.window import (
     Reading,
     Window,
@@ -58,6 +60,7 @@ class BatchFacts:
     between the last batch's end and ``end``. ``outdated``: records have another form now, or go to other partitions,
     than those of the windows in flight. ``release_bytes``: of windows' records, what the batch may send; one part is
     always allowed. ``behind``: the stream has a backlog, whose keys every new window would have to be freed of.
+    ``configured``: the limits that the settings have, by name; ``loads``: what was measured for the limits in force.
     """
 
     batch: int
@@ -71,16 +74,21 @@ class BatchFacts:
     outdated: bool = False
     release_bytes: int = 1 << 62
     behind: bool = False
+    configured: Mapping[str, int] = field(default_factory=dict)
+    loads: tuple[Load, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """``context``: the state at the end of the batch. ``warned``: for the log. ``idle``: nothing changed and nothing is
-    to be done: without events, the batch need not be run at all."""
+    to be done: without events, the batch need not be run at all. ``bounds``: the limits in force, by name;
+    ``held_back``: the one among them that a load is above."""
 
     context: SnapshotContext
     warned: tuple[Warned, ...]
     idle: bool
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    held_back: HeldBack | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -90,18 +98,19 @@ class Plan:
 
 def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Question, Answer, Plan]:
     """Plans batch ``facts.batch``; ``context`` is the state at the end of the batch before it."""
-    state = NextContext(context, facts.batch, facts.now_ms)
+    state = NextContext(context, facts.batch, facts.now_ms, facts.configured)
     _receive(state, context, facts)
     _observe(state, facts)
     for command in facts.commands:
         obey(state, command)
     _release(state, facts)
-    if not (state.paused or facts.behind):
+    held = held_back(state.bounds, facts.loads)
+    if not (state.paused or facts.behind or held):
         yield from plan_chunks(state, facts.limits, low_watermark_of(facts.end))
     _complete(state)
     after = state.finished()
     moved = after.planned or after.released or after.dropped or after.notifications
-    return Plan(after, tuple(state.warned), idle=after == context and not moved)
+    return Plan(after, tuple(state.warned), after == context and not moved, state.bounds, held)
 
 
 def drive(asking: Generator[Question, Answer, Plan], answer: Callable[[Question], Answer]) -> Plan:

@@ -5,12 +5,13 @@ The steps of the engine say *what* happens; here is *how* it changes the state, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
 from incsnap.snapshot.failures import (
     ATTEMPTS_BEFORE_QUARANTINE,
@@ -28,6 +29,7 @@ from incsnap.snapshot.failures import (
 )
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
+from incsnap.snapshot.throttle import ROWS, RowPace
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
 
@@ -47,7 +49,10 @@ class Warned(NamedTuple):
 class NextContext:
     """Begins as ``context`` without what belonged to its batch only; ``finished()`` is the next context."""
 
-    def __init__(self, context: SnapshotContext, batch: int, now_ms: int) -> None:
+    def __init__(
+        self, context: SnapshotContext, batch: int, now_ms: int, configured: Mapping[str, int] | None = None
+    ) -> None:
+        """``configured``: the limits that the settings have."""
         self.batch = batch
         self.now_ms = now_ms
         self.queue: list[Request] = list(context.queue)
@@ -63,7 +68,11 @@ class NextContext:
         #: Borders found among further rows, of chunks planned in this batch.
         self.cuts = 0
         self.paused, self.paused_by = context.paused, context.paused_by
-        self.throttle = context.throttle
+        self._configured = configured or {}
+        self._throttle = context.throttle
+        #: The limits in force.
+        self.bounds = self._throttle.bounds(self._configured)
+        self._pace = self._row_pace(context.throttle.next_ms)
         self.recent: list[str] = list(context.recent)
         self._ended_signals: list[str] = []
         #: What ``unfinished`` tells, kept while tables end one by one: each tells which are left, of thousands.
@@ -95,8 +104,8 @@ class NextContext:
 
     def plan(self, scan: Scan, span: Range) -> None:
         """A window of this batch over it."""
-        if self.throttle is not None:
-            self.throttle = self.throttle.after(span.rows, self.now_ms)
+        if self._pace is not None:
+            self._pace = self._pace.after(span.rows, self.now_ms)
         self.planned.append(
             Window(
                 id=f"{self.batch}-{len(self.planned)}",
@@ -118,16 +127,28 @@ class NextContext:
         """So many rows were read of it. Fewer than it was cut for give their time back, unless a condition has hidden
         them: those were read all the same."""
         missing = window.rows - rows
-        if self.throttle is not None and missing > 0 and not self.scans[window.scan].request.collection.condition:
-            self.throttle = self.throttle.given_back(missing)
+        if self._pace is not None and missing > 0 and not self.scans[window.scan].request.collection.condition:
+            self._pace = self._pace.given_back(missing)
 
     def may_plan(self) -> bool:
-        """Is there no limit, or time for another chunk?"""
-        return self.throttle is None or self.throttle.allows(self.now_ms)
+        """Is there no limit of rows a second, or time for another chunk?"""
+        return self._pace is None or self._pace.allows(self.now_ms)
 
     def rows_of(self, rows: int) -> int:
         """A chunk of so many rows, or what the limit leaves of it."""
-        return rows if self.throttle is None else self.throttle.chunk_rows(rows)
+        return rows if self._pace is None else self._pace.chunk_rows(rows)
+
+    def set_limits(self, command: SetThrottle) -> None:
+        """They hold from this batch on."""
+        for name, most in command.limits:
+            self._throttle = self._throttle.asks(name, most, command.id)
+        self.bounds = self._throttle.bounds(self._configured)
+        # What was planned under another limit of rows is not held against the new one.
+        renewed = any(name == ROWS for name, _ in command.limits)
+        self._pace = self._row_pace(0 if renewed or self._pace is None else self._pace.next_ms)
+
+    def _row_pace(self, next_ms: int) -> RowPace | None:
+        return RowPace(self.bounds[ROWS].most, next_ms) if ROWS in self.bounds else None
 
     def release(self, window: Window, parts: int) -> Window | None:
         """So many parts of the window are sent with this batch. What is left of it; None when that is nothing."""
@@ -295,7 +316,7 @@ class NextContext:
             notifications=tuple(self.notifications),
             paused=self.paused,
             paused_by=self.paused_by,
-            throttle=self.throttle,
+            throttle=replace(self._throttle, next_ms=self._pace.next_ms if self._pace is not None else 0),
             recent=tuple(self.recent),
             scans_begun=self.scans_begun,
         )

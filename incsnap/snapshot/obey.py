@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.commands import Command, Execute, Pause, Resume, SetThrottle, Stop
+from incsnap.snapshot.commands import Command, Execute, Pause, Resume, Stop
 from incsnap.snapshot.context import Request
 from incsnap.snapshot.next_context import NextContext
 from incsnap.snapshot.notifications import comma_list
-from incsnap.snapshot.throttle import Throttle
 
 #: Ids of execute signals that are remembered, to warn of a repeated one.
 MAX_RECENT = 32
@@ -24,7 +23,7 @@ def obey(state: NextContext, command: Command) -> None:
     elif isinstance(command, Resume):
         _resume(state, command)
     else:
-        _throttle(state, command)
+        state.set_limits(command)
 
 
 def _execute(state: NextContext, command: Execute) -> None:
@@ -71,13 +70,6 @@ def _resume(state: NextContext, command: Resume) -> None:
         return
     state.paused, state.paused_by = False, ""
     _tell_all(state, notes.RESUMED)
-
-
-def _throttle(state: NextContext, command: SetThrottle) -> None:
-    """The rate is the job's, not that of one snapshot: it holds for the next ones too, until another signal changes
-    it."""
-    rows = command.rows_per_second
-    state.throttle = Throttle(rows, command.id) if rows else None
 
 
 def _tell_all(state: NextContext, kind: str) -> None:

@@ -18,6 +18,7 @@ from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.dataclass_json import from_json, to_json
+from incsnap.snapshot.throttle import ROWS, Bound, Throttle
 from incsnap.snapshot.window import Chunk, Window, discard_batches, low_watermark_of
 from incsnap.tables import TableId
 
@@ -25,8 +26,9 @@ from incsnap.tables import TableId
 #: ``counted`` and ``control``, which an offset of version 1 has at their defaults. 3: windows are released in parts (an
 #: older one released whole windows); conditions stand in a list, and their places where older ones have the texts; with
 #: ``prepared``: what an older release has passed by as prepared was sent then, and comes again with its XA COMMIT. 4:
-#: with ``paused_by`` and ``throttle``, which an offset of version 3 has at their defaults.
-VERSION = 4
+#: with ``paused_by`` and ``throttle``, which an offset of version 3 has at their defaults. 5: a throttle has the limits
+#: that signals have set, where an older one has rows a second alone.
+VERSION = 5
 _FORMAT = "incsnap"
 
 
@@ -176,7 +178,7 @@ class Offset:
                     from_json(int, content["layout"]["buckets"]),
                     from_json(dict[str, int], content["layout"]["partitions"]),
                 ),
-                snapshot=_snapshot(content["snapshot"], queues) if version >= 3 else _in_parts(content["snapshot"]),
+                snapshot=_snapshot_of(version, content["snapshot"], queues),
                 signal_positions=from_json(dict[str, Any], content["signal_positions"]),
                 counted=from_json(OpenCounts, content["counted"]) if "counted" in content else None,
                 control=from_json(tuple[str, ...], content.get("control", [])),
@@ -187,6 +189,19 @@ class Offset:
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error
+
+
+def _snapshot_of(version: int, content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
+    if version < 3:
+        return _in_parts(content)
+    if version < 5 and "throttle" in content:
+        content = {**content, "throttle": _of_rows_alone(**content["throttle"])}
+    return _snapshot(content, queues)
+
+
+def _of_rows_alone(rows_per_second: int, signal: str, next_ms: int = 0) -> Any:
+    """The throttle of an offset of version 4."""
+    return to_json(Throttle, Throttle((Bound(ROWS, rows_per_second, signal),), next_ms))
 
 
 def _snapshot(content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:

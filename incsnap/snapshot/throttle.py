@@ -1,36 +1,88 @@
-"""How fast snapshots may read, by request: rows a second, all tables together.
+"""What holds the reading of snapshots back, by request: limits of the settings, and those that signals have set.
 
-Whoever asks for it wants the server spared, so it is reading that is held back, not sending: a chunk is planned when
-the rows of those before it have had their time. What counts are the rows that a chunk is cut for; where fewer came, and
-no condition has hidden them, the time is given back. The state is part of the offset, so the limit outlives a restart.
+Whoever asks for a limit wants the server spared, so it is reading that is held back, not sending: a chunk is planned
+when the rows of those before it have had their time, and when no load of the servers is above its limit (``load``). A
+limit is of the job, not of one snapshot; what signals have asked for is part of the offset, so it outlives a restart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+
+#: Names of the limits, as signals have them.
+ROWS = "rows-per-second"
+REPLICA_LAG, COMMIT_LATENCY, STREAM_LAG = "replica-lag-ms", "commit-latency-ms", "stream-lag-ms"
+THREADS_RUNNING = "threads-running"
+LIMITS = (ROWS, REPLICA_LAG, COMMIT_LATENCY, THREADS_RUNNING, STREAM_LAG)
 
 #: Time that was not used, because a batch came late, may be made up for by so much.
 _SLACK_MS = 1_000
 
 
+def setting_of(name: str) -> str:
+    """The setting of a limit: ``incsnap.snapshot.throttle.replica.lag.ms``."""
+    return f"incsnap.snapshot.throttle.{name.replace('-', '.')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A limit in force: of what, the most that it may be, and the signal that has set it, "" for the settings."""
+
+    name: str
+    most: int
+    signal: str = ""
+
+    @property
+    def whose(self) -> str:
+        return f"signal {self.signal}" if self.signal else setting_of(self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """``signal``: the id of the signal that asked. ``next_ms``: when the next chunk may be planned."""
+    """``asked``: limits that signals have set; one of 0 lifts what the settings have. ``next_ms``: when the next chunk
+    may be planned, where rows a second are limited."""
+
+    asked: tuple[Bound, ...] = ()
+    next_ms: int = 0
+
+    def bounds(self, configured: Mapping[str, int]) -> dict[str, Bound]:
+        """The limits in force by name. ``configured``: those of the settings, which hold where no signal has spoken."""
+        found = {name: Bound(name, most) for name, most in configured.items()}
+        found |= {bound.name: bound for bound in self.asked}
+        return {name: found[name] for name in LIMITS if name in found and found[name].most}
+
+    def asks(self, name: str, most: int | None, signal: str) -> Throttle:
+        """A signal sets a limit; None is for what the settings have."""
+        others = tuple(bound for bound in self.asked if bound.name != name)
+        return replace(self, asked=others if most is None else (*others, Bound(name, most, signal)))
+
+
+#: As a job begins.
+NOT_THROTTLED = Throttle()
+
+
+@dataclass(frozen=True, slots=True)
+class RowPace:
+    """Rows a second, all tables together. ``next_ms``: when the next chunk may be planned.
+
+    What counts are the rows that a chunk is cut for; where fewer came, and no condition has hidden them, the time is
+    given back.
+    """
 
     rows_per_second: int
-    signal: str
     next_ms: int = 0
 
     def allows(self, now_ms: int) -> bool:
         """May a chunk be planned now?"""
         return now_ms >= self.next_ms
 
-    def after(self, rows: int, now_ms: int) -> Throttle:
+    def after(self, rows: int, now_ms: int) -> RowPace:
         """A chunk of so many rows is planned."""
         begin = max(self.next_ms, now_ms - _SLACK_MS)
         return replace(self, next_ms=begin + self._time_of(rows))
 
-    def given_back(self, rows: int) -> Throttle:
+    def given_back(self, rows: int) -> RowPace:
         """So many rows of a chunk that was cut for them did not come."""
         return replace(self, next_ms=self.next_ms - self._time_of(rows))
 

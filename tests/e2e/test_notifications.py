@@ -34,7 +34,7 @@ def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> N
         # A hundred seconds for the table, were the limit not lifted.
         play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 200})
         play.execute_by_row("first", [orders, lines])
-        job.wait_until("the limit is shown", lambda: snapshot_of(play).rows_per_second_allowed == 200)
+        job.wait_until("the limit is shown", lambda: [limit.most for limit in snapshot_of(play).limits] == [200])
         why = "throttled to 200 rows/s by signal slow"
         job.wait_until("the reason is shown", lambda: snapshot_of(play).waits_for == why)
         told("IN_PROGRESS", "first")
@@ -49,9 +49,14 @@ def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> N
         # The limit is of the job, and outlives what it was given for.
         play.execute_by_row("second", [orders])
         job.wait_until("it is throttled too", lambda: snapshot_of(play).waits_for == why)
-        play.signal_by_row("fast", "incsnap-throttle", {"rows-per-second": 0})
+        # One thread asks for their number, another sends the binlog: there are never less.
+        play.signal_by_row("spare", "incsnap-throttle", {"rows-per-second": 0, "threads-running": 1})
+        more = "threads run on the server, more than the 1 threads of signal spare"
+        job.wait_until("it waits for the server", lambda: more in snapshot_of(play).waits_for)
+        assert snapshot_of(play).held_back_by == "threads-running"
+        play.signal_by_row("fast", "incsnap-throttle", {"threads-running": 0})
         job.wait_until("the end of the snapshot", lambda: notices.completed("second"))
-        job.wait_until("the limit is gone", lambda: snapshot_of(play).rows_per_second_allowed is None)
+        job.wait_until("the limit is gone", lambda: not snapshot_of(play).limits)
         play.drain(job)
         log = job.log_tail(2_000)
         job.stop()
@@ -70,6 +75,6 @@ def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> N
     assert ended["additional_data"]["total_rows_scanned"] == str(ROWS)
     assert "[Notification Service]  {id='second', aggregateType='Incremental Snapshot', type='COMPLETED'" in log
     assert "[snapshot second]" in log
-    assert "Snapshots may read at 200 rows/s from now on, by signal slow" in log
+    assert "Limits of snapshots from now on, by signal slow: rows-per-second 200" in log
     for verdict in play.verdicts():
         assert verdict.faults(2) == []

@@ -37,6 +37,7 @@ from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.notifications import QUARANTINED
 from incsnap.snapshot.offset import Offset, PlannedRelease, TopicLayout, digest
 from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.throttle import ROWS
 from incsnap.snapshot.window import Window
 from incsnap.spark.sink import SinkOptions
 from incsnap.tables import TableId
@@ -161,7 +162,7 @@ class Job:
                 self.server.fail_over()
             self.batch()
         self.server.commit(Resume("resume-at-last"))
-        self.server.commit(SetThrottle("lift-at-last", 0))
+        self.server.commit(SetThrottle("lift-at-last", ((ROWS, 0),)))
         self.run_until_quiet()
         self.server.commit(self._execute(list(TABLES)))
         self.run_until_quiet()
@@ -443,7 +444,7 @@ class Job:
         if dice < 0.85:
             return Resume(name)
         if dice < 0.9:
-            return SetThrottle(name, self.random.choice((0, 1, 3, 1_000)))
+            return SetThrottle(name, ((ROWS, self.random.choice((0, 1, 3, 1_000))),))
         return Stop(name, self.random.choice((None, *(frozenset({table}) for table in TABLES))))
 
     def _execute(self, tables: list[TableId]) -> Execute:

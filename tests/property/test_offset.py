@@ -17,7 +17,7 @@ from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotCont
 from incsnap.snapshot.dataclass_json import to_json
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import VERSION, Offset, TopicLayout
-from incsnap.snapshot.throttle import Throttle
+from incsnap.snapshot.throttle import Bound, Throttle
 from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
 
@@ -72,7 +72,7 @@ contexts = st.builds(
     recent=some(text),
     scans_begun=count,
     paused_by=text,
-    throttle=st.none() | st.builds(Throttle, st.integers(1, 10**9), text, count),
+    throttle=st.builds(Throttle, some(st.builds(Bound, text, count, text)), count),
 )
 streams = st.builds(
     StreamPosition,

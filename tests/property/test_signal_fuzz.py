@@ -19,7 +19,16 @@ _TYPES = st.sampled_from(
     ["execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log", "x"]
 )
 _KEYS = st.sampled_from(
-    ["type", "data-collections", "additional-conditions", "data-collection", "filter", "surrogate-key", "message"]
+    [
+        "type",
+        "data-collections",
+        "additional-conditions",
+        "data-collection",
+        "filter",
+        "surrogate-key",
+        "message",
+        "rows-per-second",
+    ]
 )
 _LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12) | st.just("incremental")
 _VALUES = st.recursive(

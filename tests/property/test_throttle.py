@@ -11,6 +11,7 @@ from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.dataclass_json import from_json, to_json
 from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.throttle import ROWS
 from tests.support.snapshots import A, B, Snapshots, execute, spans
 
 #: What may be made up for in a second, and one chunk, which is a second's rows at most.
@@ -30,7 +31,7 @@ def test_no_more_rows_are_read_than_the_limit_allows(
 ) -> None:
     limits = Limits(2, 5, chunk_rows, chunk_rows, small_rows=small_rows, small_windows=4 if small_rows else 0)
     job = Snapshots({A: list(range(rows)), B: list(range(rows))}, limits, tick_ms=tick_ms)
-    job.batch(SetThrottle("t", allowed), execute("s", A, B))
+    job.batch(SetThrottle("t", ((ROWS, allowed),)), execute("s", A, B))
     planned: list[tuple[int, int]] = []
     for number in range(2, 40_000):
         if restarts:
@@ -56,9 +57,9 @@ def test_a_limit_that_is_changed_and_lifted_changes_nothing_but_time(
     job = Snapshots({A: list(range(rows))}, Limits(2, 5, 3, 3), tick_ms=tick_ms)
     job.batch(execute("s", A))
     for number, limit in enumerate(allowed):
-        job.batch(SetThrottle(f"t{number}", limit))
-    job.batch(SetThrottle("free", 0))
-    assert job.context.throttle is None
+        job.batch(SetThrottle(f"t{number}", ((ROWS, limit),)))
+    job.batch(SetThrottle("free", ((ROWS, 0),)))
+    assert job.context.throttle.bounds({}) == {}
     job.until_done()
 
     sent = [span for context in job.log for span in spans(context.released)]
@@ -70,7 +71,7 @@ def test_a_limit_that_is_changed_and_lifted_changes_nothing_but_time(
 
 def test_a_limit_makes_up_for_late_batches_but_not_for_an_idle_hour() -> None:
     job = Snapshots({A: list(range(100))}, Limits(4, 40, 50, 50), tick_ms=3_600_000)
-    job.batch(SetThrottle("t", 10), execute("s", A))
+    job.batch(SetThrottle("t", ((ROWS, 10),)), execute("s", A))
 
     # The second that was lost at the most, and the one that begins.
     assert [sum(window.rows for window in context.planned) for context in job.until_done()[:3]] == [20, 20, 20]
@@ -78,7 +79,7 @@ def test_a_limit_makes_up_for_late_batches_but_not_for_an_idle_hour() -> None:
 
 def test_nothing_is_asked_of_the_server_while_no_chunk_may_be_planned() -> None:
     job = Snapshots({A: list(range(100))}, Limits(1, 40, 10, 10), tick_ms=100)
-    job.batch(SetThrottle("t", 10), execute("s", A))
+    job.batch(SetThrottle("t", ((ROWS, 10),)), execute("s", A))
     job.batch()
     job.batch()
     asked = len(job.asked)

@@ -69,8 +69,10 @@ class ReadersAtHand:
         self._answers.clear()
 
 
-def planner_at_hand(settings: Settings, root: str, slices: int = 1, readers: int = 1, run: str = "") -> Planner:
-    return Planner(settings, WindowBuffers(root), slices, readers, partial(ReadersAtHand, settings, root), run=run)
+def planner_at_hand(
+    settings: Settings, root: str, slices: int = 1, readers: int = 1, run: str = "", report: str = ""
+) -> Planner:
+    return Planner(settings, WindowBuffers(root), slices, readers, partial(ReadersAtHand, settings, root), report, run)
 
 
 @dataclass
@@ -89,6 +91,8 @@ class PlannedJob:
     buckets: int = 2
     parallelism: int = 2
     run: str = "first"
+    #: the file of its reports
+    report: str = ""
     sent: list[Sent] = field(default_factory=list)
     batches: list[tuple[Offset, Offset]] = field(default_factory=list)
 
@@ -97,7 +101,7 @@ class PlannedJob:
         self.offset = first_position(self.settings, self.root, self.buckets)
 
     def _planner(self) -> Planner:
-        return planner_at_hand(self.settings, self.root, self.parallelism, self.parallelism, self.run)
+        return planner_at_hand(self.settings, self.root, self.parallelism, self.parallelism, self.run, self.report)
 
     def close(self) -> None:
         self.planner.close()

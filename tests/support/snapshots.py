@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from incsnap.events import SchemaChange, StreamPosition
@@ -11,6 +11,7 @@ from incsnap.snapshot.commands import Command, DataCollection, Execute
 from incsnap.snapshot.context import Release, SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.keys import Key
+from incsnap.snapshot.load import Load
 from incsnap.snapshot.questions import Answer, Describe, KeyOrder, LookAhead, MaximumKey, Question, Refused
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Reading, Window
@@ -73,6 +74,8 @@ class Snapshots:
         outdated: bool = False,
         release_bytes: int = 1 << 62,
         behind: bool = False,
+        configured: Mapping[str, int] | None = None,
+        loads: tuple[Load, ...] = (),
     ) -> Plan:
         readings = {window.id: found for window in self.context.unread if (found := self._read(window))}
         self.number += 1
@@ -89,6 +92,8 @@ class Snapshots:
             outdated=outdated,
             release_bytes=release_bytes,
             behind=behind,
+            configured=configured or {},
+            loads=loads,
         )
         plan = drive(next_context(self.context, facts), self._answer)
         self.context = plan.context

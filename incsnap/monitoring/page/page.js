@@ -126,7 +126,8 @@ function showSnapshot(status) {
     ? [`${snapshot.tables.length} being read, ${snapshot.waiting} waiting`,
        snapshot.retried ? `${count(snapshot.retried)} readings repeated` : "", snapshot.waits_for]
     : ["none"];
-  if (snapshot.rows_per_second_allowed !== null) told.push(`limit: ${count(snapshot.rows_per_second_allowed)} rows/s`);
+  if (snapshot.limits.length) told.push(`limits: ${snapshot.limits.map((each) =>
+    `${each.name} ${count(each.most)}${each.measured === null ? "" : ` (now ${count(each.measured)})`}`).join(", ")}`);
   $("snapshot").textContent = told.filter(Boolean).join("; ");
   $("tables").replaceChildren(...snapshot.tables.map(tableOf));
   const more = snapshot.waiting - snapshot.waiting_first.length;
@@ -239,7 +240,7 @@ $("actions").addEventListener("submit", async (event) => {
   const named = $("collections").value.split(",").map((each) => each.trim()).filter(Boolean);
   const data = type === "execute-snapshot" || type === "stop-snapshot"
     ? {type: "incremental", ...(named.length ? {"data-collections": named} : {})}
-    : type === "incsnap-throttle" ? {"rows-per-second": Number($("limit").value)} : {};
+    : type === "incsnap-throttle" ? {[$("limited").value]: Number($("limit").value)} : {};
   if (type === "stop-snapshot" && !named.length && !confirm("Stop the snapshots of all tables?")) return;
   $("answer").textContent = "…";
   try {

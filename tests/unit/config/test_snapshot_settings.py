@@ -108,3 +108,27 @@ def test_two_places_at_once_are_refused() -> None:
     text = problem_of({"incsnap.start.gtid.set": f"{_UUID}:1", "incsnap.start.binlog.file": "binlog.000003"})
 
     assert "incsnap.start.binlog.file: only one of" in text
+
+
+def test_limits_of_a_throttle_are_those_that_are_given() -> None:
+    found = settings(
+        incsnap__snapshot__throttle__replica__lag__ms="5000",
+        incsnap__snapshot__throttle__threads__running="0",
+        incsnap__snapshot__throttle__replicas="one:3307, two,[::1]:3308",
+    ).snapshot
+
+    assert found.throttle == {"replica-lag-ms": 5_000}
+    assert found.throttle_replicas == (("one", 3307), ("two", 3306), ("::1", 3308))
+
+
+def test_the_lag_of_no_replica_is_no_limit() -> None:
+    problem = problem_of({"incsnap.snapshot.throttle.replica.lag.ms": "5000"})
+
+    assert "incsnap.snapshot.throttle.replicas=host:port" in problem
+
+
+@pytest.mark.parametrize("given", ["one:", ":3306", "one:0", "one:x", "mysql://one:3306"])
+def test_a_replica_is_a_host_and_a_port(given: str) -> None:
+    problem = problem_of({"incsnap.snapshot.throttle.replicas": given})
+
+    assert "is not host:port[,host:port...]" in problem

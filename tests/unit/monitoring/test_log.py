@@ -74,7 +74,8 @@ def test_a_healthy_job_says_all_in_one_line() -> None:
     assert line(running()) == (
         "Lag 0.063 s, 400 kB behind; 1,234 events/s, 64,200 snapshot rows/s, 51 MB/s; at binlog.000042:1000000,"
         " batch 123456; shop.orders (snapshot nightly) 1,240,000 rows of about 2,000,000, 12 s left;"
-        " shop.people_with_a_rather_long_name (snapshot nightly) 777 rows; 3 more tables wait"
+        " shop.people_with_a_rather_long_name (snapshot nightly) 777 rows; 3 more tables wait;"
+        " throttled: 28 threads run on the server, more than the 25 threads of signal spare"
     )
 
 

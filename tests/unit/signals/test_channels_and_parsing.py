@@ -372,13 +372,34 @@ def test_letter_case_of_a_condition_means_ascii() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 5_000, 1_000_000_000])
 def test_a_throttle_is_a_number_of_rows_a_second(rows: int) -> None:
     assert parse(SignalRecord("t", "incsnap-throttle", {"rows-per-second": rows})) == Signal(
-        "t", "incsnap-throttle", rows_per_second=rows
+        "t", "incsnap-throttle", limits=(("rows-per-second", rows),)
     )
 
 
-@pytest.mark.parametrize("rows", [None, -1, 1.5, True, "9", "", 10_000_000_000])
+@pytest.mark.parametrize("rows", [-1, 1.5, True, "9", "", 10_000_000_000])
 def test_what_is_no_number_of_rows_throttles_nothing(rows: object) -> None:
     found = parse(SignalRecord("t", "incsnap-throttle", {"rows-per-second": rows}))
 
     assert isinstance(found, InvalidSignal)
     assert "rows-per-second is not a whole number" in found.reason
+
+
+def test_a_throttle_sets_each_limit_that_it_names() -> None:
+    found = parse(SignalRecord("t", "incsnap-throttle", '{"replica-lag-ms": 5000, "threads-running": null}'))
+
+    assert found == Signal("t", "incsnap-throttle", limits=(("replica-lag-ms", 5_000), ("threads-running", None)))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ({}, "no limit is named"),
+        ({"replica-lag": 5_000}, "'replica-lag' is not one of: rows-per-second, replica-lag-ms"),
+        ({"threads-running": 9, "commit-latency-ms": "5"}, "commit-latency-ms is not a whole number"),
+    ],
+)
+def test_a_throttle_that_is_misspelt_changes_nothing(data: object, reason: str) -> None:
+    found = parse(SignalRecord("t", "incsnap-throttle", data))
+
+    assert isinstance(found, InvalidSignal)
+    assert reason in found.reason

@@ -7,6 +7,7 @@ leaves the others alone.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from incsnap.events import PreparedXa, StreamPosition
@@ -15,7 +16,7 @@ from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
 from incsnap.snapshot.notifications import STARTED, Notification
 from incsnap.snapshot.offset import VERSION, Offset, OpenCounts, TopicLayout
-from incsnap.snapshot.throttle import Throttle
+from incsnap.snapshot.throttle import REPLICA_LAG, ROWS, Bound, Throttle
 from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
 
@@ -70,7 +71,7 @@ EXPECTED = Offset(
         recent=("ad-hoc-1",),
         scans_begun=2,
         paused_by="pause-1",
-        throttle=Throttle(5_000, "slow-1", 1_763_800_001_000),
+        throttle=Throttle((Bound(ROWS, 5_000, "slow-1"), Bound(REPLICA_LAG, 0, "fast-2")), 1_763_800_001_000),
     ),
     signal_positions={"kafka": 42, "file": {"inode": 7, "place": 120}},
     counted=OpenCounts(1_763_800_000_123_456, (("inventory.orders", 3),)),
@@ -86,7 +87,14 @@ def test_this_release_has_kept_what_it_writes() -> None:
 
 
 def test_an_offset_that_was_kept_is_read_whole() -> None:
-    assert Offset.load(json.loads((FOLDER / "version-4.json").read_text())) == EXPECTED
+    assert Offset.load(json.loads((FOLDER / "version-5.json").read_text())) == EXPECTED
+
+
+def test_a_throttle_of_version_4_goes_on() -> None:
+    found = Offset.load(json.loads((FOLDER / "version-4.json").read_text()))
+
+    assert found.snapshot.throttle == Throttle((Bound(ROWS, 5_000, "slow-1"),), 1_763_800_001_000)
+    assert replace(found, snapshot=replace(found.snapshot, throttle=EXPECTED.snapshot.throttle)) == EXPECTED
 
 
 def test_every_kept_offset_is_read() -> None:

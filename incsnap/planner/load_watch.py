@@ -1,0 +1,151 @@
+"""Measures the loads that a throttle has limits for, beside the stream: no batch waits for an answer.
+
+Each server has a thread and a connection of its own, which are made when a limit needs them first. It is asked once a
+second while the planner wants to know, and for half a minute behind that; then nothing is kept open.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.config.settings import MySqlSettings, SnapshotSettings
+from incsnap.errors import IncsnapError, shorten
+from incsnap.mysql.loads import CommitLatency, Measure, replica_lag_ms, threads_running
+from incsnap.mysql.session import connect
+from incsnap.snapshot.load import BEING_ASKED, Load
+from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, THREADS_RUNNING
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two questions to a server.
+_EVERY_SECONDS = 1.0
+#: Seconds after which an answer is too old to go by, and for which a server may let a question wait.
+_OLD_SECONDS, _PATIENCE_SECONDS = 10.0, 5.0
+#: Seconds after which a load that nobody wants to know is not measured any more. A batch may take some.
+_WANTED_SECONDS = 30.0
+#: No wait is for ever.
+_NAP_SECONDS = 60.0
+#: Characters of what is wrong.
+_TROUBLE = 300
+
+
+class LoadWatch:
+    """``close`` it."""
+
+    def __init__(self, mysql: MySqlSettings, snapshot: SnapshotSettings) -> None:
+        own = mysql.model_copy(update={"connect_timeout_seconds": _PATIENCE_SECONDS})
+        self._replicas = {
+            f"{host}:{port}": own.model_copy(update={"hostname": host, "port": port})
+            for host, port in snapshot.throttle_replicas
+        }
+        self._own = own
+        self._probes: dict[tuple[str, str], _Probe] = {}
+
+    def newest(self, names: Collection[str]) -> tuple[Load, ...]:
+        """What was measured last for these limits. Returns at once."""
+        found: list[Load] = []
+        if THREADS_RUNNING in names:
+            found.append(self._of(THREADS_RUNNING, "", self._own, lambda: threads_running))
+        if COMMIT_LATENCY in names:
+            found.append(self._of(COMMIT_LATENCY, "", self._own, CommitLatency))
+        if REPLICA_LAG in names:
+            found += [
+                self._of(REPLICA_LAG, where, settings, lambda: replica_lag_ms)
+                for where, settings in self._replicas.items()
+            ]
+            if not self._replicas:
+                trouble = "incsnap.snapshot.throttle.replicas names none"
+                found.append(Load(REPLICA_LAG, None, trouble=trouble))
+        return tuple(found)
+
+    def close(self) -> None:
+        for probe in self._probes.values():
+            probe.close()
+
+    def _of(self, name: str, where: str, settings: MySqlSettings, measure: Callable[[], Measure]) -> Load:
+        probe = self._probes.get((name, where))
+        if probe is None:
+            probe = self._probes[name, where] = _Probe(name, where, settings, measure)
+        return probe.newest()
+
+
+class _Probe:
+    """One load of one server. ``measure`` makes what measures it on a new connection."""
+
+    def __init__(self, name: str, where: str, settings: MySqlSettings, measure: Callable[[], Measure]) -> None:
+        self._name, self._where = name, where
+        self._settings, self._measure = settings, measure
+        self._newest = Load(name, None, where, BEING_ASKED)
+        self._measured_at = time.monotonic()
+        self._wanted_at = 0.0
+        self._wanted, self._closing = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"incsnap-load-{name}", daemon=True)
+        self._thread.start()
+
+    def newest(self) -> Load:
+        now = time.monotonic()
+        if now - self._wanted_at > _WANTED_SECONDS:
+            # What was measured before the pause says nothing of now.
+            self._newest, self._measured_at = Load(self._name, None, self._where, BEING_ASKED), now
+        self._wanted_at = now
+        self._wanted.set()
+        age = now - self._measured_at
+        if age > _OLD_SECONDS:
+            return Load(self._name, None, self._where, f"no answer for {age:.0f} s")
+        return self._newest
+
+    def close(self) -> None:
+        self._closing.set()
+        self._wanted.set()
+        self._thread.join(_EVERY_SECONDS)
+
+    def _run(self) -> None:
+        connection: Connection[Any] | None = None
+        measure: Measure | None = None
+        told = ""
+        while not self._closing.is_set():
+            if time.monotonic() - self._wanted_at > _WANTED_SECONDS:
+                _close(connection)
+                connection = measure = None
+                self._wanted.clear()
+                # Looked at again behind the clearing: it may have been wanted between the two.
+                if time.monotonic() - self._wanted_at > _WANTED_SECONDS:
+                    self._wanted.wait(_NAP_SECONDS)
+                continue
+            try:
+                if connection is None or measure is None:
+                    connection = connect(self._settings, read_timeout=_PATIENCE_SECONDS)
+                    measure = self._measure()
+                value, trouble = measure(connection), ""
+                found = Load(self._name, value, self._where, "" if value is not None else BEING_ASKED)
+            except IncsnapError as error:
+                _close(connection)
+                connection = measure = None
+                trouble = shorten(f"{error.message.rstrip('.')}. {error.hint.rstrip('.')}", _TROUBLE)
+                found = Load(self._name, None, self._where, trouble)
+            self._newest, self._measured_at = found, time.monotonic()
+            self._tell(trouble, told)
+            told = trouble
+            self._closing.wait(_EVERY_SECONDS)
+        _close(connection)
+
+    def _tell(self, trouble: str, before: str) -> None:
+        """The same trouble is told once."""
+        of = f" of replica {self._where}" if self._where else ""
+        if trouble and trouble != before:
+            log.warning("%s%s is not known, so snapshots wait: %s", self._name, of, trouble)
+        elif before and not trouble:
+            log.info("%s%s is known again", self._name, of)
+
+
+def _close(connection: Connection[Any] | None) -> None:
+    if connection is not None and connection.open:
+        with suppress(Exception):  # a socket that is gone may complain
+            connection.close()

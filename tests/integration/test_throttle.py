@@ -1,0 +1,232 @@
+"""A source and a replica of it: what holds a snapshot back, and that it goes on behind that."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pymysql
+import pytest
+
+from incsnap.errors import IncsnapError
+from incsnap.monitoring.planner_report import read
+from incsnap.mysql.loads import CommitLatency, replica_lag_ms, threads_running
+from incsnap.mysql.preflight import findings
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from lab.servers import servers
+from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+
+
+class Pair(NamedTuple):
+    source: MySqlAddress
+    replica: MySqlAddress
+
+
+@pytest.fixture(scope="module")
+def pair(mysql_address: MySqlAddress) -> Iterator[Pair]:
+    """The session's server, and one that replicates what it executes from now on."""
+    source = mysql_address
+    with servers(kafka=False, mysql_options=["--server-id=22"]) as replica:
+        [(executed,)] = run(source, "SELECT @@gtid_executed")
+        run(
+            replica.mysql,
+            "RESET BINARY LOGS AND GTIDS",
+            f"SET GLOBAL gtid_purged = '{executed}'",
+            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{source.host}', SOURCE_PORT={source.port},"
+            f" SOURCE_USER='{source.user}', SOURCE_PASSWORD='{source.password}', SOURCE_AUTO_POSITION=1,"
+            " GET_SOURCE_PUBLIC_KEY=1",
+            "START REPLICA",
+        )
+        yield Pair(source, replica.mysql)
+
+
+def run(address: MySqlAddress, *statements: str) -> list[tuple[Any, ...]]:
+    """The rows of the last one."""
+    with closing(connect(address)) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def lag_of(replica: MySqlAddress) -> int:
+    with closing(connect(replica)) as connection:
+        return replica_lag_ms(connection) or 0
+
+
+@pytest.fixture
+def begun(
+    pair: Pair, kafka_address: str, topic_prefix: str, tmp_path: Path
+) -> Iterator[Callable[..., tuple[PlannedJob, Callable[[str, dict[str, Any]], None]]]]:
+    """Makes a job on a table of 20 rows in chunks of 5, and what signals it. ``more``: settings."""
+    database = f"test_{secrets.token_hex(5)}"
+    jobs: list[PlannedJob] = []
+
+    def begin(**more: str) -> tuple[PlannedJob, Callable[[str, dict[str, Any]], None]]:
+        run(
+            pair.source,
+            f"CREATE DATABASE {database}",
+            f"CREATE TABLE {database}.sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data TEXT)",
+            f"CREATE TABLE {database}.t (id INT PRIMARY KEY)",
+            f"INSERT INTO {database}.t VALUES {', '.join(f'({number})' for number in range(20))}",
+        )
+        settings = settings_of(
+            pair.source,
+            kafka_address,
+            topic_prefix,
+            database,
+            signal__data__collection=f"{database}.sig",
+            incremental__snapshot__chunk__size="5",
+            incsnap__snapshot__throttle__replicas=f"{pair.replica.host}:{pair.replica.port}",
+            **more,
+        )
+        job = PlannedJob(settings, str(tmp_path / "checkpoint"), report=str(tmp_path / "report.json"))
+        jobs.append(job)
+
+        def signal(kind: str, data: dict[str, Any]) -> None:
+            values = f"('{secrets.token_hex(4)}', '{kind}', '{json.dumps(data)}')"
+            run(pair.source, f"INSERT INTO {database}.sig VALUES {values}")
+
+        return job, signal
+
+    yield begin
+    for job in jobs:
+        job.close()
+    run(pair.source, f"DROP DATABASE IF EXISTS {database}")
+
+
+def why(job: PlannedJob) -> str:
+    found = read(Path(job.report))
+    return found.snapshot.waits_for if found is not None else ""
+
+
+def snapshot_of(job: PlannedJob) -> dict[str, Any]:
+    return {"type": "incremental", "data-collections": [f"{job.settings.signals.data_collection}".replace("sig", "t")]}
+
+
+def rows_of(job: PlannedJob) -> list[int]:
+    return sorted(each.value["after"]["id"] for each in job.sent if each.value and each.value.get("op") == "r")
+
+
+def test_a_snapshot_waits_for_a_replica_and_goes_on_when_it_has_caught_up(pair: Pair, begun: Any) -> None:
+    job, signal = begun(incsnap__snapshot__throttle__replica__lag__ms="1000")
+    run(pair.replica, "STOP REPLICA SQL_THREAD")
+    try:
+        signal("execute-snapshot", snapshot_of(job))
+        job.batches_until(lambda: "its replication does not run" in why(job), "word of the replica")
+        assert rows_of(job) == []
+        told = f"of replica {pair.replica.host}:{pair.replica.port} is not known"
+        assert told in why(job)
+        assert "Replica_SQL_Running: No" in why(job)
+    finally:
+        run(pair.replica, "START REPLICA")
+    job.batches_until(lambda: len(rows_of(job)) == 20, "rows")
+
+
+def test_a_replica_that_is_behind_holds_a_snapshot_back_until_a_signal_lifts_the_limit(pair: Pair, begun: Any) -> None:
+    job, signal = begun()
+    run(pair.replica, "STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_DELAY=3600", "START REPLICA")
+    try:
+        signal("incsnap-throttle", {"replica-lag-ms": 1000})
+        wait_until(lambda: lag_of(pair.replica) > 1_000)
+        signal("execute-snapshot", snapshot_of(job))
+        job.batches_until(lambda: "ms behind, more than the 1,000 ms of signal" in why(job), "word of the lag")
+        assert rows_of(job) == []
+        signal("incsnap-throttle", {"replica-lag-ms": None})
+        job.batches_until(lambda: len(rows_of(job)) == 20, "rows")
+    finally:
+        run(pair.replica, "STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_DELAY=0", "START REPLICA")
+
+
+def test_a_replica_that_does_not_answer_holds_a_snapshot_back(begun: Any) -> None:
+    job, signal = begun(
+        incsnap__snapshot__throttle__replica__lag__ms="1000", incsnap__snapshot__throttle__threads__running="1000"
+    )
+    gone = job.settings.snapshot.model_copy(update={"throttle_replicas": (("127.0.0.1", 1),)})
+    job.restart(job.settings.model_copy(update={"snapshot": gone}))
+    signal("execute-snapshot", snapshot_of(job))
+    job.batches_until(lambda: "MySQL at 127.0.0.1:1 does not answer" in why(job), "word of the replica")
+    signal("incsnap-throttle", {"replica-lag-ms": 0})
+    job.batches_until(lambda: len(rows_of(job)) == 20, "rows")
+
+
+def test_a_slow_commit_holds_a_snapshot_back(pair: Pair, begun: Any) -> None:
+    """Commits wait for others to be synchronized with them, half a second here."""
+    job, signal = begun(incsnap__snapshot__throttle__commit__latency__ms="300")
+    table = f"{job.settings.signals.data_collection}".replace("sig", "t")
+    run(pair.source, "SET GLOBAL binlog_group_commit_sync_delay = 500000")
+    try:
+        signal("execute-snapshot", snapshot_of(job))
+        with closing(connect(pair.source)) as connection, connection.cursor() as cursor:
+
+            def committed() -> bool:
+                cursor.execute("BEGIN")
+                cursor.execute(f"UPDATE {table} SET id = id WHERE id = 0")
+                cursor.execute(f"DELETE FROM {table} WHERE id > 19")
+                cursor.execute(f"INSERT INTO {table} VALUES (100)")
+                cursor.execute("COMMIT")
+                return "a COMMIT takes" in why(job)
+
+            job.batches_until(committed, "word of the commits")
+    finally:
+        run(pair.source, "SET GLOBAL binlog_group_commit_sync_delay = 0")
+    job.batches_until(lambda: not job.offset.snapshot.active, "end of the snapshot")
+
+
+def test_threads_that_run_hold_a_snapshot_back(begun: Any) -> None:
+    """One of them asks, another sends the binlog."""
+    job, signal = begun(incsnap__snapshot__throttle__threads__running="1")
+    signal("execute-snapshot", snapshot_of(job))
+    job.batches_until(lambda: "threads run on the server, more than the 1 threads" in why(job), "word of the threads")
+    assert rows_of(job) == []
+    signal("incsnap-throttle", {"threads-running": 0})
+    job.batches_until(lambda: len(rows_of(job)) == 20, "rows")
+
+
+def test_what_the_user_may_not_ask_is_told_with_the_statement_that_helps(pair: Pair) -> None:
+    user = f"u{secrets.token_hex(4)}"
+    run(pair.replica, "SET sql_log_bin = 0", f"CREATE USER {user} IDENTIFIED BY 'Pw-12345'")
+    try:
+        with closing(
+            pymysql.connect(
+                host=pair.replica.host,
+                port=pair.replica.port,
+                user=user,
+                password="Pw-12345",
+                connect_timeout=10,
+                read_timeout=60,
+                write_timeout=60,
+            )
+        ) as connection:
+            assert threads_running(connection) >= 1
+            with pytest.raises(IncsnapError) as lag:
+                replica_lag_ms(connection)
+            with pytest.raises(IncsnapError) as commit:
+                CommitLatency()(connection)
+    finally:
+        with suppress(pymysql.MySQLError):
+            run(pair.replica, "SET sql_log_bin = 0", f"DROP USER {user}")
+    assert "REPLICATION CLIENT" in lag.value.hint
+    assert "GRANT SELECT ON performance_schema.*" in commit.value.hint
+
+
+def test_a_server_that_is_no_replica_says_so(pair: Pair) -> None:
+    with closing(connect(pair.source)) as connection, pytest.raises(IncsnapError, match="replicates from no server"):
+        replica_lag_ms(connection)
+
+
+def test_a_check_warns_of_what_would_hold_snapshots_back(pair: Pair, begun: Any) -> None:
+    job, _ = begun(incsnap__snapshot__throttle__commit__latency__ms="50")
+    assert [found for found in findings(job.settings) if "throttle" in found.name] == []
+
+    other = job.settings.snapshot.model_copy(update={"throttle_replicas": ((pair.source.host, pair.source.port),)})
+    found = [each for each in findings(job.settings.model_copy(update={"snapshot": other})) if "throttle" in each.name]
+    assert [(each.name, each.severity) for each in found] == [("incsnap.snapshot.throttle.replica.lag.ms", "warning")]
+    assert "it replicates from no server; with this limit snapshots wait" in found[0].problem

@@ -1,0 +1,101 @@
+"""Limits of loads: what is above one, or not known, holds the planning of chunks back and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from incsnap.snapshot.commands import SetThrottle
+from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.dataclass_json import from_json, to_json
+from incsnap.snapshot.load import Load
+from incsnap.snapshot.throttle import LIMITS, REPLICA_LAG, ROWS, THREADS_RUNNING
+from signals.parse import THROTTLE_LIMITS
+from tests.support.snapshots import A, Snapshots, execute
+
+_LIMIT = {THREADS_RUNNING: 20}
+_CALM, _BUSY = (Load(THREADS_RUNNING, 20),), (Load(THREADS_RUNNING, 21),)
+
+
+@pytest.fixture
+def job() -> Snapshots:
+    return Snapshots({A: list(range(10))})
+
+
+def test_no_chunk_is_planned_while_a_load_is_above_its_limit(job: Snapshots) -> None:
+    before = job.batch(execute("s", A), configured=_LIMIT, loads=_CALM).context
+    during = job.batch(configured=_LIMIT, loads=_BUSY)
+    after = job.batch(configured=_LIMIT, loads=_CALM).context
+
+    assert before.planned
+    assert not during.context.planned
+    assert during.held_back is not None
+    assert during.held_back.why == (
+        "throttled: 21 threads run on the server, more than the 20 threads of incsnap.snapshot.throttle.threads.running"
+    )
+    assert after.planned
+
+
+def test_what_was_read_is_sent_while_a_load_is_above_its_limit(job: Snapshots) -> None:
+    job.batch(execute("s", A), configured=_LIMIT, loads=_CALM)
+
+    assert job.batch(configured=_LIMIT, loads=_BUSY).context.released
+
+
+@pytest.mark.parametrize(
+    ("loads", "why"),
+    [
+        ((), "it is being asked for"),
+        ((Load(THREADS_RUNNING, None, trouble="no answer for 12 s"),), "no answer for 12 s"),
+    ],
+)
+def test_what_is_not_known_counts_as_too_much(job: Snapshots, loads: tuple[Load, ...], why: str) -> None:
+    plan = job.batch(execute("s", A), configured=_LIMIT, loads=loads)
+
+    assert not plan.context.planned
+    assert plan.held_back is not None
+    assert why in plan.held_back.why
+
+
+def test_the_slowest_replica_counts_and_is_named(job: Snapshots) -> None:
+    loads = (Load(REPLICA_LAG, 0, "one:3306"), Load(REPLICA_LAG, 9_000, "other:3306"))
+    plan = job.batch(execute("s", A), SetThrottle("spare", ((REPLICA_LAG, 5_000),)), loads=loads)
+
+    assert plan.held_back is not None
+    assert plan.held_back.why == (
+        "throttled: replica other:3306 is 9,000 ms behind, more than the 5,000 ms of signal spare"
+    )
+
+
+def test_a_signal_changes_the_limits_that_it_names_and_leaves_the_others(job: Snapshots) -> None:
+    job.batch(SetThrottle("one", ((THREADS_RUNNING, 5), (REPLICA_LAG, 100))), configured=_LIMIT)
+    plan = job.batch(SetThrottle("two", ((THREADS_RUNNING, 6),)), configured=_LIMIT)
+
+    assert {each.name: (each.most, each.signal) for each in plan.bounds.values()} == {
+        REPLICA_LAG: (100, "one"),
+        THREADS_RUNNING: (6, "two"),
+    }
+
+
+def test_a_signal_lifts_what_the_settings_have_and_gives_it_back(job: Snapshots) -> None:
+    lifted = job.batch(SetThrottle("off", ((THREADS_RUNNING, 0),)), configured=_LIMIT)
+    restarted = job.context = from_json(SnapshotContext, json.loads(json.dumps(to_json(SnapshotContext, job.context))))
+    still = job.batch(configured=_LIMIT)
+    again = job.batch(SetThrottle("on", ((THREADS_RUNNING, None),)), configured=_LIMIT)
+
+    assert not lifted.bounds
+    assert not still.bounds
+    assert restarted.throttle.asked
+    assert [(each.most, each.signal) for each in again.bounds.values()] == [(20, "")]
+
+
+def test_rows_a_second_of_the_settings_are_a_limit_too(job: Snapshots) -> None:
+    planned = job.batch(execute("s", A), configured={ROWS: 1}).context.planned
+
+    assert sum(window.rows for window in planned) == 2  # the second that was lost at the most, and the one that begins
+    assert job.batch(configured={ROWS: 1}).context.throttle.next_ms > 2_000
+
+
+def test_signals_and_settings_have_the_same_limits() -> None:
+    assert tuple(THROTTLE_LIMITS) == LIMITS
