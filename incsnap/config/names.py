@@ -79,6 +79,9 @@ ELSEWHERE = words(
     topic.cache.size source.struct.version internal.key.converter internal.value.converter
     unavailable.value.placeholder extended.headers.enabled retriable.restart.connector.wait.ms
     executor.shutdown.timeout.ms guardrail.collections.max guardrail.collections.limit.action
+    advanced.metrics.enable binlog.net.read.timeout binlog.net.write.timeout connection.validation.timeout.ms
+    custom.retriable.exception custom.sanitize.pattern database.protocol ddl.parser.type gtid.ignore.on.recovery
+    log.position.check.enable poll.dispatch.interval.ms queue.provider.type statistics.metrics.enabled
     post.processors transaction.metadata.factory async.engine.enable notification.log.level
     """
 )
@@ -87,6 +90,7 @@ ELSEWHERE_PREFIXES = (
     "database.history.",
     "offset.",
     "driver.",
+    "database.connection.",
     "internal.",
     "admin.",
     "consumer.",
