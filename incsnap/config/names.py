@@ -64,6 +64,10 @@ ELSEWHERE = words(
     plugin.path group.id custom.metric.tags
     database.initial.statements database.query.timeout.ms database.jdbc.driver database.connectionTimeZone
     database.serverTimezone database.history database.ssl.truststore.password database.server.name
+    database.allowPublicKeyRetrieval database.useSSL database.requireSSL database.verifyServerCertificate
+    database.sslMode database.enabledTLSProtocols database.useUnicode database.characterEncoding
+    database.zeroDateTimeBehavior database.tinyInt1isBit database.useCursorFetch database.tcpKeepAlive
+    database.autoReconnect database.connectTimeout database.socketTimeout
     connect.keep.alive connect.keep.alive.interval.ms connect.keep.alive.read.timeout.ms use.nongraceful.disconnect
     table.ignore.builtin gtid.source.includes gtid.source.excludes gtid.source.filter.dml.events
     min.row.count.to.stream.results binlog.buffer.size event.deserialization.failure.handling.mode
@@ -90,6 +94,7 @@ ELSEWHERE_PREFIXES = (
     "database.history.",
     "offset.",
     "driver.",
+    "errors.deadletterqueue.",
     "database.connection.",
     "internal.",
     "admin.",
