@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from incsnap.config.settings import is_secret
 from incsnap.errors import IncsnapError
 from incsnap.spark.zygote import listening, sweep
 
@@ -46,7 +47,9 @@ class Gateway:
         self._told = self._folder / "address"
         command = [os.path.join(home, "bin", "spark-submit")]
         for name, value in spark.items():
-            command += ["--conf", f"{name}={value}"]
+            # Everybody on the machine can read a command line. The session is told these later, and needs them later.
+            if not is_secret(name):
+                command += ["--conf", f"{name}={value}"]
         command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told)}
         # What ignores Ctrl-C hands that on: it is for the job, which stops in order and needs its JVM for that.
