@@ -4,6 +4,7 @@
     ├── ConfigError              a setting is missing, unknown or has a wrong value
     ├── PreflightFailed          the servers are not ready for the job; carries every finding
     ├── ServerUnreachable        MySQL, Kafka or the registry does not answer
+    ├── StoreFailed              the object store with the checkpoint does not answer, or refuses
     ├── OffsetError              the saved offset cannot be read or used
     │   └── GtidsPurged          the binlog no longer holds what the offset needs
     ├── UnsupportedType          a column's type is not known; nothing is guessed
@@ -59,6 +60,10 @@ class PreflightFailed(IncsnapError):
 
 class ServerUnreachable(IncsnapError):
     hint = "Check that the server runs and that host, port and credentials are right."
+
+
+class StoreFailed(IncsnapError):
+    hint = "Is the object store reachable from this machine, and may the job's credentials read and write there?"
 
 
 class OffsetError(IncsnapError):

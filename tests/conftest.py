@@ -14,10 +14,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from incsnap.checkpoint.object_store import reach
+from incsnap.config.object_store import store_access
 from incsnap.errors import ConfigError
 from lab.addresses import MySqlAddress, kafka_of, mysql_of
 from lab.fetched_registry import registry as start_registry
 from lab.mysql_client import connect
+from lab.object_store import ObjectStore
+from lab.object_store import object_store as start_object_store
 from lab.servers import Servers
 from lab.servers import servers as start_servers
 
@@ -55,6 +59,24 @@ def registry_url(request: pytest.FixtureRequest) -> Iterator[str]:
         with _shown(request.config):
             url = stack.enter_context(start_registry())
         yield url
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[ObjectStore]:
+    """The session's S3 server, with an empty bucket: each test takes a folder of its own."""
+    for needed in ("moto", "obstore"):
+        pytest.importorskip(needed, reason=f"{needed}, of the extra [test], is not installed")
+    with start_object_store() as store:
+        yield store
+
+
+@pytest.fixture
+def bucket_folder(object_store: ObjectStore) -> Iterator[str]:
+    """A URI in it, where nothing is, and which this process can reach."""
+    location = f"s3a://{object_store.bucket}/{secrets.token_hex(5)}"
+    reach(location, store_access(location, object_store.properties(""), {}))
+    yield location
+    object_store.fail()
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
-"""Small files beside the checkpoint, on any file system pyarrow knows: whole or absent, never half.
+"""Small files beside the checkpoint, on any file system pyarrow knows or in a bucket: whole or absent, never half.
 
-A file is written under a name of its own and renamed. An object store needs no such thing, as an object appears when it
-is complete. Tasks may run twice at once, so the last writer wins; both write the same.
+Tasks may run twice at once, so the last writer wins; both write the same.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -16,101 +13,56 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 from pyarrow import fs
 
-_TEMPORARY = ".tmp"
-_OBJECT_STORES = frozenset(("s3", "gcs", "abfs"))
+from incsnap.checkpoint.file_systems import FileSystemFolder
+from incsnap.checkpoint.objects import ObjectFolder
+from incsnap.config.object_store import is_object_store
+
 #: Schema metadata: the names of the record batches of a file, in order.
 _NAMES = b"incsnap.names"
 
 
 class Files:
-    """A folder: ``root`` is a path, or a URI of Spark's or pyarrow's (file:, s3:, s3a:, gs:, hdfs:)."""
+    """A folder: ``root`` is a path, or a URI of Spark's or pyarrow's (file:, s3a:, gs:, hdfs:). Methods raise
+    ``OSError``, or of a bucket ``StoreFailed``; how that is reached was told before (``object_store.reach``)."""
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._fs, self._base = _open(root)
-        self._local = isinstance(self._fs, fs.LocalFileSystem)
+        self._folder = _folder(root)
 
     def __reduce__(self) -> tuple[type[Files], tuple[str]]:
         return type(self), (self.root,)
 
     def path(self, name: str) -> str:
         """The whole path of a file, for messages."""
-        return f"{self._base}/{name}"
+        return self._folder.path(name)
 
     def write(self, name: str, content: bytes | Callable[[Any], None], *, durable: bool = False) -> None:
         """``content``: bytes, or a function that writes to a stream.
 
-        ``durable``: also survives a power cut (about 5 ms on a local disk).
+        ``durable``: also survives a power cut (about 5 ms on a local disk; what a bucket has accepted always does).
         """
-        path = self.path(name)
-        folder = path.rpartition("/")[0]
-        if self._fs.type_name in _OBJECT_STORES:
-            with self._fs.open_output_stream(path) as stream:
-                _fill(stream, content)
-            return
-        temporary = f"{path}.{uuid.uuid4().hex}{_TEMPORARY}"
-        try:
-            stream = self._fs.open_output_stream(temporary)
-        except FileNotFoundError:
-            self._fs.create_dir(folder, recursive=True)
-            stream = self._fs.open_output_stream(temporary)
-        with stream:
-            _fill(stream, content)
-        if durable and self._local:
-            _sync(temporary)
-        self._rename(temporary, path)
-        if durable and self._local:
-            _sync(folder)
-
-    def _rename(self, temporary: str, path: str) -> None:
-        try:
-            self._fs.move(temporary, path)
-        except OSError:  # HDFS does not replace a file
-            with contextlib.suppress(FileNotFoundError):
-                self._fs.delete_file(path)
-            self._fs.move(temporary, path)
+        self._folder.write(name, content, durable=durable)
 
     def read(self, name: str) -> pa.Buffer | None:
         """The content, or ``None``; a file on a local disk is mapped, not read."""
-        path = self.path(name)
-        try:
-            if self._local:
-                # An empty file cannot be mapped.
-                if not os.path.getsize(path):
-                    return pa.py_buffer(b"")
-                return pa.memory_map(path).read_buffer()
-            with self._fs.open_input_stream(path) as stream:
-                return stream.read_buffer()
-        except FileNotFoundError:
-            return None
+        return self._folder.read(name)
+
+    def opened(self, name: str) -> Any:
+        """For ``unpack`` of a file that may be large: what is not asked for is not read. ``None`` as ``read``."""
+        return self._folder.opened(name)
 
     def exists(self, name: str) -> bool:
-        if self._local:
-            return os.path.exists(self.path(name))
-        return bool(self._fs.get_file_info(self.path(name)).type != fs.FileType.NotFound)
+        return self._folder.exists(name)
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, temporary ones left out; a folder that is not there has none."""
-        return [name for name in self._listed(folder) if not name.endswith(_TEMPORARY)]
-
-    def _listed(self, folder: str) -> list[str]:
-        selector = fs.FileSelector(self.path(folder), allow_not_found=True)
-        return [info.base_name for info in self._fs.get_file_info(selector)]
+        return self._folder.names(folder)
 
     def delete(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self._fs.delete_file(self.path(name))
+        self._folder.delete(name)
 
     def delete_folder(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self._fs.delete_dir(self.path(name))
-
-
-def _fill(stream: Any, content: bytes | Callable[[Any], None]) -> None:
-    if callable(content):
-        content(stream)
-    else:
-        stream.write(content)
+        self._folder.delete_folder(name)
 
 
 def packed(batches: Mapping[str, pa.RecordBatch]) -> Callable[[Any], None]:
@@ -155,19 +107,13 @@ def names_in(content: Any) -> frozenset[str]:
         return frozenset(filter(None, (reader.schema.metadata or {}).get(_NAMES, b"").decode().split("\n")))
 
 
-def _open(root: str) -> tuple[Any, str]:
+def _folder(root: str) -> FileSystemFolder | ObjectFolder:
+    if is_object_store(root):
+        return ObjectFolder(root)
     scheme = urlparse(root).scheme
     if len(scheme) < 2:
-        return fs.LocalFileSystem(), os.path.abspath(root)
+        return FileSystemFolder(fs.LocalFileSystem(), os.path.abspath(root))
     if scheme == "file":
-        return fs.LocalFileSystem(), os.path.abspath(unquote(urlparse(root).path))
-    found, base = fs.FileSystem.from_uri("s3" + root[3:] if scheme in ("s3a", "s3n") else root)
-    return found, base.rstrip("/")
-
-
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return FileSystemFolder(fs.LocalFileSystem(), os.path.abspath(unquote(urlparse(root).path)))
+    found, base = fs.FileSystem.from_uri(root)
+    return FileSystemFolder(found, base.rstrip("/"))

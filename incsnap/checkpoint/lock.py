@@ -8,23 +8,52 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from incsnap.checkpoint.lease import Lease
 from incsnap.checkpoint.location import is_local
+from incsnap.checkpoint.objects import ObjectFolder
+from incsnap.config.object_store import is_object_store
 from incsnap.errors import ConfigError
 
 #: Between two looks whether it is free.
 _POLL_SECONDS = 0.2
 
 
+class Held:
+    """A checkpoint that is held; on a local disk for as long as the process lives."""
+
+    def __init__(self, lease: Lease | None = None) -> None:
+        self._lease = lease
+
+    @property
+    def taken_over(self) -> bool:
+        """Of a job that did not end itself, and of which something may still run?"""
+        return self._lease is not None and self._lease.taken_over
+
+    def refuse_if_lost(self) -> None:
+        """Raises ``LeaseLost`` when another job may have it."""
+        if self._lease is not None:
+            self._lease.refuse_if_lost()
+
+
 @contextmanager
-def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float = 0.0) -> Iterator[None]:
-    """Holds the checkpoint for the time of the block; the kernel lets go of it when the process dies, however it dies.
+def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float = 0.0) -> Iterator[Held]:
+    """Holds the checkpoint for the time of the block. On a local disk the kernel lets go of it when the process dies,
+    however it dies; in a bucket it is a lease (``lease``).
 
     Raises ``ConfigError`` when another process still has it after ``patience_seconds``, or when it cannot be had at
-    all. A checkpoint on an object store cannot be held: there the newer job takes over MySQL's connection (by its
+    all. A checkpoint elsewhere (hdfs:, gs:) cannot be held: there the newer job takes over MySQL's connection (by its
     server id) and Kafka's transactions, and the older one fails.
     """
+    if is_object_store(checkpoint_location):
+        lease = Lease(ObjectFolder(root))
+        lease.acquire(patience_seconds)
+        try:
+            yield Held(lease)
+        finally:
+            lease.release()
+        return
     if not is_local(checkpoint_location):
-        yield
+        yield Held()
         return
     folder = Path(root.removeprefix("file://"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,4 +72,4 @@ def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float
             "Put checkpoint.location on a file system that has locks (flock) and that the job may write to.",
         ) from None
     with held:
-        yield
+        yield Held()

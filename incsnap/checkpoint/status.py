@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import QueueFiles
 from incsnap.checkpoint.progress import Progress, read_progress
-from incsnap.errors import OffsetError
+from incsnap.errors import OffsetError, StoreFailed
 from incsnap.events import BinlogPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.offset import Offset
@@ -68,7 +68,7 @@ def has_no_snapshot_left(checkpoint_location: str) -> bool:
     root = checkpoint_location.rstrip("/")
     try:
         newest, done = newest_offset(root), newest_offset(root, "commits")
-    except (OSError, ValueError, OffsetError):
+    except (OSError, ValueError, OffsetError, StoreFailed):
         return False
     return newest is not None and newest == done and newest.has_no_snapshot_left
 

@@ -45,7 +45,7 @@ class CheckpointDamaged(SinkError):
 def kept(files: Files, file: str, name: str, what: str) -> pa.RecordBatch:
     """The record batch ``name`` of a packed file that was forced to the disk. Raises ``CheckpointDamaged``, which says
     ``what`` is missing."""
-    content = files.read(file)
+    content = files.opened(file)
     try:
         found = None if content is None else unpack(content, name)
     except pa.ArrowInvalid:
@@ -96,7 +96,7 @@ class WindowBuffers:
 
     def read_window(self, file: str, bucket: int, parts: Iterable[int] = (0,)) -> list[pa.RecordBatch]:
         """The bucket's rows of these parts; [] when it has none."""
-        content = self._files.read(f"windows/{file}")
+        content = self._files.opened(f"windows/{file}")
         if content is None:
             raise CheckpointDamaged(f"The rows of a window are gone: {self._files.path('windows')}/{file}")
         try:

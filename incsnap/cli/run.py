@@ -28,9 +28,11 @@ def run(file: str, worker: str | None, skip_check: bool) -> None:
     for warning in loaded.warnings:
         log.warning("%s", warning)
     if loaded.settings.snapshot.mode == "initial_only":
+        from incsnap.checkpoint.object_store import reach
         from incsnap.checkpoint.status import has_no_snapshot_left
 
         location = loaded.settings.checkpoint_location
+        reach(location, loaded.settings.store)
         if has_no_snapshot_left(location):
             log.info("The snapshot of %s is complete, and snapshot.mode=initial_only: there is nothing to do", location)
             return

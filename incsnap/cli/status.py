@@ -11,6 +11,7 @@ import click
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
+from incsnap.config.object_store import is_object_store
 from incsnap.errors import IncsnapError
 from incsnap.monitoring.liveness import Life, is_gone, life_of
 from incsnap.monitoring.status import FAILED, JobStatus, clock_ms, dump, load
@@ -27,7 +28,12 @@ _FOLLOW_SECONDS = 1.0
 @click.pass_context
 def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool) -> None:
     """Show whether the job lives, how far it is, and how fast. Exit code 1: it is dead, or has failed."""
-    location = read(file, worker).settings.checkpoint_location
+    settings = read(file, worker).settings
+    location = settings.checkpoint_location
+    if is_object_store(location):
+        from incsnap.checkpoint.object_store import reach
+
+        reach(location, settings.store)
     current = _read(location)
     if current is None:
         output.console().print("null" if as_json else _without_file(location), markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from incsnap.config.explained import Explained, explained
 from incsnap.config.heartbeats import heartbeats
 from incsnap.config.monitoring import monitoring
 from incsnap.config.names import sort_names
+from incsnap.config.object_store import store_access
 from incsnap.config.reading import SettingsReader
 from incsnap.config.settings import Settings
 from incsnap.config.topics import control_topics
@@ -93,6 +95,8 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
     formats = record_settings.formats(reading)
     signals = sections.signals(reading, kafka.bootstrap_servers)
     delimiter, read_only = sections.topic_delimiter(reading), reading.flag("read.only", False)
+    location = sections.checkpoint_location(reading)
+    spark = {f"spark.{name}": value for name, value in reading.prefixed("spark.").items()}
     # Reading the parts first and building the whole from them lets every part report its problems.
     settings = Settings(
         mysql=sections.mysql(reading),
@@ -124,8 +128,9 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         notifications=sections.notifications(reading),
         heartbeat=heartbeats(reading, prefix, delimiter, read_only=read_only),
         monitoring=monitoring(reading),
-        checkpoint_location=sections.checkpoint_location(reading),
-        spark={f"spark.{name}": value for name, value in reading.prefixed("spark.").items()},
+        checkpoint_location=location,
+        store=store_access(location, spark, os.environ),
+        spark=spark,
     )
     problems = [*reading.problems, *outbox.problems(settings.transforms, formats), *_misspelt(found.unknown, reading)]
     try:

@@ -26,6 +26,7 @@ _ELSEWHERE = {
         "retries",
         "executed_wait_seconds",
         "checkpoint_location",
+        "store",
         "spark",
         "max_batch_events",
         "max_queue_bytes",

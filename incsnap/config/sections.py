@@ -226,4 +226,8 @@ def checkpoint_location(reading: SettingsReader) -> str:
         found = str(checkpoint_folder(reading.text("topic.prefix")))
         reading.warnings.append(f"checkpoint.location is not given: the job keeps its state in {found}")
         reading.defaults["checkpoint.location"] = found
-    return os.path.abspath(found) if found and len(urlparse(found).scheme) < 2 else found
+    scheme = urlparse(found).scheme
+    if scheme in ("s3", "s3n"):
+        # Spark's name for all three.
+        return f"s3a{found[len(scheme) :]}"
+    return os.path.abspath(found) if found and len(scheme) < 2 else found

@@ -18,6 +18,7 @@ from pydantic import (
     field_serializer,
 )
 
+from incsnap.config.object_store import StoreAccess
 from incsnap.config.patterns import TableFilter
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
@@ -27,7 +28,7 @@ from incsnap.types.modes import Modes
 from signals.regex import any_matches
 
 #: Parts of names whose values nobody may see in a log.
-SECRET_NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info")
+SECRET_NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info", "access.key")
 _HIDDEN = "**********"
 
 
@@ -297,6 +298,8 @@ class Settings(_Frozen):
     executed_wait_seconds: float = 2.0
     #: a path or an URI that pyarrow.fs and Spark both know
     checkpoint_location: str
+    #: where that is in a bucket
+    store: StoreAccess = StoreAccess()
     #: None: records go to Kafka
     frame: FrameSettings | None = None
     spark: dict[str, str] = Field(default_factory=dict, repr=False)

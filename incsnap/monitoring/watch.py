@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from incsnap import __version__
-from incsnap.errors import IncsnapError, shorten
+from incsnap.errors import IncsnapError, StoreFailed, shorten
 from incsnap.monitoring.log_line import line
 from incsnap.monitoring.planner_report import PlannerReport, read
 from incsnap.monitoring.rates import JobRates
@@ -204,7 +204,7 @@ class Watch:
         try:
             self._store.write(NAME, json.dumps(dump(status)).encode())
             self._write_failed = False
-        except OSError as error:
+        except (OSError, StoreFailed) as error:
             if not self._write_failed:
                 log.warning("The status file cannot be written, and says nothing new: %s", shorten(error))
             self._write_failed = True

@@ -20,11 +20,10 @@ from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.status import newest_offset
 from incsnap.config.settings import Settings, StartPlace
 from incsnap.gtid import GtidSet
-from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.transaction import BucketWriter
 from incsnap.mysql.lost_place import lost_behind
 from incsnap.mysql.session import connect
 from incsnap.planner.planner import first_position
+from incsnap.planner.shutting_out import shut_out
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.offset import Offset
 
@@ -58,7 +57,7 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
         return
     log.warning("The job cannot go on from its offset: %s", lost)
     job = _first(settings, root, newest)
-    _shut_out(settings, job)
+    shut_out(settings, job)
     begin_again_at(Files(location), files, job)
     log.warning(
         "snapshot.mode=when_needed: it begins again, behind %s, and reads the tables. Lost are the deletions"
@@ -85,13 +84,3 @@ def _first(settings: Settings, root: str, old: Offset) -> Offset:
         throttle=before.throttle,
     )
     return replace(first, snapshot=waiting, signal_positions={**old.signal_positions, **first.signal_positions})
-
-
-def _shut_out(settings: Settings, job: Offset) -> None:
-    """Whoever still writes for the old job is fenced, bucket by bucket: what it has not committed never is."""
-    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
-    writer = BucketWriter(client, settings.topic_prefix, job.job_id)
-    for bucket in range(job.layout.buckets):
-        transaction = writer.open(bucket, 1, "")
-        if transaction is not None:
-            transaction.abort()

@@ -22,7 +22,8 @@ from pyspark.sql.types import StructField, StructType
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
-from incsnap.checkpoint.lock import checkpoint_lock
+from incsnap.checkpoint.lock import Held, checkpoint_lock
+from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.planned import planned
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.frames import frame_settings, refuse_mode, with_columns
@@ -111,6 +112,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The planner's face towards Spark; in a task only ``read`` is called, on an object that never had a planner."""
 
     def __init__(self, settings: Settings, schema: StructType, executed: GtidSet) -> None:
+        reach(settings.checkpoint_location, settings.store)
         self._settings = settings
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self._older = executed
@@ -118,6 +120,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._buffers = WindowBuffers(self._root)
         self._planner: Planner | None = None
         self._held: ExitStack | None = None
+        self._mine = Held()
         #: What the server had executed when a query that is to end was begun; None where it is not.
         self._until: GtidSet | None = None
         #: Is the query's first batch known to be one that can be told?
@@ -145,6 +148,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         with hint_in_message():
             planner = self._planning()
+            self._mine.refuse_if_lost()
             begin = self._begun(planner, start)
             while not self._is_reached(begin):
                 end = planner.plan(begin)
@@ -181,6 +185,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FramePart)
         with hint_in_message():
+            reach(self._settings.checkpoint_location, self._settings.store)
             yield from frame_rows(partition, self._settings, self._buffers, self._schema, self._older)
 
     def _is_reached(self, begin: Offset) -> bool:
@@ -217,7 +222,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._held is not None:
             return
         held = ExitStack()
-        held.enter_context(checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS))
+        self._mine = held.enter_context(checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS))
         self._held = held
 
 

@@ -28,7 +28,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
 from incsnap.checkpoint.location import is_local
-from incsnap.checkpoint.lock import checkpoint_lock
+from incsnap.checkpoint.lock import Held, checkpoint_lock
+from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.spark_log import SparkLog
 from incsnap.checkpoint.status import newest_offset
@@ -39,6 +40,7 @@ from incsnap.monitoring.status import FAILED, RETRYING, STOPPING
 from incsnap.monitoring.watch import Watch, failure_of
 from incsnap.planner.begin_again import begin_again_where_lost
 from incsnap.planner.planner import first_position
+from incsnap.planner.shutting_out import shut_out_the_one_before
 from incsnap.planner.unfinished_batch import take_back
 from incsnap.snapshot.offset import Offset
 from incsnap.spark.error_text import error_from_text
@@ -83,6 +85,7 @@ def start(
     (``preflight``) first: nothing is checked here.
     """
     run = run or uuid4().hex
+    reach(settings.checkpoint_location, settings.store)
     if watch is not None:
         query, report = _begun(spark, settings, run)
         watch.follow(report)
@@ -148,6 +151,7 @@ def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[Streaming
         buffer_root=root,
         producer=settings.kafka.producer,
         topic_creation=settings.topic_creation,
+        store=settings.store,
     )
     spark.dataSource.register(BinlogSource)
     register_sink(spark)
@@ -173,7 +177,7 @@ def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[Streaming
             .load()
             .repartitionById(buckets, col("bucket"))
             .writeStream.format(KafkaSink.name())
-            .option(SINK_OPTION, sink.model_dump_json())
+            .option(SINK_OPTION, sink.to_json())
             .option("checkpointLocation", settings.checkpoint_location.rstrip("/") + "/spark")
             .queryName(f"incsnap {settings.topic_prefix}")
             .start()
@@ -247,12 +251,16 @@ def run_forever(settings: Settings, begun: Starting, explained: Sequence[Explain
     before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         root = buffer_root(settings)
-        with checkpoint_lock(settings.checkpoint_location, root), watching(settings, root, explained) as watch:
+        reach(settings.checkpoint_location, settings.store)
+        with (
+            checkpoint_lock(settings.checkpoint_location, root) as held,
+            watching(settings, root, explained) as watch,
+        ):
             spark = begun.session()
             # PySpark has taken it: its handler cancels the jobs and raises KeyboardInterrupt in the middle of anything.
             signal.signal(signal.SIGINT, ask_to_stop)
             try:
-                _supervise(spark, settings, stopping, begun.keep, watch)
+                _supervise(spark, settings, stopping, begun.keep, watch, held)
             finally:
                 with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more, which is told
                     spark.stop()
@@ -262,18 +270,28 @@ def run_forever(settings: Settings, begun: Starting, explained: Sequence[Explain
 
 
 def _supervise(
-    spark: SparkSession, settings: Settings, stopping: threading.Event, ready: Callable[[], None], watch: Watch
+    spark: SparkSession,
+    settings: Settings,
+    stopping: threading.Event,
+    ready: Callable[[], None],
+    watch: Watch,
+    held: Held,
 ) -> None:
-    """``ready`` is called before each query."""
+    """``ready`` is called before each query; ``held``: the checkpoint, which none may go on without."""
     retries, run = settings.retries, uuid4().hex
     failures, delay = 0, retries.initial_delay_ms / 1000
+    alone = not held.taken_over
     while not stopping.is_set():
         began = time.monotonic()
         try:
             ready()
+            if not alone:
+                shut_out_the_one_before(settings, buffer_root(settings))
+                alone = True
             query = start(spark, settings, watch, run)
             log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
             while query.isActive and not stopping.wait(0.2):
+                _stop_where_lost(query, held)
                 if time.monotonic() - began > _LASTING_SECONDS:
                     watch.recovered()
             if query.isActive:
@@ -297,6 +315,15 @@ def _supervise(
         log.warning("%s; started again in %.1f s (failure %d)", error.message, delay, failures)
         stopping.wait(delay)
         delay = min(delay * 2, retries.max_delay_ms / 1000)
+
+
+def _stop_where_lost(query: StreamingQuery, held: Held) -> None:
+    """Raises ``LeaseLost``, and nothing is committed any more."""
+    try:
+        held.refuse_if_lost()
+    except IncsnapError:
+        query.stop()
+        raise
 
 
 def _failure(query: StreamingQuery) -> IncsnapError | None:

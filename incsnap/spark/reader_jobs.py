@@ -31,6 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.errors import shorten
@@ -218,5 +219,6 @@ def _read_on_executor(
     settings_json: str, root: str, log_level: int, orders: tuple[ChunkOrder, ...], _: Iterator[Any]
 ) -> Iterator[Answer]:
     settings = Settings.from_json(settings_json)
+    reach(settings.checkpoint_location, settings.store)
     process_log.set_up(log_level, settings.monitoring.log_format)
     return iter([Answer(id_) for id_ in read_chunks(orders, settings, WindowBuffers(root))])

@@ -12,8 +12,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.object_store import StoreAccess
 from incsnap.config.settings import TopicCreation
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.event_topics import event_topics
@@ -40,6 +42,16 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
     producer: Mapping[str, str] = Field(default_factory=dict, repr=False)
     #: how topics are made that only events name
     topic_creation: TopicCreation = TopicCreation()
+    #: how the bucket is reached that ``buffer_root`` is in, if it is in one
+    store: StoreAccess = StoreAccess()
+
+    def to_json(self) -> str:
+        """With the secrets; never log it."""
+        return self.model_dump_json(context={"reveal": True})
+
+    def buffers(self) -> WindowBuffers:
+        reach(self.buffer_root, self.store)
+        return WindowBuffers(self.buffer_root)
 
     def writer(self) -> BucketWriter:
         return BucketWriter(ClientSettings(self.bootstrap_servers, self.producer), self.prefix, self.job_id)
@@ -66,10 +78,11 @@ class KafkaWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         with hint_in_message():
-            buffers = WindowBuffers(self._options.buffer_root)
-            return Committed(write_bucket(iterator, buffers, self._options.writer(), self._options.partitions_of))
+            options = self._options
+            return Committed(write_bucket(iterator, options.buffers(), options.writer(), options.partitions_of))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
+        reach(self._options.buffer_root, self._options.store)
         add_batch(self._options.buffer_root, batchId, [m.counts for m in messages if isinstance(m, Committed)])
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

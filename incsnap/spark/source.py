@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
+from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.planner.chunk_readers import Address, ChunkReaders
@@ -67,6 +68,7 @@ class BinlogReader(DataSourceStreamReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._settings = Settings.from_json(options.settings)
+        reach(self._settings.checkpoint_location, self._settings.store)
         process_log.set_up(options.log_level, self._settings.monitoring.log_format)
         self._buffers = WindowBuffers(options.buffer_root)
         self._planner: Planner | None = None

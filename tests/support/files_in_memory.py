@@ -27,6 +27,9 @@ class FilesInMemory(Files):
         content = self._content.get(name)
         return None if content is None else pa.py_buffer(content)
 
+    def opened(self, name: str) -> pa.Buffer | None:
+        return self.read(name)
+
     def exists(self, name: str) -> bool:
         return name in self._content
 

@@ -1,0 +1,152 @@
+"""A folder of a file system: files are written under a name of their own and renamed, so they are whole or absent.
+
+A local disk replaces a file by a rename. HDFS does not, and between deleting the old file and renaming the new one
+there would be none; so the new one is renamed twice, to a name that is read where the file itself is gone:
+
+    write <name>.<uuid>.tmp   →   rename to <name>.new   →   delete <name>   →   rename <name>.new to <name>
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+_TEMPORARY = ".tmp"
+_NEW = ".new"
+#: What has no renames to speak of: a file is there when all of it is.
+_OBJECT_STORES = frozenset(("gcs", "abfs"))
+
+
+class FileSystemFolder:
+    """``base`` of one of pyarrow's file systems. Methods raise ``OSError``."""
+
+    def __init__(self, system: fs.FileSystem, base: str) -> None:
+        self._fs, self._base = system, base
+        self._local = isinstance(system, fs.LocalFileSystem)
+        #: Does a rename put a file in another one's place?
+        self._replaces = self._local
+
+    def path(self, name: str) -> str:
+        return f"{self._base}/{name}"
+
+    def write(self, name: str, content: bytes | Callable[[Any], None], *, durable: bool = False) -> None:
+        path = self.path(name)
+        folder = path.rpartition("/")[0]
+        if self._fs.type_name in _OBJECT_STORES:
+            whole = _whole(content)  # a stream that is closed by an error would leave half of it
+            with self._fs.open_output_stream(path) as stream:
+                stream.write(whole)
+            return
+        temporary = f"{path}.{uuid.uuid4().hex}{_TEMPORARY}"
+        try:
+            stream = self._fs.open_output_stream(temporary)
+        except FileNotFoundError:
+            self._fs.create_dir(folder, recursive=True)
+            stream = self._fs.open_output_stream(temporary)
+        with stream:
+            if callable(content):
+                content(stream)
+            else:
+                stream.write(content)
+        if durable and self._local:
+            _sync(temporary)
+        if self._replaces:
+            self._fs.move(temporary, path)
+        else:
+            self._replace(temporary, path)
+        if durable and self._local:
+            _sync(folder)
+
+    def _replace(self, temporary: str, path: str) -> None:
+        """Where a rename fails because there is a file already. At each point one of the two names is whole."""
+        new = path + _NEW
+        if self._is_there(new):
+            # Of a writer that was cut short: what it wrote counts where the old file is gone.
+            if self._is_there(path):
+                self._fs.delete_file(new)
+            else:
+                self._fs.move(new, path)
+        self._fs.move(temporary, new)
+        if self._is_there(path):
+            self._fs.delete_file(path)
+        self._fs.move(new, path)
+
+    def read(self, name: str) -> pa.Buffer | None:
+        """A file on a local disk is mapped, not read."""
+        path = self.path(name)
+        try:
+            if self._local:
+                # An empty file cannot be mapped.
+                if not os.path.getsize(path):
+                    return pa.py_buffer(b"")
+                return pa.memory_map(path).read_buffer()
+            with self._input(path) as stream:
+                return stream.read_buffer()
+        except FileNotFoundError:
+            return None
+
+    def opened(self, name: str) -> Any:
+        if self._local:
+            return self.read(name)
+        try:
+            return self._input(self.path(name))
+        except FileNotFoundError:
+            return None
+
+    def _input(self, path: str) -> Any:
+        try:
+            return self._fs.open_input_file(path)
+        except FileNotFoundError:
+            if self._replaces:
+                raise
+            try:
+                return self._fs.open_input_file(path + _NEW)
+            except FileNotFoundError:
+                return self._fs.open_input_file(path)  # renamed between the two looks
+
+    def exists(self, name: str) -> bool:
+        path = self.path(name)
+        if self._local:
+            return os.path.exists(path)
+        return self._is_there(path) or (not self._replaces and self._is_there(path + _NEW)) or self._is_there(path)
+
+    def _is_there(self, path: str) -> bool:
+        return bool(self._fs.get_file_info(path).type != fs.FileType.NotFound)
+
+    def names(self, folder: str) -> list[str]:
+        selector = fs.FileSelector(self.path(folder), allow_not_found=True)
+        found = [info.base_name for info in self._fs.get_file_info(selector)]
+        whole = [name for name in found if not name.endswith(_TEMPORARY)]
+        return whole if self._replaces else list(dict.fromkeys(name.removesuffix(_NEW) for name in whole))
+
+    def delete(self, name: str) -> None:
+        # The newer name first: left alone it would bring the file back.
+        for path in (*(() if self._replaces else (self.path(name) + _NEW,)), self.path(name)):
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.delete_file(path)
+
+    def delete_folder(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._fs.delete_dir(self.path(name))
+
+
+def _whole(content: bytes | Callable[[Any], None]) -> Any:
+    if not callable(content):
+        return content
+    stream = pa.BufferOutputStream()
+    content(stream)
+    return stream.getvalue()
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

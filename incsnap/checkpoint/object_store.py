@@ -1,0 +1,116 @@
+"""The clients of object stores that a process has, one for each bucket.
+
+A client keeps its connections, and files are asked for by many that know only where they are; so how a store is reached
+is told to the process once, by whoever has read the settings there: the command, the planner, each task.
+
+Not pyarrow's client: it cannot write under a condition (the lease), completes a file whose writer has failed, and makes
+two or three requests of each of ours (docs/adr/0015-object-store.md).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlparse
+
+from incsnap.config.object_store import StoreAccess
+from incsnap.errors import ConfigError, StoreFailed, shorten
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config, S3Store
+
+#: Seconds for one answer, and for all tries of one request. A batch waits meanwhile, and is repeated then.
+_ANSWER_SECONDS, _PATIENCE_SECONDS = 60, 60
+_NO_BUCKET = "Make the bucket, or correct checkpoint.location."
+_REFUSED = "May the job's credentials (spark.hadoop.fs.s3a.access.key and .secret.key, or AWS_*) read and write there?"
+_MISSING = "Install it on each machine of the job: pip install 'incsnap[s3]'"
+
+_lock = threading.Lock()
+_access: dict[str, StoreAccess] = {}
+_clients: dict[str, Any] = {}
+
+
+def reach(location: str, access: StoreAccess) -> None:
+    """This process reaches the bucket of ``location`` so, from now on."""
+    bucket = urlparse(location).netloc
+    with _lock:
+        if _access.get(bucket) != access:
+            _access[bucket] = access
+            _clients.pop(bucket, None)
+
+
+def client_of(location: str) -> tuple[S3Store, str]:
+    """The client of the bucket of ``location``, and the path in it. Raises ``ConfigError``: a library is missing."""
+    found = urlparse(location)
+    with _lock:
+        client = _clients.get(found.netloc)
+        if client is None:
+            client = _clients[found.netloc] = _client(found.netloc, _access.get(found.netloc, StoreAccess()))
+    return client, found.path.strip("/")
+
+
+def _client(bucket: str, access: StoreAccess) -> S3Store:
+    try:
+        from obstore.store import S3Store
+    except ImportError:
+        raise ConfigError("A checkpoint on an object store needs the Python package obstore", _MISSING) from None
+    endpoint, virtual = access.endpoint, not access.path_style
+    if endpoint and virtual:
+        # As s3a does: the bucket is part of the host's name.
+        scheme, _, host = endpoint.partition("://")
+        endpoint = f"{scheme}://{bucket}.{host}"
+    config: dict[str, Any] = {
+        "access_key_id": access.access_key.get_secret_value(),
+        "secret_access_key": access.secret_key.get_secret_value(),
+        "session_token": access.session_token.get_secret_value(),
+        "endpoint": endpoint,
+        "region": access.region,
+    }
+    return S3Store(
+        bucket,
+        config=cast("S3Config", {name: value for name, value in config.items() if value}),
+        virtual_hosted_style_request=virtual,
+        client_options={"timeout": timedelta(seconds=_ANSWER_SECONDS), "allow_http": True},
+        retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=_PATIENCE_SECONDS)},
+    )
+
+
+@contextmanager
+def told(doing: str) -> Iterator[None]:
+    """What the library raises in the block becomes ``StoreFailed``, but for the answers that a caller may wait for: an
+    object that is not there, or is another than a condition says."""
+    from obstore.exceptions import (
+        AlreadyExistsError,
+        BaseError,
+        PermissionDeniedError,
+        PreconditionError,
+        UnauthenticatedError,
+    )
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        if "NoSuchBucket" in str(error):
+            raise StoreFailed(f"{doing}: there is no such bucket", _NO_BUCKET) from None
+        raise
+    except (AlreadyExistsError, PreconditionError):
+        raise
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        raise StoreFailed(f"{doing}: refused ({_code(error)})", _REFUSED) from None
+    except BaseError as error:
+        raise StoreFailed(f"{doing}: {_code(error)}") from None
+
+
+def _code(error: Exception) -> str:
+    """What the store answers by name; without an answer, what there was in its place. The whole text is long, and may
+    have what a request was signed with."""
+    text = str(error).partition("\n")[0]
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    status = re.search(r"status code: (\d+ [A-Za-z ]+)", text)
+    if code is not None:
+        return code[1]
+    return status[1].strip() if status is not None else shorten(text.rpartition(" - ")[2] or text)

@@ -1,0 +1,85 @@
+"""How an object store is reached, told once for Spark and for all that incsnap itself reads and writes there.
+
+The names are those of Spark's ``s3a`` (``spark.hadoop.fs.s3a.endpoint``, also for one bucket alone:
+``spark.hadoop.fs.s3a.bucket.NAME.endpoint``); where they are silent, the variables of the environment that every client
+of AWS reads. Where both are, each process asks what gives its machine a role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlparse
+
+from pydantic import BaseModel, ConfigDict, SecretStr, SerializationInfo, field_serializer
+
+_S3A = "spark.hadoop.fs.s3a."
+#: Where s3a is told nothing else either.
+_REGION = "us-east-1"
+
+
+class StoreAccess(BaseModel):
+    """Empty texts: not given. ``endpoint``: a URL."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    access_key: SecretStr = SecretStr("")
+    secret_key: SecretStr = SecretStr("")
+    session_token: SecretStr = SecretStr("")
+    endpoint: str = ""
+    region: str = ""
+    path_style: bool = False
+
+    @field_serializer("access_key", "secret_key", "session_token")
+    def _secret(self, value: SecretStr, info: SerializationInfo) -> str:
+        revealing = bool(info.context and info.context.get("reveal"))
+        return value.get_secret_value() if revealing else str(value)
+
+    def for_spark(self) -> dict[str, str]:
+        """The same under Spark's names, so that what the environment has said holds for s3a as well."""
+        given = {
+            "access.key": self.access_key.get_secret_value(),
+            "secret.key": self.secret_key.get_secret_value(),
+            "session.token": self.session_token.get_secret_value(),
+            "endpoint": self.endpoint,
+            "endpoint.region": self.region,
+            "path.style.access": "true" if self.path_style else "",
+        }
+        return {_S3A + name: value for name, value in given.items() if value}
+
+
+def is_object_store(location: str) -> bool:
+    """Is the checkpoint in a bucket of S3, or of what speaks like it?"""
+    return urlparse(location).scheme in ("s3", "s3a", "s3n")
+
+
+def store_access(location: str, spark: Mapping[str, str], environment: Mapping[str, str]) -> StoreAccess:
+    """For the bucket of ``location``. ``spark``: the user's ``spark.*`` properties."""
+    if not is_object_store(location):
+        return StoreAccess()
+    bucket = urlparse(location).netloc
+
+    def given(name: str, *variables: str) -> str:
+        for property_name in (f"{_S3A}bucket.{bucket}.{name}", _S3A + name):
+            if spark.get(property_name):
+                return spark[property_name]
+        return next((environment[each] for each in variables if environment.get(each)), "")
+
+    endpoint = given("endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    if endpoint and "://" not in endpoint:
+        plain = given("connection.ssl.enabled").lower() == "false"
+        endpoint = f"{'http' if plain else 'https'}://{endpoint}"
+    access_key, secret_key = given("access.key"), given("secret.key")
+    token = given("session.token") if access_key else ""
+    if not access_key:
+        # All three of one source: a token belongs to its key.
+        access_key, secret_key, token = (
+            environment.get(name, "") for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        )
+    return StoreAccess(
+        access_key=SecretStr(access_key),
+        secret_key=SecretStr(secret_key),
+        session_token=SecretStr(token),
+        endpoint=endpoint,
+        region=given("endpoint.region", "AWS_REGION", "AWS_DEFAULT_REGION") or (_REGION if endpoint else ""),
+        path_style=given("path.style.access").lower() == "true",
+    )
