@@ -15,6 +15,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from incsnap.spark.compiled_classes import compiled
+
 log = logging.getLogger(__name__)
 #: Hadoop's class for local files, without checksums.
 RAW = "org.apache.hadoop.fs.RawLocalFileSystem"
@@ -32,7 +34,7 @@ def use(spark: SparkSession) -> None:
     """From now on files of this session's ``file:`` are written by that class; where that fails, as before."""
     jvm: Any = spark.sparkContext._jvm
     try:
-        name = _defined(jvm)
+        (name,) = compiled(jvm, RAW, {_NAME: _JAVA})
         configuration = spark.sparkContext._jsc.hadoopConfiguration()
         configuration.set("fs.file.impl", name)
         # Kept by its address, not by its class.
@@ -41,20 +43,3 @@ def use(spark: SparkSession) -> None:
             found.close()
     except Py4JError as error:
         log.debug("Spark's files are written by Hadoop's own class: %s", error)
-
-
-def _defined(jvm: Any) -> str:
-    """The class's name; a JVM that has had a session before knows it."""
-    raw = jvm.java.lang.Class.forName(RAW)
-    name = f"{raw.getPackageName()}.{_NAME}"
-    try:
-        jvm.java.lang.Class.forName(name)
-    except Py4JError:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(raw.getClassLoader())
-        compiler.cook(_JAVA)
-        (code,) = compiler.getBytecodes().values()
-        handles = jvm.java.lang.invoke.MethodHandles
-        # Beside its parent, so that whoever looks for it by its name finds it.
-        handles.privateLookupIn(raw, handles.lookup()).defineClass(code)
-    return name

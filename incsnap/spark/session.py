@@ -13,8 +13,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from incsnap.checkpoint.location import is_local
+from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
-from incsnap.spark import local_files
+from incsnap.spark import local_files, object_logs, s3a
 from incsnap.spark.worker_python import interpreter
 
 #: What holds wherever the checkpoint lies. Users' own ``spark.*`` properties win over all of them.
@@ -95,6 +96,8 @@ def properties(settings: Settings) -> dict[str, str]:
     if is_local(settings.checkpoint_location):
         chosen.update(_LOCAL_CHECKPOINT)
     chosen.update(settings.spark)
+    if is_object_store(settings.checkpoint_location):
+        chosen.update(s3a.properties(settings))
     return chosen
 
 
@@ -123,6 +126,8 @@ def made(spark: Mapping[str, str]) -> SparkSession:
     session = builder.getOrCreate()
     if spark.get(_FILE_SYSTEM) == local_files.RAW:
         local_files.use(session)
+    if s3a.MARK in spark and object_logs.PROPERTY not in spark:
+        object_logs.use(session)
     return session
 
 
