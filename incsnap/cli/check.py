@@ -1,4 +1,7 @@
-"""``incsnap check FILE``: are the settings right and the servers ready?  Nothing is written anywhere."""
+"""``incsnap check FILE``: are the settings right, and servers and machines ready?
+
+Nothing is written anywhere; but on a cluster, for a moment, to the checkpoint, which its machines must share.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,26 @@ def all_findings(settings: Settings) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.severity != "error")
 
 
+def _of_machines(settings: Settings) -> list[Finding]:
+    """Of a cluster, on which a session is made for the question; the job on one machine needs none."""
+    from incsnap.spark.machines import machine_findings
+    from incsnap.spark.session import is_one_machine, properties
+    from incsnap.spark.starting import starting
+    from incsnap.spark.submitted import submitted
+
+    if is_one_machine(properties(settings, submitted())):
+        return []
+    try:
+        with starting(settings) as begun:
+            spark = begun.session()
+            try:
+                return machine_findings(spark.sparkContext, settings)
+            finally:
+                spark.stop()
+    except IncsnapError as error:
+        return [Finding("spark.master", error.message, error.hint)]
+
+
 def _topics(settings: Settings) -> list[str]:
     """The topics of the tables that there are now; none when MySQL cannot be asked, which is a finding of its own."""
     try:
@@ -84,7 +107,7 @@ def check(file: str, worker: str | None) -> None:
     loaded = read(file, worker)
     for warning in loaded.warnings:
         output.warning(warning)
-    findings = all_findings(loaded.settings)
+    findings = [*all_findings(loaded.settings), *_of_machines(loaded.settings)]
     show(findings)
     errors = sum(finding.severity == "error" for finding in findings)
     if errors:

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 @click.command()
 @settings_file
-@click.option("--skip-check", is_flag=True, help="Start without asking whether the servers are ready.")
+@click.option("--skip-check", is_flag=True, help="Start without asking whether servers and machines are ready.")
 def run(file: str, worker: str | None, skip_check: bool) -> None:
     """Run the job until it is interrupted."""
     from incsnap.spark.worker_python import leave_pandas_out
@@ -48,4 +48,5 @@ def run(file: str, worker: str | None, skip_check: bool) -> None:
             show(findings)
             if any(finding.severity == "error" for finding in findings):
                 raise PreflightFailed("The servers are not ready")
-        run_forever(loaded.settings, begun, explain(file, worker).settings)
+        asked = () if skip_check else (begun.require_machines,)
+        run_forever(loaded.settings, begun, explain(file, worker).settings, *asked)

@@ -108,12 +108,6 @@ def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[Streaming
     root = buffer_root(settings)
     # Also local-cluster[...]: executors of their own, on this machine.
     one_machine = str(spark.sparkContext.master).startswith("local")
-    if is_local(settings.checkpoint_location) and not one_machine:
-        log.warning(
-            "checkpoint.location is a path, %s, and Spark runs on %s: all its machines must see the same folder there",
-            settings.checkpoint_location,
-            spark.sparkContext.master,
-        )
     for name in (STOP, STOPPED, COMPLETE):
         Files(root).delete(name)
     readers = ReaderPool.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
@@ -231,13 +225,18 @@ def stop(query: StreamingQuery, settings: Settings) -> None:
         files.delete(name)
 
 
-def run_forever(settings: Settings, begun: Starting, explained: Sequence[Explained] = ()) -> None:
+def run_forever(
+    settings: Settings,
+    begun: Starting,
+    explained: Sequence[Explained] = (),
+    ask: Callable[[SparkSession], None] = lambda spark: None,
+) -> None:
     """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary, or until it ends by
     itself (``snapshot.mode=initial_only``).
 
     A failure that may pass (a server that is away) starts it again from the same offset, after a growing pause
     (``errors.retry.delay.*``); any other is raised, and ``ConfigError`` when another job has the checkpoint.
-    ``explained``: the settings as the page shows them.
+    ``explained``: the settings as the page shows them. ``ask``: called with the session before the first query.
     """
     stopping = threading.Event()
 
@@ -260,6 +259,7 @@ def run_forever(settings: Settings, begun: Starting, explained: Sequence[Explain
             # PySpark has taken it: its handler cancels the jobs and raises KeyboardInterrupt in the middle of anything.
             signal.signal(signal.SIGINT, ask_to_stop)
             try:
+                ask(spark)
                 _supervise(spark, settings, stopping, begun.keep, watch, held)
             finally:
                 with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more, which is told

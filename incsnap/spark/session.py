@@ -5,10 +5,12 @@ A session of the user's own works too (``job.start``); then these settings are t
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +18,12 @@ from incsnap.checkpoint.location import is_local
 from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.spark import local_files, object_logs, s3a
-from incsnap.spark.worker_python import interpreter
+from incsnap.spark.submitted import decided, submitted
+from incsnap.spark.worker_python import PROGRAM, interpreter
+
+log = logging.getLogger(__name__)
+
+NONE: Mapping[str, str] = MappingProxyType({})
 
 #: What holds wherever the checkpoint lies. Users' own ``spark.*`` properties win over all of them.
 _ALWAYS = {
@@ -84,21 +91,45 @@ _LOCAL_CHECKPOINT = {
 }
 
 
-def properties(settings: Settings) -> dict[str, str]:
-    """Spark's properties of the job: ours, and over them the user's."""
+#: Only on a cluster.
+_CLUSTER = {
+    # Nobody is at the other end of what a dead executor has left; the default (5 s) made a batch wait 15 s for it.
+    "spark.shuffle.io.retryWait": "1s",
+}
+_EXECUTORS_PATH = "spark.executorEnv.PATH"
+_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def properties(settings: Settings, told: Mapping[str, str] = NONE) -> dict[str, str]:
+    """Spark's properties of the job: ours, over them those of ``spark-submit`` and over these the file's, as Spark has
+    it for any program. ``told``: to ``spark-submit``. Where the driver runs, ``spark-submit`` has decided already."""
     chosen = dict(_ALWAYS)
     # Before the user's `spark.driver.extraJavaOptions`: of two values of an option the JVM takes the last.
+    users = {**told, **settings.spark}
     options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}", *_JVM]
-    if not _COLLECTOR.search(settings.spark.get("spark.driver.extraJavaOptions", "")):
-        # With two collectors the JVM refuses to start.
-        options.append("-XX:+UseSerialGC")
-    chosen["spark.driver.defaultJavaOptions"] = " ".join(options)
+    chosen["spark.driver.defaultJavaOptions"] = _with_collector(options, users.get("spark.driver.extraJavaOptions"))
     if is_local(settings.checkpoint_location):
         chosen.update(_LOCAL_CHECKPOINT)
+    chosen.update(told)
     chosen.update(settings.spark)
     if is_object_store(settings.checkpoint_location):
         chosen.update(s3a.properties(settings))
+    for name, value in decided(told).items():
+        if chosen[name] != value:
+            log.warning("%s=%s of the settings has no effect: spark-submit was told %s", name, chosen[name], value)
+            chosen[name] = value
+    if not is_one_machine(chosen):
+        # An executor's JVM does what the driver's does on one machine; its heap is spark.executor.memory's.
+        executors = _with_collector(_JVM[:2], users.get("spark.executor.extraJavaOptions"))
+        chosen = {**_CLUSTER, "spark.executor.defaultJavaOptions": executors, **chosen}
+        if (folder := archive_folder(chosen)) and _EXECUTORS_PATH not in chosen:
+            chosen[_EXECUTORS_PATH] = f"./{folder}/bin:{_USUAL_PATH}"
     return chosen
+
+
+def _with_collector(options: Sequence[str], users: str | None) -> str:
+    """With two collectors the JVM refuses to start."""
+    return " ".join((*options, *(() if _COLLECTOR.search(users or "") else ("-XX:+UseSerialGC",))))
 
 
 def prepare(spark: Mapping[str, str], python: str) -> None:
@@ -111,6 +142,30 @@ def prepare(spark: Mapping[str, str], python: str) -> None:
     if is_one_machine(spark):
         # Loopback only, and no warning about the machine's name.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    elif os.sep not in python:
+        # The planner is a worker too, of the driver's machine, and Spark runs all by one name: there it is ours.
+        folder = str(Path(interpreter()).parent)
+        if os.environ.get("PATH", "").split(os.pathsep)[0] != folder:
+            os.environ["PATH"] = os.pathsep.join((folder, os.environ.get("PATH", _USUAL_PATH)))
+
+
+def workers_python(spark: Mapping[str, str]) -> str:
+    """What workers run: on one machine always ours, which is warm. On a cluster what the user names
+    (``spark.pyspark.python``, ``PYSPARK_PYTHON``), else the program of an archive that is sent along, else the driver's
+    own path."""
+    if is_one_machine(spark):
+        return interpreter()
+    named = spark.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    return named or (PROGRAM if archive_folder(spark) else interpreter())
+
+
+def archive_folder(spark: Mapping[str, str]) -> str | None:
+    """Where executors find the first archive that is unpacked for them, below the folder that they run in."""
+    for name in ("spark.archives", "spark.yarn.dist.archives"):
+        for archive in filter(None, (each.strip() for each in spark.get(name, "").split(","))):
+            path, _, folder = archive.partition("#")
+            return folder or path.rpartition("/")[2]
+    return None
 
 
 def is_one_machine(spark: Mapping[str, str]) -> bool:
@@ -133,6 +188,6 @@ def made(spark: Mapping[str, str]) -> SparkSession:
 
 def session(settings: Settings) -> SparkSession:
     """All of it; for a program that does nothing else meanwhile."""
-    spark = properties(settings)
-    prepare(spark, interpreter())
+    spark = properties(settings, submitted())
+    prepare(spark, workers_python(spark))
     return made(spark)

@@ -10,41 +10,71 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from incsnap.config.settings import Settings
+from incsnap.errors import IncsnapError, PreflightFailed, shorten
 from incsnap.spark.class_archive import ClassArchive
 from incsnap.spark.gateway import GIVEN, Gateway
-from incsnap.spark.session import is_one_machine, made, prepare, properties
-from incsnap.spark.worker_python import interpreter
+from incsnap.spark.machines import REACHED, machine_findings
+from incsnap.spark.session import is_one_machine, made, prepare, properties, workers_python
+from incsnap.spark.submitted import submitted
 from incsnap.spark.zygote import Zygote
+
+
+class SparkDidNotStart(IncsnapError):
+    hint = f"Look at the lines above. {REACHED}."
+    resumable = False
 
 
 class Starting:
     """What runs ahead of the session; without ``gateway``, nothing does."""
 
     def __init__(
-        self, spark: Mapping[str, str], archive: ClassArchive, gateway: Gateway | None, zygote: Zygote | None
+        self,
+        settings: Settings,
+        spark: Mapping[str, str],
+        archive: ClassArchive,
+        gateway: Gateway | None,
+        zygote: Zygote | None,
     ) -> None:
+        self._settings = settings
         self._spark = spark
         self._zygote = zygote
         self._archive = archive
         self._gateway = gateway
 
     def session(self) -> SparkSession:
-        """Waits for the JVM; to be called once. Raises ``JvmDidNotStart``."""
+        """Waits for the JVM; to be called once. Raises ``JvmDidNotStart`` or ``SparkDidNotStart``."""
         if self._gateway is None:
-            return made(self._spark)
+            return self._made()
         self._gateway.offer()
         try:
-            spark = made(self._spark)
+            spark = self._made()
         finally:
             self._gateway.withdraw()
         jvm = spark.sparkContext._jvm
         assert jvm is not None
         self._archive.make_later(jvm.System.getProperty("java.class.path"))
         return spark
+
+    def _made(self) -> SparkSession:
+        try:
+            return made(self._spark)
+        except (Py4JError, PySparkException, ConnectionError) as error:
+            master = self._spark["spark.master"]
+            raise SparkDidNotStart(f"Spark has no session on {master}: {_said(error)}") from None
+
+    def require_machines(self, spark: SparkSession) -> None:
+        """Those of a cluster must be ready. Raises ``PreflightFailed``."""
+        if is_one_machine(self._spark):
+            return
+        if found := machine_findings(spark.sparkContext, self._settings):
+            told = "".join(f"\n  {each}" for each in found)
+            raise PreflightFailed(f"The cluster's machines are not ready:{told}")
 
     def keep(self) -> None:
         """What a query needs of it is there again, whoever has cleared it away: to be called before each."""
@@ -53,16 +83,27 @@ class Starting:
                 self._zygote.keep_program()
 
 
+def _said(error: Exception) -> str:
+    """Py4J asks the JVM for the words of an error, and that may have ended."""
+    try:
+        lines = [line.lstrip(": ") for line in str(error).splitlines() if line.strip()]
+    except (Py4JError, ConnectionError):
+        lines = []
+    return shorten(" ".join(lines[:2]) or "its JVM has ended", 300)
+
+
 @contextlib.contextmanager
 def starting(settings: Settings) -> Iterator[Starting]:
     """Begins at once. What runs ahead, and Spark with it, ends with the block."""
-    spark = properties(settings)
+    told = submitted()
+    spark = properties(settings, told)
     home = _find_spark_home()
     with contextlib.ExitStack() as stack:
         archive = ClassArchive(spark, home)
         stack.callback(archive.close)
-        zygote = Zygote() if is_one_machine(spark) else None
-        prepare(spark, zygote.python if zygote else interpreter())
+        # Whoever has a JVM already has threads that speak to it, and what forks must have none.
+        zygote = Zygote() if is_one_machine(spark) and GIVEN not in os.environ else None
+        prepare(spark, zygote.python if zygote else workers_python(spark))
         gateway = None
         if GIVEN not in os.environ:
             options = f"{spark.get('spark.driver.defaultJavaOptions', '')} {archive.options()}"
@@ -71,4 +112,4 @@ def starting(settings: Settings) -> Iterator[Starting]:
         if zygote:
             stack.callback(zygote.close)
             zygote.start(gateway.descriptors if gateway else ())
-        yield Starting(spark, archive, gateway, zygote)
+        yield Starting(settings, spark, archive, gateway, zygote)

@@ -24,11 +24,13 @@ from incsnap.tasks import process_name
 
 #: The module of the process that forks the workers of one kind.
 DAEMON = "pyspark.daemon"
+#: The console script.
+PROGRAM = "incsnap-python"
 
 
 def interpreter() -> str:
     """The installed ``incsnap-python`` beside the running interpreter; that interpreter where there is none."""
-    installed = Path(sys.executable).with_name("incsnap-python")
+    installed = Path(sys.executable).with_name(PROGRAM)
     return str(installed) if os.access(installed, os.X_OK) else sys.executable
 
 

@@ -1,0 +1,81 @@
+"""A job on a standalone cluster of two machines: executors die, machines go, and the ledger holds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from incsnap.checkpoint.status import read_status
+from lab.captured_database import CapturedDatabase
+from lab.owned_keys import Share
+from lab.running_job import write_properties
+from lab.spark_cluster import SparkCluster, spark_cluster
+from lab.table_designs import ORDER_LINES, ORDERS, PEOPLE
+from lab.workload import Writer
+from tests.support.ledger import Ledger
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SparkCluster]:
+    with spark_cluster() as made:
+        yield made
+
+
+def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
+    play: CapturedDatabase, cluster: SparkCluster
+) -> None:
+    orders, lines, people = (play.create(ORDERS, 12_000), play.create(ORDER_LINES, 6_000), play.create(PEOPLE, 3_000))
+    ledger = Ledger(play)
+    with (
+        play.job({**cluster.settings, "incremental.snapshot.chunk.size": "700"}) as job,
+        play.notices() as notices,
+    ):
+        job.wait_until_streaming()
+        killed = 0
+        with Writer(play.connect, play.tables, seed=3, rate=150, share=Share(0, 1)):
+            for tables, worker in zip(([orders, lines], [people, orders]), cluster.workers, strict=True):
+                ledger.ask(tables, "source")
+                job.wait_until("windows were in flight", lambda: in_flight(play), every=0.02)
+                killed += worker.kill_executors()
+                job.wait_until("the snapshots were complete", lambda: ledger.settle(notices))
+        play.drain(job)
+        job.stop()
+
+    verdicts = ledger.check()
+
+    assert killed == len(cluster.workers)
+    assert all(verdict.replay.counts[op] > 0 for verdict in verdicts for op in "rcud")
+
+
+def test_a_machine_that_lacks_what_the_settings_name_is_told_before_the_first_batch(
+    play: CapturedDatabase, cluster: SparkCluster
+) -> None:
+    """Each process has a folder of its own in /proc/self/cwd: the driver has what its executors have not."""
+    own = Path("/proc/self/cwd")
+    (play.folder / "ca.pem").write_text("")
+    more = {
+        **cluster.settings,
+        "checkpoint.location": str(own / "checkpoint"),
+        "producer.ssl.ca.location": str(own / "ca.pem"),
+    }
+    path = write_properties(play.folder / "incsnap.properties", play.properties(more))
+    command = [sys.executable, "-m", "incsnap", "run", str(path)]
+    ended = subprocess.run(command, cwd=play.folder, capture_output=True, text=True, check=False, timeout=300)
+
+    assert ended.returncode == 2, ended.stderr
+    for worker in cluster.workers:
+        assert f"(executor in {worker.folder}" in ended.stderr
+    assert "/proc/self/cwd/ca.pem: No such file or directory" in ended.stderr
+    assert "does not share /proc/self/cwd/checkpoint with the driver" in ended.stderr
+    assert list((play.folder / "checkpoint" / "incsnap").glob("machines/*")) == []
+
+
+def in_flight(play: CapturedDatabase) -> bool:
+    status = read_status(str(play.checkpoint))
+    return status is not None and status.windows_in_flight > 0

@@ -1,0 +1,57 @@
+"""What is wrong with a machine, of the text of Spark's error; and which files its tasks open."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.config.load import from_properties
+from incsnap.spark.machines import failed, files_of_tasks
+
+_LOST = (
+    "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: Lost task 0.3 in stage"
+    " 0.0 (TID 3) (10.0.0.7 executor 1): "
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (
+            'java.io.IOException: Cannot run program "/opt/incsnap/bin/incsnap-python": error=2, No such file',
+            "executor 1 on 10.0.0.7 has no program /opt/incsnap/bin/incsnap-python",
+        ),
+        ("ModuleNotFoundError: No module named 'pyarrow'", "executor 1 on 10.0.0.7 has no Python module pyarrow"),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.11 than that in driver: 3.12, PySpark",
+            "executor 1 on 10.0.0.7 runs Python 3.11, the driver 3.12",
+        ),
+    ],
+)
+def test_the_machine_is_named_that_cannot_run_a_task(said: str, problem: str) -> None:
+    assert failed(_LOST + said).problem == problem
+
+
+def test_another_error_is_told_as_it_is() -> None:
+    assert failed(_LOST + "java.lang.OutOfMemoryError: heap\n\tat java.base/x").problem.endswith(
+        "OutOfMemoryError: heap"
+    )
+
+
+def test_the_files_are_those_that_tasks_open() -> None:
+    settings = from_properties(
+        {
+            "database.hostname": "127.0.0.1",
+            "database.user": "cdc",
+            "database.ssl.truststore": "/etc/ca.pem",
+            "topic.prefix": "shop",
+            "bootstrap.servers": "127.0.0.1:1",
+            "checkpoint.location": "/tmp/checkpoint",
+            "producer.ssl.truststore.location": "/etc/kafka.pem",
+            "producer.linger.ms": "5",
+        }
+    ).settings
+
+    assert dict(files_of_tasks(settings)) == {
+        "database.ssl.truststore": "/etc/ca.pem",
+        "producer.ssl.ca.location": "/etc/kafka.pem",
+    }
