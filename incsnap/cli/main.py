@@ -15,6 +15,7 @@ from incsnap.cli.failures import FailuresInWords, make_interruptible
 _COMMANDS = {
     "check": ("incsnap.cli.check", "Look whether settings and servers are ready; write nothing."),
     "config": ("incsnap.cli.config_command", "Show each setting of a file, where it comes from, what becomes of it."),
+    "package": ("incsnap.cli.package_command", "Pack incsnap for a cluster's machines that have none of it."),
     "run": ("incsnap.cli.run", "Run the job until it is interrupted."),
     "signal": (
         "incsnap.cli.signal_command",

@@ -1,0 +1,110 @@
+"""An archive of incsnap and all that it needs but Spark, for machines on which nothing is installed but Python.
+
+    bin/incsnap-python    what Spark is to run as ``python``, see ``worker_python``
+    lib/                  incsnap, signals, and the packages that they require, as they are installed here
+
+Spark unpacks it in the folder that each executor runs in (``spark.archives``). PySpark is left out: an executor has the
+one of its Spark. The interpreter is left out too, as it is no package; the machines' own must be of the same minor
+version, because compiled modules are.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+from incsnap.spark.worker_python import PROGRAM
+
+ARCHIVE, MAIN = "incsnap.tar.gz", "incsnap_job.py"
+_OURS = ("incsnap", "signals")
+#: Executors have those of their Spark.
+_OF_SPARK = frozenset({"pyspark", "py4j"})
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+#: Of packages, what no program imports: half of what they take.
+_NOT_NEEDED = frozenset({"tests", "include"})
+
+_SCRIPT = """\
+#!/bin/sh
+# What Spark runs in place of python. INCSNAP_PYTHON names another interpreter (spark.executorEnv.INCSNAP_PYTHON).
+lib=$(cd "$(dirname "$0")/../lib" && pwd) || exit 1
+export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}$lib"
+exec "${{INCSNAP_PYTHON:-python{version}}}" -P -c 'from incsnap.spark.worker_python import main; main()' "$@"
+"""
+_MAIN = """\
+# For spark-submit: spark-submit [its options] incsnap_job.py run FILE
+from incsnap.cli.main import main
+
+main()
+"""
+
+
+def package(folder: Path) -> tuple[Path, Path]:
+    """Writes the archive, and the main file for ``spark-submit``, into ``folder``; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    archive, main = folder / ARCHIVE, folder / MAIN
+    unfinished = archive.with_suffix(".part")
+    # The quickest level: it is sent once to each executor, over a network that is faster than a better one compresses.
+    with tarfile.open(unfinished, "w:gz", compresslevel=1) as tar:
+        _add_text(tar, f"bin/{PROGRAM}", _SCRIPT.format(version=f"{sys.version_info[0]}.{sys.version_info[1]}"))
+        for name, path in sorted(_files()):
+            tar.add(path, f"lib/{name}", recursive=False)
+    unfinished.replace(archive)
+    main.write_text(_MAIN)
+    return archive, main
+
+
+def required(name: str, extras: frozenset[str] = frozenset()) -> dict[str, Distribution]:
+    """The installed packages that ``name`` with these extras needs, by name; with it, and with theirs."""
+    found: dict[str, Distribution] = {}
+    seen: set[tuple[str, frozenset[str]]] = set()
+    waiting = [(name, extras)]
+    while waiting:
+        wanted, its = waiting.pop()
+        wanted = re.sub(r"[-_.]+", "-", wanted).lower()
+        if wanted in _OF_SPARK or (wanted, its) in seen:
+            continue
+        seen.add((wanted, its))
+        try:
+            found[wanted] = distribution(wanted)
+        except PackageNotFoundError:
+            continue  # of another system or Python, as its marker says
+        for line in found[wanted].requires or ():
+            of_extra = _EXTRA.search(line.partition(";")[2])
+            if of_extra and of_extra[1] not in its:
+                continue
+            if match := _REQUIREMENT.match(line):
+                asked = frozenset(each.strip() for each in (match[2] or "").split(",") if each.strip())
+                waiting.append((match[1], asked))
+    return found
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Places below ``lib``, and the files. Ours by their folders: they may be installed from where they are edited."""
+    for name in _OURS:
+        spec = find_spec(name)
+        assert spec is not None
+        for place in spec.submodule_search_locations or ():
+            for path in Path(place).rglob("*"):
+                if path.is_file():
+                    yield f"{name}/{path.relative_to(place)}", path
+    for name, package in required("incsnap").items():
+        for file in package.files or ():
+            inside = not {"..", *_NOT_NEEDED} & set(file.parts)
+            if inside and not (name == "incsnap" and file.parts[0] in (*_OURS, "__pycache__")):
+                path = Path(str(file.locate()))
+                if path.is_file() and not file.name.endswith((".pth", ".a")) and "__editable__" not in file.name:
+                    yield str(file), path
+
+
+def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.mode, entry.size, entry.mtime = 0o755, len(text.encode()), int(time.time())
+    tar.addfile(entry, io.BytesIO(text.encode()))

@@ -1,0 +1,62 @@
+"""The archive for a cluster's machines: what is in it, and that it runs where nothing else is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from incsnap.spark import packaging
+from incsnap.spark.packaging import package, required
+
+
+def test_what_is_required_is_followed_to_its_end_with_extras_and_without_spark() -> None:
+    found = required("incsnap")
+
+    assert {"incsnap", "numpy", "pyarrow", "python-dateutil"} <= set(found)
+    # Of confluent-kafka[schemaregistry]; the extra `test` of ours was not asked for.
+    assert "authlib" in found
+    assert not {"pyspark", "py4j", "pytest"} & set(found)
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Without the large packages, which are only more of the same."""
+    small = {name: each for name, each in required("incsnap").items() if name in ("incsnap", "click")}
+    monkeypatch.setattr(packaging, "required", lambda name: small)
+    archive, _ = package(tmp_path / "made")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path / "unpacked", filter="data")
+    return tmp_path / "unpacked"
+
+
+def test_modules_of_an_archive_are_found_in_it_wherever_it_is_unpacked(unpacked: Path) -> None:
+    assert (unpacked / "lib" / "incsnap" / "spark" / "log4j2.properties").is_file()
+    assert (unpacked / "lib" / "signals" / "parse.py").is_file()
+    assert not list((unpacked / "lib").glob("*editable*"))
+    # As the script does, without `incsnap-python`'s own imports, which this archive lacks.
+    script = (unpacked / "bin" / "incsnap-python").read_text()
+    look = "import incsnap, signals, click; print(incsnap.__file__, signals.__path__[0], click.__file__)"
+    script = script.replace("from incsnap.spark.worker_python import main; main()", look)
+    (unpacked / "bin" / "look").write_text(script)
+    shell = ["sh", str(unpacked / "bin" / "look")]
+    # Without the site packages of this environment: a plain Python of the same version.
+    environment = {"PATH": "/usr/bin:/bin", "INCSNAP_PYTHON": sys._base_executable}  # type: ignore[attr-defined]
+
+    ran = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False, cwd="/", timeout=60)
+
+    assert ran.returncode == 0, ran.stderr
+    assert all(path.startswith(str(unpacked)) for path in ran.stdout.split()), ran.stdout
+
+
+def test_the_main_file_is_the_command_line(tmp_path: Path, unpacked: Path) -> None:
+    main = tmp_path / "made" / packaging.MAIN
+
+    ran = subprocess.run(
+        [sys.executable, str(main), "--version"], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert ran.stdout.startswith("incsnap, version"), ran.stderr
