@@ -11,6 +11,7 @@ from lab.breakable import Breakable
 from lab.fetched_kafka import breakable_kafka
 from lab.fetched_mysql import breakable_mysql
 from lab.mysql_client import connect
+from lab.spark_cluster import SparkCluster, spark_cluster
 from tests.faults.switch import Switch
 
 #: For a replica to execute what its source has: tens of thousands of small transactions when the row begins.
@@ -28,6 +29,13 @@ class Ground:
         self.mysql = self.source
         self.replica: MySqlAddress | None = None
         self._switch: Switch | None = None
+        self._spark: SparkCluster | None = None
+
+    def spark(self) -> SparkCluster:
+        """Two machines for executors; started when the first row asks."""
+        if self._spark is None:
+            self._spark = self._stack.enter_context(spark_cluster())
+        return self._spark
 
     @property
     def switch(self) -> Switch:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.faults import kills, machines, outages, rivals
+from tests.faults import cluster, kills, machines, outages, rivals
 from tests.faults.ground import Ground
 from tests.faults.kills import Fault
 from tests.faults.trial import Trial, trial
@@ -27,6 +27,7 @@ class Row:
     replica: bool = False
     clock: bool = False
     small_disk: bool = False
+    cluster: bool = False
     needs: Callable[[], str] = lambda: ""
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,6 +54,10 @@ def rows(longest_hold: float) -> dict[str, Row]:
         "older-copy": Row(rivals.older_copy, 0.3),
         "same-prefix": Row(rivals.same_prefix, 0.3),
         "clock": Row(machines.clock_jumps, clock=True),
+        **{
+            name: Row(fault, 0.3, cluster=True, needs=cluster.may_listen, settings=settings)
+            for name, (fault, settings) in cluster.ROWS.items()
+        },
     }
 
 
@@ -109,9 +114,10 @@ def _run(
         ground.replicate()
     running: Trial | None = None
     try:
+        spark = ground.spark().settings if row.cluster else {}
         with (
             _folder(folder, row),
-            trial(ground, name, random, folder, table_rows, row.settings, clock=row.clock) as running,
+            trial(ground, name, random, folder, table_rows, {**spark, **row.settings}, clock=row.clock) as running,
         ):
             for number in range(faults):
                 running.keep_reading()

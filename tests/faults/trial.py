@@ -62,7 +62,7 @@ class Trial:
         self.may_end = False
         self.settings = {**SETTINGS, **settings}
         self._properties = write_properties(play.folder / "incsnap.properties", play.properties(self.settings))
-        self._program = ("-m", "tests.faults.jumping_clock", str(play.folder / "clock")) if clock else INCSNAP
+        self.program = ("-m", "tests.faults.jumping_clock", str(play.folder / "clock")) if clock else INCSNAP
         self._notices = notices
         self._life = self._left = ExitStack()
         self._job: RunningJob | None = None
@@ -79,7 +79,7 @@ class Trial:
         self._left, self._life = self._life, ExitStack()
         status = read_status(str(self.play.checkpoint))
         self._before = status.batch if status is not None else 0
-        job = running_job(self._properties, self.play.log, self.play.checkpoint, self._program)
+        job = running_job(self._properties, self.play.log, self.play.checkpoint, self.program)
         self._job = self._life.enter_context(job)
         self.starts += 1
 

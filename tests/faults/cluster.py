@@ -1,0 +1,148 @@
+"""Rows on a standalone cluster of two machines: what dies, comes and goes there, with Spark's own ways round it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+import psutil
+
+from lab.running_job import kill_session
+from lab.spark_cluster import Worker
+from tests.faults.kills import Fault
+from tests.faults.trial import Trial
+
+
+def executors_killed(trial: Trial, number: int) -> None:
+    """``kill -9`` of a machine's executors while windows are in flight; Spark has others made in their place."""
+    trial.reads()
+    worker = _machine(trial, number)
+    trial.done["executors"] += worker.kill_executors()
+
+
+def machine_lost(trial: Trial, number: int) -> None:
+    """A machine goes with all that it has, and is there again some seconds later."""
+    trial.reads()
+    worker = _machine(trial, number)
+    worker.kill()
+    trial.done["machine"] += 1
+    time.sleep(trial.random.uniform(0.0, 5.0))
+    worker.start()
+    worker.wait()
+
+
+def driver_elsewhere(trial: Trial, number: int) -> None:
+    """The driver dies and is begun again in another folder, while executors of the old one still live."""
+    trial.reads()
+    folder = trial.play.folder / f"elsewhere-{number}"
+    folder.mkdir()
+    trial.met["executors alive"] += len(trial.ground.spark().executors())
+    with suppress(ProcessLookupError):
+        os.kill(trial.job.pid, signal.SIGKILL)
+    kill_session(trial.job.pid)
+    trial.done["driver"] += 1
+    trial.program = ("-c", f"import os; os.chdir({str(folder)!r}); from incsnap.cli.main import main; main()")
+    trial.start()
+
+
+def python_killed(trial: Trial, number: int) -> None:
+    """``kill -9`` of an executor's Python processes, on one machine each time: its tasks fail, others do them."""
+    del number
+    trial.reads()
+    for jvm in _machine(trial, 0).executors():
+        with suppress(psutil.NoSuchProcess):
+            for each in psutil.Process(jvm).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+                    trial.done["python"] += 1
+
+
+def machine_held(trial: Trial, number: int) -> None:
+    """A machine's executors stand still for seconds: with speculation others do their tasks too, until both go on."""
+    trial.reads()
+    worker = _machine(trial, number)
+    held = [each for jvm in worker.executors() for each in (jvm, *_below(jvm))]
+    for signal_ in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in held:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal_)
+        if signal_ == signal.SIGSTOP:
+            time.sleep(trial.random.uniform(1.0, 4.0))
+    trial.done["held"] += 1
+
+
+def work_and_rest(trial: Trial, number: int) -> None:
+    """Executors come for a snapshot and go when there is less to do; every other time one is killed too."""
+    trial.met[f"{len(trial.ground.spark().executors())} executors"] += 1
+    trial.reads()
+    if number % 2:
+        trial.done["executors"] += _machine(trial, number).kill_executors()
+    else:
+        # The stream alone, for longer than an idle executor is kept.
+        time.sleep(4.0)
+        trial.done["rest"] += 1
+
+
+def _machine(trial: Trial, number: int) -> Worker:
+    machines = trial.ground.spark().workers
+    return machines[number % len(machines)]
+
+
+def _below(pid: int) -> list[int]:
+    with suppress(psutil.NoSuchProcess):
+        return [each.pid for each in psutil.Process(pid).children(recursive=True)]
+    return []
+
+
+#: By row: what is done, and the settings that make Spark meet it.
+ROWS: dict[str, tuple[Fault, Mapping[str, str]]] = {
+    "cluster-executors": (executors_killed, {}),
+    "cluster-machine": (machine_lost, {}),
+    "cluster-driver": (driver_elsewhere, {}),
+    # More partitions than cores, and a task for each bucket.
+    "cluster-partitions": (executors_killed, {"topic.creation.default.partitions": "9"}),
+    "cluster-speculation": (
+        machine_held,
+        {
+            "spark.speculation": "true",
+            "spark.speculation.interval": "50ms",
+            "spark.speculation.quantile": "0.1",
+            "spark.speculation.multiplier": "1.1",
+            "spark.speculation.minTaskRuntime": "10ms",
+            "spark.speculation.task.duration.threshold": "1s",
+        },
+    ),
+    "cluster-exclusion": (
+        python_killed,
+        {
+            "spark.excludeOnFailure.enabled": "true",
+            "spark.excludeOnFailure.timeout": "10s",
+            "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor": "1",
+            "spark.excludeOnFailure.stage.maxFailedTasksPerExecutor": "1",
+            "spark.excludeOnFailure.application.maxFailedTasksPerExecutor": "1",
+        },
+    ),
+    "cluster-allocation": (
+        work_and_rest,
+        {
+            "spark.dynamicAllocation.enabled": "true",
+            "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+            "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
+            "spark.dynamicAllocation.executorIdleTimeout": "2s",
+            "spark.dynamicAllocation.schedulerBacklogTimeout": "100ms",
+            "spark.dynamicAllocation.minExecutors": "1",
+            "spark.dynamicAllocation.maxExecutors": "4",
+            "spark.executor.cores": "1",
+            "spark.default.parallelism": "4",
+        },
+    ),
+}
+
+
+def may_listen() -> str:
+    """Each machine has a loopback address of its own, which only Linux has without being told."""
+    return "" if sys.platform == "linux" else "needs the addresses 127.0.0.2 and 127.0.0.3"
