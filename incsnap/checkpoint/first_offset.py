@@ -7,18 +7,36 @@ begun-again.json     while one job is taking the place of another: the first off
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
+from functools import cache
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.planned import forget_plan
 from incsnap.checkpoint.progress import forget_progress
-from incsnap.errors import OffsetError
+from incsnap.errors import OffsetError, SinkError
 from incsnap.snapshot.offset import Offset
 
 _FIRST = "first-offset.json"
 _AGAIN = "begun-again.json"
 #: Beside the checkpoint, by number of the batch: another job has the same numbers.
 _OF_BATCHES = ("windows", "discards", "control")
+
+
+class CheckpointNotShared(SinkError):
+    hint = (
+        "Put checkpoint.location on a file system that all machines see under this name; `incsnap check` asks each of"
+        " them. The task is tried again on another one."
+    )
+
+
+@cache
+def require_shared(root: str) -> None:
+    """For a task on a cluster, before it writes there: the machine may have come after all were asked. What it wrote to
+    a disk of its own would be missed elsewhere, and the checkpoint taken for damaged. Raises ``CheckpointNotShared``.
+    """
+    if not Files(root).exists(_FIRST):
+        raise CheckpointNotShared(f"{socket.gethostname()} does not see the job's checkpoint at {root}")
 
 
 def first_offset(root: str, make: Callable[[], Offset]) -> Offset:

@@ -34,6 +34,7 @@ from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.spark_log import SparkLog
 from incsnap.checkpoint.status import newest_offset
 from incsnap.config.explained import Explained
+from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, OffsetError, shorten
 from incsnap.monitoring.status import FAILED, RETRYING, STOPPING
@@ -138,6 +139,8 @@ def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[Streaming
     # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
     buckets = first.layout.buckets
     level = logging.getLogger("incsnap").getEffectiveLevel()
+    # A bucket is the same one for all machines, and each look at it a request.
+    many_machines = not one_machine and not is_object_store(settings.checkpoint_location)
     sink = SinkOptions(
         bootstrap_servers=settings.kafka.bootstrap_servers,
         prefix=settings.topic_prefix,
@@ -146,10 +149,11 @@ def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[Streaming
         producer=settings.kafka.producer,
         topic_creation=settings.topic_creation,
         store=settings.store,
+        many_machines=many_machines,
     )
     spark.dataSource.register(BinlogSource)
     register_sink(spark)
-    jobs = ReaderJobs(spark, settings, root, readers, level)
+    jobs = ReaderJobs(spark, settings, root, readers, level, many_machines=many_machines)
     place = jobs.address
     source = SourceOptions(
         settings=settings.to_json(),

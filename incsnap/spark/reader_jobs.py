@@ -31,6 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from incsnap.checkpoint.first_offset import require_shared
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
@@ -67,9 +68,18 @@ class ReaderPool:
 class ReaderJobs:
     """The readers of one query; ``close`` it, or let it ``follow`` the query's end."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, root: str, readers: ReaderPool, log_level: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        root: str,
+        readers: ReaderPool,
+        log_level: int,
+        *,
+        many_machines: bool = False,
+    ) -> None:
         self._context = spark.sparkContext
-        self._read = partial(_read_on_executor, settings.to_json(), root, log_level)
+        self._read = partial(_read_on_executor, settings.to_json(), root, log_level, many_machines)
         self._group = f"incsnap chunks {secrets.token_hex(4)}"
         self._changed = threading.Condition()
         self._orders: deque[ChunkOrder] = deque()
@@ -216,9 +226,16 @@ def _folder() -> str:
 
 
 def _read_on_executor(
-    settings_json: str, root: str, log_level: int, orders: tuple[ChunkOrder, ...], _: Iterator[Any]
+    settings_json: str,
+    root: str,
+    log_level: int,
+    many_machines: bool,
+    orders: tuple[ChunkOrder, ...],
+    _: Iterator[Any],
 ) -> Iterator[Answer]:
     settings = Settings.from_json(settings_json)
     reach(settings.checkpoint_location, settings.store)
     process_log.set_up(log_level, settings.monitoring.log_format)
+    if many_machines:
+        require_shared(root)
     return iter([Answer(id_) for id_ in read_chunks(orders, settings, WindowBuffers(root))])

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from incsnap.checkpoint.first_offset import require_shared
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
@@ -42,6 +43,8 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
     producer: Mapping[str, str] = Field(default_factory=dict, repr=False)
     #: how topics are made that only events name
     topic_creation: TopicCreation = TopicCreation()
+    #: Do tasks run on other machines, of which each must see ``buffer_root``?
+    many_machines: bool = False
     #: how the bucket is reached that ``buffer_root`` is in, if it is in one
     store: StoreAccess = StoreAccess()
 
@@ -79,7 +82,10 @@ class KafkaWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         with hint_in_message():
             options = self._options
-            return Committed(write_bucket(iterator, options.buffers(), options.writer(), options.partitions_of))
+            buffers = options.buffers()
+            if options.many_machines:
+                require_shared(options.buffer_root)
+            return Committed(write_bucket(iterator, buffers, options.writer(), options.partitions_of))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         reach(self._options.buffer_root, self._options.store)

@@ -55,7 +55,7 @@ class Pool:
         self.task: Callable[[list[str]], None] = lambda _: None
 
         def read(
-            _settings: str, _root: str, _level: int, orders: tuple[ChunkOrder, ...], _: object
+            _settings: str, _root: str, _level: int, _many: bool, orders: tuple[ChunkOrder, ...], _: object
         ) -> Iterator[Answer]:
             ids = [order.read.window.id for order in orders]
             self.task(ids)
