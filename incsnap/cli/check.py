@@ -103,7 +103,7 @@ def show(findings: list[Finding]) -> None:
 @click.command()
 @settings_file
 def check(file: str, worker: str | None) -> None:
-    """Look whether settings and servers are ready; write nothing."""
+    """Look whether settings, servers and machines are ready."""
     loaded = read(file, worker)
     for warning in loaded.warnings:
         output.warning(warning)

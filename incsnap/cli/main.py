@@ -13,7 +13,7 @@ from incsnap.cli.failures import FailuresInWords, make_interruptible
 
 #: Where each command is, and its line of help, which must not wait for the second that its imports take.
 _COMMANDS = {
-    "check": ("incsnap.cli.check", "Look whether settings and servers are ready; write nothing."),
+    "check": ("incsnap.cli.check", "Look whether settings, servers and machines are ready."),
     "config": ("incsnap.cli.config_command", "Show each setting of a file, where it comes from, what becomes of it."),
     "package": ("incsnap.cli.package_command", "Pack incsnap for a cluster's machines that have none of it."),
     "run": ("incsnap.cli.run", "Run the job until it is interrupted."),

@@ -30,10 +30,12 @@ def cluster() -> Iterator[SparkCluster]:
 def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
     play: CapturedDatabase, cluster: SparkCluster
 ) -> None:
-    orders, lines, people = (play.create(ORDERS, 12_000), play.create(ORDER_LINES, 6_000), play.create(PEOPLE, 3_000))
+    orders, lines, people = (play.create(ORDERS, 5_000), play.create(ORDER_LINES, 3_000), play.create(PEOPLE, 1_500))
     ledger = Ledger(play)
+    # More partitions than the cluster has cores.
+    more = {"incremental.snapshot.chunk.size": "300", "topic.creation.default.partitions": "7"}
     with (
-        play.job({**cluster.settings, "incremental.snapshot.chunk.size": "700"}) as job,
+        play.job({**cluster.settings, **more}) as job,
         play.notices() as notices,
     ):
         job.wait_until_streaming()
@@ -49,6 +51,7 @@ def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
 
     verdicts = ledger.check()
 
+    assert "Running task" not in "".join(worker.said() for worker in cluster.workers)
     assert killed == len(cluster.workers)
     assert all(verdict.replay.counts[op] > 0 for verdict in verdicts for op in "rcud")
 
