@@ -49,17 +49,22 @@ class FileSystemFolder:
         except FileNotFoundError:
             self._fs.create_dir(folder, recursive=True)
             stream = self._fs.open_output_stream(temporary)
-        with stream:
-            if callable(content):
-                content(stream)
+        try:
+            with stream:
+                if callable(content):
+                    content(stream)
+                else:
+                    stream.write(content)
+            if durable and self._local:
+                _sync(temporary)
+            if self._replaces:
+                self._fs.move(temporary, path)
             else:
-                stream.write(content)
-        if durable and self._local:
-            _sync(temporary)
-        if self._replaces:
-            self._fs.move(temporary, path)
-        else:
-            self._replace(temporary, path)
+                self._replace(temporary, path)
+        except OSError:  # a full disk must not be filled further by what is left of each attempt
+            with contextlib.suppress(OSError):
+                self._fs.delete_file(temporary)
+            raise
         if durable and self._local:
             _sync(folder)
 

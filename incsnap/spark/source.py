@@ -58,7 +58,7 @@ class SourceOptions(BaseModel, frozen=True, extra="forbid"):
     log_level: int = logging.INFO
     #: Of the job, see ``StartSnapshot``.
     run: str = ""
-    #: See ``SliceFiles``; "" where tasks may run on other machines.
+    #: See ``SliceFiles``; "" where tasks may run on other machines, which find slices beside the checkpoint.
     slice_folder: str = ""
 
 
@@ -72,7 +72,7 @@ class BinlogReader(DataSourceStreamReader):
         process_log.set_up(options.log_level, self._settings.monitoring.log_format)
         self._buffers = WindowBuffers(options.buffer_root)
         self._planner: Planner | None = None
-        self._slice_files = SliceFiles(options.slice_folder)
+        self._slice_files: SliceFiles | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
@@ -105,12 +105,20 @@ class BinlogReader(DataSourceStreamReader):
             planner = self._planning()
             parts = planner.parts(planner.offsets.load(start), planner.offsets.load(end))
         told = digest(end)
-        self._slice_files.forget()
+        files = self._slices()
+        files.forget()
         for part in parts:
             part.digest = told
             if isinstance(part, SlicePart):
-                part.travel_by(self._slice_files)
+                part.travel_by(files)
         return parts
+
+    def _slices(self) -> SliceFiles:
+        """The planner's alone: the reader is made in each task too."""
+        if self._slice_files is None:
+            own = self._options.slice_folder
+            self._slice_files = SliceFiles(own or self._options.buffer_root, shared=not own)
+        return self._slice_files
 
     def commit(self, end: dict[str, Any]) -> None:
         with hint_in_message():

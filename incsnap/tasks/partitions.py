@@ -16,7 +16,7 @@ from incsnap.events import StreamPosition
 from incsnap.snapshot.offset import PlannedRead, TopicLayout
 from incsnap.tables import TableDefaults
 from incsnap.tasks.blocks import BlockRow
-from incsnap.tasks.slice_files import SliceFiles, slice_of
+from incsnap.tasks.slice_files import SliceFile, SliceFiles, slice_of
 from incsnap.tasks.transaction_metadata import Border
 
 
@@ -49,7 +49,7 @@ class SlicePart(BatchPart):
         self.border = border
         self.order = order
         self.charsets = charsets
-        self._where: Slice | str = slice_
+        self._where: Slice | SliceFile = slice_
 
     @property
     def slice(self) -> Slice:

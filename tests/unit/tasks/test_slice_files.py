@@ -27,11 +27,31 @@ def test_a_large_slice_travels_by_a_file_of_which_only_the_name_is_sent(tmp_path
     assert slice_of(sent) == piece  # a task may be run again
 
 
-def test_a_small_slice_and_one_for_other_machines_stay_in_their_parts(tmp_path: Path) -> None:
-    small, large = slice_of_bytes(100), slice_of_bytes(1 << 20)
+def test_a_small_slice_stays_in_its_part(tmp_path: Path) -> None:
+    small, middling = slice_of_bytes(100), slice_of_bytes(1 << 19)
     assert SliceFiles(str(tmp_path)).put(small) is small
-    assert SliceFiles("").put(large) is large
+    assert SliceFiles(str(tmp_path), shared=True).put(middling) is middling
     assert list(tmp_path.iterdir()) == []
+
+
+def test_in_a_folder_that_others_may_write_to_nothing_is_unpickled_that_the_planner_has_not_written(
+    tmp_path: Path,
+) -> None:
+    piece = slice_of_bytes(1 << 20)
+    sent = SliceFiles(str(tmp_path), shared=True).put(piece)
+    assert slice_of(sent) == piece
+    (file,) = (tmp_path / "slices").iterdir()
+    file.write_bytes(pickle.dumps(slice_of_bytes(3)))
+    with pytest.raises(IncsnapError, match="is not what the planner has written"):
+        slice_of(sent)
+
+
+def test_what_a_killed_planner_left_beside_the_checkpoint_goes_with_the_next_start(tmp_path: Path) -> None:
+    folder = tmp_path / "slices"
+    SliceFiles(str(tmp_path), shared=True).put(slice_of_bytes(1 << 20))
+    assert len(list(folder.iterdir())) == 1
+    SliceFiles(str(tmp_path), shared=True)
+    assert not folder.exists() or list(folder.iterdir()) == []
 
 
 def test_files_of_a_batch_that_is_done_are_deleted_and_their_loss_is_told(tmp_path: Path) -> None:
@@ -46,7 +66,8 @@ def test_files_of_a_batch_that_is_done_are_deleted_and_their_loss_is_told(tmp_pa
 
 def test_where_nothing_can_be_written_the_slice_stays_in_its_part(tmp_path: Path) -> None:
     piece = slice_of_bytes(1 << 20)
-    assert SliceFiles(str(tmp_path / "missing")).put(piece) is piece
+    (tmp_path / "file").write_bytes(b"")
+    assert SliceFiles(str(tmp_path / "file")).put(piece) is piece
 
 
 def test_a_disk_that_is_full_in_the_middle_leaves_no_half_of_a_slice(
