@@ -27,8 +27,7 @@ def about(place: Place, scale: Scale, runs: int) -> dict[str, Any]:
         cursor.execute("SELECT VERSION()")
         ((mysql,),) = cursor.fetchall()
     return {
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory_gib():.0f} GiB, shared by all of it",
+        **machine(),
         "MySQL": mysql,
         "Kafka": f"{fetched_kafka.VERSION}, one broker",
         "Debezium": f"{debezium.VERSION}, Kafka Connect standalone",
@@ -39,6 +38,14 @@ def about(place: Place, scale: Scale, runs: int) -> dict[str, Any]:
         "runs": runs,
         "rows of the table": f"{scale.rows:,}",
         "warm-up": f"{scale.warm_up_seconds:.0f} s at 50 updates/s and a snapshot of {scale.part(0.1):,} rows",
+    }
+
+
+def machine() -> dict[str, str]:
+    """When and where something is measured."""
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory_gib():.0f} GiB, shared by all of it",
     }
 
 

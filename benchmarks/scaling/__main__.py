@@ -1,0 +1,35 @@
+"""How the job grows, from the costs of its pieces.
+
+python -m benchmarks.scaling              the tables, from the costs in benchmarks/scaling/costs.json
+python -m benchmarks.scaling --measure    measures them anew first, on real servers, and keeps them
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from benchmarks.about import machine
+from benchmarks.place import place
+from benchmarks.scaling import costs, tables
+from benchmarks.scaling.pieces import measure
+from lab.run_folder import run_folder
+from lab.servers import servers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scaling", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--rows", type=int, default=200_000, help="of the table that is changed and read")
+    asked = parser.parse_args()
+    if asked.measure:
+        with servers() as found, run_folder() as folder, place(found, folder) as where:
+            measured = measure(where, asked.rows, lambda text: print(f"measuring {text}", file=sys.stderr))
+        costs.Costs(measured.found, machine()).write()
+    print(tables.told(costs.read()))
+
+
+if __name__ == "__main__":
+    main()

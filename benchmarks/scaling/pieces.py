@@ -1,0 +1,40 @@
+"""What each piece of the way costs, alone in one process: the job's own code without Spark, on real servers.
+
+Processor time is of this process, all its threads; elapsed time has the servers in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.place import Place
+from benchmarks.scaling.changes import of_changes
+from benchmarks.scaling.chunks import of_chunk
+from benchmarks.scaling.costs import Costs
+from benchmarks.scaling.driver import of_travel
+from benchmarks.scaling.widths import of_partitions, of_tables
+from benchmarks.tables import ORDERS
+
+#: How many a batch or a transaction is measured with.
+TABLES = (1, 100, 1_000)
+PARTITIONS = (1, 10, 100, 1_000)
+
+
+def measure(place: Place, rows: int, say: Callable[[str], None]) -> Costs:
+    """``rows``: of the table that is changed and read."""
+    orders = place.create(ORDERS, "orders", rows)
+    found: dict[str, float] = {}
+    for name, transaction_rows, share in (("large", 1_000, 1.0), ("single", 1, 0.25)):
+        say(f"changes in transactions of {transaction_rows} rows")
+        found |= of_changes(place, orders, int(rows * share), transaction_rows, name)
+    say("a chunk")
+    found |= of_chunk(place, orders)
+    say("Spark's driver")
+    found |= of_travel()
+    for tables in TABLES:
+        say(f"a batch that touches {tables} tables")
+        found |= of_tables(place, tables)
+    for partitions in PARTITIONS:
+        say(f"a transaction over {partitions} partitions")
+        found |= of_partitions(place, partitions)
+    return Costs(found)

@@ -1,0 +1,112 @@
+"""The model's answers as tables of Markdown, for docs/scaling.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from benchmarks.scaling.costs import Costs
+from benchmarks.scaling.growth import Cluster, Stream, flow, limits, needed, snapshot_rows_a_second
+from benchmarks.scaling.pieces import PARTITIONS, TABLES
+
+#: Of a workload that one small machine carries; the others are 10, 100 and 1,000 times this.
+_ONE = Stream(changes_a_second=100, tables=10, partitions=1)
+_ROWS = 10_000_000
+_KINDS = {"large": "transactions of 1,000 rows", "single": "transactions of one row"}
+
+
+def told(costs: Costs) -> str:
+    return "\n\n".join(
+        [
+            _table(("piece", "of transactions of 1,000 rows", "of one row"), _pieces(costs)),
+            _table(("a batch with a change of each of", *_TABLE_HEADS), _many_tables(costs)),
+            _table(("a transaction over", "seconds"), _many_partitions(costs)),
+            _table(
+                ("a second, at most", *(f"{slots} slots, {buckets} buckets" for slots, buckets in _SIZES)), _most(costs)
+            ),
+            _table(("changes/s", "tables", "partitions", "needs", "a batch", "a change comes after"), _growth(costs)),
+            _table(("rows", "readers and buckets", "time, nobody writing"), _snapshots(costs)),
+        ]
+    )
+
+
+_SIZES = ((2, 1), (4, 2), (16, 8), (64, 32))
+_TABLE_HEADS = ("planner", "source task", "sink task", "parts", "offset")
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _pieces(costs: Costs) -> Iterable[Sequence[str]]:
+    for piece, title in (
+        ("planner", "planner: a change read from the socket, put into a batch"),
+        ("source", "source task: decoded and encoded"),
+        ("sink", "sink task: sent, its processor time"),
+        ("sink.elapsed", "sink task: sent and committed"),
+    ):
+        yield title, *(f"{costs[f'{piece}.{kind}'] * 1e6:.1f} µs" for kind in _KINDS)
+    for piece, title in (("bytes.binlog", "binlog of a change"), ("bytes.record", "its record")):
+        yield title, *(f"{costs[f'{piece}.{kind}']:.0f} bytes" for kind in _KINDS)
+    chunk, release = costs["chunk"] * 1e6, costs["release.elapsed"] * 1e6
+    yield (
+        "reader: a row of a chunk, its processor time / elapsed",
+        f"{chunk:.1f} / {costs['chunk.elapsed'] * 1e6:.1f} µs",
+        "",
+    )
+    yield "sink task: a row of a window sent", f"{release:.1f} µs", ""
+    yield "Spark's driver to executors", f"{1e-6 / costs['travel.elapsed']:.0f} MB/s", ""
+
+
+def _many_tables(costs: Costs) -> Iterable[Sequence[str]]:
+    for tables in TABLES:
+        milliseconds = (costs[f"tables.{piece}.{tables}"] * 1e3 for piece in ("planner", "source", "sink.elapsed"))
+        sizes = (costs[f"tables.{piece}.{tables}"] / 1e3 for piece in ("parts", "offset"))
+        yield f"{tables:,} tables", *(f"{each:.1f} ms" for each in milliseconds), *(f"{each:.1f} kB" for each in sizes)
+
+
+def _many_partitions(costs: Costs) -> Iterable[Sequence[str]]:
+    for partitions in PARTITIONS:
+        yield f"{partitions:,} partitions", f"{costs[f'partitions.sink.elapsed.{partitions}'] * 1e3:.1f} ms"
+
+
+def _most(costs: Costs) -> Iterable[Sequence[str]]:
+    for kind, title in _KINDS.items():
+        of_size = [limits(costs, Cluster(slots, buckets, one_machine=False), kind) for slots, buckets in _SIZES]
+        for part in of_size[0]:
+            yield f"{part}, {title}", *(f"{each[part]:,.0f}" for each in of_size)
+
+
+def _growth(costs: Costs) -> Iterable[Sequence[str]]:
+    for times in (1, 10, 100, 1_000):
+        for kind in _KINDS:
+            stream = Stream(_ONE.changes_a_second * times, _ONE.tables * times, _ONE.partitions * times, kind)
+            cluster = needed(costs, stream)
+            name = f"{stream.changes_a_second:,.0f}, {_KINDS[kind]}"
+            sizes = f"{stream.tables:,}", f"{stream.partitions:,}"
+            if cluster is None:
+                most = limits(costs, Cluster(one_machine=False), kind)
+                least = min((part for part in most if not part.endswith("tasks")), key=lambda part: most[part])
+                yield name, *sizes, f"several jobs: {least} ends at {most[least]:,.0f}", "", ""
+                continue
+            found = flow(costs, cluster, stream)
+            assert found.lag_seconds is not None
+            yield (
+                name,
+                *sizes,
+                f"{cluster.slots} slots, {cluster.buckets} buckets",
+                f"{found.batch_seconds * 1e3:.0f} ms",
+                f"{found.lag_seconds * 1e3:.0f} ms",
+            )
+
+
+def _snapshots(costs: Costs) -> Iterable[Sequence[str]]:
+    for times in (1, 10, 100, 1_000):
+        for readers, buckets in ((2, 1), (16, 8)):
+            rate = snapshot_rows_a_second(costs, Cluster(readers=readers, buckets=buckets))
+            hours = _ROWS * times / rate / 3600
+            yield (
+                f"{_ROWS * times:,}",
+                f"{readers}, {buckets}",
+                f"{hours:.1f} h" if hours >= 1 else f"{hours * 60:.1f} min",
+            )

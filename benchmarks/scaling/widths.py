@@ -1,0 +1,83 @@
+"""A batch of many tables, and a transaction over many partitions."""
+
+from __future__ import annotations
+
+import pickle
+import statistics
+import tempfile
+from functools import partial
+
+import pyarrow as pa
+
+from benchmarks.place import Place, topics
+from benchmarks.scaling.planned_job import PlannedJob, planned_job, rows_of, settings_of
+from benchmarks.scaling.timing import ROUNDS, median, took
+from incsnap.envelope.records import RECORDS
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.transaction import BucketWriter
+from incsnap.planner.planner import first_position
+from incsnap.tasks import blocks
+
+
+def of_tables(place: Place, tables: int) -> dict[str, float]:
+    """Of a batch with one change of each of so many tables: seconds of the planner, of the tasks, of the transaction;
+    bytes of its parts, pickled, and of its offset."""
+    names = [f"{place.database}.t{number}" for number in range(tables)]
+    with place.connection.cursor() as cursor:
+        for name in names:
+            cursor.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)")
+    prefix = f"{place.database}-tables{tables}"
+    runs: list[dict[str, float]] = []
+    try:
+        with topics(place.servers.kafka, prefix, dict.fromkeys(names, 1)), planned_job(place, prefix) as job:
+            for number in range(ROUNDS + 1):
+                with place.connection.cursor() as cursor:
+                    cursor.execute("BEGIN")
+                    for name in names:
+                        cursor.execute(f"INSERT INTO {name} VALUES ({number}, 1)")
+                    cursor.execute("COMMIT")
+                runs.append(_one_batch(job))
+    finally:
+        with place.connection.cursor() as cursor:
+            for name in names:
+                cursor.execute(f"DROP TABLE {name}")
+    return {f"tables.{key}.{tables}": statistics.median(run[key] for run in runs[1:]) for key in runs[0]}
+
+
+def _one_batch(job: PlannedJob) -> dict[str, float]:
+    parts, planner = job.planned()
+    made: list[blocks.BlockRow] = []
+    source = took(lambda: made.extend(rows_of(parts, job.settings)))
+    sink = took(lambda: job.send(made))
+    return {
+        "planner": planner,
+        "source": source.processor,
+        "sink.elapsed": sink.elapsed,
+        "parts": float(sum(len(pickle.dumps(part)) for part in parts)),
+        "offset": float(len(str(job.offset.dump()))),
+    }
+
+
+def of_partitions(place: Place, partitions: int) -> dict[str, float]:
+    """Seconds of a transaction with a record for each of so many partitions."""
+    prefix, table = f"{place.database}-partitions{partitions}", f"{place.database}.wide"
+    settings = settings_of(place, prefix)
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    with tempfile.TemporaryDirectory() as root:
+        at = first_position(settings, root, 1)
+        with topics(place.servers.kafka, prefix, {table: partitions}) as names:
+            one = {"key": b"k", "value": b"v" * 780}
+            records = pa.RecordBatch.from_pylist([{**one, "partition": n} for n in range(partitions)], schema=RECORDS)
+            send = partial(_transaction, client, prefix, at.job_id)
+            runs = [took(partial(send, batch, names[table], records)) for batch in range(1, ROUNDS + 2)]
+    return {f"partitions.sink.elapsed.{partitions}": median(runs[1:]).elapsed}
+
+
+def _transaction(
+    client: ClientSettings, prefix: str, job_id: str, batch: int, topic: str, records: pa.RecordBatch
+) -> None:
+    transaction = BucketWriter(client, prefix, job_id).open(0, batch, "digest")
+    assert transaction is not None
+    with transaction:
+        transaction.send(topic, records)
+        transaction.commit()
