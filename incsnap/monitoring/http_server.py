@@ -147,6 +147,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._tell(HTTPStatus.NOT_FOUND, {"problem": f"there is no {path[:80]}"})
 
+    def do_HEAD(self) -> None:
+        """As load balancers and watchers of uptime ask for health."""
+        self.do_GET()
+
     def do_POST(self) -> None:
         pages = self.server.pages
         length = self.headers.get("Content-Length", "")
@@ -206,7 +210,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the library's name)
         log.debug("%s %s", self.client_address[0], format % args)

@@ -137,6 +137,18 @@ def test_a_job_that_streams_is_healthy_and_ready(address: tuple[str, int]) -> No
     assert [asked(address, path)[0] for path in ("/health", "/ready")] == [200, 200]
 
 
+@pytest.mark.parametrize(("state", "code"), [(RETRYING, 200), (FAILED, 503)])
+def test_health_is_told_without_a_body_to_who_asks_so(
+    state: str, code: int, address: tuple[str, int], job: Job
+) -> None:
+    job.status = running(state=state)
+
+    found, body, headers = asked(address, "/health", "HEAD")
+
+    assert (found, body) == (code, "")
+    assert int(headers["Content-Length"]) > 0
+
+
 @pytest.mark.parametrize(
     ("changed", "health", "ready", "why"),
     [
