@@ -119,6 +119,22 @@ def test_servers_that_do_not_answer_are_findings_with_exit_code_2(
     assert "Kafka does not answer" in result.output
 
 
+def test_a_throttle_is_sent_with_the_limits_that_are_named(job: Path, tmp_path: Path) -> None:
+    result = _run("signal", str(job), "incsnap-throttle", "--limit", "threads-running", "40", "--rows-per-second", "0")
+
+    assert result.exit_code == 0, result.output
+    (record,) = SignalFile(tmp_path / "signals.txt").poll(None).records
+    assert record.data == {"threads-running": 40, "rows-per-second": 0}
+
+
+def test_a_lag_of_replicas_that_nobody_has_named_is_not_sent(job: Path, tmp_path: Path) -> None:
+    result = _run("signal", str(job), "incsnap-throttle", "--limit", "replica-lag-ms", "100")
+
+    assert result.exit_code == 2
+    assert "incsnap.snapshot.throttle.replicas=host:port" in " ".join(result.output.split())
+    assert not (tmp_path / "signals.txt").exists()
+
+
 def test_a_signal_is_sent_by_the_channel_the_job_listens_to(job: Path, tmp_path: Path) -> None:
     result = _run("signal", str(job), "execute-snapshot", "--table", "a.b", "--condition", "x > 1", "--id", "mine")
     assert result.exit_code == 0
