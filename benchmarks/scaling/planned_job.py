@@ -42,7 +42,7 @@ class PlannedJob:
             made: list[blocks.BlockRow] = []
             source = took(lambda parts=parts, made=made: made.extend(rows_of(parts, self.settings)))  # type: ignore[misc]
             spent["source"] += source.processor
-            sizes["binlog"] += sum(len(part.piece.payload) for part in parts if isinstance(part, SlicePart))
+            sizes["binlog"] += sum(len(part.slice.payload) for part in parts if isinstance(part, SlicePart))
             counted: list[int] = []
             sink = took(lambda made=made, counted=counted: counted.extend(self.send(made)))  # type: ignore[misc]
             spent["sink"] += sink.processor
@@ -83,7 +83,7 @@ def rows_of(parts: Sequence[BatchPart], settings: Settings) -> Iterator[blocks.B
         if isinstance(part, ReadyPart):
             yield from part.rows
         elif isinstance(part, SlicePart):
-            made = change_blocks(part.piece, part.charsets, part.layout, settings, 1, part.border, part.defaults)
+            made = change_blocks(part.slice, part.charsets, part.layout, settings, 1, part.border, part.defaults)
             for number, (bucket, topic, table, records) in enumerate(made):
                 order = (part.order + 1) << 32 | number
                 if table is None:
