@@ -1,8 +1,8 @@
-"""Small events read field by field: integers, packed integers, texts, with every bound checked."""
+"""Small events read field by field: integers of fixed and of encoded length, texts, with every bound checked."""
 
 from __future__ import annotations
 
-from incsnap.columns.length_encoded import NULL, WIDTHS
+from incsnap.columns.length_encoded import length_encoded
 from incsnap.errors import BinlogError
 
 
@@ -33,14 +33,13 @@ class ByteReader:
         """Little-endian, unsigned."""
         return int.from_bytes(self.take(size), "little")
 
-    def packed(self) -> int:
-        """MySQL's packed integer, which elsewhere is called length-encoded."""
-        first = self.integer(1)
-        if first < NULL:
-            return first
-        if first not in WIDTHS:
-            raise BinlogError(f"{self.what} is damaged: {first:#x} begins no packed integer")
-        return self.integer(WIDTHS[first])
+    def length_encoded(self) -> int:
+        """A length-encoded integer, which MySQL's binlog library calls packed."""
+        try:
+            number, self.at = length_encoded(self.data, self.at)
+        except ValueError as problem:
+            raise BinlogError(f"{self.what} is damaged: {problem}") from None
+        return number
 
     def text(self, size: int) -> str:
         try:

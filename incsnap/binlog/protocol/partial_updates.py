@@ -45,7 +45,7 @@ def whole_update(
     while reader.left:
         nulls, before = _image(reader, fields)
         parts += [nulls, *before]
-        options = reader.packed()
+        options = reader.length_encoded()
         if options & ~_PARTIAL_JSON:
             raise BinlogError(f"it has the unknown value options {options:#x}")
         bits = b""

@@ -42,9 +42,9 @@ def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
     reader = ByteReader(bytes(body), "a table map event")
     reader.skip(TABLE_ID_BYTES)
     table = _table(reader)
-    count = reader.packed()
+    count = reader.length_encoded()
     codes = reader.take(count)
-    meta = ByteReader(reader.take(reader.packed()), reader.what)
+    meta = ByteReader(reader.take(reader.length_encoded()), reader.what)
     wire = tuple(read_meta(code, meta) for code in codes)
     nulls = reader.take((count + 7) // 8)
     optional = metadata.parse(reader, wire)
@@ -66,9 +66,9 @@ def tells_names(description: bytes) -> bool:
     try:
         reader = ByteReader(description, "a table map event")
         _table(reader)
-        count = reader.packed()
+        count = reader.length_encoded()
         reader.skip(count)
-        reader.skip(reader.packed())
+        reader.skip(reader.length_encoded())
         reader.skip((count + 7) // 8)
         return metadata.has_names(reader) or not count
     except BinlogError:

@@ -43,7 +43,7 @@ def has_names(reader: ByteReader) -> bool:
     """Is there a field of names, which ``binlog_row_metadata=MINIMAL`` leaves out? BinlogError as ``parse``."""
     while reader.left:
         kind = reader.integer(1)
-        reader.skip(reader.packed())
+        reader.skip(reader.length_encoded())
         if kind == _COLUMN_NAME:
             return True
     return False
@@ -56,26 +56,26 @@ def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> Metadata:
     choices = _indexes(wire, frozenset({ENUM, SET}))
     while reader.left:
         kind = reader.integer(1)
-        value = ByteReader(reader.take(reader.packed()), reader.what)
+        value = ByteReader(reader.take(reader.length_encoded()), reader.what)
         if kind == _SIGNEDNESS:
             metadata.unsigned = _signedness(value, _indexes(wire, NUMERIC))
         elif kind == _DEFAULT_CHARSET:
             metadata.collations |= _default_collations(value, characters)
         elif kind == _COLUMN_CHARSET:
-            metadata.collations |= {index: value.packed() for index in characters}
+            metadata.collations |= {index: value.length_encoded() for index in characters}
         elif kind == _ENUM_DEFAULT_CHARSET:
             metadata.collations |= _default_collations(value, choices)
         elif kind == _ENUM_COLUMN_CHARSET:
-            metadata.collations |= {index: value.packed() for index in choices}
+            metadata.collations |= {index: value.length_encoded() for index in choices}
         elif kind == _COLUMN_NAME:
             while value.left:
-                metadata.names.append(value.text(value.packed()))
+                metadata.names.append(value.text(value.length_encoded()))
         elif kind == _ENUM_VALUES:
             metadata.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({ENUM}))}
         elif kind == _SET_VALUES:
             metadata.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({SET}))}
         elif kind == _GEOMETRY:
-            metadata.geometries |= {index: value.packed() for index in _indexes(wire, frozenset({GEOMETRY}))}
+            metadata.geometries |= {index: value.length_encoded() for index in _indexes(wire, frozenset({GEOMETRY}))}
         elif kind in (_SIMPLE_KEY, _PREFIXED_KEY):
             metadata.key = _key(value, prefixed=kind == _PREFIXED_KEY)
     return metadata
@@ -93,23 +93,23 @@ def _signedness(value: ByteReader, numeric: list[int]) -> set[int]:
 
 def _default_collations(value: ByteReader, indexes: list[int]) -> dict[int, int]:
     """A default, and (place among these columns, collation) of those that differ."""
-    collations = dict.fromkeys(indexes, value.packed())
+    collations = dict.fromkeys(indexes, value.length_encoded())
     while value.left:
-        place, collation = value.packed(), value.packed()
+        place, collation = value.length_encoded(), value.length_encoded()
         if place < len(indexes):
             collations[indexes[place]] = collation
     return collations
 
 
 def _literals(value: ByteReader) -> tuple[bytes, ...]:
-    return tuple(value.take(value.packed()) for _ in range(value.packed()))
+    return tuple(value.take(value.length_encoded()) for _ in range(value.length_encoded()))
 
 
 def _key(value: ByteReader, *, prefixed: bool) -> tuple[int, ...]:
     """Column indexes in the key's order. Of a prefix of a column the whole column is taken: it is unique too."""
     key = []
     while value.left:
-        key.append(value.packed())
+        key.append(value.length_encoded())
         if prefixed:
-            value.packed()
+            value.length_encoded()
     return tuple(key)
