@@ -27,7 +27,7 @@ from incsnap.spark.error_text import hint_in_message
 from incsnap.tasks import blocks
 from incsnap.tasks.partitions import ReadyPart, SlicePart
 from incsnap.tasks.slice_files import SliceFiles
-from incsnap.tasks.slice_records import change_blocks
+from incsnap.tasks.slice_rows import slice_rows
 
 FORMAT = "incsnap-mysql"
 #: The one option. Its name has "secret" in it: Spark then hides the value wherever it shows a plan.
@@ -133,24 +133,10 @@ class BinlogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with hint_in_message():
             if isinstance(partition, SlicePart):
-                yield from self._changes(partition)
+                for row in slice_rows(partition, self._settings, time.time_ns() // 1000):
+                    yield blocks.to_arrow([row], partition.digest)
             elif isinstance(partition, ReadyPart):
                 yield blocks.to_arrow(partition.rows, partition.digest)
-
-    def _changes(self, part: SlicePart) -> Iterator[pa.RecordBatch]:
-        now_us = time.time_ns() // 1000
-        found = change_blocks(
-            part.slice, part.charsets, part.layout, self._settings, now_us, part.border, part.defaults
-        )
-        for number, (bucket, topic, table, records) in enumerate(found):
-            # Behind the releases and holds of the batch; slices in order, blocks of a slice in order.
-            order = (part.order + 1) << 32 | number
-            if table is None:
-                yield blocks.to_arrow([blocks.notes(part.batch, bucket, order, topic, records)], part.digest)
-            else:
-                yield blocks.to_arrow(
-                    [blocks.events(part.batch, bucket, order, topic, str(table), records)], part.digest
-                )
 
     def _planning(self) -> Planner:
         if self._planner is None:

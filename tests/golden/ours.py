@@ -36,7 +36,7 @@ from incsnap.tasks import blocks, formats
 from incsnap.tasks.bucket import by_topic
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
-from incsnap.tasks.slice_records import change_blocks
+from incsnap.tasks.slice_rows import slice_rows
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
 from lab.servers import Servers
@@ -203,8 +203,8 @@ class _Job:
         for _, _, _, kind, topic, _, block in sorted(rows, key=lambda row: row[2]):
             if kind in (blocks.EVENTS, blocks.NOTES):
                 for records in blocks.decode(block):
-                    for name, mine in by_topic(topic, records, one_partition):
-                        self.topics[name.replace(self._database, DATABASE)] += _reads(mine)
+                    for name, of_topic in by_topic(topic, records, one_partition):
+                        self.topics[name.replace(self._database, DATABASE)] += _reads(of_topic)
         self.planner.committed(offset)
         self._offset = offset
 
@@ -212,15 +212,7 @@ class _Job:
         if isinstance(part, ReadyPart):
             yield from part.rows
         elif isinstance(part, SlicePart):
-            found = change_blocks(
-                part.slice, part.charsets, part.layout, self._settings, _NOW_US, part.border, part.defaults
-            )
-            for number, (bucket, topic, table, records) in enumerate(found):
-                order = (part.order + 1) << 32 | number
-                if table is None:
-                    yield blocks.notes(part.batch, bucket, order, topic, records)
-                else:
-                    yield blocks.events(part.batch, bucket, order, topic, str(table), records)
+            yield from slice_rows(part, self._settings, _NOW_US)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.chunk import read_chunks
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
-from incsnap.tasks.slice_records import change_blocks
+from incsnap.tasks.slice_rows import slice_rows
 from lab.addresses import MySqlAddress
 from tests.support.kafka import one_partition
 
@@ -176,13 +176,7 @@ def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterat
     if isinstance(part, ReadyPart):
         yield from part.rows
     elif isinstance(part, SlicePart):
-        found = change_blocks(part.slice, part.charsets, part.layout, settings, now_us, part.border, part.defaults)
-        for number, (bucket, topic, table, records) in enumerate(found):
-            order = (part.order + 1) << 32 | number
-            if table is None:
-                yield blocks.notes(part.batch, bucket, order, topic, records)
-            else:
-                yield blocks.events(part.batch, bucket, order, topic, str(table), records)
+        yield from slice_rows(part, settings, now_us)
 
 
 def _json(content: bytes | None) -> Any:
