@@ -20,9 +20,9 @@ from incsnap.gtid import GtidSet
 from incsnap.snapshot.window import Reading
 from lab import cache, fetched_mysql
 from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
 from lab.servers import servers
 from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.server_session import ServerSession
 from tests.support.stream_in_memory import of_shop, rows_of
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -32,33 +32,14 @@ RESET = "RESET BINARY LOGS AND GTIDS"
 CREATION = "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(200))"
 
 
-class Server:
+class Server(ServerSession):
     def __init__(self, address: MySqlAddress) -> None:
-        self.address = address
-        self._connection = self.connect()
+        super().__init__(address)
         [(self.uuid,)] = self.run("SELECT @@server_uuid")
-
-    def connect(self) -> Any:
-        return connect(self.address)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def run(self, *statements: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            found: list[tuple[Any, ...]] = []
-            for statement in statements:
-                cursor.execute(statement)
-                found = list(cursor.fetchall())
-            return found
 
     def insert(self, *ids: int) -> None:
         for number in ids:
             self.run(f"INSERT INTO shop.t VALUES ({number}, 'row {number}')")
-
-    def end(self) -> tuple[str, int]:
-        [(file, pos, *_)] = self.run("SHOW BINARY LOG STATUS")
-        return file, pos
 
     def executed(self) -> str:
         [(executed,)] = self.run("SELECT @@GLOBAL.gtid_executed")

@@ -20,6 +20,7 @@ from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
+from tests.support.server_session import ServerSession
 from tests.support.stream_in_memory import rows_of
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -29,30 +30,19 @@ MB = 1 << 20
 _SERVER_IDS = itertools.count(secrets.randbelow(1 << 30) + 100_000)
 
 
-class Source:
+class Source(ServerSession):
     """A database on a server, and tails of it that are closed with the test."""
 
     def __init__(self, address: MySqlAddress, database: str) -> None:
-        self.address = address
+        super().__init__(address)
         self.database = database
         self.server_id = next(_SERVER_IDS)
-        self._connection = self.connect()
-
-    def connect(self) -> Any:
-        return connect(self.address)
-
-    def close(self) -> None:
-        self._connection.close()
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(f"USE `{self.database}`")
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return super().run(f"USE `{self.database}`", *statements)
 
     def here(self) -> StreamPosition:
-        [(file, pos, *_)] = self.run("SHOW BINARY LOG STATUS")
+        file, pos = self.end()
         [(executed, server_uuid)] = self.run("SELECT @@GLOBAL.gtid_executed, @@server_uuid")
         return StreamPosition(GtidSet.parse(executed), file, pos, server_uuid=server_uuid)
 

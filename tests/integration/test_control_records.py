@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from tests.support.planned_job import PlannedJob, run, settings_of
+from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, run, settings_of
 
 pytestmark = pytest.mark.servers
 
@@ -26,17 +27,10 @@ def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
 @pytest.fixture
 def make_job(
     mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
-) -> Iterator[Any]:
-    jobs: list[PlannedJob] = []
-
-    def make(**more: str) -> PlannedJob:
-        settings = settings_of(mysql_address, kafka_address, topic_prefix, database, **more)
-        jobs.append(PlannedJob(settings, str(tmp_path / str(len(jobs)))))
-        return jobs[-1]
-
-    yield make
-    for job in jobs:
-        job.close()
+) -> Iterator[MakeJob]:
+    settings = partial(settings_of, mysql_address, kafka_address, topic_prefix, database)
+    with planned_jobs(settings, tmp_path) as make:
+        yield make
 
 
 def _run(session: Any, *statements: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from incsnap.gtid import GtidSet
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
+from tests.support.server_session import ServerSession
 from tests.support.stream_in_memory import of_shop, rows_of
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -25,28 +25,15 @@ pytestmark = pytest.mark.servers
 SOURCE = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
-class Server:
+class Server(ServerSession):
     """A server without a past, that executes transactions under the names it is given."""
 
     def __init__(self, address: MySqlAddress) -> None:
-        self.address = address
-        self._connection = self.connect()
+        super().__init__(address)
         self.run("RESET BINARY LOGS AND GTIDS")
         [(self.uuid,)] = self.run("SELECT @@server_uuid")
         self.commit(1, "CREATE DATABASE shop")
         self.commit(2, "CREATE TABLE shop.t (id int PRIMARY KEY, v varchar(200))")
-
-    def connect(self) -> Any:
-        return connect(self.address)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def run(self, *statements: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
 
     def commit(self, number: int, statement: str) -> None:
         self.run(f"SET gtid_next = '{SOURCE}:{number}'", statement, "SET gtid_next = AUTOMATIC")
@@ -54,10 +41,6 @@ class Server:
     def insert(self, *ids: int) -> None:
         for number in ids:
             self.commit(number, f"INSERT INTO shop.t VALUES ({number}, 'row {number}')")
-
-    def end(self) -> tuple[str, int]:
-        [(file, pos, *_)] = self.run("SHOW BINARY LOG STATUS")
-        return file, pos
 
     def end_dumps(self) -> None:
         for (number,) in self.run(

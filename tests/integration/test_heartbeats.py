@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from incsnap.config.settings import Settings
 from incsnap.planner.heartbeat_action import HeartbeatAction
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from tests.support.planned_job import PlannedJob, run, settings_of
+from tests.support.planned_job import MakeJob, planned_jobs, run, settings_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
-
-MakeJob = Callable[..., PlannedJob]
 
 
 @pytest.fixture
@@ -33,17 +32,12 @@ def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
 def make_job(
     mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
 ) -> Iterator[MakeJob]:
-    jobs: list[PlannedJob] = []
-
-    def make(**more: str) -> PlannedJob:
+    def settings(**more: str) -> Settings:
         options = {"heartbeat__interval__ms": "20", "include__schema__changes": "false", **more}
-        settings = settings_of(mysql_address, kafka_address, topic_prefix, database, **options)
-        jobs.append(PlannedJob(settings, str(tmp_path / str(len(jobs)))))
-        return jobs[-1]
+        return settings_of(mysql_address, kafka_address, topic_prefix, database, **options)
 
-    yield make
-    for job in jobs:
-        job.close()
+    with planned_jobs(settings, tmp_path) as make:
+        yield make
 
 
 def test_heartbeats_come_while_nothing_changes(session: Any, make_job: MakeJob, topic_prefix: str) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.settings import Settings
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from signals import send
-from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
 
@@ -40,18 +41,13 @@ def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
 @pytest.fixture
 def make_job(
     mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
-) -> Iterator[Callable[..., PlannedJob]]:
-    jobs: list[PlannedJob] = []
-
-    def make(**more: str) -> PlannedJob:
+) -> Iterator[MakeJob]:
+    def settings(**more: str) -> Settings:
         options = {"signal__enabled__channels": "file", "signal__file": str(tmp_path / "signals"), **more}
-        settings = settings_of(mysql_address, kafka_address, topic_prefix, database, **options)
-        jobs.append(PlannedJob(settings, str(tmp_path / str(len(jobs)))))
-        return jobs[-1]
+        return settings_of(mysql_address, kafka_address, topic_prefix, database, **options)
 
-    yield make
-    for job in jobs:
-        job.close()
+    with planned_jobs(settings, tmp_path) as make:
+        yield make
 
 
 def until_complete(job: PlannedJob) -> None:

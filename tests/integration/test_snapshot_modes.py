@@ -14,7 +14,7 @@ from incsnap.config.settings import Settings
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from signals import send
-from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
 
@@ -49,16 +49,9 @@ def make_settings(
 
 
 @pytest.fixture
-def make_job(make_settings: Callable[..., Settings], tmp_path: Path) -> Iterator[Callable[..., PlannedJob]]:
-    jobs: list[PlannedJob] = []
-
-    def make(**more: str) -> PlannedJob:
-        jobs.append(PlannedJob(make_settings(**more), str(tmp_path / "root")))
-        return jobs[-1]
-
-    yield make
-    for job in jobs:
-        job.close()
+def make_job(make_settings: Callable[..., Settings], tmp_path: Path) -> Iterator[MakeJob]:
+    with planned_jobs(make_settings, tmp_path, one_checkpoint=True) as make:
+        yield make
 
 
 def until_idle(job: PlannedJob) -> None:

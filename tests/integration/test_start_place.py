@@ -17,7 +17,7 @@ from incsnap.mysql.start_place import start_gtids
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
-from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
 _FOREIGN = "aaaaaaaa-0000-4000-8000-00000000000a"
@@ -78,16 +78,9 @@ def settings(own_mysql: MySqlAddress, kafka_address: str, topic_prefix: str) -> 
 
 
 @pytest.fixture
-def begun(settings: Callable[..., Settings], tmp_path: Path) -> Iterator[Callable[..., PlannedJob]]:
-    jobs: list[PlannedJob] = []
-
-    def begin(**more: str) -> PlannedJob:
-        jobs.append(PlannedJob(settings(**more), str(tmp_path / "root")))
-        return jobs[-1]
-
-    yield begin
-    for job in jobs:
-        job.close()
+def begun(settings: Callable[..., Settings], tmp_path: Path) -> Iterator[MakeJob]:
+    with planned_jobs(settings, tmp_path, one_checkpoint=True) as begin:
+        yield begin
 
 
 def ids(job: PlannedJob, count: int) -> list[int]:

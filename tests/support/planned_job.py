@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import count, groupby
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -170,6 +171,25 @@ class _Records(AbstractContextManager["_Records"]):
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+MakeJob = Callable[..., PlannedJob]
+
+
+@contextmanager
+def planned_jobs(settings: Callable[..., Settings], folder: Path, *, one_checkpoint: bool = False) -> Iterator[MakeJob]:
+    """What makes a job with the settings that ``settings`` makes of the same options; all are closed at the block's
+    end. Each has a checkpoint of its own in ``folder``, or all have one."""
+    numbers = count()
+    with ExitStack() as jobs:
+
+        def make(**options: str) -> PlannedJob:
+            root = folder / ("root" if one_checkpoint else str(next(numbers)))
+            job = PlannedJob(settings(**options), str(root))
+            jobs.callback(job.close)
+            return job
+
+        yield make
 
 
 def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterator[blocks.BlockRow]:
