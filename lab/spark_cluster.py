@@ -46,15 +46,15 @@ class Worker:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Also again, after ``kill``; ``wait`` for it."""
+        """Also again, after ``kill``; ``wait_until_known`` returns when it is there."""
         self.folder.mkdir(exist_ok=True)
         log = self.folder.with_suffix(".log")
         log.unlink(missing_ok=True)
         self._child = self._life.enter_context(child(f"worker {self.host}", self._command, log, env=_environment()))
         self._life.callback(kill_session, self._child.pid)
 
-    def wait(self) -> None:
-        """Until the master knows it."""
+    def wait_until_known(self) -> None:
+        """By the master."""
         assert self._child is not None
         _wait_for(self._child, _REGISTERED)
 
@@ -123,7 +123,7 @@ def spark_cluster(workers: int = 2, cores: int = 2, memory: str = "2g") -> Itera
             machine.start()
         # Side by side: each is a JVM that boots.
         for machine in machines:
-            machine.wait()
+            machine.wait_until_known()
         yield SparkCluster(master, machines)
 
 

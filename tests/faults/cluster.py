@@ -32,7 +32,7 @@ def machine_lost(trial: Trial, number: int) -> None:
     trial.done["machine"] += 1
     time.sleep(trial.random.uniform(0.0, 5.0))
     worker.start()
-    worker.wait()
+    worker.wait_until_known()
 
 
 def driver_elsewhere(trial: Trial, number: int) -> None:
