@@ -45,7 +45,8 @@ class Store:
         path = environ["PATH_INFO"]
         if path.startswith(_CONTROL):
             return self._control(path.removeprefix(_CONTROL), environ, start)
-        method = "LIST" if "list-type" in environ["QUERY_STRING"] else environ["REQUEST_METHOD"]
+        method = "COPY" if "HTTP_X_AMZ_COPY_SOURCE" in environ else None
+        method = method or ("LIST" if "list-type" in environ["QUERY_STRING"] else environ["REQUEST_METHOD"])
         key = path.lstrip("/").partition("/")[2]
         self._asked.append((method, key))
         if not self._is_signed(environ):

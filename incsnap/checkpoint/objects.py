@@ -78,7 +78,8 @@ class ObjectFolder:
         with told(f"Listing {self.path(folder)}"):
             found = client.list_with_delimiter(path)
         paths = [*(str(each["path"]) for each in found["objects"]), *map(str, found["common_prefixes"])]
-        return [each.rstrip("/").rpartition("/")[2] for each in paths]
+        # s3a leaves an empty object in place of a folder that it was asked to make.
+        return [each.rstrip("/").rpartition("/")[2] for each in paths if each.rstrip("/") != path]
 
     def delete(self, name: str) -> None:
         client, path = self._of(name)

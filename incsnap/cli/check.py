@@ -1,9 +1,12 @@
 """``incsnap check FILE``: are the settings right, and servers and machines ready?
 
-Nothing is written anywhere; but on a cluster, for a moment, to the checkpoint, which its machines must share.
+Nothing is written anywhere; but, for a moment, to a checkpoint that the machines of a cluster must share, and to one in
+a bucket an object that is deleted at once: only so it can be told whether the job may write there.
 """
 
 from __future__ import annotations
+
+from uuid import uuid4
 
 import click
 from rich.text import Text
@@ -11,9 +14,18 @@ from rich.text import Text
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
+from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.config.topics import control_topics, topics_of
-from incsnap.errors import IncsnapError, OffsetError, PreflightFailed, ServerUnreachable, shorten
+from incsnap.errors import (
+    ConfigError,
+    IncsnapError,
+    OffsetError,
+    PreflightFailed,
+    ServerUnreachable,
+    StoreFailed,
+    shorten,
+)
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.preflight import cluster_check
 from incsnap.mysql import catalog, preflight
@@ -25,12 +37,18 @@ from incsnap.tasks.formats import reach_registries
 def all_findings(settings: Settings) -> list[Finding]:
     """MySQL's, Kafka's and the registry's, errors first. All are asked even if one of them does not answer."""
     # It imports Spark, which takes a second; the other commands should not wait for it.
+    from incsnap.checkpoint.object_store import reach
     from incsnap.checkpoint.status import newest_offset
 
     findings: list[Finding] = []
     saved = None
+    reach(settings.checkpoint_location, settings.store)
     try:
+        if is_object_store(settings.checkpoint_location):
+            _write_and_delete(settings.checkpoint_location.rstrip("/"))
         saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits")
+    except (ConfigError, StoreFailed) as error:
+        found.append(Finding("checkpoint.location", error.message, error.hint))
     except OffsetError as error:
         findings.append(Finding("checkpoint", error.message, error.hint))
     except (OSError, ValueError) as error:
@@ -71,6 +89,15 @@ def _of_machines(settings: Settings) -> list[Finding]:
                 spark.stop()
     except IncsnapError as error:
         return [Finding("spark.master", error.message, error.hint)]
+
+
+def _write_and_delete(location: str) -> None:
+    """Raises ``StoreFailed``."""
+    from incsnap.checkpoint.files import Files
+
+    files, name = Files(f"{location}/incsnap"), f"check-{uuid4().hex}"
+    files.write(name, b"")
+    files.delete(name)
 
 
 def _topics(settings: Settings) -> list[str]:

@@ -14,7 +14,7 @@ from incsnap.config.explained import Explained, explained
 from incsnap.config.heartbeats import heartbeats
 from incsnap.config.monitoring import monitoring
 from incsnap.config.names import sort_names
-from incsnap.config.object_store import store_access
+from incsnap.config.object_store import is_object_store, store_access
 from incsnap.config.reading import SettingsReader
 from incsnap.config.settings import Settings
 from incsnap.config.topics import control_topics
@@ -96,6 +96,7 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
     signals = sections.signals(reading, kafka.bootstrap_servers)
     delimiter, read_only = sections.topic_delimiter(reading), reading.flag("read.only", False)
     location = sections.checkpoint_location(reading)
+    interval = reading.integer("poll.interval.ms", 500, 0, 60_000)
     spark = {f"spark.{name}": value for name, value in reading.prefixed("spark.").items()}
     # Reading the parts first and building the whole from them lets every part report its problems.
     settings = Settings(
@@ -124,6 +125,7 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         include_schema_changes=reading.flag("include.schema.changes", True),
         max_batch_events=reading.integer("max.batch.size", 200_000, 1),
         max_queue_bytes=reading.integer("max.queue.size.in.bytes", 0, 0) or 64 << 20,
+        batch_interval_ms=interval if is_object_store(location) else 0,
         retries=sections.retries(reading),
         notifications=sections.notifications(reading),
         heartbeat=heartbeats(reading, prefix, delimiter, read_only=read_only),

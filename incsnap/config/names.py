@@ -36,6 +36,7 @@ OBEYED = words(
     incsnap.snapshot.throttle.rows.per.second incsnap.snapshot.throttle.replica.lag.ms
     incsnap.snapshot.throttle.commit.latency.ms incsnap.snapshot.throttle.threads.running
     incsnap.snapshot.throttle.stream.lag.ms incsnap.snapshot.throttle.replicas
+    poll.interval.ms
     incsnap.metrics.port incsnap.metrics.host incsnap.page.token incsnap.log.format
     transforms predicates converters skip.messages.without.change
     column.propagate.source.type datatype.propagate.source.type
@@ -72,7 +73,7 @@ ELSEWHERE = words(
     table.ignore.builtin gtid.source.includes gtid.source.excludes gtid.source.filter.dml.events
     min.row.count.to.stream.results binlog.buffer.size event.deserialization.failure.handling.mode
     include.schema.comments
-    max.queue.size poll.interval.ms query.fetch.size
+    max.queue.size query.fetch.size
     snapshot.locking.mode snapshot.locking.mode.custom.name snapshot.query.mode snapshot.query.mode.custom.name
     snapshot.mode.custom.name snapshot.new.tables snapshot.delay.ms snapshot.fetch.size snapshot.lock.timeout.ms
     snapshot.tables.order.by.row.count

@@ -27,6 +27,7 @@ _ELSEWHERE = {
         "executed_wait_seconds",
         "checkpoint_location",
         "store",
+        "batch_interval_ms",
         "spark",
         "max_batch_events",
         "max_queue_bytes",

@@ -289,6 +289,8 @@ class Settings(_Frozen):
     max_batch_events: int = 200_000
     #: bytes of binlog the planner holds
     max_queue_bytes: int = 64 << 20
+    #: From one batch to the next at least, where its files are paid for: on an object store.
+    batch_interval_ms: int = 0
     retries: RetrySettings = RetrySettings()
     notifications: Notifications = Notifications()
     heartbeat: HeartbeatSettings = HeartbeatSettings()

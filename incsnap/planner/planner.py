@@ -111,6 +111,8 @@ class Planner:
             if planned is not None:
                 return planned
         tail = self._tail_from(start)
+        # Each batch is some files: where they are paid for, one for all that comes in the meantime.
+        time.sleep(max(0.0, self._moved_at + self._settings.batch_interval_ms / 1000 - time.monotonic()))
         if self._reporter is not None:
             self._reporter.asked()
         connection = self._queries.open()

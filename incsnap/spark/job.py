@@ -222,8 +222,9 @@ def stop(query: StreamingQuery, settings: Settings) -> None:
     files.delete(STOPPED)
     files.write(STOP, b"")
     deadline = time.monotonic() + STOP_SECONDS
+    pause = 0.05 if is_local(settings.checkpoint_location) else 0.5
     while query.isActive and not files.exists(STOPPED) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(pause)
     query.stop()
     for name in (STOP, STOPPED):
         files.delete(name)

@@ -12,7 +12,7 @@ from incsnap.spark.s3a_jars import s3a_jars
 
 #: A property that no other session has.
 MARK = "spark.hadoop.fs.s3a.performance.flags"
-_OPTIONS = {
+OPTIONS = {
     # A folder of ours is no folder of anybody else: nothing has to be looked for before it is written or deleted.
     MARK: "create,delete,mkdir",
     "spark.hadoop.fs.s3a.fast.upload.buffer": "array",  # some kilobytes, which need no file on a disk
@@ -28,7 +28,7 @@ _BROUGHT = ("spark.jars", "spark.jars.packages", _CLASS_PATH)
 
 def properties(settings: Settings) -> dict[str, str]:
     """Of a job whose checkpoint is there. Raises ``ConfigError`` where the jars cannot be fetched."""
-    found = {**_OPTIONS, **settings.store.for_spark()}
+    found = {**OPTIONS, **settings.store.for_spark()}
     if not _has_jars(settings.spark):
         mine = settings.spark.get(_CLASS_PATH)
         found[_CLASS_PATH] = f"{mine}:{s3a_jars()}/*" if mine else f"{s3a_jars()}/*"

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
+from incsnap.checkpoint.location import is_local
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
@@ -38,6 +39,8 @@ STOP = "stop"
 STOPPED = "stopped"
 #: Written when a job that only reads the tables (snapshot.mode=initial_only) has sent the last batch of them.
 COMPLETE = "snapshot-complete"
+#: Seconds between two looks for ``STOP`` on a store where each is paid for.
+_FAR_SECONDS = 1.0
 #: Seconds before Spark may ask again where there is to be no batch.
 _PAUSE_SECONDS = 0.05
 
@@ -72,6 +75,7 @@ class BinlogReader(DataSourceStreamReader):
         process_log.set_up(options.log_level, self._settings.monitoring.log_format)
         self._buffers = WindowBuffers(options.buffer_root)
         self._planner: Planner | None = None
+        self._look_at = 0.0
         self._slice_files: SliceFiles | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
@@ -83,7 +87,7 @@ class BinlogReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         files = Files(self._options.buffer_root)
-        if files.exists(STOP):
+        if self._is_to_stop(files):
             if not files.exists(STOPPED):
                 files.write(STOPPED, b"")
             time.sleep(_PAUSE_SECONDS)
@@ -99,6 +103,14 @@ class BinlogReader(DataSourceStreamReader):
                 return start
             end = planner.plan(begin)
             return start if end is begin else planner.offsets.dump(end)
+
+    def _is_to_stop(self, files: Files) -> bool:
+        """On a local disk it is looked for before each batch; where a look is paid for, once a second."""
+        if not is_local(self._settings.checkpoint_location):
+            if time.monotonic() < self._look_at:
+                return False
+            self._look_at = time.monotonic() + _FAR_SECONDS
+        return files.exists(STOP)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with hint_in_message():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
@@ -69,7 +70,7 @@ def end_with(query: StreamingQuery, watch: Watch, stack: ExitStack) -> None:
 def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], stack: ExitStack) -> Watch:
     """The watch, and the server of its port, which ``stack`` closes. Arguments and errors as ``watching``."""
     every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
-    watch = Watch(settings.topic_prefix, Files(root), lambda: _sums(root), every)
+    watch = Watch(settings.topic_prefix, Files(root), _Sums(root, 0.0 if every <= 1.0 else every), every)
     if settings.monitoring.port is not None:
         try:
             # Imported where it is asked for: it takes 4 MB.
@@ -95,6 +96,17 @@ def _sender(settings: Settings) -> Callable[[str, dict[str, Any]], str]:
     return send
 
 
-def _sums(root: str) -> Sums:
-    progress = read_progress(root)
-    return Sums(**{each.name: getattr(progress, each.name) for each in fields(Sums)})
+class _Sums:
+    """The counters of committed batches, looked at once in so many seconds."""
+
+    def __init__(self, root: str, every_seconds: float) -> None:
+        self._root, self._every = root, every_seconds
+        self._found = Sums()
+        self._next = 0.0
+
+    def __call__(self) -> Sums:
+        if time.monotonic() >= self._next:
+            progress = read_progress(self._root)
+            self._next = time.monotonic() + self._every
+            self._found = Sums(**{each.name: getattr(progress, each.name) for each in fields(Sums)})
+        return self._found

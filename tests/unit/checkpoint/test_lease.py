@@ -62,7 +62,8 @@ def test_a_dead_process_of_this_machine_is_followed_at_once(folder: ObjectFolder
     program = (
         "import os; from incsnap.checkpoint.lease import _began as b, _machine as m; print(p := os.getpid(), m(), b(p))"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    told = done.stdout.split()
     dead = Holder("other", socket.gethostname(), int(told[0]), f"{told[1]}/{told[2]}")
     assert folder.create("lease.json", json.dumps(asdict(dead)).encode())
     lease = Lease(folder, LeaseTimes(lease=3_600.0))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from incsnap.spark.gateway import Gateway
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 _JOB = """
 import sys, time
@@ -58,3 +58,22 @@ def test_the_next_start_clears_away_what_killed_jobs_have_left_and_nothing_else(
             for job in jobs:
                 job.kill()
                 job.communicate(timeout=PATIENCE_SECONDS)
+
+
+def test_a_secret_stands_on_no_command_line(tmp_path: Path) -> None:
+    home = tmp_path / "spark"
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "spark-submit"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/told\n')
+    program.chmod(0o755)
+    given = {"spark.master": "local[1]", "spark.hadoop.fs.s3a.secret.key": "very-secret"}
+    given |= {"spark.hadoop.fs.s3a.access.key": "AKIA-OURS", "spark.ssl.keyPassword": "hidden"}
+    gateway = Gateway(given, str(home))
+    try:
+        wait_until((tmp_path / "told").exists)
+    finally:
+        gateway.close()
+
+    told = (tmp_path / "told").read_text()
+    assert "spark.master=local[1]" in told
+    assert not any(secret in told for secret in ("very-secret", "AKIA-OURS", "hidden"))

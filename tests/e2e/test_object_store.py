@@ -1,0 +1,91 @@
+"""A whole job whose checkpoint is in a bucket: snapshots under writers, a second job, ``kill -9``, and the ledger."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from incsnap.checkpoint.object_store import reach
+from incsnap.checkpoint.status import read_status
+from incsnap.config.object_store import store_access
+from incsnap.errors import ConfigError
+from incsnap.spark.s3a_jars import s3a_jars
+from lab.captured_database import CapturedDatabase
+from lab.object_store import ObjectStore
+from lab.owned_keys import Share
+from lab.running_job import INCSNAP, session_pids, write_properties
+from lab.table_designs import ORDER_LINES, ORDERS
+from lab.workload import Writer
+from tests.support.ledger import Ledger
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def in_bucket(object_store: ObjectStore, topic_prefix: str) -> dict[str, str]:
+    """The settings of a job's checkpoint there, which this process can read too."""
+    try:
+        s3a_jars()
+    except ConfigError as error:
+        pytest.skip(error.message)
+    settings = object_store.properties(topic_prefix)
+    location = settings["checkpoint.location"]
+    reach(location, store_access(location, settings, {}))
+    return settings
+
+
+def incsnap(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *INCSNAP, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_job_that_is_killed_goes_on_from_a_bucket(
+    play: CapturedDatabase, in_bucket: dict[str, str], object_store: ObjectStore, tmp_path: Path
+) -> None:
+    location = in_bucket["checkpoint.location"]
+    settings = {**in_bucket, "incremental.snapshot.chunk.size": "700"}
+    orders, lines = play.create(ORDERS, 8_000), play.create(ORDER_LINES, 4_000)
+    file = write_properties(tmp_path / "again.properties", play.properties(settings))
+    ledger = Ledger(play)
+    shares = [Share(0, 2), Share(1, 2)]
+    with play.notices() as notices:
+        first, second = (
+            Writer(play.connect, play.tables, seed=seed, rate=100, share=share) for seed, share in enumerate(shares)
+        )
+        with play.job(settings) as job:
+            job.wait_until("its first batch", lambda: read_status(location) is not None)
+            with first, second:
+                ledger.ask([orders, lines], "source")
+                job.wait_until("rows were sent", lambda: (s := read_status(location)) is not None and s.sent.reads > 0)
+                told = "".join(" ".join(psutil.Process(pid).cmdline()) for pid in session_pids(job.pid))
+                other = incsnap("run", "--skip-check", str(file))
+                alive = incsnap("status", "--json", str(file))
+                job.kill()
+                with play.job(settings) as again:
+                    again.wait_until("the snapshot was complete", lambda: ledger.settle(notices))
+                    ledger.ask([lines], "kafka")
+                    again.wait_until("the second one was", lambda: ledger.settle(notices))
+                    first.stop()
+                    second.stop()
+                    play.drain(again)
+                    again.stop()
+        ended = incsnap("status", "--json", str(file))
+
+    ledger.check()
+    assert other.returncode != 0
+    assert f"Another incsnap runs on the checkpoint {location}/incsnap: the process {job.pid} on" in said(other)
+    assert '"alive": true' in alive.stdout, said(alive)
+    assert '"state": "stopped"' in ended.stdout, said(ended)
+    everything = "".join([play.log.read_text(), told, *map(said, (other, alive, ended))])
+    assert object_store.secret_key not in everything
+    assert object_store.access_key not in told
+    assert not any(method == "COPY" for method in object_store.asked()), "something was renamed"
+
+
+def said(program: subprocess.CompletedProcess[str]) -> str:
+    return " ".join((program.stdout + program.stderr).split())

@@ -1,0 +1,94 @@
+"""How an object store is reached: said once, under Spark's names or in the environment, and shown to nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.config.frames import frame_settings
+from incsnap.config.load import from_properties
+from incsnap.config.object_store import store_access
+from incsnap.config.record_form import record_form
+from incsnap.config.settings import Settings
+
+S3A = "spark.hadoop.fs.s3a."
+JOB = {
+    "database.hostname": "db",
+    "database.user": "incsnap",
+    "database.server.id": "5",
+    "topic.prefix": "shop",
+    "bootstrap.servers": "kafka:9092",
+    "checkpoint.location": "s3a://lake/shop",
+    S3A + "access.key": "AKIA-OURS",
+    S3A + "secret.key": "very-secret",
+    S3A + "endpoint": "minio:9000",
+    S3A + "connection.ssl.enabled": "false",
+    S3A + "path.style.access": "true",
+}
+
+
+def settings(**more: str) -> Settings:
+    return from_properties({**JOB, **more}, source="a test").settings
+
+
+def test_what_spark_is_told_holds_for_our_own_client() -> None:
+    store = settings().store
+
+    assert store.endpoint == "http://minio:9000"
+    assert store.path_style
+    assert store.access_key.get_secret_value() == "AKIA-OURS"
+    assert Settings.from_json(settings().to_json()).store == store
+
+
+def test_what_the_environment_says_holds_for_spark() -> None:
+    environment = {
+        "AWS_ACCESS_KEY_ID": "AKIA",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "AWS_SESSION_TOKEN": "t",
+        "AWS_REGION": "eu-north-1",
+        "AWS_ENDPOINT_URL": "https://store",
+    }
+    assert store_access("s3a://lake/job", {}, environment).for_spark() == {
+        S3A + "access.key": "AKIA",
+        S3A + "secret.key": "s",
+        S3A + "session.token": "t",
+        S3A + "endpoint": "https://store",
+        S3A + "endpoint.region": "eu-north-1",
+    }
+    assert store_access("/var/lib/job", {}, environment).for_spark() == {}
+    # A token belongs to its key.
+    given = store_access("s3a://lake/job", {S3A + "access.key": "B", S3A + "secret.key": "b"}, environment)
+    assert given.access_key.get_secret_value() == "B"
+    assert not given.session_token.get_secret_value()
+
+
+def test_what_is_said_of_one_bucket_goes_before_what_is_said_of_all() -> None:
+    spark = {S3A + "endpoint": "https://all", S3A + "bucket.lake.endpoint": "https://one"}
+
+    assert store_access("s3a://lake/job", spark, {}).endpoint == "https://one"
+    assert store_access("s3a://sea/job", spark, {}).endpoint == "https://all"
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3n", "s3a"])
+def test_all_names_of_the_scheme_are_sparks(scheme: str) -> None:
+    assert settings(**{"checkpoint.location": f"{scheme}://lake/shop"}).checkpoint_location == "s3a://lake/shop"
+
+
+def test_keys_are_in_no_text_and_in_no_form() -> None:
+    found = settings()
+    for text in (repr(found), str(found), found.model_dump_json(), repr(found.store), repr(found.model_dump())):
+        assert "very-secret" not in text
+        assert "AKIA-OURS" not in text
+    assert record_form(found) == record_form(settings(**{S3A + "secret.key": "another"}))
+
+
+def test_batches_have_a_pause_only_where_their_files_are_paid_for() -> None:
+    assert settings().batch_interval_ms == 500
+    assert settings(**{"poll.interval.ms": "100"}).batch_interval_ms == 100
+    assert settings(**{"poll.interval.ms": "100", "checkpoint.location": "/var/lib/shop"}).batch_interval_ms == 0
+
+
+def test_a_dataframe_is_told_by_its_options() -> None:
+    options = {name.lower(): value for name, value in JOB.items() if name != "bootstrap.servers"}
+    store = frame_settings({**options, "table": "shop.orders"}).settings.store
+
+    assert store.secret_key.get_secret_value() == "very-secret"
