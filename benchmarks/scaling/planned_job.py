@@ -20,7 +20,7 @@ from incsnap.planner.planner import Planner, first_position
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
-from incsnap.tasks.slice_records import change_blocks
+from incsnap.tasks.slice_rows import slice_rows
 
 
 class PlannedJob:
@@ -83,13 +83,7 @@ def rows_of(parts: Sequence[BatchPart], settings: Settings) -> Iterator[blocks.B
         if isinstance(part, ReadyPart):
             yield from part.rows
         elif isinstance(part, SlicePart):
-            made = change_blocks(part.slice, part.charsets, part.layout, settings, 1, part.border, part.defaults)
-            for number, (bucket, topic, table, records) in enumerate(made):
-                order = (part.order + 1) << 32 | number
-                if table is None:
-                    yield blocks.notes(part.batch, bucket, order, topic, records)
-                else:
-                    yield blocks.events(part.batch, bucket, order, topic, str(table), records)
+            yield from slice_rows(part, settings, 1)
 
 
 class _NoReaders:

@@ -48,7 +48,7 @@ def all_findings(settings: Settings) -> list[Finding]:
             _write_and_delete(settings.checkpoint_location.rstrip("/"))
         saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits")
     except (ConfigError, StoreFailed) as error:
-        found.append(Finding("checkpoint.location", error.message, error.hint))
+        findings.append(Finding("checkpoint.location", error.message, error.hint))
     except OffsetError as error:
         findings.append(Finding("checkpoint", error.message, error.hint))
     except (OSError, ValueError) as error:
