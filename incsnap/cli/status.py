@@ -10,6 +10,7 @@ import click
 
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
+from incsnap.config.frames import frame_settings
 from incsnap.config.load import read
 from incsnap.config.object_store import is_object_store
 from incsnap.errors import IncsnapError
@@ -25,10 +26,18 @@ _FOLLOW_SECONDS = 1.0
 @click.option(
     "--follow", is_flag=True, help="Show it until Ctrl-C, or until the job ends; with --json a line a second."
 )
+@click.option(
+    "--table",
+    metavar="DATABASE.TABLE",
+    help='Of the query of spark.readStream.format("incsnap") that has this table, in place of the job.',
+)
 @click.pass_context
-def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool) -> None:
+def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool, table: str | None) -> None:
     """Show whether the job lives, how far it is, and how fast. Exit code 1: it is dead, or has failed."""
-    settings = read(file, worker).settings
+    if table is None:
+        settings = read(file, worker).settings
+    else:
+        settings = frame_settings({"config": file, "table": table}).settings
     location = settings.checkpoint_location
     if is_object_store(location):
         from incsnap.checkpoint.object_store import reach

@@ -56,6 +56,21 @@ def _lines(status: JobStatus, life: Life, now_ms: int) -> Iterator[tuple[str, st
         return
     yield "lag", _lag(stream, live=life.alive)
     yield "position", f"{stream.file}:{stream.pos:,}, batch {stream.batch:,} took {stream.batch_ms} ms"
+    if status.sums.batches or stream.batch <= 1:
+        yield from _sent(status, life)
+    # Else it is a query of a DataFrame, whose rows Spark counts.
+    yield "binlog", _purge(stream, now_ms)
+    if stream.prepared:
+        names = shorten(", ".join(stream.prepared))
+        yield "prepared", f"{len(stream.prepared)} XA transactions wait for their XA COMMIT: {escape(names)}"
+    yield "snapshot", escape(_snapshot(status.snapshot))
+    for ended in status.snapshot.finished[-3:]:
+        why = f": {shorten(ended.reason, 200)}" if ended.reason else ""
+        lost = f", without the keys {ended.missing_keys}" if ended.missing_keys else ""
+        yield "finished", escape(f"{ended.table} {ended.status}, {count(ended.rows)} rows{lost}{why}")
+
+
+def _sent(status: JobStatus, life: Life) -> Iterator[tuple[str, str]]:
     if life.alive:
         rates = status.rates
         yield "now", f"{count(rates.events)} events/s, {count(rates.rows)} snapshot rows/s, {size(rates.bytes)}/s"
@@ -67,15 +82,6 @@ def _lines(status: JobStatus, life: Life, now_ms: int) -> Iterator[tuple[str, st
             f" ({count(sums.discarded)} more rows were overtaken by an event)"
         ),
     )
-    yield "binlog", _purge(stream, now_ms)
-    if stream.prepared:
-        names = shorten(", ".join(stream.prepared))
-        yield "prepared", f"{len(stream.prepared)} XA transactions wait for their XA COMMIT: {escape(names)}"
-    yield "snapshot", escape(_snapshot(status.snapshot))
-    for ended in status.snapshot.finished[-3:]:
-        why = f": {shorten(ended.reason, 200)}" if ended.reason else ""
-        lost = f", without the keys {ended.missing_keys}" if ended.missing_keys else ""
-        yield "finished", escape(f"{ended.table} {ended.status}, {count(ended.rows)} rows{lost}{why}")
 
 
 def _state(status: JobStatus, life: Life, now_ms: int) -> str:

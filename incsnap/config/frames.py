@@ -49,6 +49,8 @@ def frame_settings(options: Mapping[str, str]) -> Loaded:
     changed: dict[str, object] = {
         "kafka": KafkaSettings(bootstrap_servers=""),
         "frame": FrameSettings(table=table, envelope=envelope),
+        # Rows are not counted here, so metrics would tell of none.
+        "monitoring": settings.monitoring.model_copy(update={"port": None}),
     }
     if "checkpoint.location" not in given:
         # The file's is its Kafka job's.

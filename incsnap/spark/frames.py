@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import signal
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +37,8 @@ from incsnap.envelope.frame_format import frame_fields, key_names
 from incsnap.envelope.table_view import TableView, view_of
 from incsnap.errors import ConfigError, OffsetError
 from incsnap.gtid import GtidSet
+from incsnap.monitoring.status import FAILED, STOPPED, Failure
+from incsnap.monitoring.watch import Watch, failure_of
 from incsnap.mysql import preflight, watermarks
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.session import connect
@@ -42,6 +49,7 @@ from incsnap.snapshot.offset import Offset, digest
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.table_frames import TableFrame
+from incsnap.spark.watching import begin_watch
 from incsnap.tasks.frame_columns import RECORD, TOLD
 from incsnap.tasks.frame_rows import FramePart, frame_parts, frame_rows
 
@@ -121,6 +129,9 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner: Planner | None = None
         self._held: ExitStack | None = None
         self._mine = Held()
+        self._watch: Watch | None = None
+        #: The error of ours that ended the query.
+        self._failure: Failure | None = None
         #: What the server had executed when a query that is to end was begun; None where it is not.
         self._until: GtidSet | None = None
         #: Is the query's first batch known to be one that can be told?
@@ -129,7 +140,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's names)
         """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
-        with hint_in_message():
+        with self._noting_failure():
             self._hold()
             plan = planned(Files(self._root))
             if plan is not None and plan.batch > 1:
@@ -146,7 +157,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return first_position(self._settings, self._root, 1)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        with hint_in_message():
+        with self._noting_failure():
             planner = self._planning()
             self._mine.refuse_if_lost()
             begin = self._begun(planner, start)
@@ -164,13 +175,13 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._until = watermarks.executed(connection)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        with hint_in_message():
+        with self._noting_failure():
             planner = self._planning()
             begin, until = self._begun(planner, start), planner.offsets.load(end)
             return frame_parts(planner.parts(begin, until), until, digest(end))
 
     def commit(self, end: dict[str, Any]) -> None:
-        with hint_in_message():
+        with self._noting_failure():
             planner = self._planning()
             planner.committed(planner.offsets.load(end))
 
@@ -178,6 +189,9 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planner is not None:
             self._planner.close()
             self._planner = None
+        if self._watch is not None:
+            self._watch.close(STOPPED if self._failure is None else FAILED, self._failure)
+            self._watch = None
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -187,6 +201,15 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with hint_in_message():
             reach(self._settings.checkpoint_location, self._settings.store)
             yield from frame_rows(partition, self._settings, self._buffers, self._schema, self._older)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            with hint_in_message():
+                yield
+        except Exception as error:
+            self._failure = failure_of(error)
+            raise
 
     def _is_reached(self, begin: Offset) -> bool:
         """Has a query that is to end told all it was begun for?"""
@@ -207,6 +230,14 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _planning(self) -> Planner:
         if self._planner is None:
             self._hold()
+            assert self._held is not None
+            # How Spark ends this process when the query ends; it is to say so first, by stop().
+            signal.signal(signal.SIGTERM, _end)
+            self._watch = begin_watch(self._settings, self._root, (), self._held)
+            # Both ends are in this process; it is the way that the planner of a job has.
+            folder = self._held.enter_context(tempfile.TemporaryDirectory(prefix="incsnap-report-"))
+            report = Path(folder) / "report.json"
+            self._watch.follow(report)
             readers = self._settings.snapshot.threads or _READERS
             self._planner = Planner(
                 self._settings,
@@ -214,6 +245,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 _SLICES,
                 readers,
                 partial(OwnReaders, self._settings, self._buffers, readers),
+                str(report),
             )
         return self._planner
 
@@ -224,6 +256,10 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         held = ExitStack()
         self._mine = held.enter_context(checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS))
         self._held = held
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    sys.exit(0)
 
 
 def _asked(settings: Settings) -> tuple[GtidSet, TableView]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming.query import StreamingQuery
 
 import incsnap
+from incsnap.monitoring.status import JobStatus
+from incsnap.monitoring.status import load as load_status
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
@@ -247,6 +250,9 @@ def test_a_query_that_takes_what_is_there_ends_behind_it(
     execute("DELETE FROM t WHERE id = 1")
     once()
     assert told.ops() == ["r", "r", "d"]
+    stream = status_in(tmp_path).stream
+    assert stream is not None
+    assert stream.batch >= 2
 
 
 def test_what_is_wrong_is_said_when_the_stream_is_made(
@@ -350,6 +356,10 @@ def values_of(row: Any) -> dict[str, Any]:
 def begun(tmp_path: Path) -> None:
     """Until the stream knows where it begins."""
     wait_until((tmp_path / "incsnap" / "incsnap" / "first-offset.json").exists)
+
+
+def status_in(tmp_path: Path) -> JobStatus:
+    return load_status(json.loads((tmp_path / "incsnap" / "incsnap" / "status.json").read_bytes()))
 
 
 def data_of(table: TableId) -> dict[str, Any]:
