@@ -19,6 +19,7 @@ from incsnap.errors import IncsnapError
 from lab.captured_database import CapturedDatabase, TableProof, captured_database
 from lab.demo_display import Display, report
 from lab.lag_probe import LagProbe
+from lab.lake_demo import lake_demo
 from lab.listening import Notices
 from lab.run_folder import run_folder
 from lab.running_job import JobFailed, RunningJob, end_of
@@ -27,6 +28,7 @@ from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 
 _BY_ROW, _BY_MESSAGE = "demo-by-row", "demo-by-message"
+_DEFECT = "This is a defect of incsnap; please report it with the log."
 _CHANGES_PER_SECOND = 300.0
 #: Seconds that both snapshots may take before the demo calls it a failure.
 _SNAPSHOT_SECONDS = 600.0
@@ -34,12 +36,25 @@ _SNAPSHOT_SECONDS = 600.0
 
 @click.command(cls=FailuresInWords)
 @click.option("--rows", type=click.IntRange(1), default=300_000, show_default=True, help="Of the larger table.")
-@click.option("--keep", is_flag=True, help="Afterwards leave servers and topics up until Ctrl-C.")
-def demo(rows: int, keep: bool) -> None:
+@click.option("--keep", is_flag=True, help="Afterwards leave servers and topics, or the table, until Ctrl-C.")
+@click.option(
+    "--to",
+    type=click.Choice(["kafka", "delta"]),
+    default="kafka",
+    show_default=True,
+    help="delta: one table, kept equal by a DataFrame's query in a Delta table, without Kafka.",
+)
+def demo(rows: int, keep: bool, to: str) -> None:
     """Show it: snapshot tables while they change, compare them with their topics.
 
     Uses the servers of INCSNAP_MYSQL and INCSNAP_KAFKA, else Docker, else fetches them. Everything is stopped again.
     """
+    if to == "delta":
+        with _sigterm_like_ctrl_c():
+            faults = lake_demo(rows, keep=keep)
+        for fault in faults:
+            output.problem(fault, _DEFECT)
+        sys.exit(1 if faults else 0)
     with _sigterm_like_ctrl_c(), ExitStack() as stack:
         tell = output.console().print
         tell("Starting MySQL and Kafka ...")
@@ -57,7 +72,7 @@ def demo(rows: int, keep: bool) -> None:
             raise JobFailed(f"{type(error).__name__}: {error}\n{end_of(play.log)}") from error
         faults = [fault for verdict in verdicts for fault in verdict.faults(snapshots=1)]
         for fault in faults:
-            output.problem(fault, "This is a defect of incsnap; please report it with the log.")
+            output.problem(fault, _DEFECT)
         if faults:
             tell(f"The job's log ends:\n{end_of(play.log)}", markup=False)
         else:

@@ -24,6 +24,11 @@ def dependency(group: str, name: str, version: str) -> str:
     return f'<dependency org="{group}" name="{name}" rev="{version}" conf="default"/>'
 
 
+def jar(group: str, name: str, version: str) -> str:
+    """A jar alone."""
+    return f'<dependency org="{group}" name="{name}" rev="{version}" conf="default" transitive="false"/>'
+
+
 def archive(group: str, name: str, version: str, classifier: str) -> str:
     """A tar.gz alone."""
     return (

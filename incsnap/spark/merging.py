@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, max_by, struct
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from incsnap.errors import ConfigError
 from incsnap.spark.frames import KEY
@@ -31,9 +33,11 @@ def merge_into(
 
         merge_into(changes, "lake.orders").option("checkpointLocation", "/checkpoints/orders").start()
 
-    ``table`` is made with the columns of ``changes``, in ``format``, where it is missing; the format must know MERGE.
-    ``keys``: what tells rows apart; without them the columns of MySQL's primary key. Raises ``ConfigError`` where
-    ``changes`` are not those of one table, flat, or have no key.
+    ``table``: a name of the session's catalog, or a path in the way of the format (``delta.`/lake/orders```). It is
+    made with the columns of ``changes``, in ``format``, where it is missing, and gets those that it lacks; one that
+    ``changes`` lack stays as it is. The format must know MERGE. ``keys``: what tells rows apart; without them the
+    columns of MySQL's primary key. Raises ``ConfigError`` where ``changes`` are not those of one table, flat, or have
+    no key.
     """
     columns = [name for name in changes.columns if name not in TOLD.names]
     if not set(TOLD.names) <= set(changes.columns) or {"before", "after"} == set(columns):
@@ -51,12 +55,15 @@ def merge_into(
 
 
 def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Callable[[DataFrame, int], None]:
+    is_fitting = False
+
     def merge(batch: DataFrame, number: int) -> None:
+        nonlocal is_fitting
         spark = batch.sparkSession
-        if not spark.catalog.tableExists(table):
-            # MySQL's columns alone, and without their metadata, which is the stream's.
-            empty = spark.createDataFrame([], batch.select(*columns).schema)
-            empty.writeTo(table).using(kind).create()
+        if not is_fitting:
+            # Once a query: its changes keep the columns that they have.
+            _make_fitting(spark, table, kind, batch.select(*(col(_quoted(name)) for name in columns)).schema)
+            is_fitting = True
         batch.persist()
         try:
             if not batch.where(col("_op") == _TRUNCATED).isEmpty():
@@ -70,6 +77,32 @@ def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Calla
             batch.unpersist()
 
     return merge
+
+
+def _make_fitting(spark: SparkSession, table: str, kind: str, schema: StructType) -> None:
+    """Makes the table, or adds the columns that it lacks."""
+    # What the metadata of a column say is of the stream.
+    plain = StructType([StructField(field.name, field.dataType) for field in schema.fields])
+    if not _exists(spark, table):
+        spark.createDataFrame([], plain).writeTo(table).using(kind).create()
+        return
+    has = {name.lower() for name in spark.table(table).columns}
+    added = [field for field in plain.fields if field.name.lower() not in has]
+    if not added:
+        return
+    if kind == "delta" and any(isinstance(field.dataType, TimestampNTZType) for field in added):
+        # Delta Lake has the type at once in a table that is made with it, and else where this says so.
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
+    wanted = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in added)
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({wanted})")
+
+
+def _exists(spark: SparkSession, table: str) -> bool:
+    try:
+        return bool(spark.catalog.tableExists(table))
+    except AnalysisException:
+        # Delta Lake of a path where nothing is. Whatever else is wrong, the attempt to make the table says.
+        return False
 
 
 def newest_changes(batch: DataFrame, keys: list[str]) -> DataFrame:

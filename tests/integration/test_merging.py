@@ -1,5 +1,5 @@
-"""What a batch of changes is merged by, on a session of Spark's. No format that knows MERGE runs on Spark 4.3 yet: the
-statement itself is understood by Spark's parser here."""
+"""What a batch of changes is merged by, on a session of Spark's without a format that knows MERGE: real tables are in
+``test_lakes.py``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,154 @@
+"""``python -m lab --to delta``: a snapshot into a Delta table while its rows change, and the proof that both agree."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+from rich.table import Table
+
+from incsnap.checkpoint.files import Files
+from incsnap.cli import output
+from incsnap.config.frames import frame_settings
+from incsnap.monitoring.status import JobStatus, load
+from incsnap.monitoring.watch import NAME
+from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from lab.fetched_lake import DELTA, SPARK, environment
+from lab.lake_table import compare_with_lake, has_row
+from lab.mysql_client import connect
+from lab.run_folder import run_folder
+from lab.running_job import RunningJob, write_properties
+from lab.running_query import running_query
+from lab.servers import servers
+from lab.table_designs import ORDERS
+from lab.workload import Writer
+from signals import send
+
+_CHANGES_PER_SECOND = 300.0
+_SNAPSHOT_SECONDS = 600.0
+_LINE_SECONDS = 3.0
+#: A version that no writer gives: of the last change.
+_LAST = 2**62
+
+
+def lake_demo(rows: int, *, keep: bool) -> list[str]:
+    """What is wrong; all is told on the terminal. ``rows``: of the table; ``keep``: wait for Ctrl-C at the end."""
+    with ExitStack() as stack:
+        tell = output.console().print
+        tell(f"Starting MySQL, and looking for Spark {SPARK} and Delta Lake {DELTA} ...")
+        mysql = stack.enter_context(servers(kafka=False)).mysql
+        spark = environment()
+        folder = stack.enter_context(run_folder())
+        database = f"incsnap_demo_{secrets.token_hex(3)}"
+        connection = stack.enter_context(closing(connect(mysql)))
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE `{database}`")
+        stack.callback(_drop, mysql, database)
+        signals = TableId(database, "signals")
+        with connection.cursor() as cursor:
+            columns = "id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL"
+            cursor.execute(f"CREATE TABLE {signals.sql} ({columns})")
+        tell(f"Loading {rows:,} orders ...")
+        orders = ORDERS.create(connection, database, rows)
+        properties = write_properties(folder / "shop.properties", _settings(mysql, database, folder))
+        lake = folder / "orders"
+        tell("Starting the query ...")
+        began = time.monotonic()
+        with running_query(spark, properties, orders, f"delta.`{lake}`", folder) as query:
+            query.wait_until("the query was streaming", lambda: _status(properties, orders) is not None)
+            streaming = time.monotonic()
+            with Writer(
+                lambda: connect(mysql), [(ORDERS, orders)], seed=secrets.randbits(32), rate=_CHANGES_PER_SECOND
+            ) as writer:
+                query.wait_until("the first change was merged", lambda: has_row(lake, "version", ">", 0))
+                tell(f"A writer makes up to {_CHANGES_PER_SECOND:.0f} changes/s. Signal: {orders} by the signal table.")
+                signalled = time.monotonic()
+                send.to_table(connection, signals.sql, "demo", "execute-snapshot", send.snapshot_data([str(orders)]))
+                _watch(query, properties, orders, writer)
+            read = time.monotonic()
+            _change_last(connection, orders)
+            query.wait_until("the last change was merged", lambda: has_row(lake, "version", "=", _LAST))
+            drained = time.monotonic()
+        tell("Reading both tables, by PyMySQL and by delta-rs, and comparing them row by row ...")
+        found = compare_with_lake(connection, orders, lake)
+        table = Table.grid(padding=(0, 3))
+        table.add_row("rows in MySQL", f"{found.rows:,}")
+        for kind, count in sorted(writer.written.by_kind.items()):
+            table.add_row(f"changes meanwhile ({kind})", f"{count:,}")
+        table.add_row("rows missing in the Delta table", f"{found.missing.count:,}")
+        table.add_row("rows too many in it", f"{found.extra.count:,}")
+        table.add_row("rows that differ", f"{found.different.count:,}")
+        tell(table)
+        times = {
+            "start of the query": streaming - began,
+            "snapshot": read - signalled,
+            "drain": drained - read,
+        }
+        tell("Seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in times.items()))
+        if not found.faults():
+            tell("Every row is equal.")
+        if keep:
+            tell(f"MySQL {mysql}, database {database}; the Delta table is {lake}. Ctrl-C takes them away.")
+            signal.pause()
+        return found.faults()
+
+
+def _settings(mysql: MySqlAddress, database: str, folder: Path) -> dict[str, str]:
+    return {
+        "database.hostname": mysql.host,
+        "database.port": str(mysql.port),
+        "database.user": mysql.user,
+        "database.password": mysql.password,
+        "topic.prefix": database,
+        "snapshot.mode": "no_data",
+        "signal.data.collection": f"{database}.signals",
+        "checkpoint.location": str(folder / "checkpoint"),
+    }
+
+
+def _watch(query: RunningJob, properties: Path, table: TableId, writer: Writer) -> None:
+    """Says how far the snapshot is, until it is complete."""
+    next_line = time.monotonic()
+
+    def complete() -> bool:
+        nonlocal next_line
+        if writer.failed:
+            writer.stop()
+        status = _status(properties, table)
+        if status is None:
+            return False
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + _LINE_SECONDS
+            for each in status.snapshot.tables:
+                windows = status.snapshot.windows_in_flight
+                output.console().print(
+                    f"  {each.rows_done:,} of about {each.rows_expected or 0:,} rows, {windows} windows"
+                )
+        return any(ended.table == str(table) for ended in status.snapshot.finished)
+
+    query.wait_until("the snapshot was complete", complete, _SNAPSHOT_SECONDS)
+
+
+def _status(properties: Path, table: TableId) -> JobStatus | None:
+    """As ``incsnap status FILE --table TABLE`` has it; None before the stream has begun."""
+    location = frame_settings({"config": str(properties), "table": str(table)}).settings.checkpoint_location
+    content = Files(f"{location}/incsnap").read(NAME)
+    status = None if content is None else load(json.loads(content.to_pybytes()))
+    return status if status is not None and status.stream is not None else None
+
+
+def _change_last(connection: Connection[Cursor], table: TableId) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table.sql} SET version = {_LAST} LIMIT 1")
+
+
+def _drop(mysql: MySqlAddress, database: str) -> None:
+    with closing(connect(mysql)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS `{database}`")

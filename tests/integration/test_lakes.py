@@ -1,0 +1,131 @@
+"""Real Delta tables that are kept equal to MySQL's, by Delta Lake's own Spark, compared row by row by other readers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pymysql.connections import Connection
+
+from incsnap.cli.main import commands
+from incsnap.errors import ServerUnreachable
+from incsnap.monitoring.status import RUNNING, STOPPED
+from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from lab.fetched_lake import environment
+from lab.lake_table import compare_with_lake, rows_of_lake
+from lab.mysql_client import connect
+from lab.running_job import RunningJob, write_properties
+from lab.running_query import running_query
+from tests.support.frames import options
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
+
+pytestmark = pytest.mark.servers
+ROWS = 6_000
+
+
+@pytest.fixture(scope="module")
+def spark_with_delta() -> Mapping[str, str]:
+    """The environment of a program that has it."""
+    try:
+        return environment()
+    except ServerUnreachable as error:
+        pytest.skip(f"Delta Lake and the Spark that it is made for cannot be fetched: {error}")
+
+
+@pytest.fixture
+def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection[Any]]:
+    with closing(connect(mysql_address, database=database)) as opened, opened.cursor() as cursor:
+        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+        yield opened
+
+
+class Lake:
+    """A query's table, and lives of the query."""
+
+    def __init__(self, environment: Mapping[str, str], connection: Connection[Any], table: TableId, folder: Path):
+        self._environment, self._connection, self._table, self._folder = environment, connection, table, folder
+        self.path = folder / "warehouse" / "orders"
+
+    @contextmanager
+    def query(self, settings: Mapping[str, str], name: str) -> Iterator[RunningJob]:
+        """``name``: of the lake's table, as Spark is told it."""
+        file = write_properties(self._folder / "shop.properties", settings)
+        with running_query(self._environment, file, self._table, name, self._folder) as running:
+            yield running
+
+    @property
+    def checkpoint(self) -> Path:
+        return self._folder / "spark"
+
+    def status(self) -> str:
+        """What ``incsnap status FILE --table TABLE`` says of the query."""
+        command = ["status", str(self._folder / "shop.properties"), "--table", str(self._table), "--json"]
+        return str(json.loads(CliRunner().invoke(commands, command).output)["state"])
+
+    def version(self) -> int:
+        """The newest, -1 before the first."""
+        log = self.path / "_delta_log"
+        return max((int(file.stem) for file in log.glob("*.json")), default=-1)
+
+    def wait_until_equal(self, query: RunningJob) -> None:
+        query.wait_until("the tables were equal", lambda: not self._faults(), PATIENCE_SECONDS, every=0.3)
+
+    def _faults(self) -> list[str]:
+        return compare_with_lake(self._connection, self._table, self.path).faults()
+
+
+def test_a_table_stays_equal_through_changes_of_its_rows_and_columns(
+    spark_with_delta: Mapping[str, str],
+    connection: Connection[Any],
+    mysql_address: MySqlAddress,
+    database: str,
+    tmp_path: Path,
+) -> None:
+    execute = executor(connection)
+    execute(
+        "CREATE TABLE t (id INT, part CHAR(1), price DECIMAL(20,4), raw VARBINARY(9), PRIMARY KEY (id, part))",
+        "INSERT INTO t VALUES (1, 'a', 1.5, 'x'), (1, 'b', NULL, NULL), (2, 'a', -3, '')",
+    )
+    lake = Lake(spark_with_delta, connection, TableId(database, "t"), tmp_path)
+    settings = options(
+        mysql_address,
+        database,
+        tmp_path,
+        snapshot__mode="initial",
+        skipped__operations="none",
+    ) | {"checkpoint.location": str(tmp_path / "job")}
+    with lake.query(settings, "orders") as query:
+        lake.wait_until_equal(query)
+        execute(
+            "UPDATE t SET price = 2 WHERE id = 1", "DELETE FROM t WHERE id = 2", "INSERT INTO t VALUES (3, 'c', 0, 'y')"
+        )
+        execute("UPDATE t SET id = 4 WHERE id = 3", "UPDATE t SET part = 'z' WHERE part = 'b'")
+        lake.wait_until_equal(query)
+        execute(
+            "INSERT INTO t VALUES (5, 'e', 5, 'five')",
+            "ALTER TABLE t ADD COLUMN at DATETIME(3), ADD COLUMN big BIGINT UNSIGNED",
+            "INSERT INTO t VALUES (6, 'f', 6, 'six', '2024-02-29 01:02:03.456', 18446744073709551615)",
+            "UPDATE t SET at = '1999-12-31 23:59:59' WHERE id = 1",
+        )
+        lake.wait_until_equal(query)
+        execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'a', 9, 'behind', NULL, 0)")
+        lake.wait_until_equal(query)
+        assert lake.status() == RUNNING
+        query.stop()
+    wait_until(lambda: lake.status() == STOPPED)
+    assert [row["raw"] for row in rows_of_lake(lake.path)] == [b"behind"]
+
+
+def executor(connection: Connection[Any]) -> Callable[..., None]:
+    def execute(*statements: str) -> None:
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    return execute
