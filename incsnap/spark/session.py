@@ -95,9 +95,6 @@ _LOCAL_CHECKPOINT = {
 _CLUSTER = {
     # Nobody is at the other end of what a dead executor has left; the default (5 s) made a batch wait 15 s for it.
     "spark.shuffle.io.retryWait": "1s",
-    # An executor would tell of each task in three lines, 60 times a second, for years. Errors only, as the driver does.
-    "spark.log.level": "ERROR",
-    "spark.executor.syncLogLevel.enabled": "true",
 }
 _EXECUTORS_PATH = "spark.executorEnv.PATH"
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -57,15 +57,6 @@ def test_the_master_of_spark_submit_is_not_changed_by_the_file(caplog: pytest.Lo
     assert "spark.master=local[2]" in caplog.text
 
 
-def test_executors_do_not_tell_of_each_task_in_their_logs() -> None:
-    found = of(master="spark://one:7077")
-
-    assert (found["spark.log.level"], found["spark.executor.syncLogLevel.enabled"]) == ("ERROR", "true")
-    assert of(**{"master": "yarn", "log.level": "INFO"})["spark.log.level"] == "INFO"
-    # On one machine `log4j2.properties` says it.
-    assert "spark.log.level" not in of()
-
-
 def test_only_on_a_cluster_executors_have_options_of_their_own() -> None:
     name = "spark.executor.defaultJavaOptions"
     assert "-XX:+UseSerialGC" in of(master="spark://one:7077")[name]
