@@ -186,6 +186,9 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             planner.committed(planner.offsets.load(end))
 
     def stop(self) -> None:
+        if self._watch is not None:
+            # Spark hangs up, which leads here, and then ends the process: not before all is closed and told.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self._planner is not None:
             self._planner.close()
             self._planner = None
@@ -259,6 +262,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _end(number: int, frame: FrameType | None) -> None:
+    """Leads to ``stop``."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(0)
 
 

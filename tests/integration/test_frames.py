@@ -19,7 +19,7 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming.query import StreamingQuery
 
 import incsnap
-from incsnap.monitoring.status import JobStatus
+from incsnap.monitoring.status import STOPPED, JobStatus
 from incsnap.monitoring.status import load as load_status
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
@@ -250,6 +250,7 @@ def test_a_query_that_takes_what_is_there_ends_behind_it(
     execute("DELETE FROM t WHERE id = 1")
     once()
     assert told.ops() == ["r", "r", "d"]
+    wait_until(lambda: status_in(tmp_path).state == STOPPED)
     stream = status_in(tmp_path).stream
     assert stream is not None
     assert stream.batch >= 2

@@ -22,6 +22,9 @@ from lab.lake_table import compare_with_lake, rows_of_lake
 from lab.mysql_client import connect
 from lab.running_job import RunningJob, write_properties
 from lab.running_query import running_query
+from lab.table_designs import ORDERS
+from lab.workload import Writer
+from signals import send
 from tests.support.frames import options
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -120,6 +123,58 @@ def test_a_table_stays_equal_through_changes_of_its_rows_and_columns(
         query.stop()
     wait_until(lambda: lake.status() == STOPPED)
     assert [row["raw"] for row in rows_of_lake(lake.path)] == [b"behind"]
+
+
+def test_a_table_is_equal_after_a_snapshot_under_load_and_kills(
+    spark_with_delta: Mapping[str, str],
+    connection: Connection[Any],
+    mysql_address: MySqlAddress,
+    database: str,
+    tmp_path: Path,
+) -> None:
+    orders = ORDERS.create(connection, database, ROWS)
+    lake = Lake(spark_with_delta, connection, orders, tmp_path)
+    settings = options(mysql_address, database, tmp_path) | {"checkpoint.location": str(tmp_path / "job")}
+    name = f"delta.`{lake.path}`"
+
+    def read() -> int:
+        """Rows that the snapshot alone has brought: the writer has not touched them."""
+        return sum(row["version"] == 0 for row in rows_of_lake(lake.path))
+
+    def signal(id_: str, kind: str, data: dict[str, Any]) -> None:
+        send.to_table(connection, f"`{database}`.signals", id_, kind, data)
+
+    with Writer(lambda: connect(mysql_address, database=database), [(ORDERS, orders)], seed=5, rate=50) as writer:
+        with lake.query(settings, name) as query:
+            query.wait_until("changes were merged", lambda: lake.version() > 0)
+            # So that it is killed in the middle, however slow the machine is.
+            signal("slow", "incsnap-throttle", {"rows-per-second": 200})
+            signal("all", "execute-snapshot", send.snapshot_data([str(orders)]))
+            query.wait_until("the snapshot had begun", lambda: read() > 0)
+            query.kill()
+        killed_at = read()
+        with lake.query(settings, name) as query:
+            query.wait_until("the snapshot went on", lambda: read() > killed_at)
+            query.kill()
+        assert read() < untouched(connection, orders)
+        # The last batch that was done is done again.
+        commits = sorted((lake.checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+        commits[-1].unlink()
+        (commits[-1].parent / f".{commits[-1].name}.crc").unlink(missing_ok=True)
+        with lake.query(settings, name) as query:
+            signal("fast", "incsnap-throttle", {"rows-per-second": 0})
+            # The lake is behind the writer, so it has more of these then, and fewer before.
+            query.wait_until("the snapshot was complete", lambda: read() >= untouched(connection, orders))
+            writer.stop()
+            lake.wait_until_equal(query)
+    assert writer.written.by_kind.keys() >= {"insert", "update", "delete", "re-key"}
+
+
+def untouched(connection: Connection[Any], table: TableId) -> int:
+    """Rows that are as they were loaded."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT COUNT(*) FROM {table.sql} WHERE version = 0")
+        return int(cursor.fetchall()[0][0])
 
 
 def executor(connection: Connection[Any]) -> Callable[..., None]:
