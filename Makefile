@@ -21,8 +21,10 @@ help:
 demo: $(READY)
 	@$(BIN)/python -m lab
 
+# Each of the two has servers of its own. A file's tests stay together, as they share what it has started.
 test: $(READY)
-	@$(BIN)/python -m pytest --durations=10 --durations-min=1 $(TESTS)
+	@$(BIN)/python -m pytest --durations=10 --durations-min=1 \
+		$(if $(TESTS),$(TESTS),-n 2 --dist loadfile --no-loadscope-reorder)
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -135,6 +135,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line("servers: " + "; ".join(versions))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    """xdist's: a worker has ended, and says which servers it had."""
+    output, config = getattr(node, "workeroutput", {}), getattr(node, "config", None)
+    if isinstance(config, pytest.Config):
+        config.stash[_VERSIONS] += [each for each in output.get("servers", ()) if each not in config.stash[_VERSIONS]]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["servers"] = session.config.stash[_VERSIONS]
+
+
 def _start(config: pytest.Config, stack: ExitStack, *, mysql: bool) -> Servers:
     with _shown(config):
         return stack.enter_context(start_servers(mysql=mysql, kafka=not mysql))
