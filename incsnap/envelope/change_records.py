@@ -75,6 +75,13 @@ def change_records(
     return records
 
 
+def _among(numbers: Sequence[int], count: int) -> Bools:
+    """By number below ``count``, whether it is one of these."""
+    among = np.zeros(count, np.bool_)
+    among[list(numbers)] = True
+    return among
+
+
 def _refuse_updates(format_: TableFormat, count: int) -> None:
     """As table.op.invalid.behavior says. Raises ``ValueRefused``."""
     what = f"{format_.view.shape.id}: {count} updates of an outbox table are no events"
@@ -116,7 +123,7 @@ class _TopicWriter:
         places = home = format_.home(own, partitions)
         if not format_.alike:
             places = partition(keys, partitions.get(topic, 1))
-        kept = np.isin(self._kinds, [kind for kind, one in enumerate(written) if one is not None])
+        kept = np.array([one is not None for one in written])[self._kinds]
         identity, old_identity = self._identities(own)
         arrays = [
             pa.array(places if kept.all() else np.where(kept, places, -1), pa.int32()),
@@ -163,7 +170,7 @@ class _TopicWriter:
             one = written[kind]
             if one is not None:
                 kinds.setdefault(id(one), (one, []))[1].append(kind)
-        return [(np.isin(self._kinds, alike), one) for one, alike in kinds.values()]
+        return [(_among(alike, len(written))[self._kinds], one) for one, alike in kinds.values()]
 
     def _keys(self, written: Written, which: Bools) -> Any:
         if written.key is None:

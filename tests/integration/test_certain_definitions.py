@@ -58,7 +58,7 @@ def test_what_another_server_says_is_not_asked_for(connection: Connection[Any]) 
     assert rule.done == []
 
 
-@pytest.mark.parametrize(("delivered", "open_gtid"), [(_NEVER, ""), (GtidSet(), str(_NEVER))])
+@pytest.mark.parametrize(("delivered", "open_gtid"), [(_NEVER, ""), (GtidSet(), str(_NEVER))], ids=["whole", "open"])
 def test_a_server_that_has_not_executed_what_was_read_is_not_asked(
     connection: Connection[Any], delivered: GtidSet, open_gtid: str
 ) -> None:

@@ -41,9 +41,18 @@ from incsnap.types.json.differences import patched
 #: Event type numbers, versions 1 and 2.
 WRITE, UPDATE, DELETE = (23, 30), (24, 31), (25, 32)
 PARTIAL_UPDATE = 39
-_UPDATES = (*UPDATE, PARTIAL_UPDATE)
-_VERSION_1 = (23, 24, 25)
-_KNOWN = (*WRITE, *UPDATE, *DELETE, PARTIAL_UPDATE)
+
+
+def _types(*types: int) -> Mask:
+    """Whether an event type is one of these, by its number: a tenth of what ``np.isin`` takes for a few events."""
+    among = np.zeros(256, np.bool_)
+    among[list(types)] = True
+    return among
+
+
+_UPDATES = _types(*UPDATE, PARTIAL_UPDATE)
+_VERSION_1 = _types(23, 24, 25)
+_KNOWN = _types(*WRITE, *UPDATE, *DELETE, PARTIAL_UPDATE)
 _TABLE_ID_AND_FLAGS = 8
 _FULL_IMAGES = "Set binlog_row_image=FULL on the server, for all sessions; rows written before that cannot be decoded."
 
@@ -145,7 +154,7 @@ class _Headers:
 def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns: int, failures: Failures) -> _Bodies:
     """The events whose own header is as it must be: number of columns, and that all of them are present."""
     processing, inconsistent = failures.handling.processing, failures.handling.inconsistent_schema
-    unknown = ~np.isin(kinds, _KNOWN)
+    unknown = ~_KNOWN[kinds]
     if unknown.any():
         bodies = bodies.without(unknown, failures, processing, f"has the unknown event type {kinds[unknown][0]}")
     bodies = bodies.without(bodies.end > packets.size, failures, processing, "ends behind the payload")
@@ -167,9 +176,9 @@ def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns:
 def _headers(packets: Packets, starts: Positions, kinds: NDArray[np.uint8], columns: int) -> _Headers:
     """``columns``: as many as the table has."""
     at = starts + _TABLE_ID_AND_FLAGS
-    at = at + prefixed_lengths(packets, at, 2) * ~np.isin(kinds, _VERSION_1)
+    at = at + prefixed_lengths(packets, at, 2) * ~_VERSION_1[kinds]
     counts, at = lenenc_integers(packets, at)
-    update = np.isin(kinds, _UPDATES)
+    update = _UPDATES[kinds]
     every_column = ((1 << columns) - 1).to_bytes((columns + 7) // 8, "little")
     complete = _holds(packets, at, every_column)
     complete &= ~update | _holds(packets, at + len(every_column), every_column)
@@ -226,7 +235,7 @@ def _scanned(
     images = scan(packets, bodies.images, bodies.end, layout)
     damaged = np.zeros(len(bodies.event), np.bool_)
     damaged[images.damaged] = True
-    odd = np.isin(kinds[bodies.event], _UPDATES) & (images.per_event % 2 == 1) & ~damaged
+    odd = _UPDATES[kinds[bodies.event]] & (images.per_event % 2 == 1) & ~damaged
     if damaged.any() or odd.any():
         bodies = bodies.without(damaged, failures, processing, "has row images that do not end where the event ends")
         bodies = bodies.without(odd[~damaged], failures, processing, "has a before image without an after image")
