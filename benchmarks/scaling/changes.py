@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from functools import partial
 
 from benchmarks.changes import updates
 from benchmarks.place import Place, topics
@@ -16,6 +17,6 @@ def of_changes(place: Place, table: str, changes: int, transaction_rows: int, na
     for number in range(ROUNDS):
         prefix = f"{place.database}-{name}{number}"
         with topics(place.servers.kafka, prefix, {table: 1}), planned_job(place, prefix) as job:
-            updates(table, changes, transaction_rows)(place.connection)
-            runs.append(job.catch_up(changes))
+            write = updates(table, changes, transaction_rows)
+            runs.append(job.catch_up(partial(write, place.connection)))
     return {f"{key}.{name}": statistics.median(run[key] for run in runs) for key in runs[0]}

@@ -41,7 +41,7 @@ def of_chunk(place: Place, table: str) -> dict[str, float]:
             order = ChunkOrder(
                 TopicLayout(1, {names[table]: 1}), at.stream, PlannedRead(window, chunk, at.stream.delivered)
             )
-            reads.append(took(partial(list, read_chunks([order], settings, WindowBuffers(root)))))
+            reads.append(took(partial(read_chunks, [order], settings, WindowBuffers(root))))
             sends.append(took(partial(_release, settings, root, at, window.id, names[table])))
     read, send = median(reads[1:]), median(sends[1:])
     return {

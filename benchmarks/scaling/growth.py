@@ -2,7 +2,8 @@
 
 A batch is planned, decoded by the source's tasks, sent by the buckets' tasks, and Spark adds a fixed time; the next one
 takes what has come meanwhile. A batch has so many bytes at most, as in the job. Kafka and MySQL are as quick as they
-were when the pieces were measured, and the network costs nothing: both make a real cluster slower than this one.
+were when the pieces were measured, and the network and a shared folder cost nothing: a real cluster is slower. Large
+slices of the binlog go to tasks by files, so Spark's driver is no part of it.
 """
 
 from __future__ import annotations
@@ -22,13 +23,11 @@ _BATCHES = 400
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """``slots`` decode, ``buckets`` send, ``readers`` read chunks. ``one_machine``: slices go to tasks by a file and
-    not through Spark's driver."""
+    """``slots`` decode, ``buckets`` send, ``readers`` read chunks."""
 
     slots: int = 2
     buckets: int = 1
     readers: int = 2
-    one_machine: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +52,11 @@ class Flow(NamedTuple):
 
 def limits(costs: Costs, cluster: Cluster, kind: str) -> dict[str, float]:
     """Changes a second that each part of the way can carry, if it were alone."""
-    carried = {
+    return {
         "the planner: one binlog connection": 1 / costs[f"planner.{kind}"],
         "source tasks": cluster.slots / costs[f"source.{kind}"],
         "sink tasks": cluster.buckets / costs[f"sink.elapsed.{kind}"],
     }
-    if not cluster.one_machine:
-        carried["Spark's driver"] = 1 / (costs[f"bytes.binlog.{kind}"] * costs["travel.elapsed"])
-    return carried
 
 
 def batch_seconds(costs: Costs, cluster: Cluster, stream: Stream, changes: float) -> float:
@@ -73,8 +69,6 @@ def batch_seconds(costs: Costs, cluster: Cluster, stream: Stream, changes: float
     for piece, shared in (("planner", 1), ("source", cluster.slots), ("sink.elapsed", cluster.buckets)):
         seconds += (costs.at(f"tables.{piece}", max(1, tables)) - costs[f"tables.{piece}.1"]) / shared
     transaction = costs.at("partitions.sink.elapsed", max(1, partitions)) - costs["partitions.sink.elapsed.1"]
-    if not cluster.one_machine:
-        seconds += changes * costs[f"bytes.binlog.{kind}"] * costs["travel.elapsed"]
     return seconds + transaction
 
 
@@ -100,7 +94,7 @@ def snapshot_rows_a_second(costs: Costs, cluster: Cluster) -> float:
 
 def needed(costs: Costs, stream: Stream, most: int = 4096) -> Cluster | None:
     """The smallest cluster (slots and buckets doubled in turn) that keeps up; None where none does."""
-    cluster = Cluster(2, 1, 2, one_machine=False)
+    cluster = Cluster(2, 1, 2)
     while cluster.slots <= most:
         if flow(costs, cluster, stream).lag_seconds is not None:
             return cluster

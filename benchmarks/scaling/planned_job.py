@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from benchmarks.place import Place
@@ -22,6 +23,9 @@ from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
 from incsnap.tasks.slice_rows import slice_rows
 
+#: Between two questions whether there is a batch, and without one until all that was written has come.
+_POLL_SECONDS, _IDLE_SECONDS = 0.05, 0.5
+
 
 class PlannedJob:
     """The planner as Spark asks it, and the tasks of its batches one after the other, each kind timed."""
@@ -31,37 +35,45 @@ class PlannedJob:
         self.planner = Planner(settings, WindowBuffers(root), 2, 1, readers)
         self.offset = first_position(settings, root, 1)
 
-    def catch_up(self, changes: int) -> dict[str, float]:
-        """Seconds of processor time a change for the planner, for a source's and a sink's task; bytes a change."""
-        spent = dict.fromkeys(("planner", "source", "sink", "sink.elapsed"), 0.0)
-        sizes = dict.fromkeys(("binlog", "record"), 0)
-        sent = 0
-        while sent < changes:
-            parts, seconds = self.planned()
-            spent["planner"] += seconds
+    def catch_up(self, write: Callable[[], None]) -> dict[str, float]:
+        """Seconds of processor time a change for the planner, for a source's and a sink's task; bytes a change. All
+        that ``write`` writes is read first, so that no thread of the planner works beside the tasks.
+        """
+        batches: list[list[BatchPart]] = []
+        began = time.process_time()
+        write()
+        while (batch := self.planned(_IDLE_SECONDS)) is not None:
+            batches.append(batch[0])
+        spent = {"planner": time.process_time() - began, "source": 0.0, "sink": 0.0, "sink.elapsed": 0.0}
+        binlog = records = sent = 0
+        for parts in batches:
             made: list[blocks.BlockRow] = []
-            source = took(lambda parts=parts, made=made: made.extend(rows_of(parts, self.settings)))  # type: ignore[misc]
+            source = took(partial(_fill, made, parts, self.settings))
+            counts: list[int] = []
+            sink = took(partial(self._count, counts, made))
             spent["source"] += source.processor
-            sizes["binlog"] += sum(len(part.slice.payload) for part in parts if isinstance(part, SlicePart))
-            counted: list[int] = []
-            sink = took(lambda made=made, counted=counted: counted.extend(self.send(made)))  # type: ignore[misc]
             spent["sink"] += sink.processor
             spent["sink.elapsed"] += sink.elapsed
-            sent += counted[0]
-            sizes["record"] += counted[1]
+            binlog += sum(len(part.slice.payload) for part in parts if isinstance(part, SlicePart))
+            sent += counts[0]
+            records += counts[1]
         return {
-            **{key: seconds / sent for key, seconds in spent.items()},
-            **{f"bytes.{key}": size / sent for key, size in sizes.items()},
+            **{piece: seconds / sent for piece, seconds in spent.items()},
+            "bytes.binlog": binlog / sent,
+            "bytes.record": records / sent,
         }
 
-    def planned(self) -> tuple[list[BatchPart], float]:
-        """The parts of the next batch, and what planning it took, the reading of the binlog with it."""
-        began = time.process_time()
-        while True:
-            end = self.planner.plan(self.offset)
-            if end != self.offset:
-                break
-            time.sleep(0.01)
+    def _count(self, counts: list[int], rows: list[blocks.BlockRow]) -> None:
+        counts += self.send(rows)
+
+    def planned(self, patience_seconds: float = 60.0) -> tuple[list[BatchPart], float] | None:
+        """The parts of the next batch, and what planning it took, the reading of the binlog with it; None where
+        nothing has come in that time."""
+        began, deadline = time.process_time(), time.monotonic() + patience_seconds
+        while (end := self.planner.plan(self.offset)) == self.offset:
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(_POLL_SECONDS)
         parts = self.planner.parts(self.offset, end)
         self.planner.committed(end)
         self.offset = end
@@ -76,6 +88,10 @@ class PlannedJob:
         given = iter([blocks.to_arrow(sorted(rows, key=lambda row: row[2]), "digest")])
         counts = write_bucket(given, WindowBuffers(self.root), writer, lambda _: 1)
         return counts.events, counts.bytes
+
+
+def _fill(made: list[blocks.BlockRow], parts: Sequence[BatchPart], settings: Settings) -> None:
+    made += rows_of(parts, settings)
 
 
 def rows_of(parts: Sequence[BatchPart], settings: Settings) -> Iterator[blocks.BlockRow]:

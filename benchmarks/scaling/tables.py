@@ -55,7 +55,7 @@ def _pieces(costs: Costs) -> Iterable[Sequence[str]]:
         "",
     )
     yield "sink task: a row of a window sent", f"{release:.1f} µs", ""
-    yield "Spark's driver to executors", f"{1e-6 / costs['travel.elapsed']:.0f} MB/s", ""
+    yield "binlog inside parts, by Spark's driver to two executors", f"{1e-6 / costs['travel.elapsed']:.0f} MB/s", ""
 
 
 def _many_tables(costs: Costs) -> Iterable[Sequence[str]]:
@@ -72,7 +72,7 @@ def _many_partitions(costs: Costs) -> Iterable[Sequence[str]]:
 
 def _most(costs: Costs) -> Iterable[Sequence[str]]:
     for kind, title in _KINDS.items():
-        of_size = [limits(costs, Cluster(slots, buckets, one_machine=False), kind) for slots, buckets in _SIZES]
+        of_size = [limits(costs, Cluster(slots, buckets), kind) for slots, buckets in _SIZES]
         for part in of_size[0]:
             yield f"{part}, {title}", *(f"{each[part]:,.0f}" for each in of_size)
 
@@ -85,7 +85,7 @@ def _growth(costs: Costs) -> Iterable[Sequence[str]]:
             name = f"{stream.changes_a_second:,.0f}, {_KINDS[kind]}"
             sizes = f"{stream.tables:,}", f"{stream.partitions:,}"
             if cluster is None:
-                most = limits(costs, Cluster(one_machine=False), kind)
+                most = limits(costs, Cluster(), kind)
                 least = min((part for part in most if not part.endswith("tasks")), key=lambda part: most[part])
                 yield name, *sizes, f"several jobs: {least} ends at {most[least]:,.0f}", "", ""
                 continue

@@ -45,7 +45,9 @@ def of_tables(place: Place, tables: int) -> dict[str, float]:
 
 
 def _one_batch(job: PlannedJob) -> dict[str, float]:
-    parts, planner = job.planned()
+    batch = job.planned()
+    assert batch is not None
+    parts, planner = batch
     made: list[blocks.BlockRow] = []
     source = took(lambda: made.extend(rows_of(parts, job.settings)))
     sink = took(lambda: job.send(made))

@@ -93,7 +93,7 @@ _LOCAL_CHECKPOINT = {
 
 #: Only on a cluster.
 _CLUSTER = {
-    # Nobody is at the other end of what a dead executor has left; the default (5 s) made a batch wait 15 s for it.
+    # Nobody is at the other end of what a dead executor has left: Spark asks three times, by default 5 s apart.
     "spark.shuffle.io.retryWait": "1s",
 }
 _EXECUTORS_PATH = "spark.executorEnv.PATH"

@@ -62,7 +62,7 @@ def test_a_stream_that_no_single_job_can_read_is_said_to_need_several(costs: Cos
     planner = 1 / costs["planner.single"]
     assert needed(costs, Stream(2 * planner, partitions=1_000)) is None
     small = needed(costs, Stream(100, partitions=4))
-    assert small == Cluster(2, 1, 2, one_machine=False)
+    assert small == Cluster(2, 1, 2)
 
 
 def test_a_snapshot_is_as_quick_as_its_readers_or_its_senders(costs: Costs) -> None:
