@@ -116,6 +116,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_VERSIONS] = []
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not os.environ.get("INCSNAP_LONG"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes: INCSNAP_LONG=1 runs it"))
+
+
 def pytest_report_header() -> str:
     """The versions of servers that run already; the others' stand at the end, when they are known."""
     try:

@@ -28,7 +28,7 @@ from signals import send
 from tests.support.frames import options
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 ROWS = 6_000
 
 
