@@ -40,8 +40,8 @@ class PlannedJob:
         that ``write`` writes is read first, so that no thread of the planner works beside the tasks.
         """
         batches: list[list[BatchPart]] = []
+        write()  # the tail connects behind it: a backlog, as the most that it carries
         began = time.process_time()
-        write()
         while (batch := self.planned(_IDLE_SECONDS)) is not None:
             batches.append(batch[0])
         spent = {"planner": time.process_time() - began, "source": 0.0, "sink": 0.0, "sink.elapsed": 0.0}
@@ -120,7 +120,6 @@ def planned_job(place: Place, prefix: str) -> Iterator[PlannedJob]:
     with tempfile.TemporaryDirectory() as root:
         made = PlannedJob(settings_of(place, prefix), root, lambda _: _NoReaders())
         try:
-            made.planner.plan(made.offset)  # the tail is connected, and has found its place
             yield made
         finally:
             made.planner.close()

@@ -94,7 +94,7 @@ def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its
     job.sent.clear()
     session.execute("UPDATE t SET v = 'new' WHERE n = %s", (_LAST,))
     with monkeypatch.context() as patch:  # no part is sent before the update has come, and some are behind it
-        patch.setattr("incsnap.planner.observe._patience", lambda *_: 10.0)
+        patch.setattr("incsnap.planner.observe.Observer._patience", lambda *_: 10.0)
         job.batches_until(lambda: _LAST in by_number(rows(job)), "last row")
     until_complete(job)
 
