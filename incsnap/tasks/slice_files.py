@@ -4,7 +4,7 @@ Spark copies what a task is given four times through the JVM's heap: from the pl
 partitions, into the task, out of it. For 320 MB of binlog, a million changes of a backlog, that was 1.3 of the 2.7 GB
 that the JVM allotted in all, and a full collection of 110 ms in every batch. On one machine a file that is read and
 deleted within the second stays in the page cache. For executors elsewhere the file is beside the checkpoint, which they
-all see: the driver sends what is inside parts at a tenth of the rate that the planner reads (docs/scaling.md).
+all see: the driver sends what is inside parts more slowly than the planner reads (docs/scaling.md).
 """
 
 from __future__ import annotations
