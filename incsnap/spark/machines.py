@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from incsnap import __version__
 from incsnap.checkpoint.files import Files
 from incsnap.config.settings import Settings
-from incsnap.errors import shorten
+from incsnap.errors import StoreFailed, shorten
 from incsnap.mysql.server_rules import Finding
 
 #: Seconds for an executor to come, and for all that have come to answer.
@@ -51,10 +51,11 @@ _INSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """``root``: the job's folder in the checkpoint. ``token``: what the driver has written there. ``files``: setting
-    and path of each file that tasks read."""
+    """``root``: the job's folder in the checkpoint; ``store``: how it is reached in a bucket, as JSON with the secrets.
+    ``token``: what the driver has written there. ``files``: setting and path of each file that tasks read."""
 
     root: str
+    store: str = field(repr=False)
     token: str
     files: tuple[tuple[str, str], ...]
 
@@ -67,12 +68,13 @@ _Answer = tuple[str, str, list[tuple[str, str]], bool, str]
 def machine_findings(context: SparkContext, settings: Settings, patience: float = PATIENCE_SECONDS) -> list[Finding]:
     """What is not ready, each with the machine's name. Writes to the checkpoint and takes that away again."""
     root = settings.checkpoint_location.rstrip("/") + "/incsnap"
-    question = _Question(root, uuid.uuid4().hex, tuple(files_of_tasks(settings)))
+    store = settings.store.model_dump_json(context={"reveal": True})
+    question = _Question(root, store, uuid.uuid4().hex, tuple(files_of_tasks(settings)))
     files = Files(root)
     driver = f"{_FOLDER}/{question.token}"
     try:
         files.write(driver, question.token.encode())
-    except OSError as error:
+    except (OSError, StoreFailed) as error:
         said = f"{settings.checkpoint_location} cannot be written to: {shorten(error)}"
         return [Finding("checkpoint.location", said, "Give the job the right to write there")]
     try:
@@ -82,7 +84,7 @@ def machine_findings(context: SparkContext, settings: Settings, patience: float 
     except _NotReadyError as error:
         return [error.finding]
     finally:
-        with suppress(OSError):
+        with suppress(OSError, StoreFailed):
             files.delete_folder(_FOLDER)
 
 
@@ -194,7 +196,8 @@ def failed(text: str) -> Finding:
 
 def _look(question: _Question, seconds: float) -> Callable[[Iterable[int]], Iterator[_Answer]]:
     """The task. A function within a function is pickled whole: it must run, and tell, where there is no incsnap."""
-    root, token, asked, folder, mine = question.root, question.token, question.files, _FOLDER, __version__
+    root, store, token, asked = question.root, question.store, question.token, question.files
+    folder, mine = _FOLDER, __version__
 
     def look(_: Iterable[int]) -> Iterator[_Answer]:
         import os
@@ -214,19 +217,23 @@ def _look(question: _Question, seconds: float) -> Callable[[Iterable[int]], Iter
         try:
             import incsnap
             from incsnap.checkpoint.files import Files
+            from incsnap.checkpoint.object_store import reach
+            from incsnap.config.object_store import StoreAccess
+            from incsnap.errors import IncsnapError
         except ImportError as error:
             return iter([(place, f"no incsnap: {error}", unreadable, False, "")])
         if incsnap.__version__ != mine:
             return iter([(place, incsnap.__version__, unreadable, False, "")])
+        reach(root, StoreAccess.model_validate_json(store))
         files, written = Files(root), f"{folder}/{uuid.uuid4().hex}"
         try:
             content = files.read(f"{folder}/{token}")
             read = content is not None and content.to_pybytes() == token.encode()
-        except OSError:
+        except (OSError, IncsnapError):
             read = False
         try:
             files.write(written, token.encode())
-        except OSError as error:
+        except (OSError, IncsnapError) as error:
             written = f"cannot write: {error}"
         return iter([(place, incsnap.__version__, unreadable, read, written)])
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from incsnap.checkpoint import object_store as process
+from incsnap.checkpoint.files import Files
 from incsnap.config.load import from_properties
-from incsnap.spark.machines import failed, files_of_tasks
+from incsnap.config.object_store import store_access
+from incsnap.spark.machines import _look, _Question, failed, files_of_tasks
+from lab.object_store import ObjectStore
 
 _LOST = (
     "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: Lost task 0.3 in stage"
@@ -55,3 +59,18 @@ def test_the_files_are_those_that_tasks_open() -> None:
         "database.ssl.truststore": "/etc/ca.pem",
         "producer.ssl.ca.location": "/etc/kafka.pem",
     }
+
+
+def test_an_executor_reaches_a_bucket_as_the_settings_say(
+    object_store: ObjectStore, bucket_folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = store_access(bucket_folder, object_store.properties(""), {})
+    Files(bucket_folder).write("machines/token", b"token")
+    question = _Question(bucket_folder, access.model_dump_json(context={"reveal": True}), "token", ())
+    # As in the process of an executor, to which nobody has told anything.
+    monkeypatch.setattr(process, "_access", {})
+    monkeypatch.setattr(process, "_clients", {})
+    ((_, _, _, read, written),) = _look(question, 0.0)([])
+    assert read
+    assert Files(bucket_folder).exists(written)
+    assert access.secret_key.get_secret_value() not in repr(question)
