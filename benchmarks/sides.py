@@ -67,10 +67,7 @@ class Job:
         own = self._incsnap_settings() if self.side == INCSNAP else self._debezium_settings()
         mysql = self.place.servers.mysql
         return {
-            "database.hostname": mysql.host,
-            "database.port": str(mysql.port),
-            "database.user": mysql.user,
-            "database.password": mysql.password,
+            **mysql.properties(),
             "database.server.id": str(self.server_id),
             "topic.prefix": self.prefix,
             "table.include.list": ",".join(table.replace(".", "\\.") for table in self.tables),

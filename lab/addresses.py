@@ -18,6 +18,15 @@ class MySqlAddress:
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
+    def properties(self) -> dict[str, str]:
+        """A job's settings that lead there."""
+        return {
+            "database.hostname": self.host,
+            "database.port": str(self.port),
+            "database.user": self.user,
+            "database.password": self.password,
+        }
+
 
 def mysql_of(environment: Mapping[str, str]) -> MySqlAddress | None:
     """``INCSNAP_MYSQL=host:port`` with ``INCSNAP_MYSQL_USER`` (root) and ``INCSNAP_MYSQL_PASSWORD`` (empty)."""

@@ -96,10 +96,7 @@ class CapturedDatabase:
         """The job's settings; ``more`` is put over them."""
         tables = [str(table) for _, table in self.tables] + [str(self._marks)]
         return {
-            "database.hostname": self.mysql.host,
-            "database.port": str(self.mysql.port),
-            "database.user": self.mysql.user,
-            "database.password": self.mysql.password,
+            **self.mysql.properties(),
             "topic.prefix": self.prefix,
             "table.include.list": ",".join(table.replace(".", "\\.") for table in tables),
             "snapshot.mode": "no_data",

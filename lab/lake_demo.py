@@ -102,10 +102,7 @@ def lake_demo(rows: int, *, keep: bool) -> list[str]:
 
 def _settings(mysql: MySqlAddress, database: str, folder: Path) -> dict[str, str]:
     return {
-        "database.hostname": mysql.host,
-        "database.port": str(mysql.port),
-        "database.user": mysql.user,
-        "database.password": mysql.password,
+        **mysql.properties(),
         "topic.prefix": database,
         "snapshot.mode": "no_data",
         "signal.data.collection": f"{database}.signals",

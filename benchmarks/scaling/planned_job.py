@@ -128,10 +128,7 @@ def planned_job(place: Place, prefix: str) -> Iterator[PlannedJob]:
 def settings_of(place: Place, prefix: str) -> Settings:
     mysql = place.servers.mysql
     properties = {
-        "database.hostname": mysql.host,
-        "database.port": str(mysql.port),
-        "database.user": mysql.user,
-        "database.password": mysql.password,
+        **mysql.properties(),
         "topic.prefix": prefix,
         "database.include.list": place.database,
         "snapshot.mode": "no_data",

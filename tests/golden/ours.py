@@ -79,10 +79,7 @@ class Stage:
     def settings(self, configuration: Configuration) -> Settings:
         mysql = self.servers.mysql
         properties = {
-            "database.hostname": mysql.host,
-            "database.port": str(mysql.port),
-            "database.user": mysql.user,
-            "database.password": mysql.password,
+            **mysql.properties(),
             # Ours follows from the prefix, and another test run may be at the same server with the same one.
             "database.server.id": str(100_000 + secrets.randbelow(1 << 30)),
             "bootstrap.servers": self.servers.kafka,

@@ -90,10 +90,7 @@ def _connector(configuration: Configuration, mysql: MySqlAddress, server_id: int
     properties = {
         "connector.class": "io.debezium.connector.mysql.MySqlConnector",
         "tasks.max": "1",
-        "database.hostname": mysql.host,
-        "database.port": str(mysql.port),
-        "database.user": mysql.user,
-        "database.password": mysql.password,
+        **mysql.properties(),
         "database.server.id": str(server_id),
         "database.ssl.mode": "disabled",
         "driver.allowPublicKeyRetrieval": "true",

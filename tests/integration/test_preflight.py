@@ -39,10 +39,7 @@ def run(root: Any) -> Any:
 
 def _settings(address: MySqlAddress, database: str, **more: str) -> Settings:
     properties = {
-        "database.hostname": address.host,
-        "database.port": str(address.port),
-        "database.user": address.user,
-        "database.password": address.password,
+        **address.properties(),
         "topic.prefix": "preflight-" + database,
         "bootstrap.servers": "127.0.0.1:1",
         "checkpoint.location": "/nowhere",

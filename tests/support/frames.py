@@ -18,10 +18,7 @@ from tests.support.waiting import wait_until
 def options(mysql: MySqlAddress, database: str, folder: Path, **more: str) -> dict[str, str]:
     """``more``: Debezium's names, ``__`` for their dots, and the options of the DataFrame itself."""
     return {
-        "database.hostname": mysql.host,
-        "database.port": str(mysql.port),
-        "database.user": mysql.user,
-        "database.password": mysql.password,
+        **mysql.properties(),
         "database.include.list": database,
         "topic.prefix": database,
         "snapshot.mode": "no_data",

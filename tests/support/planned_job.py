@@ -35,10 +35,7 @@ _SECONDS = 120.0
 def settings_of(mysql: MySqlAddress, kafka: str, prefix: str, database: str, **more: str) -> Settings:
     """``more``: properties, ``__`` for their dots."""
     properties = {
-        "database.hostname": mysql.host,
-        "database.port": str(mysql.port),
-        "database.user": mysql.user,
-        "database.password": mysql.password,
+        **mysql.properties(),
         "topic.prefix": prefix,
         "database.include.list": database,
         "snapshot.mode": "no_data",
