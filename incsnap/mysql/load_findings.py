@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError
-from incsnap.mysql.loads import CommitLatency, replica_lag_ms
+from incsnap.mysql.loads import PATIENCE_SECONDS, CommitLatency, replica_lag_ms, replicas_of
 from incsnap.mysql.server_rules import Finding
 from incsnap.mysql.session import connect
 from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, setting_of
-
-#: Seconds that a replica has to answer.
-_PATIENCE_SECONDS = 5.0
 
 
 def load_findings(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
@@ -25,18 +23,12 @@ def load_findings(connection: Connection[Any], settings: Settings) -> Iterable[F
             CommitLatency()(connection)
         except IncsnapError as error:
             yield _waiting(COMMIT_LATENCY, error.message, error.hint)
-    for host, port in settings.snapshot.throttle_replicas:
-        there = settings.mysql.model_copy(
-            update={"hostname": host, "port": port, "connect_timeout_seconds": _PATIENCE_SECONDS}
-        )
+    for where, there in replicas_of(settings.mysql, settings.snapshot).items():
         try:
-            replica = connect(there, read_timeout=_PATIENCE_SECONDS)
-            try:
+            with closing(connect(there, read_timeout=PATIENCE_SECONDS)) as replica:
                 replica_lag_ms(replica)
-            finally:
-                replica.close()
         except IncsnapError as error:
-            yield _waiting(REPLICA_LAG, f"replica {host}:{port}: {error.message}", error.hint)
+            yield _waiting(REPLICA_LAG, f"replica {where}: {error.message}", error.hint)
 
 
 def _waiting(name: str, problem: str, repair: str) -> Finding:

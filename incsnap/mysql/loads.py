@@ -9,11 +9,14 @@ from typing import Any, Protocol
 
 from pymysql.connections import Connection
 
+from incsnap.config.settings import MySqlSettings, SnapshotSettings
 from incsnap.errors import IncsnapError
 from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.session import QueryRefusedError, named, query
 from incsnap.mysql.versions import replica_status_statement, says_replica, version
 
+#: Seconds for which a server may let a question wait.
+PATIENCE_SECONDS = 5.0
 #: Of performance_schema's timers in a millisecond.
 _PICOSECONDS = 10**9
 #: All of both must be ON, as they are by default.
@@ -32,6 +35,16 @@ _UNDER_WAY = (
     "SELECT COALESCE(MAX(TIMER_WAIT), 0) FROM performance_schema.events_statements_current"
     " WHERE EVENT_NAME = 'statement/sql/commit' AND END_EVENT_ID IS NULL"
 )
+
+
+def replicas_of(mysql: MySqlSettings, snapshot: SnapshotSettings) -> dict[str, MySqlSettings]:
+    """How each replica whose lag is looked at is asked, by its address: as the server itself is."""
+    return {
+        f"{host}:{port}": mysql.model_copy(
+            update={"hostname": host, "port": port, "connect_timeout_seconds": PATIENCE_SECONDS}
+        )
+        for host, port in snapshot.throttle_replicas
+    }
 
 
 class Measure(Protocol):

@@ -17,7 +17,14 @@ from pymysql.connections import Connection
 
 from incsnap.config.settings import MySqlSettings, SnapshotSettings
 from incsnap.errors import IncsnapError, shorten
-from incsnap.mysql.loads import CommitLatency, Measure, replica_lag_ms, threads_running
+from incsnap.mysql.loads import (
+    PATIENCE_SECONDS,
+    CommitLatency,
+    Measure,
+    replica_lag_ms,
+    replicas_of,
+    threads_running,
+)
 from incsnap.mysql.session import connect
 from incsnap.snapshot.load import BEING_ASKED, Load
 from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, THREADS_RUNNING
@@ -26,8 +33,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two questions to a server.
 _EVERY_SECONDS = 1.0
-#: Seconds after which an answer is too old to go by, and for which a server may let a question wait.
-_OLD_SECONDS, _PATIENCE_SECONDS = 10.0, 5.0
+#: Seconds after which an answer is too old to go by.
+_OLD_SECONDS = 10.0
 #: Seconds after which a load that nobody wants to know is not measured any more. A batch may take some.
 _WANTED_SECONDS = 30.0
 #: No wait is for ever.
@@ -40,12 +47,8 @@ class LoadWatch:
     """``close`` it."""
 
     def __init__(self, mysql: MySqlSettings, snapshot: SnapshotSettings) -> None:
-        own = mysql.model_copy(update={"connect_timeout_seconds": _PATIENCE_SECONDS})
-        self._replicas = {
-            f"{host}:{port}": own.model_copy(update={"hostname": host, "port": port})
-            for host, port in snapshot.throttle_replicas
-        }
-        self._own = own
+        self._own = mysql.model_copy(update={"connect_timeout_seconds": PATIENCE_SECONDS})
+        self._replicas = replicas_of(mysql, snapshot)
         self._probes: dict[tuple[str, str], _Probe] = {}
 
     def newest(self, names: Collection[str]) -> tuple[Load, ...]:
@@ -121,7 +124,7 @@ class _Probe:
                 continue
             try:
                 if connection is None or measure is None:
-                    connection = connect(self._settings, read_timeout=_PATIENCE_SECONDS)
+                    connection = connect(self._settings, read_timeout=PATIENCE_SECONDS)
                     measure = self._measure()
                 value, trouble = measure(connection), ""
                 found = Load(self._name, value, self._where, "" if value is not None else BEING_ASKED)
