@@ -14,6 +14,7 @@ from pymysql.cursors import Cursor
 from rich.table import Table
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
 from incsnap.cli import output
 from incsnap.config.frames import frame_settings
 from incsnap.monitoring.status import JobStatus, load
@@ -136,7 +137,7 @@ def _watch(query: RunningJob, properties: Path, table: TableId, writer: Writer) 
 def _status(properties: Path, table: TableId) -> JobStatus | None:
     """As ``incsnap status FILE --table TABLE`` has it; None before the stream has begun."""
     location = frame_settings({"config": str(properties), "table": str(table)}).settings.checkpoint_location
-    content = Files(f"{location}/incsnap").read(NAME)
+    content = Files(own_part(location)).read(NAME)
     status = None if content is None else load(json.loads(content.to_pybytes()))
     return status if status is not None and status.stream is not None else None
 

@@ -8,3 +8,8 @@ from urllib.parse import urlparse
 def is_local(location: str) -> bool:
     """Whether the checkpoint is a path of this machine's file system."""
     return urlparse(location).scheme in ("", "file")
+
+
+def own_part(location: str) -> str:
+    """Where incsnap keeps what Spark's part of the checkpoint does not: windows, discards, counters, the lock."""
+    return location.rstrip("/") + "/incsnap"

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.location import is_local
+from incsnap.checkpoint.location import is_local, own_part
 from incsnap.checkpoint.offsets import QueueFiles
 from incsnap.checkpoint.planned import planned
 from incsnap.errors import OffsetError, shorten
@@ -57,7 +57,7 @@ class SparkLog:
         if not self._local:
             return
         offsets = self._numbers("offsets")
-        files = Files(self._root + "/incsnap")
+        files = Files(own_part(self._root))
         plan = planned(files)
         if offsets and self._offset(offsets[-1]) is None:
             torn = offsets.pop()
@@ -109,7 +109,7 @@ class SparkLog:
         except (FileNotFoundError, IndexError, ValueError):
             return None
         try:
-            return Offset.load(saved, QueueFiles(Files(self._root + "/incsnap")))
+            return Offset.load(saved, QueueFiles(Files(own_part(self._root))))
         except OffsetError as error:
             raise OffsetError(f"{path}: {shorten(error.message)}", error.hint) from None
 

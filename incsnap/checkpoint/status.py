@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.offsets import QueueFiles
 from incsnap.checkpoint.progress import Progress, read_progress
 from incsnap.errors import OffsetError, StoreFailed
@@ -57,7 +58,7 @@ def read_status(checkpoint_location: str) -> Status | None:
         rows_read=sum(scan.rows_read for scan in context.scans),
         windows_in_flight=len(context.in_flight),
         paused=context.paused,
-        sent=read_progress(root + "/incsnap"),
+        sent=read_progress(own_part(root)),
         prepared=tuple(each.xid for each in offset.prepared),
     )
 
@@ -88,5 +89,5 @@ def newest_offset(checkpoint_location: str, log: str = "offsets") -> Offset | No
             saved = json.loads(lines[-1])
         except (IndexError, ValueError):
             continue
-        return Offset.load(saved, QueueFiles(Files(checkpoint_location + "/incsnap")))
+        return Offset.load(saved, QueueFiles(Files(own_part(checkpoint_location))))
     return None

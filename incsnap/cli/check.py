@@ -94,8 +94,9 @@ def _of_machines(settings: Settings) -> list[Finding]:
 def _write_and_delete(location: str) -> None:
     """Raises ``StoreFailed``."""
     from incsnap.checkpoint.files import Files
+    from incsnap.checkpoint.location import own_part
 
-    files, name = Files(f"{location}/incsnap"), f"check-{uuid4().hex}"
+    files, name = Files(own_part(location)), f"check-{uuid4().hex}"
     files.write(name, b"")
     files.delete(name)
 

@@ -64,9 +64,10 @@ def _read(location: str) -> JobStatus | None:
     """Raises ``OffsetError`` where the file is of another release, or damaged."""
     # pyarrow, which --help need not wait for.
     from incsnap.checkpoint.files import Files
+    from incsnap.checkpoint.location import own_part
     from incsnap.monitoring.watch import NAME
 
-    content = Files(location.rstrip("/") + "/incsnap").read(NAME)
+    content = Files(own_part(location)).read(NAME)
     if content is None:
         return None
     try:

@@ -27,6 +27,7 @@ from pyspark.sql.types import StructField, StructType
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
+from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import Held, checkpoint_lock
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.planned import planned
@@ -124,7 +125,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settings = settings
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self._older = executed
-        self._root = settings.checkpoint_location.rstrip("/") + "/incsnap"
+        self._root = own_part(settings.checkpoint_location)
         self._buffers = WindowBuffers(self._root)
         self._planner: Planner | None = None
         self._held: ExitStack | None = None

@@ -27,7 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
-from incsnap.checkpoint.location import is_local
+from incsnap.checkpoint.location import is_local, own_part
 from incsnap.checkpoint.lock import Held, checkpoint_lock
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.progress import read_progress
@@ -69,7 +69,7 @@ class SparkDied(IncsnapError):
 
 def buffer_root(settings: Settings) -> str:
     """Where the job keeps what Spark's checkpoint does not: window buffers, discards, progress."""
-    return settings.checkpoint_location.rstrip("/") + "/incsnap"
+    return own_part(settings.checkpoint_location)
 
 
 def start(

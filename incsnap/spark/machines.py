@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 
 from incsnap import __version__
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
 from incsnap.config.settings import Settings
 from incsnap.errors import StoreFailed, shorten
 from incsnap.mysql.server_rules import Finding
@@ -67,7 +68,7 @@ _Answer = tuple[str, str, list[tuple[str, str]], bool, str]
 
 def machine_findings(context: SparkContext, settings: Settings, patience: float = PATIENCE_SECONDS) -> list[Finding]:
     """What is not ready, each with the machine's name. Writes to the checkpoint and takes that away again."""
-    root = settings.checkpoint_location.rstrip("/") + "/incsnap"
+    root = own_part(settings.checkpoint_location)
     store = settings.store.model_dump_json(context={"reveal": True})
     question = _Question(root, store, uuid.uuid4().hex, tuple(files_of_tasks(settings)))
     files = Files(root)
