@@ -9,7 +9,7 @@ from incsnap.config.columns import without_salt
 from incsnap.config.names import ELSEWHERE, sort_names
 from incsnap.config.reading import SettingsReader
 from incsnap.config.references import is_reference
-from incsnap.config.settings import is_secret
+from incsnap.config.secrets import is_secret
 
 OBEYED, OTHERWISE, IDLE, REFUSED, UNKNOWN = "obeyed", "another meaning", "without effect", "refused", "unknown"
 FILE, WORKER, DEFAULT = "file", "worker", "default"

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlparse
 
-from pydantic import BaseModel, ConfigDict, SecretStr, SerializationInfo, field_serializer
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+from incsnap.config.secrets import Secret
 
 _S3A = "spark.hadoop.fs.s3a."
 #: Where s3a is told nothing else either.
@@ -22,17 +24,12 @@ class StoreAccess(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    access_key: SecretStr = SecretStr("")
-    secret_key: SecretStr = SecretStr("")
-    session_token: SecretStr = SecretStr("")
+    access_key: Secret = SecretStr("")
+    secret_key: Secret = SecretStr("")
+    session_token: Secret = SecretStr("")
     endpoint: str = ""
     region: str = ""
     path_style: bool = False
-
-    @field_serializer("access_key", "secret_key", "session_token")
-    def _secret(self, value: SecretStr, info: SerializationInfo) -> str:
-        revealing = bool(info.context and info.context.get("reveal"))
-        return value.get_secret_value() if revealing else str(value)
 
     def for_spark(self) -> dict[str, str]:
         """The same under Spark's names, so that what the environment has said holds for s3a as well."""

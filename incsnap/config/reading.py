@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnresolvedError, is_reference, resolve
-from incsnap.config.settings import is_secret
+from incsnap.config.secrets import is_secret
 from incsnap.errors import shorten
 
 

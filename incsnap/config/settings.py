@@ -20,6 +20,7 @@ from pydantic import (
 
 from incsnap.config.object_store import StoreAccess
 from incsnap.config.patterns import TableFilter
+from incsnap.config.secrets import Secret, is_secret, revealing
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.tables import TableId
@@ -27,25 +28,15 @@ from incsnap.transforms.chain import Chain
 from incsnap.types.modes import Modes
 from signals.regex import any_matches
 
-#: Parts of names whose values nobody may see in a log.
-SECRET_NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info", "access.key")
 _HIDDEN = "**********"
-
-
-def is_secret(name: str) -> bool:
-    return any(part in name.lower() for part in SECRET_NAMES)
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _revealing(info: SerializationInfo) -> bool:
-    return bool(info.context and info.context.get("reveal"))
-
-
 def _client(values: dict[str, str], info: SerializationInfo) -> dict[str, str]:
-    if _revealing(info):
+    if revealing(info):
         return values
     return {name: _HIDDEN if is_secret(name) else value for name, value in values.items()}
 
@@ -54,21 +45,17 @@ class MySqlSettings(_Frozen):
     hostname: str
     port: int = 3306
     user: str
-    password: SecretStr = SecretStr("")
+    password: Secret = SecretStr("")
     #: disabled | preferred | required | verify_ca | verify_identity
     ssl_mode: str = "preferred"
     #: PEM files
     ssl_ca: str | None = None
     ssl_cert: str | None = None
     ssl_key: str | None = None
-    ssl_key_password: SecretStr = SecretStr("")
+    ssl_key_password: Secret = SecretStr("")
     #: the id our replication connection gives itself; unique among the server's replicas
     server_id: int = 0
     connect_timeout_seconds: float = 30.0
-
-    @field_serializer("password", "ssl_key_password")
-    def _secret(self, value: SecretStr, info: SerializationInfo) -> str:
-        return value.get_secret_value() if _revealing(info) else str(value)
 
     @property
     def address(self) -> str:
@@ -237,13 +224,9 @@ class MonitoringSettings(_Frozen):
     port: int | None = None
     host: str = "127.0.0.1"
     #: what a button of the page must bring; "": there are no buttons
-    token: SecretStr = SecretStr("")
+    token: Secret = SecretStr("")
     #: text | json
     log_format: str = "text"
-
-    @field_serializer("token")
-    def _token(self, value: SecretStr, info: SerializationInfo) -> str:
-        return value.get_secret_value() if _revealing(info) else str(value)
 
 
 class FrameSettings(_Frozen):
@@ -310,7 +293,7 @@ class Settings(_Frozen):
     def _columns(
         self, value: ColumnRules, serialize: SerializerFunctionWrapHandler, info: SerializationInfo
     ) -> dict[str, Any]:
-        shown: dict[str, Any] = serialize(value if _revealing(info) else value.without_salts())
+        shown: dict[str, Any] = serialize(value if revealing(info) else value.without_salts())
         return shown
 
     @field_serializer("spark")

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from incsnap.config.settings import is_secret
+from incsnap.config.secrets import is_secret
 from incsnap.errors import IncsnapError
 from incsnap.spark.zygote import listening, sweep
 
