@@ -27,6 +27,7 @@ from filelock import FileLock
 
 from incsnap.config.user_folders import cache_folder
 from incsnap.spark.child_programs import child
+from incsnap.spark.java import spark_java
 from incsnap.spark.memory_limit import memory_left
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class ClassArchive:
 
     def __init__(self, spark: Mapping[str, str], home: str, folder: Path | None = None) -> None:
         self._folder = folder or cache_folder() / "classes"
-        self._java = _java()
+        self._java = spark_java()
         chosen = f"{spark.get('spark.driver.defaultJavaOptions')} {spark.get('spark.driver.extraJavaOptions')}"
         # Not where somebody has said how classes are shared.
         self._wanted = self._java is not None and "-Xshare" not in chosen and "SharedArchiveFile" not in chosen
@@ -199,13 +200,6 @@ def _there_is_room() -> bool:
         left >> 20,
     )
     return False
-
-
-def _java() -> str | None:
-    """The Java that Spark's scripts take."""
-    home = os.environ.get("JAVA_HOME")
-    found = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    return os.path.realpath(found) if found and os.path.exists(found) else None
 
 
 def _facts(java: str | None, spark_home: str) -> Iterator[object]:

@@ -8,7 +8,6 @@ resolves them anew each time, in ten seconds. Only the driver needs them: its ta
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -19,6 +18,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from incsnap.config.user_folders import cache_folder
 from incsnap.errors import ConfigError
+from incsnap.spark.java import spark_java
 
 #: Of the Hadoop that is in PySpark 4.3, and the release of AWS's library that it was built with.
 _HADOOP, _AWS = "3.5.0", "2.35.4"
@@ -56,7 +56,7 @@ def s3a_jars() -> Path:
 
 
 def _fetch(folder: Path) -> None:
-    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
+    java = spark_java()
     ivy = next(iter(Path(_find_spark_home(), "jars").glob("ivy-*.jar")), None)
     if java is None or ivy is None:
         raise ConfigError("The jars of s3a cannot be fetched: there is no java, or no Ivy among Spark's jars", _HINT)

@@ -16,6 +16,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from incsnap.spark import class_archive
 from incsnap.spark.class_archive import ClassArchive
+from incsnap.spark.java import spark_java
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 HOME = _find_spark_home()
@@ -43,7 +44,7 @@ def archive_in(folder: Path, **spark: str) -> ClassArchive:
 
 def java(options: str, *more: str) -> str:
     """What a JVM says that loads the class and ends, because a word is no port."""
-    command = [str(class_archive._java()), *options.split(), *more, "-cp", str(JAR), MAIN, "no-port"]
+    command = [str(spark_java()), *options.split(), *more, "-cp", str(JAR), MAIN, "no-port"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert found.stderr.startswith("usage:")
     return found.stdout
@@ -76,7 +77,7 @@ def test_a_damaged_archive_is_neither_used_nor_spoken_of(tmp_path: Path) -> None
 def test_an_archive_of_other_jars_is_neither_used_nor_spoken_of(tmp_path: Path) -> None:
     made(tmp_path)
     options = archive_in(tmp_path).options()
-    command = [str(class_archive._java()), *options.split(), "-cp", str(tmp_path), "-version"]
+    command = [str(spark_java()), *options.split(), "-cp", str(tmp_path), "-version"]
     assert subprocess.run(command, capture_output=True, timeout=60, check=True).stdout == b""
 
 
