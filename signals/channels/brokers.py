@@ -39,7 +39,7 @@ class Brokers:
 
     def failed(self, error: KafkaError) -> None:
         """A connection failed. It is news only when there is no other one: ``looked_at`` sees that."""
-        # "1/1 brokers are down" follows the error that says why.
+        # "1/1 brokers are down" follows the error that says why, or a connection's quiet end, and then stands alone.
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._reason:
             self._reason = error.str()
 
@@ -47,15 +47,19 @@ class Brokers:
         """librdkafka's JSON, of which the state of each broker is looked at."""
         if not self._reason and not self._away:
             return  # nothing has failed: the rule, which is not to cost a document of some kilobytes each second
-        connected = any(broker["state"] == "UP" for broker in json.loads(statistics)["brokers"].values())
+        brokers = json.loads(statistics)["brokers"].values()
+        connected = any(broker["state"] == "UP" for broker in brokers)
         if connected:
             if self._away:
                 log.info("%s can be read again", self._what)
             self._away, self._reason = False, ""
         elif not self._away:
             self._away = True
+            # A group's coordinator counts as a broker without an address, a bootstrap server as a second one with it.
+            addresses = sorted({broker["nodename"] for broker in brokers} - {""})
             log.warning(
-                "%s cannot be read, because no broker can be reached: %s. It is tried again all the time.",
+                "%s cannot be read, because no broker (%s) can be reached: %s. It is tried again all the time.",
                 self._what,
+                ", ".join(addresses),
                 self._reason,
             )

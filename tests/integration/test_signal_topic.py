@@ -135,5 +135,5 @@ def test_a_broker_that_goes_and_comes_is_one_line_each_and_signals_go_on(
             assert [record.id for record in _until_records(channel, 1).records] == ["b"]
     assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
     gone, back = caplog.messages
-    assert gone.startswith(f"The signal topic {topic} cannot be read, because no broker can be reached: {address}")
+    assert gone.startswith(f"The signal topic {topic} cannot be read, because no broker ({address}) can be reached: ")
     assert back == f"The signal topic {topic} can be read again"

@@ -15,7 +15,8 @@ ALL_DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
 
 
 def states(*found: str) -> str:
-    return json.dumps({"brokers": {str(number): {"state": state} for number, state in enumerate(found)}})
+    brokers = {str(number): {"state": state, "nodename": f"kafka{number}:9092"} for number, state in enumerate(found)}
+    return json.dumps({"brokers": brokers | {"GroupCoordinator": {"state": "INIT", "nodename": ""}}})
 
 
 def levels(caplog: pytest.LogCaptureFixture) -> list[int]:
@@ -35,9 +36,9 @@ def test_brokers_that_go_and_come_are_told_once_each_time(brokers: Brokers, capl
             brokers.failed(ALL_DOWN)
             brokers.looked_at(states("TRY_CONNECT", "DOWN"))
         assert levels(caplog) == [logging.WARNING, logging.INFO] * (outage - 1) + [logging.WARNING]
-        assert (
-            "The topic t cannot be read, because no broker can be reached: localhost:1: Connection refused"
-            in (caplog.messages[-1])
+        assert caplog.messages[-1].startswith(
+            "The topic t cannot be read, because no broker (kafka0:9092, kafka1:9092) can be reached: "
+            "localhost:1: Connection refused."
         )
         for _ in range(100):
             brokers.looked_at(states("UP", "DOWN"))
@@ -61,4 +62,4 @@ def test_brokers_that_were_not_tried_yet_are_not_away(brokers: Brokers, caplog: 
 def test_without_another_reason_it_is_that_all_are_down(brokers: Brokers, caplog: pytest.LogCaptureFixture) -> None:
     brokers.failed(ALL_DOWN)
     brokers.looked_at(states("DOWN"))
-    assert "1/1 brokers are down" in caplog.messages[0]
+    assert "no broker (kafka0:9092) can be reached: 1/1 brokers are down" in caplog.messages[0]
