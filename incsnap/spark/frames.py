@@ -11,7 +11,7 @@ import logging
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -131,6 +131,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held: ExitStack | None = None
         self._mine = Held()
         self._watch: Watch | None = None
+        #: What SIGTERM did in this process.
+        self._ended_before: Callable[[int, FrameType | None], Any] | int | None = None
         #: The error of ours that ended the query.
         self._failure: Failure | None = None
         #: What the server had executed when a query that is to end was begun; None where it is not.
@@ -199,6 +201,9 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._held is not None:
             self._held.close()
             self._held = None
+        if self._ended_before is not None:
+            signal.signal(signal.SIGTERM, self._ended_before)
+            self._ended_before = None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FramePart)
@@ -236,7 +241,9 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._hold()
             assert self._held is not None
             # How Spark ends this process when the query ends; it is to say so first, by stop().
-            signal.signal(signal.SIGTERM, _end)
+            before = signal.signal(signal.SIGTERM, _end)
+            if self._ended_before is None:
+                self._ended_before = before
             self._watch = begin_watch(self._settings, self._root, (), self._held)
             # Both ends are in this process; it is the way that the planner of a job has.
             folder = self._held.enter_context(tempfile.TemporaryDirectory(prefix="incsnap-report-"))

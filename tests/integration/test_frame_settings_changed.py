@@ -4,6 +4,7 @@ as Spark asks it."""
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +26,7 @@ Offset = dict[str, Any]
 @pytest.fixture
 def reader(mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Iterator[Callable[..., ChangesReader]]:
     opened: list[ChangesReader] = []
+    terminated = signal.getsignal(signal.SIGTERM)
 
     def read(**more: str) -> ChangesReader:
         """The one before it is stopped."""
@@ -37,6 +39,7 @@ def reader(mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Iterat
     yield read
     for each in opened:
         each.stop()
+    assert signal.getsignal(signal.SIGTERM) is terminated, "what this process runs later must not inherit it"
 
 
 def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(
