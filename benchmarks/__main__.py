@@ -47,7 +47,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if asked.results:
         _put_aside(asked.results)
-    with servers() as found, run_folder() as folder:
+    with servers(lasting=True) as found, run_folder() as folder:
         sides = SIDES if asked.side == "both" else (asked.side,)
 
         def keep() -> None:

@@ -180,7 +180,7 @@ def main() -> None:
     more = dict(each.split("=", 1) for each in asked.set)
     limits = [int(float(limit) * 1e6) for limit in asked.limits.split(",")]
     given = "INCSNAP_MYSQL" in os.environ
-    with servers(mysql_options=() if given else _MYSQL) as found, run_folder() as folder:
+    with servers(lasting=True, mysql_options=() if given else _MYSQL) as found, run_folder() as folder:
         for name in asked.only.split(","):
             with place(found, Path(folder)) as here:
                 measure(here, LOADS[name](here, asked.size), limits, more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -24,6 +24,7 @@ from lab.run_folder import on_free_ports
 VERSION = "4.3.1"
 _LOG4J = "2.25.4"  # What this Kafka comes with; its binding for SLF4J is not among Kafka's dependencies.
 _READY_SECONDS = 60
+_QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka Uuid.
 
 
@@ -32,22 +33,28 @@ MoreSettings = Callable[[int, int], str]
 
 
 @contextlib.contextmanager
-def fetched_kafka(more: MoreSettings | None = None) -> Iterator[str]:
-    """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none."""
-    with breakable_kafka(more) as (address, _):
+def fetched_kafka(more: MoreSettings | None = None, *, lasting: bool = False) -> Iterator[str]:
+    """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none.
+
+    ``lasting``: its JVM is Kafka's own choice, for millions of records. One for a test of a minute takes less of the
+    processor: 3.9 instead of 5.2 s to start, 2.2 instead of 4.3 s for 200 transactions of 20 producers.
+    """
+    with breakable_kafka(more, lasting=lasting) as (address, _):
         yield address
 
 
 @contextlib.contextmanager
-def breakable_kafka(more: MoreSettings | None = None) -> Iterator[tuple[str, Breakable]]:
+def breakable_kafka(more: MoreSettings | None = None, *, lasting: bool = False) -> Iterator[tuple[str, Breakable]]:
     """The same, with what can be done to it."""
     installed = cache.entry(f"kafka-{VERSION}", _build)
-    with on_free_ports(lambda folder: _server(installed, folder, more)) as found:
+    with on_free_ports(lambda folder: _server(installed, folder, more, () if lasting else _QUICK)) as found:
         yield found
 
 
 @contextlib.contextmanager
-def _server(installed: Path, folder: Path, more: MoreSettings | None) -> Iterator[tuple[str, Breakable]]:
+def _server(
+    installed: Path, folder: Path, more: MoreSettings | None, jvm: Sequence[str]
+) -> Iterator[tuple[str, Breakable]]:
     shutil.copytree(installed / "template", folder / "data")
     broker, controller = free_ports(2)
     settings = _settings(folder / "server.properties", folder / "data", broker, controller)
@@ -55,7 +62,7 @@ def _server(installed: Path, folder: Path, more: MoreSettings | None) -> Iterato
         with settings.open("a") as file:  # of a name that is given twice Java takes the last
             file.write(more(broker, controller))
     # 1 GB: room for the benchmark's million rows; an idle broker takes a third of it.
-    command = [*_kafka(installed), "-Xms256m", "-Xmx1g", "kafka.Kafka", str(settings)]
+    command = [*_kafka(installed), *jvm, "-Xms256m", "-Xmx1g", "kafka.Kafka", str(settings)]
     with Breakable("Kafka", command, folder / "kafka.log", lambda kafka: _wait_until_ready(kafka, broker)) as server:
         yield f"127.0.0.1:{broker}", server
 

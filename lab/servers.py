@@ -33,9 +33,12 @@ class Servers:
 
 
 @contextlib.contextmanager
-def servers(*, mysql: bool = True, kafka: bool = True, mysql_options: Sequence[str] = ()) -> Iterator[Servers]:
+def servers(
+    *, mysql: bool = True, kafka: bool = True, mysql_options: Sequence[str] = (), lasting: bool = False
+) -> Iterator[Servers]:
     """Running servers for the time of the block.
 
+    :param lasting: for a benchmark, see ``fetched_kafka``.
     :param mysql_options: further mysqld options. A server with options is always one of its own: what the environment
         names belongs to somebody and cannot be given any.
     :raises IncsnapError: a server can neither be found nor started; the hint says what to install or to set.
@@ -43,7 +46,7 @@ def servers(*, mysql: bool = True, kafka: bool = True, mysql_options: Sequence[s
     with ExitStack() as stack:
         yield Servers(
             _mysql(stack, mysql_options) if mysql else MySqlAddress("", 0),
-            _kafka(stack) if kafka else "",
+            _kafka(stack, lasting=lasting) if kafka else "",
         )
 
 
@@ -58,7 +61,7 @@ def _mysql(stack: ExitStack, options: Sequence[str]) -> MySqlAddress:
     return stack.enter_context(fetched_mysql(options))
 
 
-def _kafka(stack: ExitStack) -> str:
+def _kafka(stack: ExitStack, *, lasting: bool) -> str:
     if given := kafka_of(os.environ):
         return given
     if containers.engine_answers():
@@ -66,4 +69,4 @@ def _kafka(stack: ExitStack) -> str:
             return stack.enter_context(containers.contained_kafka())
         except Exception as error:  # noqa: BLE001 - see above
             tell(f"Docker cannot run Kafka, fetching it instead: {error}")
-    return stack.enter_context(fetched_kafka())
+    return stack.enter_context(fetched_kafka(lasting=lasting))

@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="of the table that is changed and read")
     asked = parser.parse_args()
     if asked.measure:
-        with servers() as found, run_folder() as folder, place(found, folder) as where:
+        with servers(lasting=True) as found, run_folder() as folder, place(found, folder) as where:
             measured = measure(where, asked.rows, lambda text: print(f"measuring {text}", file=sys.stderr))
         costs.Costs(measured.found, machine()).write()
     print(tables.told(costs.read()))
