@@ -8,6 +8,9 @@ READY := .venv/.installed
 # What draws the benchmark's picture.
 DRAWING := .venv/.bench-installed
 
+# Bytecode is half of what a start of Python costs here, and tests start hundreds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test check bench faults format clean
 help:
 	@echo "make demo    a snapshot under load on real servers, checked row by row"
@@ -21,8 +24,10 @@ help:
 demo: $(READY)
 	@$(BIN)/python -m lab
 
-# Each of the two has servers of its own. A file's tests stay together, as they share what it has started.
+# Each of the two has servers of its own. A file's tests stay together, as they share what it has started. What a job
+# would prepare beside its first minutes is prepared before them.
 test: $(READY)
+	@$(if $(TESTS),,$(BIN)/incsnap prepare)
 	@$(BIN)/python -m pytest --durations=10 --durations-min=1 \
 		$(if $(TESTS),$(TESTS),-n 2 --dist loadfile --no-loadscope-reorder)
 
@@ -34,6 +39,7 @@ check: $(READY)
 	INCSNAP_PROFILE=check $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit tests/property
 
 bench: $(DRAWING)
+	@$(BIN)/incsnap prepare
 	@$(BIN)/python -m benchmarks --results benchmarks/results
 
 faults: $(READY)

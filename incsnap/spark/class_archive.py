@@ -1,11 +1,11 @@
 """An archive of the classes that Spark loads, so that the JVM maps them instead of reading 16,000 from 280 jars.
 
-It takes the start from 9 to 4 s. The JVM makes it (class-data sharing), from the list of what one run has loaded: the
-first ``incsnap run`` of an installation writes the list, and half a minute later a process of the lowest priority
-makes the archive, which takes 20 s of a core and 500 MB while it lasts, and 180 MB of the user's cache directory.
-Whoever starts next uses it. The JVM looks itself whether Java and the jars are those that the archive was made from,
-and does without it otherwise. A job that uses one holds a lock on it, so that of more environments than archives are
-kept none loses its own while it runs or is about to.
+It takes the start from 9 to 4 s. The JVM makes it (class-data sharing), from the list of what one run has loaded:
+``incsnap prepare`` does both. Without it the first ``incsnap run`` of an installation writes the list, and a quarter of
+a minute later a process of low priority makes the archive, which takes 20 s of a core and 500 MB while it lasts, and
+180 MB of the user's cache directory. Whoever starts next uses it. The JVM looks itself whether Java and the jars are
+those that the archive was made from, and does without it otherwise. A job that uses one holds a lock on it, so that of
+more environments than archives are kept none loses its own while it runs or is about to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -33,9 +33,12 @@ from incsnap.spark.memory_limit import memory_left
 log = logging.getLogger(__name__)
 
 #: Seconds after the session is there: its first batches have loaded what batches load.
-_SETTLE_SECONDS = 30.0
-#: Seconds for the archive to be made, by a process that all others go before.
+_SETTLE_SECONDS = 15.0
+#: Seconds for the archive to be made, by a process that others go before.
 _MAKE_SECONDS = 600.0
+#: A tenth of what a busy process beside it gets. With 19, a seventieth, none was ever ready on two busy cores: each of
+#: fifteen jobs, of a minute, gave it up again.
+_GIVES_WAY = ("nice", "-n", "10")
 #: Archives that are kept, of other versions of Java or Spark: those that were used last, and all that are in use.
 _KEPT = 3
 #: Bytes that making it takes, and some for the job beside it, which is to be left alone.
@@ -65,6 +68,7 @@ class ClassArchive:
         self._failed = self._folder / f"{self._name}.failed"
         self._closed = threading.Event()
         self._held: IO[bytes] | None = None
+        self._listing = False
 
     def options(self) -> str:
         """For the JVM: to use the archive, or to write down what it loads."""
@@ -78,12 +82,27 @@ class ClassArchive:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError:
             return ""
+        self._listing = True
         return f"-XX:DumpLoadedClassList={self._list}"
+
+    def is_missing(self) -> bool:
+        """Behind ``options``: will the JVM write the list that it can be made of?"""
+        return self._listing
+
+    def file(self) -> Path | None:
+        """The archive; None where there is none."""
+        return self._file if self._hold() else None
 
     def make_later(self, class_path: str) -> None:
         """Makes it in the background, if it is missing. ``class_path``: of the JVM that wrote the list."""
         if self._list.exists():
-            threading.Thread(target=self._make, args=(class_path,), name="incsnap-classes", daemon=True).start()
+            threading.Thread(
+                target=self._settle_and_make, args=(class_path,), name="incsnap-classes", daemon=True
+            ).start()
+
+    def make_now(self, class_path: str) -> None:
+        """Makes it before it returns, or waits for the job that is making it."""
+        self._make(class_path, waits=True)
 
     def close(self) -> None:
         """Gives up what is not ready: a stop waits for nothing."""
@@ -116,21 +135,24 @@ class ClassArchive:
         self._held = held
         return True
 
-    def _make(self, class_path: str) -> None:
-        if self._closed.wait(_SETTLE_SECONDS):
-            return
+    def _settle_and_make(self, class_path: str) -> None:
+        if not self._closed.wait(_SETTLE_SECONDS):
+            self._make(class_path, waits=False)
+
+    def _make(self, class_path: str, *, waits: bool) -> None:
         try:
             self._sweep_lists()
             # No other job may be making it. The kernel lets go of the lock when the process dies.
-            with FileLock(self._folder / f"{self._name}.lock", blocking=False, fallback_to_soft=False):
+            patience = _MAKE_SECONDS if waits else 0.0
+            with FileLock(self._folder / f"{self._name}.lock", timeout=patience, fallback_to_soft=False):
                 if not self._file.exists() and _there_is_room():
-                    self._dump(class_path)
+                    self._dump(class_path, () if waits or not shutil.which("nice") else _GIVES_WAY)
         except OSError as error:
             log.debug("The archive of classes was not made: %s", error)
         finally:
             self._list.unlink(missing_ok=True)
 
-    def _dump(self, class_path: str) -> None:
+    def _dump(self, class_path: str, priority: Sequence[str]) -> None:
         # Left by jobs that were killed; who makes an archive is alone.
         for left in (*self._folder.glob(f"{self._name}.*.new"), *self._folder.glob(f"{self._name}.*.lines")):
             left.unlink(missing_ok=True)
@@ -140,7 +162,7 @@ class ClassArchive:
         lines.write_bytes(listed[: listed.rfind(b"\n") + 1])
         command = [
             *(_FIRST_TO_GO if sys.platform == "linux" else ()),
-            *(("nice", "-n", "19") if shutil.which("nice") else ()),
+            *priority,
             str(self._java),
             "-Xshare:dump",
             "-Xmx256m",

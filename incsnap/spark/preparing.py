@@ -1,0 +1,63 @@
+"""``incsnap prepare``: the archive of classes, made before the first start instead of beside the first job."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from pathlib import Path
+
+from pyspark.find_spark_home import _find_spark_home
+
+from incsnap.config.settings import KafkaSettings, MySqlSettings, Settings
+from incsnap.spark.class_archive import ClassArchive
+from incsnap.spark.dry_run import dry_run
+from incsnap.spark.gateway import Gateway
+from incsnap.spark.session import made, prepare, properties
+from incsnap.spark.worker_python import interpreter
+
+#: What no job needs to start Spark: an archive depends on Java, Spark and ``spark.driver.extraClassPath`` alone.
+_ANY_JOB = Settings(
+    mysql=MySqlSettings(hostname="", user=""),
+    kafka=KafkaSettings(bootstrap_servers=""),
+    topic_prefix="",
+    checkpoint_location="/",
+)
+
+
+def prepare_start(settings: Settings | None = None) -> Path | None:
+    """Makes the archive that jobs with these ``spark.*`` settings will start from, unless it is there.
+
+    Takes half a minute. Returns its file; None where none can be used: the settings say themselves how classes are
+    shared, the cache directory cannot be written to, Java cannot make one, or a limit leaves too little memory.
+    Raises ``JvmDidNotStart``.
+    """
+    spark = {**properties(settings or _ANY_JOB), "spark.master": "local[4,4]"}
+    home = _find_spark_home()
+    with contextlib.ExitStack() as stack:
+        archive = ClassArchive(spark, home)
+        stack.callback(archive.close)
+        options = archive.options()
+        if not archive.is_missing():
+            return archive.file()
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="incsnap-prepare-"))
+        prepare(spark, interpreter())
+        with_options = f"{spark['spark.driver.defaultJavaOptions']} {options}"
+        gateway = Gateway({**spark, "spark.driver.defaultJavaOptions": with_options}, home)
+        stack.callback(gateway.close)
+        gateway.offer()
+        try:
+            session = made(spark)
+        finally:
+            gateway.withdraw()
+        jvm = session.sparkContext._jvm
+        assert jvm is not None
+        class_path = jvm.System.getProperty("java.class.path")
+        try:
+            dry_run(session, f"file://{folder}")
+        finally:
+            # PySpark's server of accumulators may see its JVM go before it is told to, and then shows a stack trace.
+            with contextlib.redirect_stderr(io.StringIO()):
+                session.stop()
+        archive.make_now(class_path)
+        return archive.file()
