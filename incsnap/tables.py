@@ -95,12 +95,14 @@ class SourceType:
 
 class Declared(NamedTuple):
     """What only schemas show of a column, and no table map tells. ``type``: MySQL's DATA_TYPE in lower case;
-    ``default``: its DEFAULT as information_schema prints it; ``source``: where somebody has asked for it."""
+    ``default``: its DEFAULT as information_schema prints it; ``source``, and ``comment`` ("" for none) as SHOW
+    CREATE TABLE prints it: where somebody has asked for them."""
 
     column: str
     type: str
     default: str | None = None
     source: SourceType | None = None
+    comment: str = ""
 
 
 #: Of a table's columns; those of which nothing is to be told are left out.
@@ -124,6 +126,8 @@ class TableShape:
     defaults: tuple[tuple[int, str], ...] = ()
     #: (index of a column, its type as it was defined), as above.
     sources: tuple[tuple[int, SourceType], ...] = ()
+    #: (index of a column, its comment), as above.
+    comments: tuple[tuple[int, str], ...] = ()
 
     def with_defaults(self, defaults: Defaults) -> TableShape:
         """Those of ``defaults`` whose column is still the one they were read for."""
@@ -133,6 +137,7 @@ class TableShape:
             self,
             defaults=tuple((index, each.default) for index, each in known if each.default is not None),
             sources=tuple((index, each.source) for index, each in known if each.source is not None),
+            comments=tuple((index, each.comment) for index, each in known if each.comment),
         )
 
     @property

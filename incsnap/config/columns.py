@@ -35,6 +35,7 @@ def column_rules(reading: SettingsReader, formats: Formats) -> ColumnRules:
         booleans=booleans(reading),
         typed=_patterns(reading, "column.propagate.source.type"),
         typed_as=_patterns(reading, "datatype.propagate.source.type"),
+        comments=reading.flag("include.schema.comments", False),
     )
 
 

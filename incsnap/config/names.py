@@ -27,6 +27,7 @@ OBEYED = words(
     notification.sink.topic.name topic.creation.groups topic.creation.default.partitions
     topic.creation.default.replication.factor bootstrap.servers key.converter value.converter
     skipped.operations provide.transaction.metadata topic.transaction include.query include.schema.changes
+    include.schema.comments
     schema.name.adjustment.mode field.name.adjustment.mode sanitize.field.names topic.naming.strategy
     event.processing.failure.handling.mode event.converting.failure.handling.mode inconsistent.schema.handling.mode
     enable.time.adjuster column.include.list column.exclude.list message.key.columns errors.max.retries
@@ -72,7 +73,6 @@ ELSEWHERE = words(
     connect.keep.alive connect.keep.alive.interval.ms connect.keep.alive.read.timeout.ms use.nongraceful.disconnect
     table.ignore.builtin gtid.source.includes gtid.source.excludes gtid.source.filter.dml.events
     min.row.count.to.stream.results binlog.buffer.size event.deserialization.failure.handling.mode
-    include.schema.comments
     max.queue.size query.fetch.size
     snapshot.locking.mode snapshot.locking.mode.custom.name snapshot.query.mode snapshot.query.mode.custom.name
     snapshot.mode.custom.name snapshot.new.tables snapshot.delay.ms snapshot.fetch.size snapshot.lock.timeout.ms

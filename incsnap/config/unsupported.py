@@ -14,7 +14,6 @@ from incsnap.config.reading import SettingsReader
 CHANGE_RECORDS = {
     "post.processors": "records would not go through {value}",
     "header.converter": "headers would not be written by {value}",
-    "include.schema.comments": "schemas would not have the columns' comments",
     "gtid.source.includes": "changes of other servers than {value} would be sent",
     "gtid.source.excludes": "changes of {value} would be sent",
     "table.ignore.builtin": "tables of MySQL's own would not be captured",
@@ -22,7 +21,6 @@ CHANGE_RECORDS = {
 }
 #: Where this is the value, it asks for what is done anyway.
 _HARMLESS = {
-    "include.schema.comments": "false",
     "table.ignore.builtin": "true",
 }
 _OF_MYSQL = words(

@@ -27,7 +27,8 @@ class ColumnRules:
     """``include``, ``exclude``: column.include.list, column.exclude.list. ``keys``: message.key.columns, pairs of a
     pattern for ``db.table`` and patterns for columns. ``field_names``: field.name.adjustment.mode. ``booleans``: of
     TINYINTs that are written as booleans (TinyIntOneToBooleanConverter). ``typed``, ``typed_as``: of columns
-    (``db.table.column``) and of types (``db.table.TYPE``) whose schemas show how the column was defined.
+    (``db.table.column``) and of types (``db.table.TYPE``) whose schemas show how the column was defined. ``comments``:
+    include.schema.comments, schemas show the comments of columns.
     """
 
     include: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class ColumnRules:
     booleans: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     typed_as: tuple[str, ...] = ()
+    comments: bool = False
 
     def written(self, name: str) -> bool:
         """Is the column ``name`` (``db.table.column``) part of a row?"""
@@ -58,9 +60,9 @@ class ColumnRules:
         return matching[0].transform if matching else None
 
     @property
-    def shows_types(self) -> bool:
+    def shows_definitions(self) -> bool:
         """May any schema show how a column was defined?  Then the server must be asked."""
-        return bool(self.typed or self.typed_as)
+        return bool(self.typed or self.typed_as or self.comments)
 
     def shows_type(self, table: TableId, column: str, source: SourceType) -> bool:
         """Does the schema of the column show that it was defined as ``source``?"""

@@ -46,6 +46,8 @@ class ViewField:
     default: str | None = None
     #: What its schema shows of how the column was defined; None for nothing.
     source: SourceType | None = None
+    #: The column's, where schemas show comments.
+    comment: str = ""
 
     @property
     def type(self) -> ColumnType:
@@ -59,17 +61,19 @@ class ViewField:
         if self.default is not None:
             default = self.type.default(self.default, modes)
             schema = replace(schema, default=default > 0 if self.boolean and default is not None else default)
-        return replace(schema, parameters=(*schema.parameters, *self._more_parameters()))
+        # A doc that the type has of its own stays: Debezium stops there, and Avro writes a named type once.
+        doc = schema.doc or self.comment or None
+        return replace(schema, doc=doc, parameters=(*schema.parameters, *self._more_parameters()))
 
     def _more_parameters(self) -> tuple[tuple[str, str], ...]:
         if self.masked is not None:
             return (self.masked.parameter,)
         if self.source is None:
             return ()
-        declared = (("type", self.source.name), ("length", self.source.length), ("scale", self.source.scale))
-        parameters = [
-            (what, str(value)) for what, value in (*declared, ("name", self.column.name)) if value is not None
-        ]
+        source = self.source
+        declared = (("type", source.name), ("length", source.length), ("scale", source.scale))
+        more = (("comment", self.comment or None), ("name", self.column.name))
+        parameters = [(what, str(value)) for what, value in (*declared, *more) if value is not None]
         return tuple((f"__debezium.source.column.{what}", value) for what, value in parameters)
 
     def connect(self, columns: Columns, modes: Modes) -> Any:
@@ -137,6 +141,7 @@ def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
     """
     names = [f"{shape.id}.{column.name}" for column in shape.columns]
     defaults = dict(shape.defaults)
+    comments = dict(shape.comments) if rules.comments else {}
     plain = tuple(
         ViewField(
             index,
@@ -145,6 +150,7 @@ def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
             shape.id,
             boolean=column.type == "tinyint" and matches(rules.booleans, names[index]),
             default=defaults.get(index),
+            comment=comments.get(index, ""),
         )
         for index, column in enumerate(shape.columns)
     )

@@ -1,5 +1,5 @@
-"""The DEFAULTs and defined types of columns that schemas show: asked of the server once a table, and again when a
-statement changed it.
+"""The DEFAULTs, defined types and comments of columns that schemas show: asked of the server once a table, and again
+when a statement changed it.
 
 Right but for a backlog: then they are today's, where Debezium, which follows every statement, has those of then.
 """
@@ -20,10 +20,11 @@ _MOST = 1_000
 
 
 class KnownDefaults:
-    """What the server was asked for in one life of the planner. ``types``: with the types columns were defined with."""
+    """What the server was asked for in one life of the planner. ``definitions``: with the types and comments of
+    columns."""
 
-    def __init__(self, *, types: bool = False) -> None:
-        self._types = types
+    def __init__(self, *, definitions: bool = False) -> None:
+        self._definitions = definitions
         self._known: dict[TableId, Defaults] = {}
 
     def learned(
@@ -36,5 +37,5 @@ class KnownDefaults:
             self._known = {table: defaults for table, defaults in self._known.items() if not change.touches(table)}
         if len(self._known) + len(asked_for) > _MOST:
             self._known = {table: defaults for table, defaults in self._known.items() if table in asked_for}
-        self._known |= defaults_of(connection, sorted(asked_for - self._known.keys()), types=self._types)
+        self._known |= defaults_of(connection, sorted(asked_for - self._known.keys()), definitions=self._definitions)
         return tuple((table, defaults) for table, defaults in sorted(self._known.items()) if defaults)

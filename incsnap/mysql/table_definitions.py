@@ -1,8 +1,8 @@
 """A table's definition as Debezium shows it on the schema change topic, read from what SHOW CREATE TABLE prints.
 
 That text has the literals of defaults, ENUMs and SETs as MySQL writes them, and so does Debezium, which parses the same
-text. Its peculiarities are kept: ``generated`` tells AUTO_INCREMENT and ON UPDATE, not generated columns; comments are
-left out; a DEFAULT of CURRENT_TIMESTAMP is the epoch.
+text. Its peculiarities are kept: ``generated`` tells AUTO_INCREMENT and ON UPDATE, not generated columns; a DEFAULT
+of CURRENT_TIMESTAMP is the epoch; comments are left out unless they are asked for.
 https://dev.mysql.com/doc/refman/en/show-create-table.html
 """
 
@@ -28,6 +28,7 @@ _JDBC = {
 _OTHER = 1111
 _TEXTS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET"))
 _EPOCH = "1970-01-01 00:00:00"
+_PRINTED = str.maketrans({"\0": r"\0", "\n": r"\n", "\r": r"\r", "\\": r"\\", "'": "''"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,10 @@ class Definition:
     shown: dict[str, Any]
 
 
-def definitions_of(connection: Connection[Any], tables: Iterable[TableId]) -> dict[TableId, Definition]:
-    """Those of ``tables`` that exist and may be seen, as they are now; one query each."""
+def definitions_of(
+    connection: Connection[Any], tables: Iterable[TableId], *, comments: bool = False
+) -> dict[TableId, Definition]:
+    """Those of ``tables`` that exist and may be seen, as they are now; one query each. ``comments``: with them."""
     definitions = {}
     for table in tables:
         try:
@@ -47,20 +50,20 @@ def definitions_of(connection: Connection[Any], tables: Iterable[TableId]) -> di
         except QueryRefusedError:
             continue
         ddl = str(rows[0][1])
-        definitions[table] = Definition(ddl, shown(ddl))
+        definitions[table] = Definition(ddl, shown(ddl, comments=comments))
     return definitions
 
 
-def shown(ddl: str) -> dict[str, Any]:
-    """The ``table`` of a change, from what SHOW CREATE TABLE prints."""
+def shown(ddl: str, *, comments: bool = False) -> dict[str, Any]:
+    """The ``table`` of a change, from what SHOW CREATE TABLE prints. ``comments``: of it and of its columns too."""
     parts, options = _parts(list(tokens(ddl)))
     charset = _after(options, "CHARSET")
-    columns = [_column(part, number, charset) for number, part in enumerate(_columns(parts), 1)]
+    columns = [_column(part, number, charset, comments) for number, part in enumerate(_columns(parts), 1)]
     return {
         "defaultCharsetName": charset,
         "primaryKeyColumnNames": _key(parts, {column["name"] for column in columns if not column["optional"]}),
         "columns": columns,
-        "comment": None,
+        "comment": _comment(options) if comments else None,
     }
 
 
@@ -86,7 +89,7 @@ def _columns(parts: list[list[Token]]) -> Iterator[list[Token]]:
     return (part for part in parts if part and part[0][0] == "name")
 
 
-def _column(part: list[Token], position: int, table_charset: str | None) -> dict[str, Any]:
+def _column(part: list[Token], position: int, table_charset: str | None, comments: bool) -> dict[str, Any]:
     name, base = part[0][1], part[1][1].upper()
     arguments, rest = _arguments(part[2:])
     words = _outer(rest)
@@ -105,7 +108,7 @@ def _column(part: list[Token], position: int, table_charset: str | None) -> dict
         "optional": not any(words[at : at + 2] == ["NOT", "NULL"] for at in range(len(words) - 1)),
         "autoIncremented": changing,
         "generated": changing,
-        "comment": None,
+        "comment": _comment(rest) if comments else None,
         "defaultValueExpression": _default(rest),
         "enumValues": literals or None,
     }
@@ -176,6 +179,21 @@ def _default(rest: list[Token]) -> str | None:
             return following[1][1:-1]
         return _EPOCH if text.upper() == "CURRENT_TIMESTAMP" else text
     return None
+
+
+def _comment(sql_tokens: list[Token]) -> str | None:
+    """What stands in the quotes behind COMMENT (and an equals sign), escaped as it is printed."""
+    depth = 0
+    for at, (kind, text) in enumerate(sql_tokens):
+        depth += (kind == "other") * ((text == "(") - (text == ")"))
+        if kind == "word" and text.upper() == "COMMENT" and not depth:
+            return next((text[1:-1] for kind, text in sql_tokens[at + 1 : at + 3] if kind == "string"), None)
+    return None
+
+
+def as_printed(text: str) -> str:
+    """The text as SHOW CREATE TABLE prints it between quotes, which is how Debezium shows comments in schemas."""
+    return text.translate(_PRINTED)
 
 
 def _after(sql_tokens: list[Token], word: str) -> str | None:

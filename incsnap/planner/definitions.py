@@ -66,12 +66,14 @@ def asked_behind(
 
 @dataclass(frozen=True, slots=True)
 class DefinitionsAt:
-    """Definitions at ``end``, the end of a batch; ``same_server`` as in ``asked_behind``."""
+    """Definitions at ``end``, the end of a batch; ``same_server`` as in ``asked_behind``; ``comments``: with those of
+    tables and columns."""
 
     connection: Connection[Any]
     tail: Tail
     end: StreamPosition
     same_server: bool
+    comments: bool = False
 
     def certain(self, tables: Collection[TableId]) -> dict[TableId, Definition]:
         """The definitions of those of ``tables`` that exist, where they are certain."""
@@ -79,7 +81,7 @@ class DefinitionsAt:
             return {}
         try:
             definitions, later = asked_behind(
-                lambda: definitions_of(self.connection, dict.fromkeys(tables)),
+                lambda: definitions_of(self.connection, dict.fromkeys(tables), comments=self.comments),
                 self.end,
                 self.connection,
                 self.tail.changes_behind,

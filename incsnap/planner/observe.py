@@ -107,7 +107,7 @@ class Observer:
         self._heartbeat = Heartbeat(settings)
         self._start_snapshot = StartSnapshot(settings.snapshot, run)
         self._form = record_form(settings)
-        self._defaults = KnownDefaults(types=settings.columns.shows_types)
+        self._defaults = KnownDefaults(definitions=settings.columns.shows_definitions)
         self._pace = Pace(settings.snapshot, buffers.root, readers)
         self._loads = LoadWatch(settings.mysql, settings.snapshot)
         #: Did a load hold chunks back when it was looked at last?
@@ -219,7 +219,7 @@ class Observer:
     ) -> tuple[ControlRecord, ...]:
         """The batch's records of schema changes and truncations; a job's first tells what tables there are."""
         same_server = server_of(advance.end.server_uuid) == self._queries.server_uuid
-        definitions = DefinitionsAt(connection, tail, advance.end, same_server)
+        definitions = DefinitionsAt(connection, tail, advance.end, same_server, self._settings.columns.comments)
         return statement_records(self._settings, definitions, advance, time.time_ns() // 1000, first=start.batch == 0)
 
     def _known_defaults(self, advance: Advance, connection: Connection[Any]) -> TableDefaults | None:

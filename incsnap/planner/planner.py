@@ -224,7 +224,9 @@ class Planner:
             return ()
         touched = tail.contents(start.stream, end.stream).tables
         if not end.defaults:
-            return KnownDefaults(types=self._settings.columns.shows_types).learned(self._queries.open(), touched, ())
+            return KnownDefaults(definitions=self._settings.columns.shows_definitions).learned(
+                self._queries.open(), touched, ()
+            )
         return tuple(each for each in self._batches.defaults.read(end.defaults) if each[0] in touched)
 
     def _definitions_of_rows(self, start: Offset, end: Offset, tail: Tail) -> tuple[TableShape, ...]:

@@ -47,7 +47,7 @@ def choices(settings: Settings) -> dict[str, str]:
     }
     # What schemas show of columns moves no record to another bucket, and releases before it did not write it down.
     columns = settings.model_dump_json(
-        include={"columns"}, exclude={"columns": {"typed", "typed_as"}}, context={"reveal": True}
+        include={"columns"}, exclude={"columns": {"typed", "typed_as", "comments"}}, context={"reveal": True}
     )
     shown = {name: value if len(value) <= _SHOWN else _hash(value) for name, value in told.items()}
     return {**shown, "message.key.columns, column lists and masks": _hash(columns)}

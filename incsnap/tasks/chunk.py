@@ -191,8 +191,8 @@ class _Group:
         if not self._shapes:
             self._shapes = shapes_of(connection, self._tables)
             if self._settings.formats.show_schemas:
-                types = self._settings.columns.shows_types
-                defaults = defaults_of(connection, list(self._shapes), types=types)
+                definitions = self._settings.columns.shows_definitions
+                defaults = defaults_of(connection, list(self._shapes), definitions=definitions)
                 self._shapes = {table: shape.with_defaults(defaults[table]) for table, shape in self._shapes.items()}
         shape = self._shapes.get(table)
         if shape is None:

@@ -226,6 +226,18 @@ CONFIGURATIONS = {
         Configuration("schema-changes", {**SCHEMAS, "include.schema.changes": "true"}, topic="schema-changes"),
         Configuration("avro", avro=True),
         Configuration(
+            "comments",
+            {**SCHEMAS, "include.schema.comments": "true", "column.propagate.source.type": r".*\.(doc|a)"},
+            ("defaults", "commented", "evolving"),
+        ),
+        Configuration("comments-avro", {"include.schema.comments": "true"}, ("commented",), avro=True),
+        Configuration(
+            "comments-told",
+            {"include.schema.changes": "true", "include.schema.comments": "true"},
+            ("commented", "defaults", "evolving"),
+            topic="comments-told",
+        ),
+        Configuration(
             "unchanged",
             {
                 "skip.messages.without.change": "true",

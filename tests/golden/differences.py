@@ -271,7 +271,7 @@ DIFFERENCES: tuple[Allowed, ...] = (
         "A Debezium that starts tells of all tables being dropped first, of the database, and of the server's character"
         " set: nothing of that has happened.",
         "record",
-        configuration="schema-changes",
+        configuration="schema-changes|comments-told",
         when=lambda theirs, ours: bool(re.search(r'"ddl":"(DROP \w+ IF|CREATE DATABASE|USE|SET) ', theirs)),
     ),
     Allowed(

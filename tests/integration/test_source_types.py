@@ -27,21 +27,24 @@ _COLUMNS = (
     " ae char(0), af varchar(3) charset binary, ag int default (1 + 1), id serial primary key"
 )
 
+#: As a statement writes it between its quotes.
+_COMMENT = r"""it''s "x" \\ \n \r \0 \t é (,)"""
+
+
+def settings_of(address: MySqlAddress) -> MySqlSettings:
+    return MySqlSettings(
+        hostname=address.host, port=address.port, user=address.user, password=SecretStr(address.password)
+    )
+
 
 def test_types_are_told_alike_by_information_schema_and_by_show_create_table(
     mysql_address: MySqlAddress, database: str
 ) -> None:
-    settings = MySqlSettings(
-        hostname=mysql_address.host,
-        port=mysql_address.port,
-        user=mysql_address.user,
-        password=SecretStr(mysql_address.password),
-    )
     table = TableId(database, "t")
-    with closing(connect(settings)) as connection:
+    with closing(connect(settings_of(mysql_address))) as connection:
         query(connection, f"CREATE TABLE {table.sql} ({_COLUMNS})")
-        columns = definitions_of(connection, [table])[table].shown["columns"]
-        known = defaults_of(connection, [table], types=True)[table]
+        columns = definitions_of(connection, [table], comments=True)[table].shown["columns"]
+        known = defaults_of(connection, [table], definitions=True)[table]
         assert {each.column: each.default for each in defaults_of(connection, [table])[table]} == {
             "f": "1.50",
             "w": "a,b",
@@ -53,3 +56,22 @@ def test_types_are_told_alike_by_information_schema_and_by_show_create_table(
     ]
     assert len(sources) == len(columns) == 34
     assert {each.column: each.default for each in known if each.default is not None} == {"f": "1.50", "w": "a,b"}
+
+
+def test_comments_are_told_alike_by_information_schema_and_by_show_create_table(
+    mysql_address: MySqlAddress, database: str
+) -> None:
+    table = TableId(database, "t")
+    with closing(connect(settings_of(mysql_address))) as connection:
+        query(
+            connection,
+            f"CREATE TABLE {table.sql} (id INT PRIMARY KEY COMMENT '{_COMMENT}', a INT COMMENT '', b INT)"
+            f" COMMENT = '{_COMMENT}' PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (9) COMMENT = 'of p')",
+        )
+        shown = definitions_of(connection, [table], comments=True)[table].shown
+        unasked = definitions_of(connection, [table])[table].shown
+        told = {each.column: each.comment for each in defaults_of(connection, [table], definitions=True)[table]}
+
+    assert {each["name"]: each["comment"] or "" for each in shown["columns"]} == told
+    assert told["id"] == shown["comment"] == _COMMENT.replace(r"\t", "\t")
+    assert [each["comment"] for each in (*unasked["columns"], unasked)] == [None] * 4

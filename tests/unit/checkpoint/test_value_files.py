@@ -18,7 +18,7 @@ KNOWN: TableDefaults = (
         (
             Declared("price", "decimal", "0.00", SourceType("DECIMAL UNSIGNED", 6, 2)),
             Declared("name", "varchar", 'a "é"'),
-            Declared("note", "text", None, SourceType("TEXT")),
+            Declared("note", "text", None, SourceType("TEXT"), "a comment"),
         ),
     ),
     (TableId("db", "t"), (Declared("id", "int", "7"),)),

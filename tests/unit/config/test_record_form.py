@@ -23,6 +23,12 @@ _BASE = {
     "value.converter.schema.registry.url": "http://r:1",
 }
 
+_SHOWN = {
+    "column.propagate.source.type": ".*",
+    "datatype.propagate.source.type": "a",
+    "include.schema.comments": "true",
+}
+
 
 def form(**more: str) -> str:
     given = {name.replace("__", "."): text for name, text in more.items()}
@@ -54,6 +60,7 @@ def form(**more: str) -> str:
         ("column__mask__hash__SHA-256__with__salt__another", "a.b.d"),
         ("skipped__operations", "none"),
         ("skip__messages__without__change", "true"),
+        ("include__schema__comments", "true"),
         ("topic__naming__strategy", "DefaultUnicodeTopicNamingStrategy"),
         ("provide__transaction__metadata", "true"),
     ],
@@ -125,5 +132,5 @@ def test_each_setting_of_a_transform_makes_another_form(more: dict[str, str]) ->
 
 def test_what_schemas_show_of_columns_is_no_choice_that_a_batch_under_way_depends_on() -> None:
     """Nor is it one in what releases before it have written down."""
-    shown = from_properties({**_BASE, "column.propagate.source.type": ".*", "datatype.propagate.source.type": "a"})
+    shown = from_properties({**_BASE, **_SHOWN})
     assert choices(shown.settings) == choices(from_properties(_BASE).settings)

@@ -272,6 +272,15 @@ TYPED = SHAPE.with_defaults(
     )
 )
 
+COMMENTED = replace(SHAPE, columns=(*SHAPE.columns[:4], Column("place", "point"))).with_defaults(
+    (
+        Declared("id", "int", None, SourceType("INT UNSIGNED"), "the key"),
+        Declared("name", "varchar", "x", SourceType("VARCHAR", 20)),
+        Declared("e-mail", "varchar", None, SourceType("VARCHAR", 60), "it''s"),
+        Declared("place", "point", None, SourceType("POINT"), "where"),
+    )
+)
+
 
 def _shown(rules: ColumnRules) -> dict[str, list[str]]:
     """The parameters of each field of a row that has any, their values in order."""
@@ -296,6 +305,30 @@ def test_schemas_of_columns_that_a_pattern_matches_show_how_they_were_defined() 
     assert _shown(ColumnRules(typed_as=(r"shop\.people\.int unsigned",))) == {"id": everything["id"]}
     assert _shown(ColumnRules(typed_as=(r".*\.INT",))) == {}
     assert _shown(ColumnRules(typed=(".*e-mail",), field_names="avro")) == {"e_mail": everything["e-mail"]}
+
+
+def _documented(rules: ColumnRules) -> dict[str, str | None]:
+    return {field.name: field.schema(Modes()).doc for field in view_of(COMMENTED, rules).fields}
+
+
+def test_comments_of_columns_are_shown_where_they_are_wanted_and_of_keys_too() -> None:
+    wanted = ColumnRules(comments=True)
+    assert _documented(wanted) == {
+        "id": "the key",
+        "name": None,
+        "e-mail": "it''s",
+        "photo": None,
+        "place": "Geometry (POINT)",
+    }
+    assert set(_documented(ColumnRules(typed=(".*",))).values()) == {None, "Geometry (POINT)"}
+    assert [field.schema(Modes()).doc for field in view_of(COMMENTED, wanted).key] == ["the key"]
+
+
+def test_a_comment_stands_before_the_name_among_what_shows_how_a_column_was_defined() -> None:
+    rules = ColumnRules(comments=True, typed=(".*",))
+    fields = {field.name: dict(field.schema(Modes()).parameters) for field in view_of(COMMENTED, rules).fields}
+    assert [*fields["e-mail"].values()] == ["VARCHAR", "60", "it''s", "e-mail"]
+    assert [*fields["name"].values()] == ["VARCHAR", "20", "name"]
 
 
 def test_what_is_known_of_a_column_that_has_another_type_now_is_not_shown() -> None:

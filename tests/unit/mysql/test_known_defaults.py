@@ -21,7 +21,7 @@ class Server:
     def __init__(self) -> None:
         self.asked: list[list[TableId]] = []
 
-    def defaults_of(self, _: Any, tables: Sequence[TableId], *, types: bool) -> dict[TableId, Defaults]:
+    def defaults_of(self, _: Any, tables: Sequence[TableId], *, definitions: bool) -> dict[TableId, Defaults]:
         if tables:
             self.asked.append(list(tables))
         return {table: () if table == PLAIN else (Declared("c", "int", str(len(self.asked))),) for table in tables}
