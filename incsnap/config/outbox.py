@@ -23,15 +23,9 @@ def event_router(
 ) -> EventRouter:
     """``regex``, ``replacement``: read such settings, and tell what is wrong with them."""
     start = f"transforms.{name}."
-    if reading.flag(start + "table.expand.json.payload", False):
-        reading.problems.append(
-            f"{start}table.expand.json.payload: not supported, each event's own schema would be guessed from its JSON;"
-            " take it out, and let consumers parse the payload, which is a string of JSON then"
-        )
-    # They mean something for expanded payloads alone, and the column of the type nothing to Debezium either.
-    for idle in ("table.json.payload.null.behavior", "table.json.payload.empty.array.behavior"):
-        reading.text(start + idle)
+    # It means nothing to Debezium either.
     reading.text(start + "table.field.event.type", "type")
+    expands, keeps_nulls = _expansion(reading, start)
     topics = regex(reading, start + "route.topic.regex") if reading.given(start + "route.topic.regex") else _REGEX
     to = _REPLACEMENT
     if reading.given(start + "route.topic.replacement"):
@@ -53,9 +47,26 @@ def event_router(
             # The version of a schema that is not written, wherever this is not refused.
             version=reading.text(start + "table.field.event.schema.version"),
             tombstones=reading.flag(start + "route.tombstone.on.empty.payload", False),
+            expands=expands,
+            keeps_nulls=keeps_nulls,
         ),
         reading.choice(start + "table.op.invalid.behavior", "warn", ("warn", "error", "fatal")),
     )
+
+
+def _expansion(reading: SettingsReader, start: str) -> tuple[bool, bool]:
+    """Whether a payload of JSON becomes a struct, and whether fields that are null stay."""
+    nulls = reading.choice(start + "table.json.payload.null.behavior", "ignore", ("ignore", "optional_bytes"))
+    expands = reading.flag(start + "table.expand.json.payload", False)
+    names, arrays = start + "field.name.adjustment.mode", start + "table.json.payload.empty.array.behavior"
+    if expands and reading.text(names, "none").lower() != "none":
+        # Debezium looks for adjusted names in the payload, so the values of fields that it renames are lost.
+        reading.problems.append(f"{names}: not supported, fields of payloads keep their names; take it out")
+    if expands and reading.text(arrays, "ignore").lower() != "ignore":
+        reading.problems.append(
+            f"{arrays}: not supported, Debezium 3.6 leaves fields with empty arrays out; take it out"
+        )
+    return expands, expands and nulls == "optional_bytes"
 
 
 def _placed(reading: SettingsReader, setting: str, optional: bool) -> Iterator[Placed]:
@@ -93,6 +104,11 @@ def problems(chain: Chain, formats: Formats) -> list[str]:
                     f"{side}.converter: events of transforms.{event.name} are written as JSON or text; name"
                     " JsonConverter or StringConverter, or give the outbox table a job of its own"
                 )
+        if formats.value.kind == "text" and event.expands:
+            found.append(
+                f"transforms.{event.name}.table.expand.json.payload: a struct is no text, which value.converter is to"
+                " write; take it out, for the text is the JSON then, or name JsonConverter"
+            )
         if formats.value.kind == "text" and event.in_envelope:
             found.append(
                 f"transforms.{event.name}.table.fields.additional.placement: an envelope is no text, which"

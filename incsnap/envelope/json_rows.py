@@ -7,22 +7,32 @@ the row once more would cost as much as making it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from incsnap.columns.variable import too_large
-from incsnap.connect.json_text import literal
-from incsnap.envelope.table_view import Columns, ViewField
+from incsnap.connect.json_text import Encoded, literal
+from incsnap.envelope.table_view import Columns
 from incsnap.types.modes import Modes
+
+
+class Member(Protocol):
+    """A member whose values come from columns, as ``ViewField``."""
+
+    @property
+    def name(self) -> str: ...
+
+    def encode(self, columns: Columns, modes: Modes) -> Encoded: ...
+
 
 #: Members behind a row's own: a name, and its JSON, one text for all rows or an array of texts.
 Members = Sequence[tuple[str, Any]]
 
 
 def json_objects(
-    fields: Sequence[ViewField], columns: Columns, modes: Modes, *, head: str = "", tail: str = "", more: Members = ()
+    fields: Sequence[Member], columns: Columns, modes: Modes, *, head: str = "", tail: str = "", more: Members = ()
 ) -> Any:
     """``head{"id":1,"name":null}tail`` of each row as ``pa.binary()``; without members an empty object for each.
 

@@ -19,7 +19,8 @@ from incsnap.envelope.added_fields import map_of
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import Changes
 from incsnap.envelope.json_format import around
-from incsnap.envelope.json_rows import join, json_objects
+from incsnap.envelope.json_rows import Member, join, json_objects
+from incsnap.envelope.outbox_payloads import ExpandedPayload
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.errors import ConfigError, ValueRefused
@@ -61,7 +62,14 @@ class EventFormat:
             (each.name, self._header(placement, each.column)) for each in placed if each.place == "header"
         ]
         beside = [(each.name, self._field(placement, each.column)) for each in placed if each.place == "envelope"]
-        self._struct = [replace(field, name=name) for name, field in [("payload", self._payload), *beside]]
+        self._expanded: ExpandedPayload | None = None
+        if event.expands and self._schema(self._payload).type == "string":
+            self._expanded = ExpandedPayload(self._payload, event)
+        self._schemas = envelope.value.schemas
+        self._struct: list[Member] = [
+            self._expanded or replace(self._payload, name="payload"),
+            *(replace(field, name=name) for name, field in beside),
+        ]
         self._time = self._time_field(event.timestamp) if event.timestamp else None
 
     # -- of rows that are at hand
@@ -105,11 +113,12 @@ class EventFormat:
     # -- of columns
 
     def _values(self, columns: Columns) -> Any:
-        values = (
-            json_objects(self._struct, columns, self._modes)
-            if self._event.in_envelope
-            else self._alone(self._payload, columns, self._ends, text=self._value_is_text)
-        )
+        if self._event.in_envelope:
+            values = json_objects(self._struct, columns, self._modes)
+        elif self._expanded is not None:
+            values = self._expanded.alone(columns, self._modes, schemas=self._schemas)
+        else:
+            values = self._alone(self._payload, columns, self._ends, text=self._value_is_text)
         if not self._event.tombstones:
             return values
         payload = self._payload.connect(columns, self._modes)

@@ -66,7 +66,8 @@ class Placed:
 class Event:
     """Which columns of an outbox table are what of an event. ``name``: of the transform, for messages; ``timestamp``
     is "" where events have the time of their records; ``route``: whose value ``regex`` and ``replacement`` make a
-    topic of; ``version``: of a schema that is not written; ``tombstones``: an empty payload is no value at all.
+    topic of; ``version``: of a schema that is not written; ``tombstones``: an empty payload is no value at all;
+    ``expands``: a payload of JSON becomes a struct, and ``keeps_nulls``: with its fields that are null.
     """
 
     name: str
@@ -80,6 +81,8 @@ class Event:
     placed: tuple[Placed, ...] = ()
     version: str = ""
     tombstones: bool = False
+    expands: bool = False
+    keeps_nulls: bool = False
 
     @property
     def in_envelope(self) -> bool:

@@ -43,10 +43,11 @@ _COMMON_AVRO = {
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """``tables``: regular expressions of table names, none: all. ``snapshot``: rows are read again after the stream.
-    ``topic``: only this one is kept, and of it, where ``first`` says so, only the first record: how many there are is a
-    matter of time. ``avro``: keys and values are Avro, with a registry. ``transactions``: the topic
-    that tells of transactions, "" for ``<name>.transaction``; ``end``: how the topic of the table the_end calls it.
+    """``tables``: regular expressions of table names, none: all; one with a database's name is of that one.
+    ``snapshot``: rows are read again after the stream. ``topic``: only this one is kept, and of it, where ``first``
+    says so, only the first record: how many there are is a matter of time. ``avro``: keys and values are Avro, with a
+    registry. ``transactions``: the topic that tells of transactions, "" for ``<name>.transaction``; ``end``: how the
+    topic of the table the_end calls it.
     """
 
     name: str
@@ -80,8 +81,8 @@ class Configuration:
         """What Debezium and we are both given."""
         chosen = {**(_COMMON_AVRO if self.avro else COMMON), **self.settings, "topic.prefix": self.name}
         if self.tables:
-            names = (*self.tables, "the_end")
-            chosen["table.include.list"] = ",".join(rf"{database}\.{name}" for name in names)
+            names = (name if "{database}" in name else rf"{database}\.{name}" for name in (*self.tables, "the_end"))
+            chosen["table.include.list"] = ",".join(names)
         else:
             chosen["database.include.list"] = database
         if self.snapshot:
@@ -118,8 +119,14 @@ def _outbox(name: str, **options: str) -> dict[str, str]:
         **{f"transforms.outbox.{option}": value for option, value in given.items()},
         "predicates": "people",
         "predicates.people.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
-        "predicates.people.pattern": r".*\.customers",
+        "predicates.people.pattern": r".*\.(customers|events)",
     }
+
+
+def _expanded(name: str, **options: str) -> dict[str, str]:
+    """The same for the events whose payloads are JSON."""
+    columns = {"table__field__event__key": "who", "route__by__field": "kind", "route__topic__regex": "(.*)"}
+    return _outbox(name, table__expand__json__payload="true", **columns, **options)
 
 
 CONFIGURATIONS = {
@@ -327,6 +334,26 @@ CONFIGURATIONS = {
                 "message.key.columns": r"{database}\.customers:email",
             },
             ("customers", "orders"),
+        ),
+        Configuration(
+            "outbox-expanded",
+            _expanded("outbox-expanded", route__tombstone__on__empty__payload="true"),
+            (r"{database}_outbox\.events",),
+        ),
+        Configuration(
+            "outbox-expanded-schemas",
+            {
+                **SCHEMAS,
+                **_expanded("outbox-expanded-schemas", table__json__payload__null__behavior="optional_bytes"),
+            },
+            (r"{database}_outbox\.events",),
+        ),
+        Configuration(
+            "outbox-expanded-envelope",
+            _expanded(
+                "outbox-expanded-envelope", table__fields__additional__placement="at:envelope,who:envelope:whose"
+            ),
+            (r"{database}_outbox\.events",),
         ),
         Configuration(
             "heartbeats",

@@ -130,7 +130,8 @@ def stage(servers: Servers) -> Iterator[Stage]:
         ):
             yield Stage(servers, database, start, schemas)
     finally:
-        _query(mysql, f"DROP DATABASE {database}")
+        for name in (database, f"{database}_outbox"):
+            _query(mysql, f"DROP DATABASE IF EXISTS {name}")
 
 
 def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, Topics]:

@@ -190,4 +190,8 @@ CREATE TABLE parted (id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id) (PARTITI
 CREATE TABLE parted_swap (id INT PRIMARY KEY, v INT);
 CREATE TABLE `odd-name é` (`id-of it` INT PRIMARY KEY, `1st` INT, `a.b` VARCHAR(5), `weird "x"` INT, `größe` INT, `with space` VARCHAR(9), ab INT);
 CREATE TABLE debezium_signal (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32) NOT NULL, data VARCHAR(2048) NULL);
-CREATE TABLE the_end (id INT PRIMARY KEY, v VARCHAR(10))
+CREATE TABLE the_end (id INT PRIMARY KEY, v VARCHAR(10));
+
+-- An outbox, in a database of its own: other configurations take all of this one -------------------------------------
+CREATE DATABASE {database}_outbox CHARACTER SET utf8mb4;
+CREATE TABLE {database}_outbox.events (id INT PRIMARY KEY AUTO_INCREMENT, kind VARCHAR(20) NOT NULL, who VARCHAR(20), payload TEXT, at DATETIME(6))

@@ -74,7 +74,7 @@ def test_every_setting_is_obeyed() -> None:
 @pytest.mark.parametrize(
     ("setting", "value", "why"),
     [
-        ("table__expand__json__payload", "true", "transforms.out.table.expand.json.payload: not supported"),
+        ("table__json__payload__null__behavior", "keep", "is not one of: ignore, optional_bytes"),
         ("table__fields__additional__placement", "a:partition", "'a:partition': not supported; events go to"),
         ("table__fields__additional__placement", "a:key", "there is no place key, but header and envelope"),
         ("table__fields__additional__placement", "a", "is not of the form column:place or column:place:name"),
@@ -88,13 +88,32 @@ def test_what_is_not_supported_is_refused_by_name(setting: str, value: str, why:
     assert why in refused(None, **{setting: value})
 
 
+def test_payloads_of_json_are_expanded_where_that_is_wanted() -> None:
+    assert not router(table__json__payload__null__behavior="optional_bytes").event.expands
+    event = router(table__expand__json__payload="true").event
+    assert (event.expands, event.keeps_nulls) == (True, False)
+    event = router(table__expand__json__payload="true", table__json__payload__null__behavior="OPTIONAL_BYTES").event
+    assert (event.expands, event.keeps_nulls) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("field__name__adjustment__mode", "avro"), ("table__json__payload__empty__array__behavior", "optional_string")],
+)
+def test_what_debezium_does_not_do_to_expanded_payloads_either_is_refused(setting: str, value: str) -> None:
+    assert "not supported" in refused(None, table__expand__json__payload="true", **{setting: value})
+    assert not router(None, **{setting: value}).event.expands
+
+
 def test_formats_that_events_cannot_have_are_refused() -> None:
     avro = {"key.converter": "AvroConverter", "key.converter.schema.registry.url": "http://r"}
     assert refused(avro).startswith("key.converter: events of transforms.out are written as JSON or text")
     text = {"value.converter": "StringConverter"}
     assert router(text)
     assert "an envelope is no text" in refused(text, table__fields__additional__placement="a:envelope")
+    assert "a struct is no text" in refused(text, table__expand__json__payload="true")
     schemas = {"value.converter": JSON}
+    assert router(schemas, table__expand__json__payload="true")
     assert router(schemas)
     assert "set value.converter.schemas.enable=false" in refused(
         schemas, table__fields__additional__placement="a:envelope"

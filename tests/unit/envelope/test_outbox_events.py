@@ -167,6 +167,41 @@ def test_an_update_stops_the_job_where_that_is_wanted() -> None:
     changes(made(updates="fatal"), rows, [32], [0, 0])
 
 
+EXPANDED = replace(EVENT, expands=True)
+DOCUMENTS: list[Row] = [(1, "a", "k", '{"n": null, "b": [1.0]} '), (2, "a", "k", "[1]"), (3, "a", "k", None)]
+
+
+def test_a_payload_of_json_is_a_struct_and_what_is_none_stays_text(caplog: pytest.LogCaptureFixture) -> None:
+    assert [value for _, _, value in sent(inserted(made(EXPANDED), DOCUMENTS))] == [b'{"b":[1.0]}', b'"[1]"', b"null"]
+    assert "d.outbox: 1 payloads are not expanded, they stay text; the last: it does not begin with {" in caplog.text
+    tombstones = replace(EXPANDED, tombstones=True, keeps_nulls=True)
+    values = [value for _, _, value in sent(inserted(made(tombstones), DOCUMENTS))]
+    assert values == [b'{"n":null,"b":[1.0]}', b'"[1]"', None]
+
+
+def test_each_expanded_payload_has_its_own_schema() -> None:
+    first, second, third = (
+        json.loads(value) for _, _, value in sent(inserted(made(EXPANDED, schemas=True), DOCUMENTS))
+    )
+    doubles = {"type": "array", "items": {"type": "double", "optional": True}, "optional": True, "field": "b"}
+    assert first["schema"] == {"type": "struct", "fields": [doubles], "optional": True, "name": "payload"}
+    assert second["schema"] == third["schema"] == {"type": "string", "optional": True}
+
+
+def test_an_expanded_payload_stands_in_an_envelope() -> None:
+    format_ = made(replace(EXPANDED, placed=(Placed("id", "envelope", "number"),)))
+    assert [value for _, _, value in sent(inserted(format_, DOCUMENTS))] == [
+        b'{"payload":{"b":[1.0]},"number":1}',
+        b'{"payload":"[1]","number":2}',
+        b'{"payload":null,"number":3}',
+    ]
+
+
+def test_a_payload_that_is_no_text_is_not_expanded() -> None:
+    format_ = made(replace(EXPANDED, payload="id"))
+    assert [value for _, _, value in sent(inserted(format_, DOCUMENTS))] == [b"1", b"2", b"3"]
+
+
 def test_all_rows_of_the_table_are_in_one_bucket_and_in_order() -> None:
     format_ = made()
     rows: list[Row] = [(number, "ab"[number % 2], f"k{number % 3}", str(number)) for number in range(50)]
