@@ -17,6 +17,7 @@ _CONVERTERS = {
     # Only for values of an outbox, see ``outbox.problems``.
     "org.apache.kafka.connect.storage.StringConverter": "text",
 }
+_OF_JSON = ("schemas.enable", "schemas.cache.size", "decimal.format")
 #: Of the Avro converter; the rest goes to the registry's client.
 _URL = "schema.registry.url"
 
@@ -87,12 +88,11 @@ def _format(reading: SettingsReader, name: str) -> tuple[FormatChoice, RegistryS
         return FormatChoice("text"), RegistrySettings()
     if kind == "json":
         schemas = reading.flag(f"{name}.schemas.enable", bool(given))
-        others = sorted(
-            f"{name}.{option}" for option in options if option not in ("schemas.enable", "schemas.cache.size")
-        )
+        decimals = reading.choice(f"{name}.decimal.format", "base64", ("base64", "numeric"))
+        others = sorted(f"{name}.{option}" for option in options if option not in _OF_JSON)
         if others:
             reading.warnings.append(f"Settings without effect on JSON: {', '.join(others)}")
-        return FormatChoice("json", schemas), RegistrySettings()
+        return FormatChoice("json", schemas, decimals), RegistrySettings()
     url = reading.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
     if url and not url.startswith(("http://", "https://")):
         reading.problem(f"{name}.{_URL}", "of the form http://host:port")

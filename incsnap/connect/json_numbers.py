@@ -6,6 +6,7 @@ bytes as keep the sign. Decimals are those of ``columns.decimals``; uint64 count
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from incsnap.columns.variable import Bytes, Ints, offsets_of, valid, variable
 from incsnap.connect.java_floats import java_text
 from incsnap.connect.json_bytes import base64_of_left_aligned
 from incsnap.connect.json_text import Encoded
+
+#: Digits after the point that are written without an exponent, whatever they are.
+_PLAIN_SCALE = 6
 
 
 def numbers(values: Any) -> Encoded:
@@ -30,11 +34,29 @@ def decimal_base64(values: Any) -> Encoded:
     return Encoded(variable(offsets, text, pa.string(), valid(values)), quoted=True)
 
 
+def decimal_json(values: Any, form: str) -> Encoded:
+    """Connect's Decimal in JSON: the text of its bytes (``base64``), or a number (``numeric``)."""
+    return decimal_base64(values) if form == "base64" else Encoded(_java_decimals(values))
+
+
 def decimal_bytes(values: Any) -> Any:
     """What Connect's Decimal holds, as ``pa.binary()``."""
     rows, lengths = _left_aligned(values)
     keep = np.arange(rows.shape[1]) < lengths[:, None]
     return variable(offsets_of(lengths), rows[keep], pa.binary(), valid(values))
+
+
+def _java_decimals(values: Any) -> Any:
+    """As Java's BigDecimal prints them: plainly from 10^-6 on, else with an exponent, which zeros have too."""
+    if pa.types.is_uint64(values.type):
+        return values.cast(pa.string())
+    plain = plain_text(values)
+    if values.type.scale <= _PLAIN_SCALE:
+        return plain
+    short = pc.fill_null(pc.less(pc.abs(values), pa.scalar(Decimal("0.000001"))), False)
+    # Python's Decimal has Java's rule.
+    written = [str(value) for value in values.filter(short).to_pylist()]
+    return pc.replace_with_mask(plain, short, pa.array(written, pa.string()))
 
 
 def plain_text(values: Any) -> Any:

@@ -6,6 +6,7 @@ https://github.com/apache/kafka/blob/trunk/connect/json/src/main/java/org/apache
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -64,4 +65,5 @@ def _text(value: Any) -> str:
         return literal(value)
     if isinstance(value, float):
         return str(java_text(pa.array([value], pa.float64()))[0].as_py())
-    return json.dumps(value)
+    # Java prints decimals as Python does.
+    return str(value) if isinstance(value, Decimal) else json.dumps(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.transforms.chain import Chain
@@ -12,10 +12,12 @@ from incsnap.types.modes import Modes
 @dataclass(frozen=True, slots=True)
 class FormatChoice:
     """The format of keys, or of values. ``kind`` is json, avro, or text (of events; all else is JSON then), of values
-    also row or images: columns of a DataFrame (``frame_format``). ``schemas``: each message brings its JSON schema."""
+    also row or images: columns of a DataFrame (``frame_format``). ``schemas``: each message brings its JSON schema;
+    ``decimals``: base64, or numeric: decimal.format of JSON."""
 
     kind: str = "json"
     schemas: bool = False
+    decimals: str = field(default="base64", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +40,11 @@ class EnvelopeSettings:
     transforms: Chain = ()
     skip_unchanged: bool = False
     marked: bool = False
+
+    @property
+    def key_modes(self) -> Modes:
+        return replace(self.modes, json_decimals=self.key.decimals)
+
+    @property
+    def value_modes(self) -> Modes:
+        return replace(self.modes, json_decimals=self.value.decimals)

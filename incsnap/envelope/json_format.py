@@ -36,7 +36,7 @@ class JsonKeys:
     def __init__(
         self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None, more: Sequence[Constant] = ()
     ) -> None:
-        self._view, self._modes = view, envelope.modes
+        self._view, self._modes = view, envelope.key_modes
         self._head, self._tail = around(schema)
         self._more = [(field.name, literal(field.text)) for field in more]
 
@@ -56,13 +56,13 @@ class JsonValues:
         return json_objects(
             self._view.fields,
             columns,
-            self._envelope.modes,
+            self._envelope.value_modes,
             head=self._head + '{"before":null,"after":',
             tail=f',{block},"transaction":null,"op":"r",{moments(now_us)}}}' + self._tail,
         )
 
     def changes(self, images: Columns, what: Changes) -> Any:
-        rows = json_objects(self._view.fields, images, self._envelope.modes).cast(pa.string())
+        rows = json_objects(self._view.fields, images, self._envelope.value_modes).cast(pa.string())
         begin, end = event_sources(self._view.shape.id, what.source, self._envelope)
         return join(
             [

@@ -26,6 +26,7 @@ from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.errors import ConfigError, ValueRefused
 from incsnap.transforms.form import Event
 from incsnap.transforms.replacement import replaced
+from incsnap.types.modes import Modes
 
 #: Kinds of schemas whose values have parts.
 _NESTED = ("struct", "array", "map")
@@ -46,7 +47,8 @@ class EventFormat:
     """Raises ``ConfigError`` where the table has not the columns that ``event`` names, or of other types."""
 
     def __init__(self, view: TableView, event: Event, envelope: EnvelopeSettings) -> None:
-        self._table, self._event, self._modes = view.shape.id, event, envelope.modes
+        self._table, self._event = view.shape.id, event
+        self._modes, self._key_modes = envelope.value_modes, envelope.key_modes
         self._fields = {field.column.name: field for field in view.fields}
         self._route = self._field("route.by.field", event.route)
         if self._schema(self._route).type != "string":
@@ -54,7 +56,7 @@ class EventFormat:
         self._key_is_text, self._value_is_text = envelope.key.kind == "text", envelope.value.kind == "text"
         self._key = self._part("table.field.event.key", event.key, text=self._key_is_text)
         self._payload = self._part("table.field.event.payload", event.payload, text=self._value_is_text)
-        self._key_ends = around(self._schema(self._key) if envelope.key.schemas else None)
+        self._key_ends = around(self._key.schema(self._key_modes) if envelope.key.schemas else None)
         self._ends = around(self._schema(self._payload) if envelope.value.schemas else None)
         placement = "table.fields.additional.placement"
         placed = [each for each in event.placed if not (each.optional and each.column not in self._fields)]
@@ -75,7 +77,9 @@ class EventFormat:
     # -- of rows that are at hand
 
     def keys(self, columns: Columns) -> Any:
-        return self._alone(self._key, columns, self._key_ends, text=self._key_is_text)
+        if self._key_is_text:
+            return self._text(self._key, columns)
+        return self._alone(self._key, columns, self._key_ends, self._key_modes)
 
     def topics(self, columns: Columns) -> Any:
         """``pa.string()``. Raises ``ValueRefused`` where a row's is none; each distinct value is looked at once."""
@@ -117,8 +121,10 @@ class EventFormat:
             values = json_objects(self._struct, columns, self._modes)
         elif self._expanded is not None:
             values = self._expanded.alone(columns, self._modes, schemas=self._schemas)
+        elif self._value_is_text:
+            values = self._text(self._payload, columns)
         else:
-            values = self._alone(self._payload, columns, self._ends, text=self._value_is_text)
+            values = self._alone(self._payload, columns, self._ends, self._modes)
         if not self._event.tombstones:
             return values
         payload = self._payload.connect(columns, self._modes)
@@ -128,12 +134,8 @@ class EventFormat:
             empty = pc.or_(empty, pc.fill_null(blank, False))
         return pc.if_else(empty, pa.scalar(None, pa.binary()), values)
 
-    def _alone(self, field: ViewField, columns: Columns, ends: tuple[str, str], *, text: bool) -> Any:
-        return (
-            self._text(field, columns)
-            if text
-            else join([ends[0], field.encode(columns, self._modes).complete(), ends[1]])
-        )
+    def _alone(self, field: ViewField, columns: Columns, ends: tuple[str, str], modes: Modes) -> Any:
+        return join([ends[0], field.encode(columns, modes).complete(), ends[1]])
 
     def _text(self, field: ViewField, columns: Columns) -> Any:
         schema = self._schema(field)

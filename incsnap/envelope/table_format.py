@@ -114,7 +114,7 @@ class _Maker:
     def _key(self, form: Form) -> KeyFormat | None:
         if not self.view.key:
             return None
-        choice, modes = self._envelope.key, self._envelope.modes
+        choice, modes = self._envelope.key, self._envelope.key_modes
         same = (form.topic, form.key_name, form.key_fields)
         if same not in self._keys:
             if choice.kind == "avro":
@@ -126,7 +126,7 @@ class _Maker:
         return self._keys[same]
 
     def _envelope_format(self, form: Form) -> EnvelopeFormat:
-        choice, modes = self._envelope.value, self._envelope.modes
+        choice, modes = self._envelope.value, self._envelope.value_modes
         if choice in (ROW, IMAGES):
             return FrameValues(self.view, images=choice == IMAGES)
         if choice.kind == "avro":
@@ -136,7 +136,7 @@ class _Maker:
         return JsonValues(self.view, self._envelope, schema)
 
     def _rows(self, form: Form) -> JsonRows | AvroRows:
-        choice, modes = self._envelope.value, self._envelope.modes
+        choice, modes = self._envelope.value, self._envelope.value_modes
         if choice.kind == "avro":
             assert self._registers.value is not None
             return AvroRows(self.view, form, modes, self._registers.value)
@@ -148,7 +148,7 @@ class _Maker:
         choice = self._envelope.value
         if form.value is Value.NOTHING or choice.kind == "avro":
             return None
-        schema = row_schema(self.view, form, self._envelope.modes) if choice.schemas else None
+        schema = row_schema(self.view, form, self._envelope.value_modes) if choice.schemas else None
         head, tail = around(schema)
         return f"{head}null{tail}".encode()
 

@@ -40,10 +40,10 @@ def choices(settings: Settings) -> dict[str, str]:
             settings.transaction_topic if settings.transaction_metadata else ""
         ),
         "notification.sink.topic.name": (settings.notifications.sink_topic or "") if notified else "",
-        "key.converter, schema.name.adjustment.mode": f"{settings.formats.key} {settings.formats.schema_names}",
+        "key.converter, schema.name.adjustment.mode": _keys(settings),
         "database, table include and exclude lists": settings.tables.model_dump_json(),
         "transforms, predicates": ", ".join(map(repr, settings.transforms)),
-        "handling modes": settings.model_dump_json(include={"modes"}),
+        "handling modes": settings.model_dump_json(include={"modes"}, exclude={"modes": {"json_decimals"}}),
     }
     # What schemas show of columns moves no record to another bucket, and releases before it did not write it down.
     columns = settings.model_dump_json(
@@ -51,6 +51,13 @@ def choices(settings: Settings) -> dict[str, str]:
     )
     shown = {name: value if len(value) <= _SHOWN else _hash(value) for name, value in told.items()}
     return {**shown, "message.key.columns, column lists and masks": _hash(columns)}
+
+
+def _keys(settings: Settings) -> str:
+    """Decimals as base64 are what there was before the format was a choice."""
+    key = settings.formats.key
+    numeric = " numeric" if key.decimals != "base64" else ""
+    return f"{key} {settings.formats.schema_names}{numeric}"
 
 
 def take_back(settings: Settings, root: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -97,7 +98,9 @@ class ColumnType:
             canonical = self.from_text(pa.array([printed], pa.binary()))
         except (pa.ArrowInvalid, ValueError):
             return None
-        return json.loads(self.to_json(canonical, modes)[0].as_py())
+        text = self.to_json(canonical, modes)[0].as_py()
+        is_decimal = pa.types.is_decimal(canonical.type) and self.schema(modes).type == "bytes"
+        return json.loads(text, parse_float=Decimal) if is_decimal else json.loads(text)
 
     @property
     def rounded(self) -> bool:

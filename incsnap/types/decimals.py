@@ -57,7 +57,7 @@ def _connect(values: Any, modes: Modes) -> Any:
 
 def _encode(values: Any, modes: Modes) -> Encoded:
     if modes.decimal_handling == "precise":
-        return json_numbers.decimal_base64(values)
+        return json_numbers.decimal_json(values, modes.json_decimals)
     texts = _connect(values, modes)
     # Digits need no escaping.
     return Encoded(texts, quoted=True) if modes.decimal_handling == "string" else json_numbers.numbers(texts)

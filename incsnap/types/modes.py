@@ -15,6 +15,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "bigint_unsigned": ("long", "precise"),
     "time_adjuster": ("true", "false"),
     "converting": ("warn", "skip", "fail"),
+    "json_decimals": ("base64", "numeric"),
 }
 
 
@@ -33,6 +34,8 @@ class Modes:
     time_adjuster: str = "true"
     #: event.converting.failure.handling.mode: a value that the modes have no form for; warn and skip write null.
     converting: str = "warn"
+    #: decimal.format of the JSON converter that writes: that of keys or that of values. No setting of a whole job.
+    json_decimals: str = "base64"
 
     def __post_init__(self) -> None:
         for field in fields(self):

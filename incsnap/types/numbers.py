@@ -87,7 +87,7 @@ def _unsigned_bigint(column: Column) -> TypeDefinition:
 
     def encode(values: Any, modes: Modes) -> Encoded:
         if modes.bigint_unsigned == "precise":
-            return json_numbers.decimal_base64(values)
+            return json_numbers.decimal_json(values, modes.json_decimals)
         return json_numbers.numbers(values.view(pa.int64()))
 
     return TypeDefinition(

@@ -144,6 +144,16 @@ CONFIGURATIONS = {
             ("customers", "defaults", "unique_only", "composite"),
         ),
         Configuration("decimal-string", {**SCHEMAS, "decimal.handling.mode": "string"}, _NUMBERS),
+        Configuration(
+            "decimal-numbers",
+            {
+                **SCHEMAS,
+                "key.converter.decimal.format": "NUMERIC",
+                "value.converter.decimal.format": "NUMERIC",
+                "bigint.unsigned.handling.mode": "precise",
+            },
+            (*_NUMBERS, "integers", "unsigned_key"),
+        ),
         Configuration("decimal-double", {**SCHEMAS, "decimal.handling.mode": "double"}, _NUMBERS),
         Configuration(
             "bigint-precise",

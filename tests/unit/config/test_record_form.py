@@ -47,6 +47,7 @@ def form(**more: str) -> str:
         ("enable__time__adjuster", "false"),
         ("event__converting__failure__handling__mode", "fail"),
         ("key__converter", "JsonConverter"),
+        ("key__converter__decimal__format", "NUMERIC"),
         ("key__converter__schemas__enable", "true"),
         ("value__converter__schema__registry__url", "http://other:1"),
         ("value__converter__use__latest__version", "true"),

@@ -54,7 +54,8 @@ def test_json_text_says_what_the_connect_values_are(column: Column) -> None:
     type_ = describe(column, TABLE)
     array = pa.array([None, *_SAMPLES.get(column.type, [1, 0, 1_234_567]), None], type_.arrow).slice(1)
     for setting, choices in CHOICES.items():
-        for choice in choices:
+        # A number that JSON has of its own is no text of bytes.
+        for choice in (each for each in choices if each != "numeric"):
             modes = Modes(**{setting: choice})
             values = type_.connect(array, modes).to_pylist()
             assert [json.loads(text) for text in type_.to_json(array, modes).to_pylist()] == list(map(_in_json, values))

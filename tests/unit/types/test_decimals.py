@@ -6,11 +6,15 @@ import base64
 import decimal
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incsnap.tables import Column
+from incsnap.connect.json_schema import schema_json
+from incsnap.connect.schema import Schema
+from incsnap.tables import Column, TableId
+from incsnap.types.column_type import describe
 from incsnap.types.modes import Modes
 from tests.support.column_values import connected, decoded, default_of, encoded, parsed, schema_of
 from tests.support.java import java_bytes
@@ -105,3 +109,32 @@ def test_decimals_at_the_borders_of_a_byte(edge: int) -> None:
     expected = [base64.b64encode(java_bytes(int(v))).decode() for v in values]
     assert encoded(Column("c", "decimal", precision=18), values) == expected
     assert encoded(Column("c", "decimal", precision=19), values) == expected
+
+
+@pytest.mark.parametrize(
+    ("scale", "unscaled", "text"),
+    [
+        (2, 150, "1.50"),
+        (6, 0, "0.000000"),
+        (6, -1, "-0.000001"),
+        (7, 0, "0E-7"),
+        (7, 10, "0.0000010"),
+        (7, 9, "9E-7"),
+        (9, -120, "-1.20E-7"),
+        (30, 10**31, "10.000000000000000000000000000000"),
+    ],
+)
+def test_decimals_are_numbers_as_java_prints_them(scale: int, unscaled: int, text: str) -> None:
+    """java.math.BigDecimal: https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/math/BigDecimal.html"""
+    type_ = describe(Column("c", "decimal", precision=65, scale=scale), TableId("d", "t"))
+    with decimal.localcontext(decimal.Context(prec=80)):
+        values = pa.array([Decimal(unscaled).scaleb(-scale), None], type_.arrow)
+    written = type_.encode(values, Modes(json_decimals="numeric"))
+    assert written.complete().to_pylist() == [text, None]
+
+
+def test_a_default_that_is_a_number_keeps_its_digits() -> None:
+    numeric = {"json_decimals": "numeric"}
+    assert schema_json(Schema("bytes", default=default_of(PRICE, "1.50", **numeric))).endswith('"default":1.50}')
+    assert default_of(PRICE, "1.50") == "AJY="
+    assert default_of(PRICE, "1.50", decimal_handling="double", **numeric) == 1.5
