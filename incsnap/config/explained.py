@@ -10,6 +10,7 @@ from incsnap.config.names import ELSEWHERE, sort_names
 from incsnap.config.reading import SettingsReader
 from incsnap.config.references import is_reference
 from incsnap.config.secrets import is_secret
+from incsnap.config.transforms import is_unasked
 
 OBEYED, OTHERWISE, IDLE, REFUSED, UNKNOWN = "obeyed", "another meaning", "without effect", "refused", "unknown"
 FILE, WORKER, DEFAULT = "file", "worker", "default"
@@ -63,7 +64,7 @@ def explained(reading: SettingsReader, own: frozenset[str], inherited: frozenset
         shown = without_salt(name)
         if shown in problems:
             fate, note = REFUSED, problems[shown]
-        elif name in elsewhere:
+        elif name in elsewhere or is_unasked(reading, name):
             fate, note = IDLE, ""
         elif name in unknown:
             fate, note = UNKNOWN, f"did you mean {unknown[name]}?" if unknown[name] else ""

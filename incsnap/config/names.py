@@ -87,6 +87,7 @@ ELSEWHERE = words(
     advanced.metrics.enable binlog.net.read.timeout binlog.net.write.timeout connection.validation.timeout.ms
     custom.retriable.exception custom.sanitize.pattern database.protocol ddl.parser.type gtid.ignore.on.recovery
     log.position.check.enable poll.dispatch.interval.ms queue.provider.type statistics.metrics.enabled
+    database.whitelist database.blacklist table.whitelist table.blacklist column.whitelist column.blacklist
     post.processors transaction.metadata.factory async.engine.enable notification.log.level
     """
 )

@@ -59,10 +59,11 @@ def _expansion(reading: SettingsReader, start: str) -> tuple[bool, bool]:
     nulls = reading.choice(start + "table.json.payload.null.behavior", "ignore", ("ignore", "optional_bytes"))
     expands = reading.flag(start + "table.expand.json.payload", False)
     names, arrays = start + "field.name.adjustment.mode", start + "table.json.payload.empty.array.behavior"
-    if expands and reading.text(names, "none").lower() != "none":
+    renamed, empty = reading.text(names, "none").lower(), reading.text(arrays, "ignore").lower()
+    if expands and renamed != "none":
         # Debezium looks for adjusted names in the payload, so the values of fields that it renames are lost.
         reading.problems.append(f"{names}: not supported, fields of payloads keep their names; take it out")
-    if expands and reading.text(arrays, "ignore").lower() != "ignore":
+    if expands and empty != "ignore":
         reading.problems.append(
             f"{arrays}: not supported, Debezium 3.6 leaves fields with empty arrays out; take it out"
         )

@@ -1,4 +1,5 @@
-"""``${env:NAME}`` and ``${file:PATH:KEY}``: values that live elsewhere, so that secrets need not be in the file.
+"""``${env:NAME}``, ``${file:PATH:KEY}`` and ``${directory:PATH:KEY}``: values that live elsewhere, so that secrets need
+not be in the file.
 
 The names and the form are Kafka Connect's configuration providers, so a connector's file works unchanged.
 https://kafka.apache.org/documentation/#config_providers
@@ -34,14 +35,28 @@ def resolve(text: str, environment: Mapping[str, str] | None = None) -> str:
             if place not in names:
                 raise UnresolvedError(f"{found[0]}: the environment has no variable {place}")
             return names[place]
-        if provider == "file":
+        if provider in ("file", "directory"):
             path, separator, key = place.rpartition(":")
             if not separator or not path or not key:
-                raise UnresolvedError(f"{found[0]}: write it as ${{file:PATH:KEY}}")
-            return _from_file(found[0], Path(path), key)
-        raise UnresolvedError(f"{found[0]}: the provider {provider!r} is not known; env and file are")
+                raise UnresolvedError(f"{found[0]}: write it as ${{{provider}:PATH:KEY}}")
+            read = _from_file if provider == "file" else _from_directory
+            return read(found[0], Path(path), key)
+        raise UnresolvedError(
+            f"{found[0]}: the provider {provider!r} is not known; env, file and directory are. Mount what it leads to,"
+            " and write ${file:PATH:KEY} (a properties file) or ${directory:PATH:KEY} (a file for each key)"
+        )
 
     return _REFERENCE.sub(replace, text)
+
+
+def _from_directory(reference: str, path: Path, key: str) -> str:
+    """A secret that is mounted: a file for each key."""
+    try:
+        return (path / key).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnresolvedError(f"{reference}: {path / key} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise UnresolvedError(f"{reference}: {path / key} is not text in UTF-8") from None
 
 
 def _from_file(reference: str, path: Path, key: str) -> str:

@@ -147,7 +147,8 @@ def kafka(reading: SettingsReader, *, needed: bool) -> KafkaSettings:
 
 
 def topic_prefix(reading: SettingsReader) -> str:
-    prefix = reading.required("topic.prefix", "the first part of every topic's name, one per job")
+    older = " (Debezium 1 called it database.server.name)" if reading.given("database.server.name") else ""
+    prefix = reading.required("topic.prefix", f"the first part of every topic's name, one per job{older}")
     if prefix and not _TOPIC_NAME.match(prefix):
         reading.problem("topic.prefix", "made of letters, digits, . _ -")
     return prefix

@@ -5,6 +5,7 @@ What is not supported is refused by name, and may be left out by ``incsnap.ignor
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 
 from incsnap.config.outbox import event_router
@@ -32,6 +33,7 @@ def chain(reading: SettingsReader) -> Chain:
         return ()
     predicates = {name: _predicate(reading, name) for name in _names(reading, "predicates")}
     steps = [_step(reading, name, predicates) for name in names if f"transforms.{name}" not in ignored]
+    _say_what_is_unknown(reading, [name for name in names if f"transforms.{name}" not in ignored])
     _say_what_is_idle(reading, "transforms", names)
     _say_what_is_idle(reading, "predicates", list(predicates))
     return tuple(step for step in steps if step is not None)
@@ -51,6 +53,23 @@ def _say_what_is_idle(reading: SettingsReader, setting: str, names: list[str]) -
     lost = sorted(each for each in given if not any(name.partition(".")[0] == each for name in names))
     if lost:
         reading.warnings.append(f"Settings without effect: {setting} does not name {', '.join(lost)}")
+
+
+def _say_what_is_unknown(reading: SettingsReader, names: list[str]) -> None:
+    """Options that no transform has asked for. Kafka Connect says nothing of them."""
+    starts = tuple(f"transforms.{name}." for name in names if _maker(reading.text(f"transforms.{name}.type")))
+    refused = {problem.partition(":")[0] for problem in reading.problems}
+    known = [name for name in reading.defaults if name.startswith(starts)]
+    lost = [name for name in sorted(reading.names()) if name.startswith(starts) and is_unasked(reading, name)]
+    if told := [name for name in lost if name not in refused]:
+        guesses = [(name, difflib.get_close_matches(name, known, n=1, cutoff=0.9)) for name in told]
+        shown = [f"{name} (did you mean {near[0]}?)" if near else name for name, near in guesses]
+        reading.warnings.append(f"Settings without effect, of which their transforms know nothing: {', '.join(shown)}")
+
+
+def is_unasked(reading: SettingsReader, name: str) -> bool:
+    """Is it a transform's or predicate's option that has not been looked at?"""
+    return name.startswith(("transforms.", "predicates.")) and reading.given(name) and name not in reading.defaults
 
 
 def _step(reading: SettingsReader, name: str, predicates: dict[str, Predicate | None]) -> Step | None:
@@ -88,7 +107,7 @@ def _transform(reading: SettingsReader, name: str) -> Transform | None:
     if type_ == "Filter":
         reading.problems.append(f"{setting}: 'Filter' is two classes; write one of {', '.join(_filters())}")
         return None
-    made = _MAKERS.get(type_) or next((made for whole, made in _MAKERS.items() if whole.endswith(f".{type_}")), None)
+    made = _maker(type_)
     if made is None:
         others = ",".join([*split_list(reading.text(IGNORE)), f"transforms.{name}"])
         reading.problems.append(
@@ -97,6 +116,11 @@ def _transform(reading: SettingsReader, name: str) -> Transform | None:
         )
         return None
     return made(reading, name)
+
+
+def _maker(type_: str) -> Callable[[SettingsReader, str], Transform | None] | None:
+    """By the name of the class, or its last part."""
+    return _MAKERS.get(type_) or next((made for whole, made in _MAKERS.items() if whole.endswith(f".{type_}")), None)
 
 
 def _filters() -> list[str]:

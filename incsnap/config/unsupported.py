@@ -22,6 +22,17 @@ CHANGE_RECORDS = {
 #: Where this is the value, it asks for what is done anyway.
 _HARMLESS = {
     "table.ignore.builtin": "true",
+    "header.converter": "org.apache.kafka.connect.storage.simpleheaderconverter",
+    "gtid.source.includes": ".*",
+}
+#: Names of Debezium 1, which Debezium 3 ignores: what they were to leave out would be sent.
+_RENAMED = {
+    "database.whitelist": "database.include.list",
+    "database.blacklist": "database.exclude.list",
+    "table.whitelist": "table.include.list",
+    "table.blacklist": "table.exclude.list",
+    "column.whitelist": "column.include.list",
+    "column.blacklist": "column.exclude.list",
 }
 _OF_MYSQL = words(
     "io.debezium.connector.mysql.MySqlConnector io.debezium.connector.mysql.legacy.MySqlConnector MySqlConnector"
@@ -30,12 +41,23 @@ IGNORE = "incsnap.ignore"
 #: What may be ignored of these is told where they are read.
 _ELSEWHERE = ("transforms", "converters")
 
+#: What the names of a connector begin with in Debezium Server's file.
+_SERVER = "debezium.source."
+
 
 def refuse(reading: SettingsReader) -> None:
     """Each given name that stops the start becomes a problem of ``reading``."""
     connector = reading.text("connector.class")
     if connector and connector not in _OF_MYSQL:
         reading.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
+    if any(name.startswith(_SERVER) for name in reading.names()):
+        reading.problems.append(
+            f"{_SERVER}*: of Debezium Server; write these names without {_SERVER}, its debezium.transforms as"
+            " transforms, and its sink's producer as bootstrap.servers and producer.*"
+        )
+    for old, new in _RENAMED.items():
+        if reading.given(old):
+            reading.problems.append(f"{old}: a name of Debezium 1; write {new}, which takes the same patterns")
     ignored = split_list(reading.text(IGNORE))
     found = [name for name in CHANGE_RECORDS if _asks(reading, name)]
     idle = [name for name in ignored if name not in found and name.partition(".")[0] not in _ELSEWHERE]

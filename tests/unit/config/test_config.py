@@ -160,14 +160,16 @@ def test_include_and_exclude_of_one_kind_exclude_each_other() -> None:
 def test_references_are_resolved_from_the_environment_and_from_files(tmp_path: Path) -> None:
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("mysql.user=repl\n")
+    (tmp_path / "prefix").write_text("shop")
     settings = _load(
         database__password="${env:PASS}",
         database__port="${env:PORT}",
         database__user=f"${{file:{secrets}:mysql.user}}",
+        topic__prefix=f"${{directory:{tmp_path}:prefix}}",
         checkpoint__location="/data/${env:PORT}/x",
     ).settings
     assert settings.mysql.password.get_secret_value() == "s3cret"
-    assert (settings.mysql.port, settings.mysql.user) == (3307, "repl")
+    assert (settings.mysql.port, settings.mysql.user, settings.topic_prefix) == (3307, "repl", "shop")
     assert settings.checkpoint_location == "/data/3307/x"
 
 

@@ -144,12 +144,40 @@ def test_a_setting_that_would_change_records_stops_the_start_unless_that_is_acce
     from_properties({**given, "incsnap.ignore": name}, {})
 
 
+_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("transforms", ""), ("table.ignore.builtin", "TRUE")],
+    [
+        ("transforms", ""),
+        ("table.ignore.builtin", "TRUE"),
+        ("gtid.source.includes", ".*"),
+        ("header.converter", _HEADERS),
+    ],
 )
 def test_a_setting_that_asks_for_what_is_done_anyway_stops_nothing(name: str, value: str) -> None:
     from_properties({**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", name: value}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("table.whitelist", "write table.include.list"),
+        ("column.blacklist", "write column.exclude.list"),
+        ("debezium.source.database.port", "of Debezium Server; write these names without debezium.source."),
+    ],
+)
+def test_names_of_other_files_that_would_leave_something_out_are_refused(name: str, why: str) -> None:
+    given = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", name: "1"}
+    with pytest.raises(ConfigError) as refused:
+        from_properties(given, {})
+    assert why in refused.value.message
+
+
+def test_a_file_of_debezium_1_is_told_what_its_prefix_is_called_now() -> None:
+    with pytest.raises(ConfigError, match=r"topic\.prefix: missing.*\(Debezium 1 called it database\.server\.name\)"):
+        from_properties({"database.server.name": "shop", "bootstrap.servers": "k:9092"}, {})
 
 
 def test_ignoring_what_is_not_there_is_told() -> None:
@@ -186,7 +214,7 @@ def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_pa
         "max.batch.size": ("file", "another meaning"),
         "schema.history.internal.kafka.topic": ("file", "without effect"),
         "transforms.unwrap.type": ("file", "refused"),
-        "transforms.unwrap.add.fields": ("file", "obeyed"),
+        "transforms.unwrap.add.fields": ("file", "without effect"),
         "tombstone.on.delete": ("file", "unknown"),
     }
     assert {name: (rows[name].origin, rows[name].fate) for name in expected} == expected

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
-from incsnap.config.load import Loaded, from_properties
+from incsnap.config.load import Loaded, explain, from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.transforms.chain import Step
@@ -209,3 +211,25 @@ def test_settings_of_a_transform_that_is_not_named_are_told() -> None:
     warnings = loaded(_UNWRAP, {"transforms.old.type": "x", "predicates.q.type": "y"}).warnings
     assert "Settings without effect: transforms does not name old" in warnings
     assert "Settings without effect: predicates does not name q" in warnings
+
+
+def test_options_that_a_transform_does_not_know_are_told_and_not_called_obeyed(tmp_path: Path) -> None:
+    given = {
+        **_BASE,
+        "transforms": "unwrap,out",
+        "transforms.unwrap.type": "ExtractNewRecordState",
+        "transforms.unwrap.add.field": "op",
+        "transforms.unwrap.replace.null.with.default": "false",
+        "transforms.out.type": "EventRouter",
+        "transforms.out.tracing.operation.name": "x",
+        "transforms.out.table.json.payload.empty.array.behavior": "ignore",
+    }
+    told = (
+        "Settings without effect, of which their transforms know nothing: transforms.out.tracing.operation.name,"
+        " transforms.unwrap.add.field (did you mean transforms.unwrap.add.fields?)"
+    )
+    assert from_properties(given, {}).warnings == (told,)
+    (tmp_path / "job.json").write_text(json.dumps(given))
+    fates = {each.name: each.fate for each in explain(tmp_path / "job.json").settings}
+    assert fates["transforms.unwrap.add.field"] == "without effect"
+    assert fates["transforms.unwrap.replace.null.with.default"] == "obeyed"
