@@ -96,6 +96,8 @@ class Reporter:
         self._planned_ms = self._batch_ms = 0
         self._under_way_us = self._reached_us = self._last_change_us = 0
         self._worst_ms = 0
+        #: Nothing is to come that was read: the last planning was worth no batch, or one without changes.
+        self._quiet = True
         self._retried = 0
         self._notices: deque[NotificationStatus] = deque(maxlen=_KEPT)
         self._finished: deque[FinishedTable] = deque(maxlen=_KEPT)
@@ -129,7 +131,9 @@ class Reporter:
             if is_batch:
                 self._planned_ms = now_ms
                 self._under_way_us = planned.last_ts_us
-            if not planned.last_ts_us and not planned.more:
+            # Transactions that concern no captured table are read and passed, though the offset waits for a batch.
+            self._quiet = not planned.more and not (is_batch and planned.last_ts_us)
+            if self._quiet:
                 self._reached_us = (now_ms + self._facts.ahead_ms) * 1000
             for notification in notifications:
                 if notification.type != IN_PROGRESS:
@@ -184,7 +188,7 @@ class Reporter:
             if tail.replaying:
                 # As good as asked: this may take as long as a transaction is large, and a job that does it is not hung.
                 self._asked_ms = now_ms
-            idle = not planned.last_ts_us and not planned.more and now_ms - self._asked_ms < _IDLE_MS
+            idle = self._quiet and now_ms - self._asked_ms < _IDLE_MS
             lag_ms = max(self._worst_ms, 0 if idle or not self._reached_us else self._behind_ms(now_ms))
             self._worst_ms = 0
             asked_ms, batch_ms, retried = self._asked_ms, self._batch_ms, self._retried

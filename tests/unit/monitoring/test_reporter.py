@@ -83,6 +83,15 @@ def test_an_idle_stream_has_no_lag_though_the_server_does_not_answer(reporter: R
     )
 
 
+def test_changes_of_tables_that_are_not_captured_are_no_lag(reporter: Reporter, path: Path) -> None:
+    """The offset passes them with a batch every ten seconds."""
+    long_ago_us = reporter._reached_us = time.time_ns() // 1000 - 3_600_000_000
+    reporter.asked()
+    reporter.planned(planned(long_ago_us), is_batch=False, notifications=())
+
+    assert last(reporter, path).stream.lag_ms < 60_000
+
+
 def test_the_lag_is_that_of_the_last_change_that_has_reached_kafka(reporter: Reporter, path: Path) -> None:
     committed_us = time.time_ns() // 1000 - 7_000_000
     reporter.asked()
