@@ -81,5 +81,5 @@ def _transaction(
     transaction = BucketWriter(client, prefix, job_id).open(0, batch, "digest")
     assert transaction is not None
     with transaction:
-        transaction.send(topic, records)
+        transaction.send([(topic, len(records))], records)
         transaction.commit()

@@ -15,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from incsnap.binlog.protocol.control_events import HEADER, TABLE_MAP
+from incsnap.binlog.protocol.few_rows import FewRows, few_rows
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.row_images import RowImages, decode_rows
 from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMap, TableMaps, completed
 from incsnap.binlog.protocol.unreadable import STRICT
 from incsnap.binlog.slices import Slice
+from incsnap.columns.images import ImageLayout
 from incsnap.columns.packets import Packets
 from incsnap.config.settings import FailureHandling
 from incsnap.errors import BinlogError, DefinitionUnknown
@@ -55,6 +57,23 @@ class TableRows:
         """Bytes of each event."""
         sizes: Longs = self._slice.offsets[self.events + 1] - self._slice.offsets[self.events]
         return sizes
+
+    @property
+    def table_map(self) -> TableMap:
+        """The map that they are read by. Equal bytes of one give the same object, as long as they are known."""
+        return self._table_map
+
+    @property
+    def packets(self) -> Packets:
+        return self._packets
+
+    def walked(self, layout: ImageLayout, most: int) -> FewRows | None:
+        """Where their values lie, if there are at most so many images and all is as it must be. ``layout``: of the
+        table map's columns."""
+        slice_, events = self._slice, self.events
+        begins, ends = slice_.offsets[events] + HEADER, slice_.offsets[events + 1]
+        bodies = zip(begins.tolist(), ends.tolist(), self.kinds.tolist(), strict=True)
+        return few_rows(slice_.payload, bodies, layout, most)
 
     def of_kinds(self, kinds: Collection[int]) -> TableRows:
         """The events of these types alone."""
@@ -109,32 +128,33 @@ def _groups(slice_: Slice, known: TableMaps) -> tuple[list[TableMap], Longs]:
     maps = np.flatnonzero(slice_.kinds == TABLE_MAP)
     groups: list[TableMap] = []
     group_of_map = np.full(len(slice_), -1, np.int64)
-    # Flags differ between maps of one shape; their events must not be torn apart, or they would lose their order.
-    shapes: dict[object, int] = {}
-    described: dict[bytes, tuple[TableMap, int]] = {}
-    #: By table: the shape that it has now, and its group.
-    current: dict[TableId, tuple[int, int]] = {}
+    described: dict[bytes, TableMap] = {}
+    #: By table: the map of the shape that it has now, and its group.
+    current: dict[TableId, tuple[TableMap, int]] = {}
     payload, definitions = slice_.payload, {each.id: each for each in slice_.definitions}
     bodies = zip((slice_.offsets[maps] + HEADER).tolist(), slice_.offsets[maps + 1].tolist(), strict=True)
     for at, (begin, end) in zip(maps.tolist(), bodies, strict=True):
         description = payload[begin + TABLE_ID_BYTES : end]
-        entry = described.get(description)
-        if entry is None:
+        table_map = described.get(description)
+        if table_map is None:
             try:
                 table_map = known.of(payload[begin:end])
             except BinlogError as error:
                 raise BinlogError(f"{slice_.place(at)}: {error.message}", error.hint) from None
             if not table_map.named:
                 table_map = _completed(table_map, definitions, slice_.place(at))
-            shape = shapes.setdefault((table_map.shape, table_map.wire), len(shapes))
-            entry = described[description] = (table_map, shape)
-        table_map, shape = entry
+            described[description] = table_map
         running = current.get(table_map.shape.id)
-        if running is None or running[0] != shape:
-            running = current[table_map.shape.id] = (shape, len(groups))
+        if running is None or not _alike(running[0], table_map):
+            running = current[table_map.shape.id] = (table_map, len(groups))
             groups.append(table_map)
         group_of_map[at] = running[1]
     return groups, group_of_map
+
+
+def _alike(left: TableMap, right: TableMap) -> bool:
+    """Flags differ between maps of one shape; their events must not be torn apart, or they would lose their order."""
+    return left is right or (left.shape, left.wire) == (right.shape, right.wire)
 
 
 def _completed(table_map: TableMap, definitions: Mapping[TableId, TableShape], place: str) -> TableMap:
@@ -143,9 +163,13 @@ def _completed(table_map: TableMap, definitions: Mapping[TableId, TableShape], p
     if table not in definitions:
         raise DefinitionUnknown(f"{where}, and what its columns were called is not known")
     try:
-        return completed(table_map, definitions[table])
+        return _completed_map(table_map, definitions[table])
     except ValueError as difference:
         raise DefinitionUnknown(f"{where}, and by another definition than is known: {difference}") from None
+
+
+#: One object for equal ones here too: what is made for a table map is found by it.
+_completed_map = lru_cache(maxsize=4096)(completed)
 
 
 def _map_in_force(slice_: Slice) -> Longs:

@@ -17,9 +17,10 @@ from incsnap.columns.variable import take
 from incsnap.connect.avro_columns import AvroRow, join, one
 from incsnap.connect.avro_schema import avro_json, avro_schema
 from incsnap.connect.schema import Schema
+from incsnap.envelope.cells import Pattern, avro_cells
 from incsnap.envelope.connect_envelope import SOURCE, envelope_schema, key_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.format import OPERATIONS, Changes
+from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.source_block import SourceColumns, SourceConstants, source_values
 from incsnap.envelope.table_view import Columns, TableView, ViewField
@@ -58,6 +59,9 @@ class AvroKeys:
         row.literal(self._more)
         return row.joined()
 
+    def pattern(self) -> Pattern:
+        return _pattern(self._fields, self._modes, self._head, self._more)
+
 
 class AvroValues:
     """Registers the envelope's schema when it is made, as ``AvroKeys`` does."""
@@ -76,22 +80,27 @@ class AvroValues:
         return row.joined()
 
     def changes(self, images: Columns, what: Changes) -> Any:
-        rows = self._rows(images)
-        number = AvroRow(len(what.row))
-        number.field("row", _FIELDS["row"], pa.array(what.row, pa.int64()))
-        begin, end = self._event_sources(what.source)
-        parts = [
-            self._head,
-            take(rows, what.before),
-            take(rows, what.after),
-            take(begin, what.event),
-            number.joined(),
-            take(end, what.event),
-            *_transaction(what),
-            _OPS.take(pa.array(what.op)),
-            _moments(what.now_us),
-        ]
-        return join(parts, _NULL, len(what.row))
+        table = self._view.shape.id
+        sources = _event_sources(table.database, table.table, what.source, self._envelope)
+        return _envelopes(self._head, self._rows(images), what, sources)
+
+    def pattern(self) -> Pattern:
+        return _pattern(self._fields, self._envelope.modes, _VALUE)
+
+    @property
+    def constant_bytes(self) -> int:
+        """Of a record beside its row, without its source."""
+        return len(self._head)
+
+    @staticmethod
+    def of_tables(formats: Sequence[AvroValues], tables: ManyTables, rows: Any, what: Changes) -> Any:
+        """As ``changes``, of the rows that patterns have given."""
+        ids = [each._view.shape.id for each in formats]
+        databases = take(pa.array([each.database for each in ids], pa.string()), tables.of_event)
+        names = take(pa.array([each.table for each in ids], pa.string()), tables.of_event)
+        sources = _event_sources(databases, names, what.source, formats[0]._envelope)
+        heads = take(pa.array([each._head for each in formats], pa.binary()), tables.of_record)
+        return _envelopes(heads, rows, what, sources)
 
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         body = _NULL + _NULL + self._one_source(source) + _NULL + one(_STRING, "t") + _moments(now_us)
@@ -108,24 +117,6 @@ class AvroValues:
         table = self._view.shape.id
         values = source_values(source, self._envelope.version, self._envelope.name, table.database, table.table)
         return b"".join(one(schema, values[name]) for name, schema in SOURCE.fields)
-
-    def _event_sources(self, source: SourceColumns) -> tuple[Any, Any]:
-        """The block up to the number of the row, and what follows that: one element per event."""
-        values = {
-            **_constants(self._view.shape.id, self._envelope),
-            "snapshot": "false",
-            "ts_ms": pa.array(source.ts_us // 1000),
-            "ts_us": pa.array(source.ts_us),
-            "ts_ns": pa.array(source.ts_us * 1000),
-            "server_id": pa.array(source.server_id),
-            "gtid": source.gtid,
-            "file": source.file,
-            "pos": pa.array(source.pos),
-            "thread": source.thread,
-            "query": source.query,
-        }
-        events = len(source.ts_us)
-        return _source_fields(_NAMES[:_ROW_AT], values, events), _source_fields(_NAMES[_ROW_AT + 1 :], values, events)
 
 
 class AvroStructs:
@@ -156,15 +147,54 @@ def write_fields(row: AvroRow, table: TableId, fields: Fields, columns: Columns,
         row.field(f"{table}.{field.name}", schema, field.connect(columns, modes))
 
 
-def _constants(table: TableId, envelope: EnvelopeSettings) -> dict[str, Any]:
-    return {
+def _pattern(fields: Fields, modes: Modes, head: bytes, tail: bytes = b"") -> Pattern:
+    cells = [(field.index, avro_cells(field, schema, modes)) for field, schema in fields]
+    literals = [head, *[b""] * (len(cells) - 1), tail] if cells else [head + tail]
+    return Pattern.of(literals, cells)
+
+
+def _envelopes(head: Any, rows: Any, what: Changes, sources: tuple[Any, Any]) -> Any:
+    """``head``: bytes, or those of each record; ``rows``: of each image; ``sources``: of each event."""
+    number = AvroRow(len(what.row))
+    number.field("row", _FIELDS["row"], pa.array(what.row, pa.int64()))
+    begin, end = sources
+    parts = [
+        head,
+        take(rows, what.before),
+        take(rows, what.after),
+        take(begin, what.event),
+        number.joined(),
+        take(end, what.event),
+        *_transaction(what),
+        _OPS.take(pa.array(what.op)),
+        _moments(what.now_us),
+    ]
+    return join(parts, _NULL, len(what.row))
+
+
+def _event_sources(database: Any, table: Any, source: SourceColumns, envelope: EnvelopeSettings) -> tuple[Any, Any]:
+    """The block up to the number of the row, and what follows that: one element per event. ``database``, ``table``: a
+    name, or one for each event."""
+    values = {
         "version": envelope.version,
         "connector": "mysql",
         "name": envelope.name,
-        "db": table.database,
+        "db": database,
         "sequence": None,
-        "table": table.table,
+        "table": table,
+        "snapshot": "false",
+        "ts_ms": pa.array(source.ts_us // 1000),
+        "ts_us": pa.array(source.ts_us),
+        "ts_ns": pa.array(source.ts_us * 1000),
+        "server_id": pa.array(source.server_id),
+        "gtid": source.gtid,
+        "file": source.file,
+        "pos": pa.array(source.pos),
+        "thread": source.thread,
+        "query": source.query,
     }
+    events = len(source.ts_us)
+    return _source_fields(_NAMES[:_ROW_AT], values, events), _source_fields(_NAMES[_ROW_AT + 1 :], values, events)
 
 
 def _source_fields(names: Sequence[str], values: Mapping[str, Any], events: int) -> Any:

@@ -223,7 +223,7 @@ def _spread(parts: Sequence[tuple[Bools, Any]], n: int) -> Any:
     if not parts:
         return pa.nulls(n, pa.binary())
     if len(parts) == 1 and pa.types.is_binary(parts[0][1].type) and not parts[0][1].null_count:
-        return _with_gaps(parts[0][1], parts[0][0])
+        return with_gaps(parts[0][1], parts[0][0])
     index, first = np.full(n, -1, np.int64), 0
     for which, values in parts:
         index[which] = np.arange(first, first + len(values))
@@ -231,7 +231,7 @@ def _spread(parts: Sequence[tuple[Bools, Any]], n: int) -> Any:
     return take(pa.concat_arrays([values for _, values in parts]), index)
 
 
-def _with_gaps(values: Any, present: Bools) -> Any:
+def with_gaps(values: Any, present: Bools) -> Any:
     """``values`` spread over the records that are ``present``, null elsewhere; the bytes stay where they are."""
     if present.all():
         return values

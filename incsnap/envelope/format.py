@@ -46,6 +46,14 @@ class Changes:
     now_us: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ManyTables:
+    """Of each event, and of each record that has a value, the number of its table."""
+
+    of_event: Ints
+    of_record: Ints
+
+
 class KeyFormat(Protocol):
     def keys(self, columns: Columns) -> Any:
         """``pa.binary()``, one key per row; the view has a key."""

@@ -15,10 +15,17 @@ from incsnap.columns.variable import take
 from incsnap.connect.json_schema import schema_json
 from incsnap.connect.json_text import literal, strings
 from incsnap.connect.schema import Schema
+from incsnap.envelope.cells import Pattern
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.format import OPERATIONS, Changes, TransactionOrder
-from incsnap.envelope.json_rows import join, json_objects
-from incsnap.envelope.source_block import SourceConstants, event_sources, moments, one_source
+from incsnap.envelope.format import OPERATIONS, Changes, ManyTables, TransactionOrder
+from incsnap.envelope.json_rows import join, json_objects, json_pattern
+from incsnap.envelope.source_block import (
+    SourceConstants,
+    event_sources,
+    moments,
+    one_source,
+    sources_of_tables,
+)
 from incsnap.envelope.table_view import Columns, TableView
 from incsnap.transforms.form import Constant
 
@@ -43,6 +50,9 @@ class JsonKeys:
     def keys(self, columns: Columns) -> Any:
         return json_objects(self._view.key, columns, self._modes, head=self._head, tail=self._tail, more=self._more)
 
+    def pattern(self) -> Pattern:
+        return json_pattern(self._view.key, self._modes, head=self._head, tail=self._tail, more=self._more)
+
 
 class JsonValues:
     """``schema``: of the envelope, None where it is not to be written."""
@@ -62,44 +72,69 @@ class JsonValues:
         )
 
     def changes(self, images: Columns, what: Changes) -> Any:
-        rows = json_objects(self._view.fields, images, self._envelope.value_modes).cast(pa.string())
-        begin, end = event_sources(self._view.shape.id, what.source, self._envelope)
-        return join(
-            [
-                self._head + '{"before":',
-                take(rows, what.before),
-                ',"after":',
-                take(rows, what.after),
-                ",",
-                take(begin, what.event),
-                pa.array(what.row).cast(pa.string()),
-                take(end, what.event),
-                ',"transaction":',
-                *self._transaction(what),
-                ',"op":"',
-                _OPS.take(pa.array(what.op)),
-                f'",{moments(what.now_us)}}}' + self._tail,
-            ]
-        )
+        rows = json_objects(self._view.fields, images, self._envelope.value_modes)
+        sources = event_sources(self._view.shape.id, what.source, self._envelope)
+        return _envelopes(self._head, rows, what, sources, self._tail)
+
+    def pattern(self) -> Pattern:
+        return json_pattern(self._view.fields, self._envelope.value_modes)
+
+    @property
+    def constant_bytes(self) -> int:
+        """Of a record beside its row, without its source: the schema."""
+        return len(self._head)
+
+    @staticmethod
+    def of_tables(formats: Sequence[JsonValues], tables: ManyTables, rows: Any, what: Changes) -> Any:
+        """As ``changes``, of the rows that patterns have given."""
+        ids, heads = [each._view.shape.id for each in formats], [each._head for each in formats]
+        sources = sources_of_tables(ids, tables.of_event, what.source, formats[0]._envelope)
+        head: Any = heads[0]
+        if len(set(heads)) > 1:
+            head = take(pa.array(heads, pa.string()), tables.of_record)
+        return _envelopes(head, rows, what, sources, formats[0]._tail)
 
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         block = one_source(self._view.shape.id, source, self._envelope)
         body = f'{{"before":null,"after":null,{block},"transaction":null,"op":"t",{moments(now_us)}}}'
         return (self._head + body + self._tail).encode()
 
-    def _transaction(self, what: Changes) -> Sequence[Any]:
-        order: TransactionOrder | None = what.order
-        if order is None:
-            return ("null",)
-        return (
-            '{"id":',
-            take(strings(what.source.gtid).complete(), what.event),
-            ',"total_order":',
-            pa.array(order.total).cast(pa.string()),
-            ',"data_collection_order":',
-            pa.array(order.of_table).cast(pa.string()),
-            "}",
-        )
+
+def _envelopes(head: Any, rows: Any, what: Changes, sources: tuple[Any, Any], tail: str) -> Any:
+    """``head``: a text, or one for each record; ``rows``: of each image; ``sources``: of each event."""
+    texts, (begin, end) = rows.cast(pa.string()), sources
+    return join(
+        [
+            *((head + '{"before":',) if isinstance(head, str) else (head, '{"before":')),
+            take(texts, what.before),
+            ',"after":',
+            take(texts, what.after),
+            ",",
+            take(begin, what.event),
+            pa.array(what.row).cast(pa.string()),
+            take(end, what.event),
+            ',"transaction":',
+            *_transaction(what),
+            ',"op":"',
+            _OPS.take(pa.array(what.op)),
+            f'",{moments(what.now_us)}}}' + tail,
+        ]
+    )
+
+
+def _transaction(what: Changes) -> Sequence[Any]:
+    order: TransactionOrder | None = what.order
+    if order is None:
+        return ("null",)
+    return (
+        '{"id":',
+        take(strings(what.source.gtid).complete(), what.event),
+        ',"total_order":',
+        pa.array(order.total).cast(pa.string()),
+        ',"data_collection_order":',
+        pa.array(order.of_table).cast(pa.string()),
+        "}",
+    )
 
 
 class JsonStructs:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from incsnap.columns.variable import too_large
 from incsnap.connect.json_text import Encoded, literal
-from incsnap.envelope.table_view import Columns
+from incsnap.envelope.cells import Pattern, json_cells
+from incsnap.envelope.table_view import Columns, ViewField
 from incsnap.types.modes import Modes
 
 
@@ -61,6 +62,18 @@ def json_objects(
     if not parts:
         return pa.repeat(pa.scalar(f"{text}}}{tail}".encode(), pa.binary()), rows_of(columns))
     return join([*parts, text + "}" + tail])
+
+
+def json_pattern(
+    fields: Sequence[ViewField], modes: Modes, *, head: str = "", tail: str = "", more: Sequence[tuple[str, str]] = ()
+) -> Pattern:
+    """What ``json_objects`` makes a row of; ``more``: members that are alike in all rows."""
+    literals = [f"{literal(field.name)}:" for field in fields]
+    names = [f",{name}" if place else name for place, name in enumerate(literals)]
+    constant = ",".join(f"{literal(name)}:{text}" for name, text in more)
+    end = (f",{constant}" if constant and fields else constant) + "}" + tail
+    texts = [head + "{" + names[0], *names[1:], end] if fields else [head + "{" + end]
+    return Pattern.of([text.encode() for text in texts], [(field.index, json_cells(field, modes)) for field in fields])
 
 
 def rows_of(columns: Columns) -> int:

@@ -57,12 +57,12 @@ def murmur2(keys: Any) -> npt.NDArray[np.uint32]:
     return result
 
 
-def partition(keys: Any, count: int) -> npt.NDArray[np.int32]:
+def partition(keys: Any, count: int | npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
     """The partition, 0 to ``count`` - 1, of each key; a null key goes to partition 0, so that a table without key
-    keeps its order."""
-    if count == 1 or keys.null_count == len(keys):
+    keeps its order. ``count``: of the topic, or of each key's topic."""
+    if keys.null_count == len(keys) or np.max(count) == 1:
         return np.zeros(len(keys), np.int32)
-    chosen = ((murmur2(keys) & np.uint32(0x7FFFFFFF)) % np.uint32(count)).astype(np.int32)
+    chosen = ((murmur2(keys) & np.uint32(0x7FFFFFFF)) % np.asarray(count, np.uint32)).astype(np.int32)
     if keys.null_count:
         chosen[np.asarray(keys.is_null().to_numpy(zero_copy_only=False))] = 0
     return chosen
@@ -71,5 +71,14 @@ def partition(keys: Any, count: int) -> npt.NDArray[np.int32]:
 def bucket_of(topic: str, partitions: npt.NDArray[np.int32], buckets: int) -> npt.NDArray[np.int32]:
     """The bucket, 0 to ``buckets`` - 1, of each partition of ``topic``; topics of one partition spread over the
     buckets too."""
-    shift = zlib.crc32(topic.encode()) % buckets
-    return ((partitions.astype(np.int64) + shift) % buckets).astype(np.int32)
+    return owners(partitions, crc(topic), buckets)
+
+
+def crc(topic: str) -> int:
+    """By which the partitions of topics are spread over the buckets."""
+    return zlib.crc32(topic.encode())
+
+
+def owners(partitions: npt.NDArray[np.int32], crcs: int | npt.NDArray[np.int64], buckets: int) -> npt.NDArray[np.int32]:
+    """As ``bucket_of``, where each partition may have a topic of its own."""
+    return ((partitions.astype(np.int64) + crcs % buckets) % buckets).astype(np.int32)

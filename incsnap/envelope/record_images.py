@@ -104,9 +104,9 @@ class RecordImages:
 
 def record_images(changes: ChangedRows, keys: Any, *, tombstones: bool) -> RecordImages:
     """``keys``: of each image (``pa.binary()``), null in a table without any."""
-    moves = _moves(changes, keys)
+    moved = moves(changes, keys)
     sequences = _WITH_TOMBSTONES if tombstones else _WITHOUT
-    kind = np.where(moves, _MOVE, changes.does)
+    kind = np.where(moved, _MOVE, changes.does)
     count = np.array([len(each) for each in sequences])[kind]
     change = np.repeat(np.arange(len(kind)), count)
     step = np.arange(len(change)) - (np.cumsum(count) - count)[change]
@@ -116,7 +116,7 @@ def record_images(changes: ChangedRows, keys: Any, *, tombstones: bool) -> Recor
     after_key = np.where(does == DELETE, -1, image + (does == UPDATE))
     before = np.where((op == UPDATE) | (op == DELETE), before_key, -1)
     after = np.where((op == UPDATE) | (op == INSERT), after_key, -1)
-    return RecordImages(change, op, before, after, before_key, after_key, moves[change])
+    return RecordImages(change, op, before, after, before_key, after_key, moved[change])
 
 
 def _padded(sequences: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.uint8]:
@@ -125,13 +125,13 @@ def _padded(sequences: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.uint8]:
     return np.array([(*each, *[_NO_CHANGE] * (most - len(each))) for each in sequences], np.uint8)
 
 
-def _moves(changes: ChangedRows, keys: Any) -> Bools:
+def moves(changes: ChangedRows, keys: Any) -> Bools:
     """Which changes are updates that give the row another key."""
-    moves = np.zeros(len(changes.image), np.bool_)
+    moved = np.zeros(len(changes.image), np.bool_)
     update = changes.does == UPDATE
     if keys.null_count == len(keys) or not update.any():
-        return moves
+        return moved
     image = changes.image[update]
     differs = pc.not_equal(keys.take(pa.array(image)), keys.take(pa.array(image + 1)))
-    moves[update] = np.asarray(differs.to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return moves
+    moved[update] = np.asarray(differs.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return moved

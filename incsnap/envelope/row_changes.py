@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from incsnap.columns.variable import Bools, Ints
+from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.json_rows import json_objects
 from incsnap.envelope.record_images import (
     DELETE,
@@ -65,14 +66,17 @@ def lay_out(
     Raises ``BinlogError`` for an event type that changes no rows.
     """
     keys = format_.keys(images)
-    changes = changed_rows(format_.view.shape.id, event, kinds)
-    skipped = [_LETTER[letter] for letter in format_.envelope.skipped if letter in _LETTER]
-    if skipped:
-        changes = changes.only(~np.isin(changes.does, skipped))
+    changes = told(changed_rows(format_.view.shape.id, event, kinds), format_.envelope)
     if format_.envelope.skip_unchanged:
         changes = changes.only(~_unchanged(format_, images, changes))
     records = record_images(changes, keys, tombstones=format_.envelope.tombstones)
     return RowChanges(format_, images, keys, event, changes, records)
+
+
+def told(changes: ChangedRows, envelope: EnvelopeSettings) -> ChangedRows:
+    """Without those that skipped.operations names."""
+    skipped = [_LETTER[letter] for letter in envelope.skipped if letter in _LETTER]
+    return changes.only(~np.isin(changes.does, skipped)) if skipped else changes
 
 
 def _unchanged(format_: TableFormat, images: Columns, changes: ChangedRows) -> Bools:

@@ -5,6 +5,7 @@ Per event, not per row, its text is made; rows of one event then share it by ``t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.columns.variable import Ints, take
 from incsnap.connect.json_text import literal, strings
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.json_rows import join
@@ -92,16 +94,34 @@ def one_source(table: TableId, source: SourceConstants, envelope: EnvelopeSettin
 def event_sources(table: TableId, source: SourceColumns, envelope: EnvelopeSettings) -> tuple[Any, Any]:
     """``("source":{... up to the number of the row, what follows that number up to the block's end)``: texts, one
     element per event."""
+    return _event_sources(_middle(table), literal(table.table), source, envelope)
+
+
+def sources_of_tables(
+    tables: Sequence[TableId], of_event: Ints, source: SourceColumns, envelope: EnvelopeSettings
+) -> tuple[Any, Any]:
+    """As ``event_sources``; ``of_event``: the table of each event."""
+    names = [(_middle(table), literal(table.table)) for table in tables]
+    middles, quoted = (take(pa.array(texts, pa.string()), of_event) for texts in zip(*names, strict=True))
+    return _event_sources(middles, quoted, source, envelope)
+
+
+def _event_sources(middle: Any, table: Any, source: SourceColumns, envelope: EnvelopeSettings) -> tuple[Any, Any]:
+    """``middle``, ``table``: a text, or a text for each event."""
     gtid = _quoted(source.gtid)
     begin = join(
         [
             _begin(envelope),
             _digits(source.ts_us // 1000),
-            f',"snapshot":"false",{_middle(table)}"ts_us":',
+            ',"snapshot":"false",',
+            middle,
+            '"ts_us":',
             _digits(source.ts_us),
             ',"ts_ns":',
             _digits(source.ts_us * 1000),
-            f',"table":{literal(table.table)},"server_id":',
+            ',"table":',
+            table,
+            ',"server_id":',
             _digits(source.server_id),
             ',"gtid":',
             gtid,

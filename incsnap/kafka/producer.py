@@ -143,10 +143,11 @@ class TransactionalProducer:
 
     # -- records -----------------------------------------------------------------------------------------------------
 
-    def send(self, topic: str, records: pa.RecordBatch, patience: float = 60.0) -> None:
+    def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch, patience: float = 60.0) -> None:
         """Queues all ``records`` (columns of ``envelope.records.RECORDS``) in order; order holds within a partition.
 
-        ``patience``: seconds to wait for room in the queue before giving up.
+        ``topics``: how many records go to which topic, one after the other. ``patience``: seconds to wait for room in
+        the queue before giving up.
         """
         if not records.num_rows:
             return
@@ -157,15 +158,18 @@ class TransactionalProducer:
         messages["payload"], messages["len"] = places(values)
         # One call a partition: with a partition in each message (MSG_F_PARTITION) librdkafka 2.16 adds partition -1 to
         # the transaction whenever it has yet to learn of the topic, and the brokers refuse that.
-        order = np.argsort(messages["partition"], kind="stable")
+        run = np.repeat(np.arange(len(topics)), [count for _, count in topics])
+        order = np.lexsort((messages["partition"], run))
         messages = messages[order]
         headers = RecordHeaders(records)
         singles = set(np.flatnonzero(headers.present[order]).tolist())
-        starts = {0, *(np.flatnonzero(np.diff(messages["partition"])) + 1).tolist()}
+        changes = (np.diff(messages["partition"]) != 0) | (np.diff(run) != 0)
+        starts = {0, *(np.flatnonzero(changes) + 1).tolist()}
         borders = sorted(starts | singles | {at + 1 for at in singles} | {len(messages)})
-        handle = self._topic(topic)
+        names = [topics[number][0] for number in run[borders[:-1]].tolist()]
         times = records.column("timestamp").to_pylist() if "timestamp" in records.schema.names else None
-        for at, end in itertools.pairwise(borders):
+        for topic, (at, end) in zip(names, itertools.pairwise(borders), strict=True):
+            handle = self._topic(topic)
             if at not in singles:
                 self._enqueue(topic, handle, messages[at:end], patience)
                 continue

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -137,9 +137,11 @@ class Transaction:
             patience,
         )
 
-    def send(self, topic: str, records: pa.RecordBatch) -> None:
-        """Queues records (``envelope.records.RECORDS``); they are delivered at the latest by ``commit``."""
-        self.step(f"writing to {topic}", lambda seconds: self._producer.send(topic, records, seconds))
+    def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None:
+        """Queues records (``envelope.records.RECORDS``); they are delivered at the latest by ``commit``. ``topics``:
+        how many of them go to which, one after the other."""
+        where = topics[0][0] if len(topics) == 1 else f"{len(topics)} topics"
+        self.step(f"writing to {where}", lambda seconds: self._producer.send(topics, records, seconds))
 
     def commit(self) -> None:
         """Records, batch number and its fall-back record: all or none. The producer is kept for the next batch."""

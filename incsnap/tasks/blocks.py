@@ -2,6 +2,7 @@
 
 kind      block                                                    made with
 events    Arrow IPC stream of ``envelope.records.RECORDS``         ``events``
+tables    the same, of many tables, each table's together          ``tables``
 notes     the same, for a notification topic: not de-duplicated    ``notes``
 release   which window to emit now                                 ``release``
 hold      tables with held windows: keys of their events are kept  ``held_tables``
@@ -10,9 +11,9 @@ hold      tables with held windows: keys of their events are kept  ``held_tables
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +34,9 @@ ARROW = pa.schema(
         ("block", pa.binary()),
     ]
 )
-EVENTS, NOTES, RELEASE, HELD_TABLES = "events", "notes", "release", "hold"
+EVENTS, TABLES, NOTES, RELEASE, HELD_TABLES = "events", "tables", "notes", "release", "hold"
+#: Of the schema of a block of many tables: where its tables are named.
+_RUNS = b"incsnap.tables"
 
 #: One row of ``SCHEMA`` but for the digest, which all rows of a batch share.
 BlockRow = tuple[int, int, int, str, str, str, bytes]
@@ -57,6 +60,32 @@ class ReleaseOrder:
 def events(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> BlockRow:
     """Change records of one table, in binlog order."""
     return batch, bucket, order, EVENTS, topic, table, encode(records)
+
+
+class Run(NamedTuple):
+    """Records of one table that stand together in a block."""
+
+    topic: str
+    table: str
+    records: int
+
+
+def tables(batch: int, bucket: int, order: int, runs: Sequence[Run], records: pa.RecordBatch) -> BlockRow:
+    """Change records of many tables, one table's after the other's, each in binlog order; none that is dropped."""
+    named = records.replace_schema_metadata({_RUNS: json.dumps(runs)})
+    return batch, bucket, order, TABLES, "", "", encode(named)
+
+
+def runs_of(records: pa.RecordBatch) -> list[Run]:
+    """Of what ``tables`` wrote."""
+    return [Run(*run) for run in json.loads(records.schema.metadata[_RUNS])]
+
+
+def by_run(records: pa.RecordBatch, runs: Sequence[Run]) -> Iterator[tuple[Run, pa.RecordBatch]]:
+    begin = 0
+    for run in runs:
+        yield run, records.slice(begin, run.records)
+        begin += run.records
 
 
 def notes(batch: int, bucket: int, order: int, topic: str, records: pa.RecordBatch) -> BlockRow:

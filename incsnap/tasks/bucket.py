@@ -25,6 +25,9 @@ from incsnap.envelope.records import overtaken_by
 from incsnap.errors import SinkError
 from incsnap.tasks import blocks
 
+#: Of RECORDS, what rows are told apart by.
+_IDENTIFYING = ["key", "identity", "old_identity"]
+
 #: How many partitions a topic has that an event names; it is made where there is none.
 PartitionsOf = Callable[[str], int]
 
@@ -44,16 +47,29 @@ class BucketBatch:
     digest: str
     bucket: int
     #: (topic, table or "" for a notification, encoded records): decoded one by one, for all of them may be gigabytes.
-    changes: list[tuple[str, str, pa.Buffer]] = field(default_factory=list)
+    #: A topic and a table of None: a block of many tables.
+    changes: list[tuple[str | None, str | None, pa.Buffer]] = field(default_factory=list)
     releases: list[blocks.ReleaseOrder] = field(default_factory=list)
     #: Tables with held windows, whose keys are written down; None where nobody asks for any.
     held_tables: tuple[str, ...] | None = None
+    _keys: dict[str, list[pa.Array]] | None = None
 
     def keys_of(self, table: str) -> pa.Array:
         """Identities of all events of the table in this batch and bucket: inserts, both of updates, deletes."""
         of_table = (block for _, owner, block in self.changes if owner == table and table)
         keys = [overtaken_by(records) for block in of_table for records in blocks.decode(block)]
+        keys += self._keys_in_tables().get(table, ())
         return pa.concat_arrays(keys) if keys else pa.array([], pa.binary())
+
+    def _keys_in_tables(self) -> Mapping[str, Sequence[pa.Array]]:
+        """By table, what the blocks of many tables have: each is decoded once, whichever tables are asked for."""
+        if self._keys is None:
+            self._keys = {}
+            for topic, _, block in self.changes:
+                for records in blocks.decode(block) if topic is None else ():
+                    for run, of_table in blocks.by_run(records.select(_IDENTIFYING), blocks.runs_of(records)):
+                        self._keys.setdefault(run.table, []).append(overtaken_by(of_table))
+        return self._keys
 
     def overtaken(self) -> dict[str, pa.Array]:
         """By table, what windows that stay unreleased must be told."""
@@ -87,6 +103,8 @@ def _add(received: BucketBatch, row: Mapping[str, Any]) -> None:
     if kind in (blocks.EVENTS, blocks.NOTES):
         owner = row["tbl"].as_py() if kind == blocks.EVENTS else ""
         received.changes.append((row["topic"].as_py(), owner, block))
+    elif kind == blocks.TABLES:
+        received.changes.append((None, None, block))
     elif kind == blocks.RELEASE:
         received.releases.append(blocks.decode_release(block.to_pybytes()))
     elif kind == blocks.HELD_TABLES:
@@ -108,28 +126,33 @@ class Delivery:
     def counts(self) -> BucketCounts:
         return BucketCounts(events=self._events, reads=self._reads, discarded=self._discarded, bytes=self._bytes)
 
-    def records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """As ``by_table``, by topic alone."""
-        for topic, _, records in self.by_table():
-            yield topic, records
-
-    def by_table(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
-        """By topic and table ("" for notifications): released rows less overtaken ones, then events and notifications,
-        none of them empty. To be asked for once."""
-        for topic, table, records in chain(self._released(), self._changes()):
+    def records(self) -> Iterator[tuple[Sequence[blocks.Run], pa.RecordBatch]]:
+        """Released rows less overtaken ones, then events and notifications, none of them empty, with whose they are
+        (the table is "" for notifications). To be asked for once."""
+        for runs, records in chain(self._released(), self._changes()):
             if records.num_rows:
                 self._bytes += blocks.record_bytes(records)
-                yield topic, table, records
+                yield runs, records
 
-    def _changes(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+    def by_table(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+        """As ``records``, by topic and table."""
+        for runs, records in self.records():
+            for run, of_table in blocks.by_run(records, runs):
+                yield run.topic, run.table, of_table
+
+    def _changes(self) -> Iterator[tuple[Sequence[blocks.Run], pa.RecordBatch]]:
         for topic, table, block in self._received.changes:
             for each in blocks.decode(block):
-                records = sent(each)
-                if table:
+                if topic is None or table is None:
+                    runs, records = blocks.runs_of(each), each
+                else:
+                    records = sent(each)
+                    runs = [blocks.Run(topic, table, len(records))]
+                if table != "":
                     self._events += len(records) - records.column("value").null_count
-                yield topic, table, records
+                yield runs, records
 
-    def _released(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+    def _released(self) -> Iterator[tuple[Sequence[blocks.Run], pa.RecordBatch]]:
         received, buffers = self._received, self._buffers
         fresh = {table: received.keys_of(table) for table in {release.table for release in received.releases}}
         # Windows of a table were held through nearly the same batches: each batch's keys are read once.
@@ -142,7 +165,7 @@ class Delivery:
                 kept = _without(rows, overtaking)
                 self._discarded += rows.num_rows - kept.num_rows
                 self._reads += kept.num_rows
-                yield release.topic, release.table, kept
+                yield [blocks.Run(release.topic, release.table, len(kept))], kept
 
 
 def sent(records: pa.RecordBatch) -> pa.RecordBatch:
@@ -166,7 +189,7 @@ class OpenTransaction(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None: ...
-    def send(self, topic: str, records: pa.RecordBatch) -> None: ...
+    def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None: ...
     def commit(self) -> None: ...
 
 
@@ -215,8 +238,11 @@ def write_bucket(
         deque(outgoing, maxlen=0)
         return replace(delivery.counts, skipped=1)
     with transaction:
-        for topic, records in chain([first], outgoing):
-            for own_topic, of_topic in by_topic(topic, records, partitions_of):
-                transaction.send(own_topic, of_topic)
+        for runs, records in chain([first], outgoing):
+            if len(runs) > 1:
+                transaction.send([(run.topic, run.records) for run in runs], records)
+                continue
+            for own_topic, of_topic in by_topic(runs[0].topic, records, partitions_of):
+                transaction.send([(own_topic, len(of_topic))], of_topic)
         transaction.commit()
     return delivery.counts

@@ -43,6 +43,10 @@ class EventSources:
             number=self._first + events,
         )
 
+    @property
+    def has_texts(self) -> bool:
+        return bool(len(self._sizes))
+
     def text_bytes(self, events: Ints) -> Ints:
         """How long the text is that each record of those events repeats."""
         if not len(self._sizes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache
 
 from incsnap import __version__
@@ -18,6 +19,11 @@ from incsnap.tables import TableShape
 def format_of(settings: Settings, shape: TableShape) -> TableFormat:
     """Raises ``UnsupportedType`` and what the registry refuses."""
     return table_format(shape, topic_of(settings, shape.id), _envelope(settings), _registers(settings))
+
+
+def format_key(settings: Settings) -> Hashable:
+    """Settings with equal ones give a table the same format."""
+    return _envelope(settings), _registers(settings), settings.topic_delimiter, settings.unicode_topics
 
 
 def struct_formats(settings: Settings) -> tuple[StructFormat, StructFormat]:

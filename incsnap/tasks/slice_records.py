@@ -6,7 +6,8 @@ A table's rows are taken out of the slice (``binlog.table_rows``), laid out as r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.slicing import last_transaction
-from incsnap.binlog.table_rows import Charsets, table_rows
+from incsnap.binlog.table_rows import Charsets, TableRows, table_rows
 from incsnap.config.settings import Settings
 from incsnap.envelope.change_records import TopicRecords, change_records
 from incsnap.envelope.format import TransactionOrder
@@ -25,9 +26,11 @@ from incsnap.envelope.partitioner import bucket_of
 from incsnap.envelope.row_changes import RowChanges, lay_out
 from incsnap.snapshot.offset import OpenCounts, TopicLayout
 from incsnap.tables import TableDefaults, TableId
+from incsnap.tasks.blocks import Run
 from incsnap.tasks.event_sources import EventSources
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.numbering import Counted, number, totals
+from incsnap.tasks.small_tables import SmallTable, SmallTables, blocks_of, records_together, together
 from incsnap.tasks.transaction_metadata import WHOLE, Border, transaction_records
 
 #: JSON in one block, about. Encoding takes several times its size here, and Spark holds it whole in its heap: rows of
@@ -49,15 +52,21 @@ def change_blocks(
     border: Border = WHOLE,
     defaults: TableDefaults = (),
     first_event: int = 0,
-) -> Iterator[tuple[int, str, TableId | None, Any]]:
-    """(bucket, topic, table, records in binlog order) for every table and bucket that the slice touches.
+) -> Iterator[tuple[int, str, TableId | tuple[Run, ...] | None, Any]]:
+    """(bucket, topic, table, records in binlog order) for every table and bucket that the slice touches; (bucket, "",
+    runs, records) for tables that have a few rows in it.
 
     Where transactions are counted, all of the slice is decoded before the first records come, and those of the
     transaction topic, of no table, come last; ``border`` matters only then. ``defaults``: what schemas are to show.
     ``first_event``: the number of the slice's first event, by which marks count.
     """
     sources = EventSources(slice_, queries=settings.include_query, first=first_event)
-    laid_out = _laid_out(slice_, charsets, settings, sources, defaults)
+    tables = table_rows(slice_, charsets)
+    if not settings.transaction_metadata:
+        made = _Together(settings, sources, defaults, layout, now_us)
+        yield from made.blocks(tables)
+        tables = made.left
+    laid_out = _laid_out(tables, settings, sources, defaults)
     orders: Iterable[TransactionOrder | None] = repeat(None)
     counted: list[Counted] = []
     if settings.transaction_metadata:
@@ -81,7 +90,7 @@ def open_counts(slice_: Slice, charsets: Charsets, settings: Settings, begun: Op
     It is decoded for it here, and once more by its task: as rare as transactions that are larger than a batch.
     """
     last = last_transaction(slice_)
-    laid_out = _laid_out(last, charsets, settings, EventSources(last, queries=False))
+    laid_out = _laid_out(table_rows(last, charsets), settings, EventSources(last, queries=False))
     sums = totals([_counted(last, events, laid) for events, laid in laid_out], begun)
     pairs = zip(sums.table, sums.count.tolist(), strict=True)
     return OpenCounts(int(last.transactions.column("ts_us")[0]), tuple(pairs))
@@ -92,12 +101,48 @@ def _counted(slice_: Slice, these: Longs, laid: RowChanges) -> Counted:
     return Counted(str(laid.format.view.shape.id), events, slice_.transaction_of(events))
 
 
+class _Together:
+    """Of a slice's tables those that have a few rows each. ``left``: the others, when all blocks were asked for."""
+
+    def __init__(
+        self, settings: Settings, sources: EventSources, defaults: TableDefaults, layout: TopicLayout, now_us: int
+    ) -> None:
+        self._settings, self._sources, self._layout, self._now_us = settings, sources, layout, now_us
+        self._defaults = dict(defaults)
+        self.left: list[TableRows] = []
+
+    def blocks(self, tables: Sequence[TableRows]) -> Iterator[tuple[int, str, tuple[Run, ...], Any]]:
+        # What has two shapes in one slice must keep their order.
+        times = Counter(rows.shape.id for rows in tables)
+        small = SmallTables(self._settings, self._defaults, _GROWTH, _RECORD_BYTES)
+        found: list[SmallTable] = []
+        for rows in tables:
+            one = small.small(rows, self._sources) if times[rows.shape.id] == 1 else None
+            if one is None:
+                self.left.append(rows)
+            else:
+                found.append(one)
+        parts = [*together(found, _BLOCK_BYTES)]
+        while parts:
+            part = parts.pop(0)
+            made = records_together(part, self._sources, self._layout, self._now_us)
+            if made is None:
+                # The table that is to blame is found by halving.
+                half = len(part) // 2
+                parts[:0] = [part[:half], part[half:]] if half else []
+                self.left += [] if half else [part[0].rows]
+                continue
+            self.left += [part[number].rows for number in sorted(made.moved)]
+            for bucket, runs, records in blocks_of(made, part):
+                yield bucket, "", runs, records
+
+
 def _laid_out(
-    slice_: Slice, charsets: Charsets, settings: Settings, sources: EventSources, defaults: TableDefaults = ()
+    tables: Iterable[TableRows], settings: Settings, sources: EventSources, defaults: TableDefaults = ()
 ) -> Iterable[tuple[Longs, RowChanges]]:
     """Decoded rows that make one block each, with the numbers of their events in the slice."""
     known = dict(defaults)
-    for rows in table_rows(slice_, charsets):
+    for rows in tables:
         shape = rows.shape
         format_ = format_of(settings, shape.with_defaults(known[shape.id]) if shape.id in known else shape)
         images = rows.decode(format_.view.needed, settings.failures)

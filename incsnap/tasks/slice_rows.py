@@ -18,5 +18,7 @@ def slice_rows(part: SlicePart, settings: Settings, now_us: int) -> Iterator[blo
         order = (part.order + 1) << 32 | number
         if table is None:
             yield blocks.notes(part.batch, bucket, order, topic, records)
+        elif isinstance(table, tuple):
+            yield blocks.tables(part.batch, bucket, order, table, records)
         else:
             yield blocks.events(part.batch, bucket, order, topic, str(table), records)

@@ -199,9 +199,12 @@ class _Job:
         offset = self.planner.plan(self._offset)
         rows = [row for part in self.planner.parts(self._offset, offset) for row in self._rows(part)]
         for _, _, _, kind, topic, _, block in sorted(rows, key=lambda row: row[2]):
-            if kind in (blocks.EVENTS, blocks.NOTES):
-                for records in blocks.decode(block):
-                    for name, of_topic in by_topic(topic, records, one_partition):
+            if kind not in (blocks.EVENTS, blocks.TABLES, blocks.NOTES):
+                continue
+            for whole in blocks.decode(block):
+                runs = blocks.runs_of(whole) if kind == blocks.TABLES else [blocks.Run(topic, "", len(whole))]
+                for run, records in blocks.by_run(whole, runs):
+                    for name, of_topic in by_topic(run.topic, records, one_partition):
                         self.topics[name.replace(self._database, DATABASE)] += _reads(of_topic)
         self.planner.committed(offset)
         self._offset = offset

@@ -78,7 +78,7 @@ def send(
     if transaction is None:
         return False
     with transaction:
-        transaction.send(f"{writer.prefix}.t", batch_records)
+        transaction.send([(f"{writer.prefix}.t", len(batch_records))], batch_records)
         transaction.commit()
     return True
 
@@ -95,6 +95,32 @@ def test_a_batch_that_is_replayed_is_skipped(writer: BucketWriter) -> None:
     assert values(writer) == [b"1", b"2"]
 
 
+def test_records_of_many_topics_are_sent_at_once(writer: BucketWriter, topic_prefix: str) -> None:
+    servers = writer.client.bootstrap_servers
+    names = [f"{topic_prefix}.many{number}" for number in range(3)]
+    ensure_topics(admin_client(writer.client), names, 2)
+    rows = [(1, b"a", b"0"), (0, b"b", b"1"), (1, b"c", b"2"), (0, b"d", None), (0, b"e", b"4"), (1, b"f", b"5")]
+    transaction = writer.open(0, 1, "2:same")
+    assert transaction is not None
+    with transaction:
+        transaction.send([(names[0], 3), (names[1], 1), (names[2], 2)], records(*rows))
+        transaction.commit()
+    found = [
+        (name, partition, record.key, record.value)
+        for name in names
+        for partition in (0, 1)
+        for record in read_all(servers, name, (partition,))
+    ]
+    assert found == [
+        (names[0], 0, b"b", b"1"),
+        (names[0], 1, b"a", b"0"),
+        (names[0], 1, b"c", b"2"),
+        (names[1], 0, b"d", None),
+        (names[2], 0, b"e", b"4"),
+        (names[2], 1, b"f", b"5"),
+    ]
+
+
 def test_buckets_and_jobs_count_their_batches_apart(writer: BucketWriter) -> None:
     assert send(writer, 1, keyed(("a", "1")))
     assert send(writer, 1, keyed(("b", "2")), bucket=1)
@@ -105,7 +131,7 @@ def test_buckets_and_jobs_count_their_batches_apart(writer: BucketWriter) -> Non
 def test_a_zombie_in_the_middle_is_fenced_and_leaves_nothing(writer: BucketWriter) -> None:
     zombie = writer.open(0, 1, "2:same")
     assert zombie is not None
-    zombie.send(f"{writer.prefix}.t", keyed(("a", "zombie")))
+    zombie.send([(f"{writer.prefix}.t", 1)], keyed(("a", "zombie")))
     assert send(writer, 1, keyed(("a", "heir")))
     with pytest.raises(SinkError, match="Another writer took over") as caught, zombie:
         zombie.commit()
@@ -119,7 +145,7 @@ def test_an_aborted_transaction_shows_nothing_and_counts_for_nothing(writer: Buc
         transaction = writer.open(0, 1, "2:same")
         assert transaction is not None
         with transaction:
-            transaction.send(f"{writer.prefix}.t", keyed(("a", "half")))
+            transaction.send([(f"{writer.prefix}.t", 1)], keyed(("a", "half")))
             raise RuntimeError("the task dies")
 
     with pytest.raises(RuntimeError, match="the task dies"):
@@ -132,7 +158,7 @@ def test_an_aborted_transaction_shows_nothing_and_counts_for_nothing(writer: Buc
 def test_a_transaction_left_open_by_a_dead_writer_is_ended_by_the_next(writer: BucketWriter) -> None:
     dead = writer.open(0, 1, "2:same")
     assert dead is not None
-    dead.send(f"{writer.prefix}.t", keyed(("a", "dead")))
+    dead.send([(f"{writer.prefix}.t", 1)], keyed(("a", "dead")))
     dead._producer.close()
     assert send(writer, 1, keyed(("a", "alive")))
     assert values(writer) == [b"alive"]
@@ -229,7 +255,7 @@ def test_a_record_too_large_for_the_topic_is_refused_by_name(writer: BucketWrite
         transaction = plain.open(0, 1, "2:same")
         assert transaction is not None
         with transaction:
-            transaction.send(topic, keyed(("big", "x" * 5_000)))
+            transaction.send([(topic, 1)], keyed(("big", "x" * 5_000)))
             transaction.commit()
 
     with pytest.raises(SinkRefused, match=r"large.*small, key big"):
@@ -317,7 +343,7 @@ def test_a_zombie_with_a_kept_producer_is_fenced_and_leaves_nothing(writer: Buck
     assert send(writer, 1, keyed(("a", "1")))
     zombie = writer.open(0, 2, "2:same")
     assert zombie is not None
-    zombie.send(f"{writer.prefix}.t", keyed(("a", "zombie")))
+    zombie.send([(f"{writer.prefix}.t", 1)], keyed(("a", "zombie")))
     move(1)
     assert send(writer, 2, keyed(("a", "heir")))
     move(0)
@@ -346,7 +372,7 @@ def test_a_producer_whose_transaction_was_given_up_is_not_kept(writer: BucketWri
     assert send(writer, 1, keyed(("a", "1")))
     transaction = writer.open(0, 2, "2:same")
     assert transaction is not None
-    transaction.send(f"{writer.prefix}.t", keyed(("a", "half")))
+    transaction.send([(f"{writer.prefix}.t", 1)], keyed(("a", "half")))
     transaction.abort()
     assert send(writer, 2, keyed(("a", "2")))
     assert len(opened) == 2

@@ -132,7 +132,7 @@ def test_topics_are_made_as_their_group_says_and_events_keep_their_time(kafka_ad
     transaction = BucketWriter(client, topic_prefix, "job").open(0, 1, "1:d")
     assert transaction is not None
     with transaction:
-        transaction.send(topic, records)
+        transaction.send([(topic, len(records))], records)
         transaction.commit()
 
     consumer = Consumer({"bootstrap.servers": kafka_address, "group.id": topic_prefix, "auto.offset.reset": "earliest"})

@@ -8,7 +8,7 @@ wake up at any later call of anybody and send its commit then (a zombie).
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -93,8 +93,11 @@ class Producer:
         self._refuse_fenced()
         self._number = partition, Committed(offset, metadata)
 
-    def send(self, topic: str, records: pa.RecordBatch, _seconds: float) -> None:
-        self._records.append((topic, records))
+    def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch, _seconds: float) -> None:
+        begin = 0
+        for topic, count in topics:
+            self._records.append((topic, records.slice(begin, count)))
+            begin += count
 
     def send_one(self, topic: str, _partition: int, _key: bytes, _value: bytes) -> None:
         assert topic == control_topic("t")

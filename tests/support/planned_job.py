@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -159,9 +159,10 @@ class _Records(AbstractContextManager["_Records"]):
     def open(self, bucket: int, batch: int, digest: str) -> _Records:
         return self
 
-    def send(self, topic: str, records: pa.RecordBatch) -> None:
-        pairs = zip(records.column("key").to_pylist(), records.column("value").to_pylist(), strict=True)
-        self.sent += [Sent(topic, _json(key), _json(value)) for key, value in pairs]
+    def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None:
+        names = [topic for topic, count in topics for _ in range(count)]
+        rows = zip(names, records.column("key").to_pylist(), records.column("value").to_pylist(), strict=True)
+        self.sent += [Sent(topic, _json(key), _json(value)) for topic, key, value in rows]
 
     def commit(self) -> None:
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -48,9 +48,9 @@ class LedgerTransaction:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.sent = []
 
-    def send(self, topic: str, sent: pa.RecordBatch) -> None:
-        pairs = zip(sent.column("key").to_pylist(), sent.column("value").to_pylist(), strict=True)
-        self.sent += [(topic, key, value) for key, value in pairs]
+    def send(self, topics: Sequence[tuple[str, int]], sent: pa.RecordBatch) -> None:
+        names = [topic for topic, count in topics for _ in range(count)]
+        self.sent += zip(names, sent.column("key").to_pylist(), sent.column("value").to_pylist(), strict=True)
 
     def commit(self) -> None:
         if self.ledger.fail_commit:
@@ -210,3 +210,26 @@ def test_options_travel_and_show_no_secret() -> None:
 def test_a_refusal_stays_a_refusal_across_processes() -> None:
     error = pickle.loads(pickle.dumps(SinkRefused("too large", "raise it")))
     assert (type(error), error.resumable, error.hint) == (SinkRefused, False, "raise it")
+
+
+def test_a_block_of_many_tables_is_sent_and_overtakes_like_their_own(buffers: WindowBuffers, ledger: Ledger) -> None:
+    file = buffers.write_window("w", {0: keyed(("a", "ra"), ("b", "rb"), ("x", "rx"))})
+    runs = [blocks.Run("p.d.u", "d.u", 1), blocks.Run(TOPIC, TABLE, 2)]
+    together = keyed(("b", "ub"), ("a", "1"), ("a", "2"))
+    rows = [
+        blocks.release(4, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC)),
+        blocks.held_tables(4, 0, 1, ["d.u", TABLE]),
+        blocks.tables(4, 0, 2, runs, together),
+        blocks.events(4, 0, 3, TOPIC, TABLE, keyed(("x", "3"))),
+    ]
+    counts = write_bucket(task(*rows), buffers, ledger, one_partition)
+    assert [(topic, value) for topic, _, value in ledger.committed] == [
+        (TOPIC, b"rb"),
+        ("p.d.u", b"ub"),
+        (TOPIC, b"1"),
+        (TOPIC, b"2"),
+        (TOPIC, b"3"),
+    ]
+    assert (counts.events, counts.reads, counts.discarded) == (4, 1, 2)
+    assert sorted(buffers.read_discards(4, 0, TABLE).to_pylist()) == [b"a", b"x"]
+    assert buffers.read_discards(4, 0, "d.u").to_pylist() == [b"b"]

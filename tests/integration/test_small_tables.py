@@ -1,0 +1,125 @@
+"""Tables of every type with a few rows each: written together they give what each gives by itself."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incsnap.config.settings import Settings
+from incsnap.envelope.envelope_settings import FormatChoice
+from incsnap.tasks import blocks, formats, small_tables
+from incsnap.tasks.partitions import BatchPart, SlicePart
+from incsnap.tasks.slice_rows import slice_rows
+from incsnap.types.modes import Modes
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from tests.support.all_modes import ALL_MODES
+from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.random_values import CASES
+
+pytestmark = pytest.mark.servers
+
+_TABLES, _COLUMNS, _SECONDS = 40, 8, 60.0
+_CHOICES = {"json": FormatChoice(), "schemas": FormatChoice(schemas=True), "avro": FormatChoice("avro")}
+
+
+class _Registry:
+    """Numbers schemas."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], int] = {}
+
+    def register(self, subject: str, schema: str) -> int:
+        return self._known.setdefault((subject, schema), len(self._known))
+
+
+def _write(address: MySqlAddress, database: str, source: random.Random) -> None:
+    connection = connect(address, init_command="SET time_zone='+00:00', sql_mode='STRICT_TRANS_TABLES'")
+    with connection, connection.cursor() as cursor:
+        cursor.execute(f"USE {database}")
+        for table in range(_TABLES):
+            names = source.sample(sorted(CASES), _COLUMNS)
+            key = "PRIMARY KEY" if table % 5 else "NOT NULL"
+            cursor.execute(f"CREATE TABLE t{table} (id int {key}, {', '.join(f'`{n}` {CASES[n].sql}' for n in names)})")
+            insert = f"INSERT INTO t{table} VALUES ({', '.join(['%s'] * (_COLUMNS + 1))})"
+            cursor.execute("BEGIN")
+            for row in range(source.randint(1, 4)):
+                values = [None if source.random() < 0.2 else CASES[name].value(source) for name in names]
+                cursor.execute(insert, (row, *values))
+            cursor.execute(f"UPDATE t{table} SET `{names[0]}` = NULL WHERE id < 2")
+            if table % 7 == 1:
+                cursor.execute(f"UPDATE t{table} SET id = 10 WHERE id = 0")
+            cursor.execute(f"DELETE FROM t{table} WHERE id = 1")
+            cursor.execute("COMMIT")
+
+
+def _slices(job: PlannedJob, rows_of: Callable[[SlicePart], int], rows: int) -> list[SlicePart]:
+    found: list[SlicePart] = []
+    deadline = time.monotonic() + _SECONDS
+    while sum(map(rows_of, found)) < rows:
+        assert time.monotonic() < deadline
+        end = job.planner.plan(job.offset)
+        parts: list[BatchPart] = job.planner.parts(job.offset, end) if end != job.offset else []
+        found += [part for part in parts if isinstance(part, SlicePart)]
+        job.planner.committed(end)
+        job.offset = end
+    return found
+
+
+def _records(parts: list[SlicePart], settings: Settings) -> tuple[dict[tuple[int, str, str], list[Any]], Counter[str]]:
+    found: dict[tuple[int, str, str], list[Any]] = {}
+    kinds: Counter[str] = Counter()
+    for part in parts:
+        for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
+            for records in blocks.decode(block):
+                runs = blocks.runs_of(records) if kind == blocks.TABLES else [blocks.Run(topic, table, len(records))]
+                kinds[kind] += len(runs)
+                for run, of_table in blocks.by_run(records, runs):
+                    found.setdefault((bucket, run.topic, run.table), []).extend(of_table.to_pylist())
+    return found, kinds
+
+
+def test_every_type_is_written_as_by_itself(
+    mysql_address: MySqlAddress,
+    kafka_address: str,
+    database: str,
+    topic_prefix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = settings_of(
+        mysql_address,
+        kafka_address,
+        topic_prefix,
+        database,
+        include__schema__changes="false",
+        schema__name__adjustment__mode="avro",
+    )
+    registry = _Registry()
+    monkeypatch.setattr(formats, "_registry", lambda url, client: registry)
+    job = PlannedJob(settings, str(tmp_path))
+    try:
+        _write(mysql_address, database, random.Random(4))
+        parts = _slices(job, lambda part: int(part.slice.is_rows.sum()), _TABLES * 2)
+    finally:
+        job.close()
+
+    def variant(choice: FormatChoice, modes: Modes) -> Settings:
+        chosen = settings.formats.model_copy(update={"key": choice, "value": choice})
+        return settings.model_copy(update={"formats": chosen, "modes": modes})
+
+    for name, choice in _CHOICES.items():
+        for modes in ALL_MODES:
+            together, kinds = _records(parts, variant(choice, modes))
+            with monkeypatch.context() as patch:
+                patch.setattr(small_tables, "_MOST_IMAGES", 0)
+                alone, others = _records(parts, variant(choice, modes))
+            assert blocks.TABLES not in others
+            assert together == alone, (name, modes)
+            assert modes != Modes() or kinds[blocks.TABLES] >= _TABLES // 2

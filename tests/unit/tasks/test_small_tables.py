@@ -1,0 +1,204 @@
+"""Tables with few rows are written together, and what comes of them is what each gives by itself."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from incsnap.binlog.protocol import control_events as kinds
+from incsnap.binlog.protocol import wire_types as t
+from incsnap.binlog.slices import Slice
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.errors import BinlogError
+from incsnap.gtid import GtidSet
+from incsnap.snapshot.offset import TopicLayout
+from incsnap.tasks import blocks, small_tables
+from incsnap.tasks.partitions import SlicePart
+from incsnap.tasks.slice_rows import slice_rows
+from incsnap.tasks.transaction_metadata import WHOLE
+from tests.support import binlog_bytes as made
+from tests.support.binlog_bytes import BEGIN, XID, Binlog
+from tests.support.packets import row_image, rows_event, table_map
+from tests.support.stream_in_memory import START, Stream
+
+CHARSETS = ((255, "utf8mb4"),)
+LAYOUT = TopicLayout(2, {"p.shop.t00000": 3, "p.shop.t00001": 1, "p.shop.t00002": 7})
+Event = tuple[int, bytes]
+Records = dict[tuple[int, str, str], list[dict[str, Any]]]
+#: Of the optional metadata of a table map: the columns of the primary key.
+_KEY = (8, b"\x00")
+
+
+def map_of(table: int, columns: int = 2, *, key: bool = True) -> Event:
+    names = [f"c{number}%" for number in range(columns)]
+    fields = [_KEY] if key else []
+    body = table_map(names, [t.LONG] * columns, b"", fields, nullable=~1 & ((1 << columns) - 1), table_id=7 + table)
+    return kinds.TABLE_MAP, body.replace(b"\x06orders", f"\x06t{table:05}".encode())
+
+
+def image(*values: int | None) -> bytes:
+    return row_image([None if value is None else struct.pack("<i", value) for value in values])
+
+
+def insertion(table: int, *rows: Sequence[int | None]) -> Event:
+    return made.WRITE, rows_event(len(rows[0]), [image(*row) for row in rows], table_id=7 + table)
+
+
+def update(table: int, *rows: Sequence[int | None]) -> Event:
+    images = [image(*row) for row in rows]
+    return made.UPDATE, rows_event(len(rows[0]), images, update=True, table_id=7 + table)
+
+
+def deletion(table: int, *rows: Sequence[int | None]) -> Event:
+    return made.DELETE, rows_event(len(rows[0]), [image(*row) for row in rows], table_id=7 + table)
+
+
+def slice_of(*transactions: Sequence[Event]) -> Slice:
+    log = Binlog()
+    for events in transactions:
+        log.add([BEGIN, *events, XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    [found] = stream.slices(START, stream.cut(START)[0])
+    return found
+
+
+def settings_of(**more: str) -> Settings:
+    properties = {
+        "database.hostname": "127.0.0.1",
+        "database.user": "u",
+        "database.password": "p",
+        "database.server.id": "1",
+        "topic.prefix": "p",
+        "bootstrap.servers": "k:9092",
+        "checkpoint.location": "unused",
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+    return from_properties(properties, {}).settings
+
+
+def written(piece: Slice, settings: Settings) -> tuple[Records, set[str]]:
+    """Records by bucket, topic and table; and the tables that were written together."""
+    part = SlicePart(1, LAYOUT, 0, piece, CHARSETS, WHOLE)
+    found: Records = {}
+    joined: set[str] = set()
+    for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
+        for records in blocks.decode(block):
+            runs = blocks.runs_of(records) if kind == blocks.TABLES else [blocks.Run(topic, table, len(records))]
+            joined |= {run.table for run in runs if kind == blocks.TABLES}
+            for run, of_table in blocks.by_run(records, runs):
+                found.setdefault((bucket, run.topic, run.table), []).extend(of_table.to_pylist())
+    return found, joined
+
+
+def both(piece: Slice, monkeypatch: pytest.MonkeyPatch, **more: str) -> set[str]:
+    """Which tables were written together, once that was held against each by itself."""
+    together, joined = written(piece, settings_of(**more))
+    with monkeypatch.context() as patch:
+        patch.setattr(small_tables, "_MOST_IMAGES", 0)
+        alone, none = written(piece, settings_of(**more))
+    assert not none
+    assert together == alone
+    assert together
+    return joined
+
+
+CHANGES = [
+    [map_of(0), insertion(0, (1, 2), (2, None)), map_of(1, key=False), insertion(1, (1, 2)), map_of(2, 9)],
+    [
+        map_of(2, 9),
+        insertion(2, range(9), (7, *[None] * 8)),
+        map_of(0),
+        update(0, (1, 2), (1, None)),
+        deletion(0, (2, 1)),
+    ],
+    [map_of(1, key=False), update(1, (1, 2), (2, 2)), deletion(1, (2, 2))],
+]
+FORMS: list[dict[str, str]] = [
+    {},
+    {"value__converter__schemas__enable": "true", "value__converter": "org.apache.kafka.connect.json.JsonConverter"},
+    {"tombstones__on__delete": "false"},
+    {"skipped__operations": "u"},
+    {"skipped__operations": "c,u,d"},
+    {"column__exclude__list": "shop\\.t.*\\.c0%"},
+    {"column__mask__with__3__chars": "shop\\.t.*\\.c1%"},
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: " ".join(form) or "plain")
+def test_together_gives_what_each_gives_by_itself(form: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if form.get("skipped__operations") == "c,u,d":
+        assert written(slice_of(*CHANGES), settings_of(**form)) == ({}, set())
+        return
+    assert both(slice_of(*CHANGES), monkeypatch, **form) == {"shop.t00000", "shop.t00001", "shop.t00002"}
+
+
+OTHERWISE: list[dict[str, str]] = [
+    {"skip__messages__without__change": "true", "column__include__list": "shop\\..*"},
+    {"message__key__columns": "shop.t.*:c1%"},
+    {"transforms": "u", "transforms__u__type": "io.debezium.transforms.ExtractNewRecordState"},
+    {"provide__transaction__metadata": "true"},
+]
+
+
+@pytest.mark.parametrize("form", OTHERWISE, ids=lambda form: next(iter(form)))
+def test_another_form_is_written_table_by_table(form: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not both(slice_of(*CHANGES), monkeypatch, **form) - {"shop.t00001"}
+
+
+def test_a_table_in_which_a_row_moves_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    piece = slice_of([map_of(0), insertion(0, (1, 1))], [map_of(1), insertion(1, (1, 1)), update(1, (1, 1), (2, 1))])
+    assert both(piece, monkeypatch) == {"shop.t00000"}
+
+
+def test_a_table_of_two_shapes_is_written_by_itself_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    piece = slice_of(
+        [map_of(0), insertion(0, (1, 1))], [map_of(0, 3), insertion(0, (1, 1, 1)), map_of(1), insertion(1, (1, 1))]
+    )
+    assert both(piece, monkeypatch) == {"shop.t00001"}
+
+
+def test_many_rows_go_by_whole_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [(number, number) for number in range(small_tables._MOST_IMAGES + 1)]
+    piece = slice_of([map_of(0), insertion(0, *many), map_of(1), insertion(1, *many[:-1])])
+    assert both(piece, monkeypatch) == {"shop.t00001"}
+
+
+def test_what_is_damaged_is_told_and_left_out_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = insertion(0, (1, 1))
+    piece = slice_of(
+        [map_of(0), (short[0], short[1][:-1]), insertion(0, (2, 2)), map_of(1), insertion(1, (1, 1))],
+        [map_of(2, 9), insertion(2, (1, 1))],
+    )
+    with pytest.raises(BinlogError, match=r"shop\.t0000[02]: the rows event"):
+        written(piece, settings_of())
+    lenient = {
+        "event__processing__failure__handling__mode": "skip",
+        "inconsistent__schema__handling__mode": "skip",
+    }
+    assert both(piece, monkeypatch, **lenient) == {"shop.t00001"}
+
+
+def test_a_table_with_a_value_of_no_form_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse = small_tables.records_together
+
+    def refusing(tables: Sequence[small_tables.SmallTable], *others: Any) -> Any:
+        return None if any(table.plan.name == "shop.t00003" for table in tables) else refuse(tables, *others)
+
+    monkeypatch.setattr("incsnap.tasks.slice_records.records_together", refusing)
+    piece = slice_of([each for table in range(6) for each in (map_of(table), insertion(table, (1, 2)))])
+    assert both(piece, monkeypatch) == {f"shop.t0000{table}" for table in (0, 1, 2, 4, 5)}
+
+
+def test_blocks_of_many_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [each for table in range(6) for each in (map_of(table), insertion(table, (1, 2)))]
+    monkeypatch.setattr("incsnap.tasks.slice_records._BLOCK_BYTES", 1_500)
+    part = SlicePart(1, TopicLayout(1), 0, slice_of(events), CHARSETS, WHOLE)
+    rows = [*slice_rows(part, settings_of(), 5)]
+    assert {row[3] for row in rows} == {blocks.TABLES}
+    assert [len(records) for row in rows for records in blocks.decode(row[6])] == [2, 2, 2]
+    assert np.all(np.diff([row[2] for row in rows]) > 0)
