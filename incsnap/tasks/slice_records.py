@@ -1,7 +1,8 @@
 """A slice of binlog packets becomes blocks of records, by table and bucket.
 
 A table's rows are taken out of the slice (``binlog.table_rows``), laid out as records (``lay_out``) and encoded
-(``change_records``): whole columns each time, and no Python object a row.
+(``change_records``): whole columns each time, and no Python object a row. Tables that have a few rows in the slice are
+written together instead (``small_tables``).
 """
 
 from __future__ import annotations
