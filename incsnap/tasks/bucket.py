@@ -52,24 +52,24 @@ class BucketBatch:
     releases: list[blocks.ReleaseOrder] = field(default_factory=list)
     #: Tables with held windows, whose keys are written down; None where nobody asks for any.
     held_tables: tuple[str, ...] | None = None
-    _keys: dict[str, list[pa.Array]] | None = None
+    _identifying: dict[str, list[pa.RecordBatch]] | None = None
 
     def keys_of(self, table: str) -> pa.Array:
         """Identities of all events of the table in this batch and bucket: inserts, both of updates, deletes."""
         of_table = (block for _, owner, block in self.changes if owner == table and table)
         keys = [overtaken_by(records) for block in of_table for records in blocks.decode(block)]
-        keys += self._keys_in_tables().get(table, ())
+        keys += map(overtaken_by, self._in_tables().get(table, ()))
         return pa.concat_arrays(keys) if keys else pa.array([], pa.binary())
 
-    def _keys_in_tables(self) -> Mapping[str, Sequence[pa.Array]]:
-        """By table, what the blocks of many tables have: each is decoded once, whichever tables are asked for."""
-        if self._keys is None:
-            self._keys = {}
+    def _in_tables(self) -> Mapping[str, Sequence[pa.RecordBatch]]:
+        """By table, the keys in the blocks of many tables: each is decoded once, whichever tables are asked for."""
+        if self._identifying is None:
+            self._identifying = {}
             for topic, _, block in self.changes:
                 for records in blocks.decode(block) if topic is None else ():
                     for run, of_table in blocks.by_run(records.select(_IDENTIFYING), blocks.runs_of(records)):
-                        self._keys.setdefault(run.table, []).append(overtaken_by(of_table))
-        return self._keys
+                        self._identifying.setdefault(run.table, []).append(of_table)
+        return self._identifying
 
     def overtaken(self) -> dict[str, pa.Array]:
         """By table, what windows that stay unreleased must be told."""
