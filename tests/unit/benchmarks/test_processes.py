@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import mmap
 import os
 import socket
 import subprocess
@@ -18,10 +19,10 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 def test_memory_is_that_of_the_process() -> None:
     before = memory_bytes([os.getpid()])
-    held = bytearray(os.urandom(1)) * 50_000_000
-
-    assert 40e6 < memory_bytes([os.getpid()]) - before < 80e6
-    assert len(held) == 50_000_000
+    # Of the kernel: the C library may have as much left of what this process has freed.
+    with mmap.mmap(-1, 50_000_000) as held:
+        held.write(b"x" * len(held))
+        assert 40e6 < memory_bytes([os.getpid()]) - before < 120e6
 
 
 def test_a_process_that_has_gone_has_no_memory() -> None:
