@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from filelock import FileLock, Timeout
 
@@ -16,6 +17,27 @@ from incsnap.errors import ConfigError
 
 #: Between two looks whether it is free.
 _POLL_SECONDS = 0.2
+
+
+def try_folder(checkpoint_location: str, root: str) -> None:
+    """Makes a folder where the checkpoint is or would be, and takes it away again. Raises ``ConfigError`` where that
+    cannot be done; looks at nothing but a local disk."""
+    if not is_local(checkpoint_location):
+        return
+    folder = Path(root.removeprefix("file://")).absolute()
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        with TemporaryDirectory(prefix="incsnap-check-", dir=there):
+            pass
+    except OSError as error:
+        raise _not_made(checkpoint_location, error) from None
+
+
+def _not_made(checkpoint_location: str, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{checkpoint_location} cannot be made or written to: {error.strerror}",
+        "Set checkpoint.location to a folder that the job's user may write to.",
+    )
 
 
 class Held:
@@ -56,7 +78,10 @@ def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float
         yield Held()
         return
     folder = Path(root.removeprefix("file://"))
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_made(checkpoint_location, error) from None
     # On a file system without locks the library would take a file that exists for one, and that outlives its holder.
     lock = FileLock(folder / "lock", timeout=patience_seconds, poll_interval=_POLL_SECONDS, fallback_to_soft=False)
     try:

@@ -1,7 +1,7 @@
 """``incsnap check FILE``: are the settings right, and servers and machines ready?
 
-Nothing is written anywhere; but, for a moment, to a checkpoint that the machines of a cluster must share, and to one in
-a bucket an object that is deleted at once: only so it can be told whether the job may write there.
+Nothing is written anywhere; but, for a moment, to a checkpoint that the machines of a cluster must share, and an empty
+folder or (in a bucket) object to where the checkpoint is: only so it can be told whether the job may write there.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from incsnap.tasks.formats import reach_registries
 def all_findings(settings: Settings) -> list[Finding]:
     """MySQL's, Kafka's and the registry's, errors first. All are asked even if one of them does not answer."""
     # It imports Spark, which takes a second; the other commands should not wait for it.
+    from incsnap.checkpoint.location import own_part
+    from incsnap.checkpoint.lock import try_folder
     from incsnap.checkpoint.object_store import reach
     from incsnap.checkpoint.status import newest_offset
 
@@ -46,6 +48,7 @@ def all_findings(settings: Settings) -> list[Finding]:
     try:
         if is_object_store(settings.checkpoint_location):
             _write_and_delete(settings.checkpoint_location.rstrip("/"))
+        try_folder(settings.checkpoint_location, own_part(settings.checkpoint_location.rstrip("/")))
         saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits")
     except (ConfigError, StoreFailed) as error:
         findings.append(Finding("checkpoint.location", error.message, error.hint))

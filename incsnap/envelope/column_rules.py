@@ -5,6 +5,7 @@ Patterns are Java regexes, matched wholly and without regard to letter case agai
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from incsnap.envelope.masks import Transform
@@ -71,6 +72,22 @@ class ColumnRules:
     def key_patterns(self) -> tuple[str, ...]:
         """A pattern for ``db.table.column`` for each part of a key, in the key's order."""
         return tuple(f"{table}.{column}" for table, columns in self.keys for column in columns)
+
+    def without_match(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """(setting, pattern) of patterns for columns that none of these (``db.table.column``) matches: one that is
+        misspelt hides nothing."""
+        known = tuple(names)
+        settings = (
+            ("column.include.list", self.include),
+            ("column.exclude.list", self.exclude),
+            *((rule.setting, rule.patterns) for rule in self.transforms),
+            ("message.key.columns", self.key_patterns()),
+            ("column.propagate.source.type", self.typed),
+        )
+        for setting, patterns in settings:
+            for pattern in patterns:
+                if not any(matches((pattern,), name) for name in known):
+                    yield setting, pattern
 
     def without_salts(self) -> ColumnRules:
         """For eyes that may not see them."""

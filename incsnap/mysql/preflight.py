@@ -201,7 +201,15 @@ def _tables(connection: Connection[Any], settings: Settings, user: str) -> Itera
         problem = f"no table is included that {user} may see"
         repair = "Correct database.include.list and table.include.list, or GRANT SELECT ON the databases"
         yield Finding("tables", problem, repair, "warning")
-    for table, shape in catalog.shapes_of(connection, included).items():
+    shapes = catalog.shapes_of(connection, included)
+    if captured:
+        columns = (
+            f"{table}.{column.name}" for table in captured if table in shapes for column in shapes[table].columns
+        )
+        for setting, pattern in settings.columns.without_match(columns):
+            problem = f"{pattern} matches no column of the tables that are captured"
+            yield Finding(setting, problem, "Write database.table.column, each a regular expression", "warning")
+    for table, shape in shapes.items():
         refused = _may_select(connection, table, user)
         if refused is not None:
             # Columns that may not be read are not in information_schema either, so the rest would be guesses.

@@ -96,6 +96,24 @@ def test_no_table_and_patterns_without_a_table_are_warnings(mysql_address: MySql
     require(found)
 
 
+def test_patterns_that_match_no_column_are_warnings(mysql_address: MySqlAddress, database: str, run: Any) -> None:
+    run(f"CREATE TABLE `{database}`.people (id INT PRIMARY KEY, email VARCHAR(9))")
+    settings = _settings(
+        mysql_address,
+        database,
+        column__mask__with__8__chars=f"people.email,{database}.people.EMAIL",
+        message__key__columns=f"{database}.people:id,number",
+        column__exclude__list=".*[.]nothing",
+    )
+    found = findings(settings)
+    assert {finding.name: finding.problem.partition(" ")[0] for finding in found if "no column" in finding.problem} == {
+        "column.mask.with.8.chars": "people.email",
+        "message.key.columns": f"{database}.people.number",
+        "column.exclude.list": ".*[.]nothing",
+    }
+    require(found)
+
+
 def test_a_user_without_rights_gets_the_grants_it_lacks(
     mysql_address: MySqlAddress, database: str, run: Any, request: pytest.FixtureRequest
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.lock import checkpoint_lock
+from incsnap.checkpoint.lock import checkpoint_lock, try_folder
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.planned import recall, remember
 from incsnap.errors import ConfigError
@@ -55,6 +55,24 @@ def test_a_second_job_on_a_checkpoint_is_refused_until_the_first_has_ended(tmp_p
         pass
     with checkpoint_lock(str(tmp_path), root):
         pass
+
+
+def test_a_checkpoint_that_cannot_be_made_is_refused_before_and_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    place = str(tmp_path / "file" / "checkpoint")
+    with pytest.raises(ConfigError, match="cannot be made or written to: Not a directory"):
+        try_folder(place, f"{place}/incsnap")
+    with (
+        pytest.raises(ConfigError, match="cannot be made or written to"),
+        checkpoint_lock(place, f"{place}/incsnap"),
+    ):
+        pass
+
+
+def test_trying_a_checkpoint_leaves_nothing_behind(tmp_path: Path) -> None:
+    for place in (str(tmp_path / "new" / "deep"), f"file://{tmp_path}/new", "s3a://bucket/x"):
+        try_folder(place, f"{place}/incsnap")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_system_without_locks_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
