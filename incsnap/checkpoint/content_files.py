@@ -16,12 +16,13 @@ _KEPT = 16
 
 
 class ContentFiles:
-    """The files of one folder, ``<folder>/<digest of the content>.json``; ``what`` is in them, for messages."""
+    """The files of one folder, ``<folder>/<digest of the content>.json``. ``description``: of what is in them, for
+    messages."""
 
-    def __init__(self, files: Files, folder: str, what: str) -> None:
+    def __init__(self, files: Files, folder: str, description: str) -> None:
         self._files = files
         self._folder = folder
-        self._what = what
+        self._description = description
         self._names: set[str] | None = None
         #: File -> the batch with whose end it can go.
         self._leaving: dict[str, int] = {}
@@ -30,17 +31,17 @@ class ContentFiles:
         """Returns the file's name, for an offset."""
         name = _digest(content)
         self._files.write(self._path(name), content, durable=True)
-        self._there().add(name)
+        self._file_names().add(name)
         self.named_again(name)
         return name
 
     def read(self, name: str) -> bytes:
         """Raises ``CheckpointDamaged`` where the file is gone or torn."""
-        content = self._files.read(self._path(name))
-        found = content.to_pybytes() if content is not None else b""
-        if _digest(found) != name:
-            raise CheckpointDamaged(f"{self._files.path(self._path(name))}, {self._what}, is gone or torn")
-        return found
+        buffer = self._files.read(self._path(name))
+        content = buffer.to_pybytes() if buffer is not None else b""
+        if _digest(content) != name:
+            raise CheckpointDamaged(f"{self._files.path(self._path(name))}, {self._description}, is gone or torn")
+        return content
 
     def named_again(self, name: str) -> None:
         """An offset that is written now names the file. Spark says that a batch is done after it has asked for the
@@ -49,7 +50,7 @@ class ContentFiles:
 
     def forget(self, named: str | None, done: int) -> list[str]:
         """Batch ``done`` is done, whose end names that file. Returns the names of the files that are deleted."""
-        names = self._there()
+        names = self._file_names()
         for name in names:
             self._leaving.setdefault(name, done + _KEPT)
         if named is not None:
@@ -61,7 +62,7 @@ class ContentFiles:
             del self._leaving[name]
         return gone
 
-    def _there(self) -> set[str]:
+    def _file_names(self) -> set[str]:
         if self._names is None:
             self._names = {file.partition(".")[0] for file in self._files.names(self._folder)}
         return self._names

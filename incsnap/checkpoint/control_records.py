@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from incsnap.checkpoint.files import Files, packed
-from incsnap.checkpoint.windows import kept
+from incsnap.checkpoint.windows import required_batch
 from incsnap.envelope.control_records import in_partition_0
 
 _FOLDER = "control"
@@ -40,25 +40,25 @@ class ControlFiles:
             by_topic.setdefault(each.topic, []).append(each)
         if by_topic:
             batches = {
-                topic: in_partition_0([each.key for each in some], [each.value for each in some])
-                for topic, some in by_topic.items()
+                topic: in_partition_0([each.key for each in of_topic], [each.value for each in of_topic])
+                for topic, of_topic in by_topic.items()
             }
             self._files.write(_name(batch), packed(batches), durable=True)
-            self._known().append(batch)
+            self._kept_batches().append(batch)
         return tuple(by_topic)
 
     def read(self, batch: int, topic: str) -> Any:
         """RECORDS. Raises ``CheckpointDamaged``."""
-        return kept(self._files, _name(batch), topic, f"the records for topic {topic}")
+        return required_batch(self._files, _name(batch), topic, f"the records for topic {topic}")
 
     def forget(self, done: int) -> None:
         """Batch ``done`` is done."""
-        known = self._known()
-        for batch in [batch for batch in known if batch <= done - _KEPT]:
+        batches = self._kept_batches()
+        for batch in [batch for batch in batches if batch <= done - _KEPT]:
             self._files.delete(_name(batch))
-            known.remove(batch)
+            batches.remove(batch)
 
-    def _known(self) -> list[int]:
+    def _kept_batches(self) -> list[int]:
         if self._batches is None:
             stems = (name.partition(".")[0] for name in self._files.names(_FOLDER))
             self._batches = [int(stem) for stem in stems if stem.isdecimal()]

@@ -126,8 +126,8 @@ class FileSystemFolder:
 
     def names(self, folder: str) -> list[str]:
         selector = fs.FileSelector(self.path(folder), allow_not_found=True)
-        found = [info.base_name for info in self._fs.get_file_info(selector)]
-        whole = [name for name in found if not name.endswith(_TEMPORARY)]
+        file_names = [info.base_name for info in self._fs.get_file_info(selector)]
+        whole = [name for name in file_names if not name.endswith(_TEMPORARY)]
         return whole if self._replaces else list(dict.fromkeys(name.removesuffix(_NEW) for name in whole))
 
     def delete(self, name: str) -> None:

@@ -86,8 +86,8 @@ def packed(batches: Mapping[str, pa.RecordBatch]) -> Callable[[Any], None]:
 
 def unpack(content: Any, name: str) -> pa.RecordBatch | None:
     """The record batch of that name. Raises ``pa.ArrowInvalid`` when the file is torn."""
-    found = unpack_all(content, [name])
-    return found[0] if found else None
+    batches = unpack_all(content, [name])
+    return batches[0] if batches else None
 
 
 def unpack_all(content: Any, names: Sequence[str]) -> list[pa.RecordBatch]:
@@ -115,5 +115,5 @@ def _folder(root: str) -> FileSystemFolder | ObjectFolder:
         return FileSystemFolder(fs.LocalFileSystem(), os.path.abspath(root))
     if scheme == "file":
         return FileSystemFolder(fs.LocalFileSystem(), os.path.abspath(unquote(urlparse(root).path)))
-    found, base = fs.FileSystem.from_uri(root)
-    return FileSystemFolder(found, base.rstrip("/"))
+    system, base = fs.FileSystem.from_uri(root)
+    return FileSystemFolder(system, base.rstrip("/"))

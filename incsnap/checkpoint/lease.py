@@ -76,7 +76,7 @@ class Lease:
     def __init__(self, folder: ObjectFolder, times: LeaseTimes | None = None) -> None:
         self._folder = folder
         self._times = times or LeaseTimes()
-        self._mine = Holder(uuid4().hex, socket.gethostname(), os.getpid(), f"{_machine()}/{_began(os.getpid())}")
+        self._own_holder = Holder(uuid4().hex, socket.gethostname(), os.getpid(), f"{_machine()}/{_began(os.getpid())}")
         self._tag = ""
         self._renewed = 0.0
         self._lost = ""
@@ -87,39 +87,39 @@ class Lease:
 
     def acquire(self, patience_seconds: float = 0.0) -> None:
         """Raises ``ConfigError`` when another process renews it, ``StoreFailed`` where it cannot be had at all."""
-        began, seen, seen_at, told = _now(), "", 0.0, False
+        began, seen_tag, seen_at, announced = _now(), "", 0.0, False
         while not self._ending.is_set():
-            asked = _now()
-            found = self._read()
-            if found is None:
-                if tag := self._folder.create(_NAME, _dump(self._mine)):
-                    return self._hold(tag, asked)
+            asked_at = _now()
+            tagged = self._read()
+            if tagged is None:
+                if tag := self._folder.create(_NAME, _dump(self._own_holder)):
+                    return self._hold(tag, asked_at)
                 continue
-            other, tag = found
-            if other.token == self._mine.token:  # a write of ours whose answer was lost
-                return self._hold(tag, asked)
-            if other.released or other.is_dead or (tag == seen and asked - seen_at > self._times.lease):
-                if taken := self._folder.replace(_NAME, _dump(self._mine), tag):
-                    self.taken_over = not other.released
+            holder, tag = tagged
+            if holder.token == self._own_holder.token:  # a write of ours whose answer was lost
+                return self._hold(tag, asked_at)
+            if holder.released or holder.is_dead or (tag == seen_tag and asked_at - seen_at > self._times.lease):
+                if taken := self._folder.replace(_NAME, _dump(self._own_holder), tag):
+                    self.taken_over = not holder.released
                     if self.taken_over:
-                        log.warning("The checkpoint was left by %s, which does not renew its lease", other)
-                    return self._hold(taken, asked)
+                        log.warning("The checkpoint was left by %s, which does not renew its lease", holder)
+                    return self._hold(taken, asked_at)
                 continue
-            if tag != seen:
-                if seen and asked - began >= patience_seconds:
+            if tag != seen_tag:
+                if seen_tag and asked_at - began >= patience_seconds:
                     raise ConfigError(
-                        f"Another incsnap runs on the checkpoint {self._folder.path('')[:-1]}: {other}",
+                        f"Another incsnap runs on the checkpoint {self._folder.path('')[:-1]}: {holder}",
                         "Stop it first, or give this job a checkpoint.location of its own.",
                     )
-                seen, seen_at = tag, asked
-            if not told:
-                told = True
-                log.info("Looking whether %s, which has the lease of the checkpoint, still renews it", other)
+                seen_tag, seen_at = tag, asked_at
+            if not announced:
+                announced = True
+                log.info("Looking whether %s, which has the lease of the checkpoint, still renews it", holder)
             self._ending.wait(min(1.0, self._times.renewal / 3))
         return None
 
-    def _hold(self, tag: str, asked: float) -> None:
-        self._tag, self._renewed = tag, asked
+    def _hold(self, tag: str, asked_at: float) -> None:
+        self._tag, self._renewed = tag, asked_at
         self._thread = threading.Thread(target=self._renew, name="incsnap-lease", daemon=True)
         self._thread.start()
 
@@ -133,9 +133,9 @@ class Lease:
     def _renew(self) -> None:
         warned = False
         while not self._ending.wait(self._times.renewal):
-            asked = _now()
+            asked_at = _now()
             try:
-                self._renew_once(asked)
+                self._renew_once(asked_at)
                 warned = False
             except StoreFailed as error:
                 if not warned:
@@ -145,16 +145,16 @@ class Lease:
                 log.error("The lease of the checkpoint %s", self._lost)
                 return
 
-    def _renew_once(self, asked: float) -> None:
-        renewed = replace(self._mine, renewals=self._mine.renewals + 1)
+    def _renew_once(self, asked_at: float) -> None:
+        renewed = replace(self._own_holder, renewals=self._own_holder.renewals + 1)
         tag = self._folder.replace(_NAME, _dump(renewed), self._tag)
         if tag is None:
-            found = self._read()
-            if found is None or found[0].token != self._mine.token:
-                self._lost = f"was taken by {found[0]}" if found is not None else "was deleted"
+            tagged = self._read()
+            if tagged is None or tagged[0].token != self._own_holder.token:
+                self._lost = f"was taken by {tagged[0]}" if tagged is not None else "was deleted"
                 return
-            tag = found[1]  # ours, whose answer was lost
-        self._mine, self._tag, self._renewed = renewed, tag, asked
+            tag = tagged[1]  # ours, whose answer was lost
+        self._own_holder, self._tag, self._renewed = renewed, tag, asked_at
 
     def release(self) -> None:
         """Whoever comes next need not wait. Never raises."""
@@ -165,15 +165,15 @@ class Lease:
         self._thread = None
         try:
             if not self._lost:
-                self._folder.replace(_NAME, _dump(replace(self._mine, released=True)), self._tag)
+                self._folder.replace(_NAME, _dump(replace(self._own_holder, released=True)), self._tag)
         except StoreFailed as error:
             log.warning("The lease of the checkpoint could not be released, and runs out by itself: %s", error.message)
 
     def _read(self) -> tuple[Holder, str] | None:
-        found = self._folder.read_tagged(_NAME)
-        if found is None:
+        tagged = self._folder.read_tagged(_NAME)
+        if tagged is None:
             return None
-        content, tag = found
+        content, tag = tagged
         try:
             return Holder(**json.loads(content)), tag
         except (ValueError, TypeError):

@@ -45,12 +45,12 @@ def reach(location: str, access: StoreAccess) -> None:
 
 def client_of(location: str) -> tuple[S3Store, str]:
     """The client of the bucket of ``location``, and the path in it. Raises ``ConfigError``: a library is missing."""
-    found = urlparse(location)
+    url = urlparse(location)
     with _lock:
-        client = _clients.get(found.netloc)
+        client = _clients.get(url.netloc)
         if client is None:
-            client = _clients[found.netloc] = _client(found.netloc, _access.get(found.netloc, StoreAccess()))
-    return client, found.path.strip("/")
+            client = _clients[url.netloc] = _client(url.netloc, _access.get(url.netloc, StoreAccess()))
+    return client, url.path.strip("/")
 
 
 def _client(bucket: str, access: StoreAccess) -> S3Store:
@@ -80,7 +80,7 @@ def _client(bucket: str, access: StoreAccess) -> S3Store:
 
 
 @contextmanager
-def told(doing: str) -> Iterator[None]:
+def store_failures(doing: str) -> Iterator[None]:
     """What the library raises in the block becomes ``StoreFailed``, but for the answers that a caller may wait for: an
     object that is not there, or is another than a condition says."""
     from obstore.exceptions import (

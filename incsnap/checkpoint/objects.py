@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from incsnap.checkpoint.object_store import client_of, told
+from incsnap.checkpoint.object_store import client_of, store_failures
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -40,67 +40,67 @@ class ObjectFolder:
             data: Any = memoryview(stream.getvalue()).cast("B")
         else:
             data = content
-        client, path = self._of(name)
-        with told(f"Writing {self.path(name)}"):
+        client, path = self._client_and_path(name)
+        with store_failures(f"Writing {self.path(name)}"):
             client.put(path, data, use_multipart=len(data) > _PART_BYTES, chunk_size=_PART_BYTES)
 
     def read(self, name: str) -> pa.Buffer | None:
-        client, path = self._of(name)
+        client, path = self._client_and_path(name)
         try:
-            with told(f"Reading {self.path(name)}"):
+            with store_failures(f"Reading {self.path(name)}"):
                 return pa.py_buffer(client.get(path).bytes())
         except FileNotFoundError:
             return None
 
     def opened(self, name: str) -> pa.NativeFile | None:
         """For whoever needs few places of a large file: what is not asked for is not brought."""
-        client, path = self._of(name)
+        client, path = self._client_and_path(name)
         try:
-            with told(f"Reading {self.path(name)}"):
-                found = client.get(path, options={"range": {"suffix": _READ_BYTES}})
-                end = found.bytes()
+            with store_failures(f"Reading {self.path(name)}"):
+                answer = client.get(path, options={"range": {"suffix": _READ_BYTES}})
+                end = answer.bytes()
         except FileNotFoundError:
             return None
-        return pa.PythonFile(_Places(client, path, self.path(name), found.meta["size"], memoryview(end)), mode="r")
+        return pa.PythonFile(_RangedFile(client, path, self.path(name), answer.meta["size"], memoryview(end)), mode="r")
 
     def exists(self, name: str) -> bool:
-        client, path = self._of(name)
+        client, path = self._client_and_path(name)
         try:
-            with told(f"Looking for {self.path(name)}"):
+            with store_failures(f"Looking for {self.path(name)}"):
                 client.head(path)
         except FileNotFoundError:
             return False
         return True
 
     def names(self, folder: str) -> list[str]:
-        """Of what is in it, one for each 1,000 is asked."""
-        client, path = self._of(folder)
-        with told(f"Listing {self.path(folder)}"):
-            found = client.list_with_delimiter(path)
-        paths = [*(str(each["path"]) for each in found["objects"]), *map(str, found["common_prefixes"])]
+        """The names of what is in it. The store is asked once for each 1,000 of them."""
+        client, path = self._client_and_path(folder)
+        with store_failures(f"Listing {self.path(folder)}"):
+            listing = client.list_with_delimiter(path)
+        paths = [*(str(each["path"]) for each in listing["objects"]), *map(str, listing["common_prefixes"])]
         # s3a leaves an empty object in place of a folder that it was asked to make.
         return [each.rstrip("/").rpartition("/")[2] for each in paths if each.rstrip("/") != path]
 
     def delete(self, name: str) -> None:
-        client, path = self._of(name)
-        with suppress(FileNotFoundError), told(f"Deleting {self.path(name)}"):
+        client, path = self._client_and_path(name)
+        with suppress(FileNotFoundError), store_failures(f"Deleting {self.path(name)}"):
             client.delete(path)
 
     def delete_folder(self, name: str) -> None:
-        client, path = self._of(name)
-        with suppress(FileNotFoundError), told(f"Deleting {self.path(name)}"):
-            for some in client.list(path):
-                client.delete([each["path"] for each in some])
+        client, path = self._client_and_path(name)
+        with suppress(FileNotFoundError), store_failures(f"Deleting {self.path(name)}"):
+            for page in client.list(path):
+                client.delete([entry["path"] for entry in page])
 
     # -- under a condition
 
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
         """The content, and the tag that is another after each write."""
-        client, path = self._of(name)
+        client, path = self._client_and_path(name)
         try:
-            with told(f"Reading {self.path(name)}"):
-                found = client.get(path)
-                return bytes(found.bytes()), found.meta["e_tag"] or ""
+            with store_failures(f"Reading {self.path(name)}"):
+                answer = client.get(path)
+                return bytes(answer.bytes()), answer.meta["e_tag"] or ""
         except FileNotFoundError:
             return None
 
@@ -115,19 +115,19 @@ class ObjectFolder:
     def _put_if(self, name: str, content: bytes, mode: Any) -> str | None:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        client, path = self._of(name)
+        client, path = self._client_and_path(name)
         try:
-            with told(f"Writing {self.path(name)}"):
+            with store_failures(f"Writing {self.path(name)}"):
                 return client.put(path, content, mode=mode)["e_tag"]
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             return None
 
-    def _of(self, name: str) -> tuple[S3Store, str]:
+    def _client_and_path(self, name: str) -> tuple[S3Store, str]:
         client, folder = client_of(self._root)
         return client, f"{folder}/{name}".strip("/")
 
 
-class _Places:
+class _RangedFile:
     """A file that is asked for where it is read, for Arrow, which begins at its end."""
 
     def __init__(self, client: S3Store, path: str, shown: str, size: int, end: memoryview) -> None:
@@ -154,11 +154,11 @@ class _Places:
         self._at = max(begin, until)
         if until <= begin:
             return b""
-        for known, known_at in ((self._end, self._size - len(self._end)), (self._near, self._near_at)):
-            if known_at <= begin and until <= known_at + len(known):
-                return bytes(known[begin - known_at : until - known_at])
+        for buffer, buffer_at in ((self._end, self._size - len(self._end)), (self._near, self._near_at)):
+            if buffer_at <= begin and until <= buffer_at + len(buffer):
+                return bytes(buffer[begin - buffer_at : until - buffer_at])
         last = min(max(until, begin + _READ_BYTES), self._size)
-        with told(f"Reading {self._shown}"):
+        with store_failures(f"Reading {self._shown}"):
             self._near, self._near_at = memoryview(self._client.get_range(self._path, start=begin, end=last)), begin
         return bytes(self._near[: until - begin])
 

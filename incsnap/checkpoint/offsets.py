@@ -30,21 +30,21 @@ class QueueFiles:
     def __init__(self, files: Files) -> None:
         self._files = ContentFiles(files, "queues", "the tables that wait")
         #: By name, as they were when they were written down.
-        self._known: dict[str, Queue] = {}
+        self._queues: dict[str, Queue] = {}
 
     def place_of(self, queue: Queue) -> tuple[str, int] | None:
         if len(queue) > _FEW:
-            for name, known in self._known.items():
-                begun = len(known) - len(queue)
-                if begun >= 0 and known[begun:] == queue:  # the same objects mostly: 0.1 ms for 10,000
-                    return name, begun
+            for name, kept in self._queues.items():
+                begun_count = len(kept) - len(queue)
+                if begun_count >= 0 and kept[begun_count:] == queue:  # the same objects mostly: 0.1 ms for 10,000
+                    return name, begun_count
         return None
 
     def requests(self, name: str) -> Queue:
         """Raises ``CheckpointDamaged``."""
-        if name not in self._known:
-            self._known[name] = load_requests(json.loads(self._files.read(name)))
-        return self._known[name]
+        if name not in self._queues:
+            self._queues[name] = load_requests(json.loads(self._files.read(name)))
+        return self._queues[name]
 
     def keep(self, queue: Queue) -> None:
         """From now on ``place_of`` knows it, if it is a long one."""
@@ -53,13 +53,13 @@ class QueueFiles:
             self._files.named_again(place[0])
         elif len(queue) > _FEW:
             content = json.dumps(dump_requests(queue), separators=(",", ":")).encode()
-            self._known[self._files.write(content)] = queue
+            self._queues[self._files.write(content)] = queue
 
     def forget(self, queue: Queue, done: int) -> None:
         """Batch ``done``, at whose end ``queue`` waits, is done."""
         place = self.place_of(queue)
         for name in self._files.forget(place[0] if place is not None else None, done):
-            self._known.pop(name, None)
+            self._queues.pop(name, None)
 
 
 class KeptOffsets:
@@ -70,20 +70,20 @@ class KeptOffsets:
         self._last: deque[tuple[dict[str, Any], Offset]] = deque(maxlen=2)
 
     def dump(self, offset: Offset) -> dict[str, Any]:
-        for dumped, known in self._last:
-            if known is offset:
+        for dumped, dumped_offset in self._last:
+            if dumped_offset is offset:
                 return dumped
         self.queues.keep(offset.snapshot.queue)
         dumped = offset.dump(self.queues)
         self._last.append((dumped, offset))
         return dumped
 
-    def load(self, found: dict[str, Any]) -> Offset:
-        for dumped, known in self._last:
-            if dumped == found:
-                return known
-        offset = Offset.load(found, self.queues)
-        self._last.append((found, offset))
+    def load(self, dumped: dict[str, Any]) -> Offset:
+        for last_dumped, offset in self._last:
+            if last_dumped == dumped:
+                return offset
+        offset = Offset.load(dumped, self.queues)
+        self._last.append((dumped, offset))
         return offset
 
     def forget(self, end: Offset) -> None:

@@ -60,8 +60,8 @@ def _written(files: Files) -> tuple[dict[str, Any], object]:
     """The file's offset and settings. An empty offset, which no release loads, where there is no file or a torn one."""
     content = files.read(_NAME)
     try:
-        found = json.loads(content.to_pybytes()) if content is not None else {}
-        choices = found.pop(_CHOICES, None)
+        plan = json.loads(content.to_pybytes()) if content is not None else {}
+        choices = plan.pop(_CHOICES, None)
     except (ValueError, AttributeError):
         return {}, None
-    return found, choices
+    return plan, choices

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from incsnap.binlog.prepared import XaEvents, XaMark, XaTransaction
 from incsnap.checkpoint.files import Files, packed
-from incsnap.checkpoint.windows import kept
+from incsnap.checkpoint.windows import required_batch
 from incsnap.events import PreparedXa
 
 _FOLDER = "prepared"
@@ -49,7 +49,7 @@ class PreparedFiles:
     def get(self, name: str) -> XaEvents:
         """Raises ``CheckpointDamaged``."""
         token, _, number = name.partition("/")
-        return _events(kept(self._files, _path(token), number, "events of a prepared XA transaction"))
+        return _events(required_batch(self._files, _path(token), number, "events of a prepared XA transaction"))
 
     def drop(self, names: Sequence[str]) -> None:
         for token in self._without(names):
@@ -95,22 +95,22 @@ def prepared_after(
 ) -> tuple[PreparedXa, ...]:
     """What is prepared at a batch's end; ``before``: at its start; ``marks``: its own. ``keep`` is called once, with
     those that were prepared in it."""
-    old = {each.xid: each for each in before}
-    new: dict[str, XaTransaction] = {}
+    still_prepared = {each.xid: each for each in before}
+    newly_prepared: dict[str, XaTransaction] = {}
     for mark in marks:
-        old.pop(mark.transaction.xid, None)
-        new.pop(mark.transaction.xid, None)
+        still_prepared.pop(mark.transaction.xid, None)
+        newly_prepared.pop(mark.transaction.xid, None)
         if mark.prepared:
-            new[mark.transaction.xid] = mark.transaction
-    return (*old.values(), *keep(list(new.values())))
+            newly_prepared[mark.transaction.xid] = mark.transaction
+    return (*still_prepared.values(), *keep(list(newly_prepared.values())))
 
 
 def parts_let_go(before: Sequence[PreparedXa], marks: Sequence[XaMark], after: Sequence[PreparedXa]) -> list[str]:
     """Parts that the offset ``before`` a batch or its ``marks`` know, and the offset ``after`` it does not."""
-    known = {name for each in before for name in each.parts} | {
+    named = {name for each in before for name in each.parts} | {
         name for mark in marks for name in mark.transaction.names
     }
-    return sorted(known - {name for each in after for name in each.parts})
+    return sorted(named - {name for each in after for name in each.parts})
 
 
 def _path(token: str) -> str:

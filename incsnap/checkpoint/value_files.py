@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 class ValueFiles(Generic[T]):
-    """Values of ``kind`` (see ``dataclass_json``) in ``folder``; ``what`` they are, for messages. Written and read by
-    the planner."""
+    """Values of ``kind`` (see ``dataclass_json``) in ``folder``. ``description``: of what they are, for messages.
+    Written and read by the planner."""
 
-    def __init__(self, files: Files, folder: str, what: str, kind: type[T]) -> None:
-        self._files = ContentFiles(files, folder, what)
+    def __init__(self, files: Files, folder: str, description: str, kind: type[T]) -> None:
+        self._files = ContentFiles(files, folder, description)
         self._kind = kind
         self._newest: tuple[T, str] | None = None
 

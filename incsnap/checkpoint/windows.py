@@ -42,17 +42,17 @@ class CheckpointDamaged(SinkError):
     resumable = False
 
 
-def kept(files: Files, file: str, name: str, what: str) -> pa.RecordBatch:
+def required_batch(files: Files, file: str, name: str, description: str) -> pa.RecordBatch:
     """The record batch ``name`` of a packed file that was forced to the disk. Raises ``CheckpointDamaged``, which says
-    ``what`` is missing."""
+    by ``description`` what is missing."""
     content = files.opened(file)
     try:
-        found = None if content is None else unpack(content, name)
+        batch = None if content is None else unpack(content, name)
     except pa.ArrowInvalid:
-        found = None
-    if found is None:
-        raise CheckpointDamaged(f"{files.path(file)} lacks {what}")
-    return found
+        batch = None
+    if batch is None:
+        raise CheckpointDamaged(f"{files.path(file)} lacks {description}")
+    return batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,13 @@ class WindowBuffers:
         """Writes the rows (``RECORDS``) by bucket, each cut into so many parts of about the same number of rows;
         buckets without rows may be left out. Returns the file's name."""
         file = f"{_window(window_id)}/{uuid4().hex}.arrow"
-        pieces = {
-            _piece(bucket, part): records.slice(begin, end - begin)
+        named_parts = {
+            _part_name(bucket, part): records.slice(begin, end - begin)
             for bucket, records in by_bucket.items()
             for part, (begin, end) in enumerate(pairwise(_borders(records.num_rows, parts)))
             if end > begin
         }
-        self._files.write(f"windows/{file}", packed(pieces), durable=True)
+        self._files.write(f"windows/{file}", packed(named_parts), durable=True)
         return file
 
     def read_window(self, file: str, bucket: int, parts: Iterable[int] = (0,)) -> list[pa.RecordBatch]:
@@ -100,7 +100,7 @@ class WindowBuffers:
         if content is None:
             raise CheckpointDamaged(f"The rows of a window are gone: {self._files.path('windows')}/{file}")
         try:
-            return unpack_all(content, [_piece(bucket, part) for part in parts])
+            return unpack_all(content, [_part_name(bucket, part) for part in parts])
         except pa.ArrowInvalid as problem:
             raise CheckpointDamaged(f"{self._files.path('windows')}/{file} is torn: {problem}") from problem
 
@@ -125,8 +125,8 @@ class WindowBuffers:
 
     def delete_orphans(self, keep: Collection[str]) -> list[str]:
         """At start, before any task runs: windows that the offset does not know."""
-        kept = {_window(window) for window in keep}
-        orphans = [name for name in self._files.names("windows") if name not in kept]
+        known = {_window(window) for window in keep}
+        orphans = [name for name in self._files.names("windows") if name not in known]
         for name in orphans:
             self._files.delete_folder(f"windows/{name}")
         return sorted(unquote(name) for name in orphans)
@@ -136,7 +136,9 @@ class WindowBuffers:
     def write_discards(self, batch: int, bucket: int, keys: Mapping[str, pa.Array]) -> None:
         """Keys by table, for good: to be called before the batch's transaction commits. Hundreds of tables may be held
         of which few have changed: tables without keys are left out."""
-        batches = {table: pa.record_batch([found], schema=_KEYS) for table, found in keys.items() if len(found)}
+        batches = {
+            table: pa.record_batch([table_keys], schema=_KEYS) for table, table_keys in keys.items() if len(table_keys)
+        }
         self._changed.pop((batch, bucket), None)
         self._files.write(_discards(batch, bucket), packed(batches), durable=True)
 
@@ -162,7 +164,7 @@ class WindowBuffers:
                 self._files.delete_folder(f"discards/{name}")
 
 
-def _piece(bucket: int, part: int) -> str:
+def _part_name(bucket: int, part: int) -> str:
     return f"{bucket}.{part}" if part else str(bucket)
 
 

@@ -163,10 +163,10 @@ def test_an_answer_that_is_lost_loses_no_lease(folder: ObjectFolder, object_stor
 
 
 def test_a_renewal_is_one_request(held: Lease, object_store: ObjectStore, folder: ObjectFolder) -> None:
-    begun = held._mine.renewals
+    begun = held._own_holder.renewals
     object_store.requests()
-    wait_until(lambda: held._mine.renewals >= begun + 5)
-    made = held._mine.renewals - begun
+    wait_until(lambda: held._own_holder.renewals >= begun + 5)
+    made = held._own_holder.renewals - begun
     asked = [kind for kind, key in object_store.requests() if key.endswith("lease.json")]
 
     assert set(asked) == {"PUT"}
