@@ -109,7 +109,7 @@ class Reporter:
 
     # -- the planner's thread
 
-    def asked(self) -> None:
+    def batch_asked(self) -> None:
         """Spark asks for a batch: the one before is done."""
         with self._lock:
             self._asked_ms = clock_ms()

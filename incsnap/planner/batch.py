@@ -50,16 +50,16 @@ def batch_parts(
     parts: list[BatchPart] = []
     whole = settings.transaction_metadata
     slices = tail.slices(start.stream, end.stream, parallelism, whole=whole)
-    if sum(len(piece.payload) for piece in slices) < _SLICE_BYTES:
+    if sum(len(slice_.payload) for slice_ in slices) < _SLICE_BYTES:
         slices = tail.slices(start.stream, end.stream, 1, whole=whole)
     borders = _borders(slices, start, end) if whole else [WHOLE] * len(slices)
     parts.extend(
-        SlicePart(batch, layout, order, piece.defined(definitions), charsets, border, defaults)
-        for order, (piece, border) in enumerate(zip(slices, borders, strict=True))
+        SlicePart(batch, layout, order, slice_.defined(definitions), charsets, border, defaults)
+        for order, (slice_, border) in enumerate(zip(slices, borders, strict=True))
     )
-    rows = _ready(settings, end)
+    rows = _ready_rows(settings, end)
     if whole:
-        rows += _ended(settings, slices, start, end, len(rows))
+        rows += _transaction_end(settings, slices, start, end, len(rows))
     for number, topic in enumerate(end.control):
         records = control.read(batch, topic)
         rows.append(blocks.notes(batch, home(topic, layout.buckets), _LAST + number, topic, records))
@@ -70,45 +70,47 @@ def batch_parts(
 
 def _borders(slices: Sequence[Slice], start: Offset, end: Offset) -> list[Border]:
     """Only the first slice may continue a transaction, only the last may leave one open."""
-    begun = start.counted if _continues(slices, start) else None
+    counted = start.counted if _continues(slices, start) else None
     last = len(slices) - 1
-    opened = end.stream.open_gtid
+    open_gtid = end.stream.open_gtid
     return [
-        Border(None if nth else begun, nth == last and opened != "" and piece.transactions.gtids()[-1] == opened)
-        for nth, piece in enumerate(slices)
+        Border(
+            None if nth else counted, nth == last and open_gtid != "" and slice_.transactions.gtids()[-1] == open_gtid
+        )
+        for nth, slice_ in enumerate(slices)
     ]
 
 
 def _continues(slices: Sequence[Slice], start: Offset) -> bool:
-    opened = start.stream.open_gtid
-    return opened != "" and bool(slices) and slices[0].transactions.gtids()[0] == opened
+    open_gtid = start.stream.open_gtid
+    return open_gtid != "" and bool(slices) and slices[0].transactions.gtids()[0] == open_gtid
 
 
-def _ended(
+def _transaction_end(
     settings: Settings, slices: Sequence[Slice], start: Offset, end: Offset, number: int
 ) -> list[blocks.BlockRow]:
     """The end of a transaction of which all events came in earlier batches."""
-    opened, counted, topic = start.stream.open_gtid, start.counted, transaction_topic(settings)
+    open_gtid, counted, topic = start.stream.open_gtid, start.counted, transaction_topic(settings)
     if (
         topic is None
         or counted is None
         or not counted.total
-        or end.stream.open_gtid == opened
+        or end.stream.open_gtid == open_gtid
         or _continues(slices, start)
     ):
         return []
-    bucket, records = ending(settings, topic, opened, counted, end.layout.buckets)
+    bucket, records = ending(settings, topic, open_gtid, counted, end.layout.buckets)
     return [blocks.notes(end.batch, bucket, number, topic.name, records)]
 
 
-def _ready(settings: Settings, end: Offset) -> list[blocks.BlockRow]:
+def _ready_rows(settings: Settings, end: Offset) -> list[blocks.BlockRow]:
     batch, buckets = end.batch, range(end.layout.buckets)
     rows: list[blocks.BlockRow] = []
     number = count()
     for planned in end.releases():
         window = planned.window
         assert window.reading is not None
-        what = blocks.ReleaseOrder(
+        order = blocks.ReleaseOrder(
             window.reading.file,
             str(window.table),
             # The first is that of rows; where a transform drops these, the window has none.
@@ -116,7 +118,7 @@ def _ready(settings: Settings, end: Offset) -> list[blocks.BlockRow]:
             (planned.discards.start, planned.discards.stop),
             (planned.parts.start, planned.parts.stop),
         )
-        rows.extend(blocks.release(batch, bucket, next(number), what) for bucket in buckets)
+        rows.extend(blocks.release(batch, bucket, next(number), order) for bucket in buckets)
     if held := sorted(str(table) for table in end.held_tables()):
         rows.extend(blocks.held_tables(batch, bucket, next(number), held) for bucket in buckets)
     topic = notification_topic(settings)

@@ -72,10 +72,11 @@ def _sent(offset: Offset) -> GtidSet:
     return stream.delivered | GtidSet.parse(stream.open_gtid)
 
 
-def _first(settings: Settings, root: str, old: Offset) -> Offset:
-    """Where the new job begins. It has as many buckets, which may all be written to by what is left of the old one."""
-    first = first_position(settings.model_copy(update={"start": StartPlace()}), root, old.layout.buckets)
-    before = old.snapshot
+def _first(settings: Settings, root: str, lost: Offset) -> Offset:
+    """Where the new job begins, ``lost`` being the offset that the old one cannot go on from. It has as many buckets,
+    which may all be written to by what is left of the old one."""
+    first = first_position(settings.model_copy(update={"start": StartPlace()}), root, lost.layout.buckets)
+    before = lost.snapshot
     waiting = SnapshotContext(
         queue=(*(scan.request for scan in before.scans), *before.queue),
         paused=before.paused,
@@ -83,4 +84,4 @@ def _first(settings: Settings, root: str, old: Offset) -> Offset:
         recent=before.recent,
         throttle=before.throttle,
     )
-    return replace(first, snapshot=waiting, signal_positions={**old.signal_positions, **first.signal_positions})
+    return replace(first, snapshot=waiting, signal_positions={**lost.signal_positions, **first.signal_positions})

@@ -85,10 +85,10 @@ class ChunkReaders:
     def answers(self) -> list[Answer]:
         """What has come since the last call. Raises ``ReadersGone``."""
         with self._lock:
-            found, self._answers = self._answers, []
-        if self._gone and not found:
+            answers, self._answers = self._answers, []
+        if self._gone and not answers:
             raise ReadersGone("The driver's chunk readers are gone")
-        return found
+        return answers
 
     def close(self) -> None:
         with self._lock:

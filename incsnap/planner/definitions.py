@@ -36,7 +36,7 @@ class NotCertain(Exception):
     """Why it is not certain yet what the server's answer is true of."""
 
 
-def asked_behind(
+def answer_behind(
     question: Callable[[], T],
     end: StreamPosition,
     connection: Connection[Any],
@@ -66,7 +66,7 @@ def asked_behind(
 
 @dataclass(frozen=True, slots=True)
 class DefinitionsAt:
-    """Definitions at ``end``, the end of a batch; ``same_server`` as in ``asked_behind``; ``comments``: with those of
+    """Definitions at ``end``, the end of a batch; ``same_server`` as in ``answer_behind``; ``comments``: with those of
     tables and columns."""
 
     connection: Connection[Any]
@@ -80,7 +80,7 @@ class DefinitionsAt:
         if not tables:
             return {}
         try:
-            definitions, later = asked_behind(
+            definitions, later = answer_behind(
                 lambda: definitions_of(self.connection, dict.fromkeys(tables), comments=self.comments),
                 self.end,
                 self.connection,

@@ -22,10 +22,10 @@ class Heartbeat:
     """Where ``heartbeat.interval.ms`` is 0, none is ever due."""
 
     def __init__(self, settings: Settings) -> None:
-        asked = settings.heartbeat
+        heartbeat = settings.heartbeat
         self._settings = settings
-        self._interval = asked.interval_ms / 1000 or math.inf
-        self._action = HeartbeatAction(settings.mysql, asked.action_query) if asked.action_query else None
+        self._interval = heartbeat.interval_ms / 1000 or math.inf
+        self._action = HeartbeatAction(settings.mysql, heartbeat.action_query) if heartbeat.action_query else None
         self._due_at = time.monotonic() + self._interval
 
     def seconds_left(self) -> float:

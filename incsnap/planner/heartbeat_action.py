@@ -31,13 +31,13 @@ _CLOSE_SECONDS = 1.0
 
 
 class HeartbeatAction:
-    """Executes ``statement`` after each ``ask``; asked again while it runs, it runs once more."""
+    """Executes ``statement`` after each ``ask``; where it is asked again meanwhile, the statement runs once more."""
 
     def __init__(self, settings: MySqlSettings, statement: str) -> None:
         self._settings = settings
         self._statement = statement
         self._connection: Connection[Any] | None = None
-        self._asked = threading.Event()
+        self._due = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
         #: Why the last one was not executed, "" where it was: the same reason is told once.
@@ -48,27 +48,27 @@ class HeartbeatAction:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="incsnap-heartbeat", daemon=True)
             self._thread.start()
-        self._asked.set()
+        self._due.set()
 
     def close(self) -> None:
         self._closed = True
-        self._asked.set()
+        self._due.set()
         if self._thread is not None:
             self._thread.join(_CLOSE_SECONDS)
 
     def _run(self) -> None:
         while True:
-            if not self._asked.wait(_NAP_SECONDS):
+            if not self._due.wait(_NAP_SECONDS):
                 continue
-            self._asked.clear()
+            self._due.clear()
             if self._closed:
                 break
-            self._tell(self._executed())
+            self._log_trouble(self._execute())
         if self._connection is not None and self._connection.open:
             self._connection.close()
 
-    def _executed(self) -> str:
-        """Why it was not, "" where it was."""
+    def _execute(self) -> str:
+        """Executes the statement once. Returns why that failed; "" where it did not."""
         try:
             connection = self._open()
             if query(connection, _READ_ONLY)[0][0]:
@@ -88,7 +88,7 @@ class HeartbeatAction:
             query(self._connection, _AS_THE_SERVER_HAS_IT)
         return self._connection
 
-    def _tell(self, trouble: str) -> None:
+    def _log_trouble(self, trouble: str) -> None:
         if trouble and trouble != self._trouble:
             log.warning(
                 "heartbeat.action.query is not executed: %s. The job goes on, and tries again with each heartbeat",

@@ -25,7 +25,7 @@ from incsnap.events import SchemaChange, StreamPosition, server_of
 from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.row_definitions import leaves_names_out, row_definitions
-from incsnap.planner.definitions import WAIT_SECONDS, ChangesBehind, NotCertain, asked_behind, defines, redefined
+from incsnap.planner.definitions import WAIT_SECONDS, ChangesBehind, NotCertain, answer_behind, defines, redefined
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.tables import BatchDefinitions, TableId, TableShape
 
@@ -86,31 +86,31 @@ class KnownDefinitions:
         after = known
         if changes:
             after = {table: shape for table, shape in known.items() if not redefined(table, changes)}
-        if answered := self._asked(missing, after, advance, tail, connection, behind=behind):
-            after = {shape.id: shape for shape in _sorted({**after, **answered}.values())}
+        if learned := self._learned(missing, after, advance, tail, connection, behind=behind):
+            after = {shape.id: shape for shape in _sorted({**after, **learned}.values())}
         rows = {each.table for each in advance.unnamed} - {each.table for each in missing}
         before = [known[table] for table in rows if after.get(table) != known[table]]
         return BatchDefinitions(tuple(after.values()), _sorted(before))
 
-    def is_news(self, start: str, advance: Advance, found: BatchDefinitions | None) -> bool:
+    def is_news(self, start: str, advance: Advance, definitions: BatchDefinitions | None) -> bool:
         """Is it worth a batch, which may have nothing to send? What is not written down must be asked for again."""
-        if found is None:
+        if definitions is None:
             return False
-        return bool(advance.changes) or found.known != (self._files.read(start).known if start else ())
+        return bool(advance.changes) or definitions.known != (self._files.read(start).known if start else ())
 
     def _known(self, start: str) -> dict[TableId, TableShape]:
         """Where ``start`` is, in the order of the tables. Without those that are not captured: their statements do not
         come by."""
         if self._read[0] != start:
-            found = self._files.read(start).known if start else ()
-            self._read = start, {shape.id: shape for shape in found if self._settings.tables.included(shape.id)}
+            shapes = self._files.read(start).known if start else ()
+            self._read = start, {shape.id: shape for shape in shapes if self._settings.tables.included(shape.id)}
         return self._read[1]
 
     def of_batch(self, end: str, tables_of_rows: Collection[TableId]) -> tuple[TableShape, ...]:
         """What the rows of these tables are read by in the batch whose end names the file ``end``."""
         return self._files.read(end).of_rows(tables_of_rows) if end else ()
 
-    def _asked(
+    def _learned(
         self,
         missing: Sequence[UnnamedRows],
         known: Collection[TableId],
@@ -122,40 +122,40 @@ class KnownDefinitions:
     ) -> dict[TableId, TableShape]:
         """Learns the definitions of tables with rows in the batch, which wait for it; and in good time those of all
         captured tables."""
-        begun = bool(advance.end.server_uuid)
-        all_of_them = bool(self._owed) and begun and not behind and time.monotonic() >= self._again_at
-        if not missing and not all_of_them:
+        stream_has_begun = bool(advance.end.server_uuid)
+        asks_for_all = bool(self._owed) and stream_has_begun and not behind and time.monotonic() >= self._again_at
+        if not missing and not asks_for_all:
             return {}
-        asked_for = {each.table for each in missing}
-        if all_of_them:
+        unknown = {each.table for each in missing}
+        if asks_for_all:
             signal_table = self._settings.tables.signal_table
             captured = {*tables(connection, self._settings.tables), *([signal_table] if signal_table else [])}
-            asked_for |= captured - set(known)
+            unknown |= captured - set(known)
         patience, changes_behind = WAIT_SECONDS, tail.changes_behind
         if missing:
             patience, changes_behind = _PATIENCE_SECONDS, tail.all_changes_behind
         try:
-            answer = self._ask(sorted(asked_for), advance.end, connection, patience, changes_behind)
+            answer = self._ask_server(sorted(unknown), advance.end, connection, patience, changes_behind)
         except NotCertain as late:
             self._again_at = time.monotonic() + _AGAIN_SECONDS
             if missing:
                 raise IncsnapError(
-                    f"{_what(missing[0])}, and its definition cannot be told yet: {late}",
+                    f"{_description(missing[0])}, and its definition cannot be told yet: {late}",
                     "The job goes on from its offset by itself; look at the server if this happens again.",
                 ) from late
             return {}
         for each in missing:
             if each.table not in answer.shapes:
-                raise DefinitionUnknown(f"{_what(each)}, and {answer.why[each.table]}")
-        if all_of_them:
+                raise DefinitionUnknown(f"{_description(each)}, and {answer.why[each.table]}")
+        if asks_for_all:
             self._owed = False
-            for table in sorted(asked_for - answer.shapes.keys()):
+            for table in sorted(unknown - answer.shapes.keys()):
                 log.info("the definition of %s is not certain yet: %s", table, answer.why[table])
         return answer.shapes
 
-    def _ask(
+    def _ask_server(
         self,
-        asked_for: Sequence[TableId],
+        unknown: Sequence[TableId],
         end: StreamPosition,
         connection: Connection[Any],
         patience: float,
@@ -166,17 +166,17 @@ class KnownDefinitions:
         def question() -> tuple[dict[TableId, TableShape], dict[TableId, str]]:
             if not watermarks.logs_everything(connection):
                 raise _LeavesStatementsOut
-            return row_definitions(connection, asked_for)
+            return row_definitions(connection, unknown)
 
         same_server = server_of(end.server_uuid) == self._queries.server_uuid
         try:
-            (shapes, why), later = asked_behind(
+            (shapes, why), later = answer_behind(
                 question, end, connection, changes_behind, patience, same_server=same_server
             )
         except _LeavesStatementsOut:
             filtered = "the server leaves statements out of its binlog (binlog-do-db, binlog-ignore-db)"
-            return _Answer({}, dict.fromkeys(asked_for, filtered))
-        for table in asked_for:
+            return _Answer({}, dict.fromkeys(unknown, filtered))
+        for table in unknown:
             changed = next((change for change in later if redefined(table, [change])), None)
             if changed is not None:
                 shapes.pop(table, None)
@@ -195,10 +195,10 @@ def _check_order(rows: UnnamedRows, changes: Sequence[SchemaChange]) -> None:
     """Refuses rows that a statement of the batch stands behind: what the server says now is of later rows only."""
     changed = next((change for change in changes[rows.first :] if redefined(rows.table, [change])), None)
     if changed is not None:
-        raise DefinitionUnknown(f"{_what(rows)}, and the table was changed behind them, by {_quoted(changed)}")
+        raise DefinitionUnknown(f"{_description(rows)}, and the table was changed behind them, by {_quoted(changed)}")
 
 
-def _what(rows: UnnamedRows) -> str:
+def _description(rows: UnnamedRows) -> str:
     return f"{rows.place}: rows of {rows.table} were written with binlog_row_metadata=MINIMAL"
 
 

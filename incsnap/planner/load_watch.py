@@ -36,7 +36,7 @@ _EVERY_SECONDS = 1.0
 #: Seconds after which an answer is too old to go by.
 _OLD_SECONDS = 10.0
 #: Seconds after which a load that nobody wants to know is not measured any more. A batch may take some.
-_WANTED_SECONDS = 30.0
+_REQUESTED_SECONDS = 30.0
 #: No wait is for ever.
 _NAP_SECONDS = 60.0
 #: Characters of what is wrong.
@@ -53,26 +53,26 @@ class LoadWatch:
 
     def newest(self, names: Collection[str]) -> tuple[Load, ...]:
         """What was measured last for these limits. Returns at once."""
-        found: list[Load] = []
+        loads: list[Load] = []
         if THREADS_RUNNING in names:
-            found.append(self._of(THREADS_RUNNING, "", self._own, lambda: threads_running))
+            loads.append(self._load_of(THREADS_RUNNING, "", self._own, lambda: threads_running))
         if COMMIT_LATENCY in names:
-            found.append(self._of(COMMIT_LATENCY, "", self._own, CommitLatency))
+            loads.append(self._load_of(COMMIT_LATENCY, "", self._own, CommitLatency))
         if REPLICA_LAG in names:
-            found += [
-                self._of(REPLICA_LAG, where, settings, lambda: replica_lag_ms)
+            loads += [
+                self._load_of(REPLICA_LAG, where, settings, lambda: replica_lag_ms)
                 for where, settings in self._replicas.items()
             ]
             if not self._replicas:
                 trouble = "incsnap.snapshot.throttle.replicas names none"
-                found.append(Load(REPLICA_LAG, None, trouble=trouble))
-        return tuple(found)
+                loads.append(Load(REPLICA_LAG, None, trouble=trouble))
+        return tuple(loads)
 
     def close(self) -> None:
         for probe in self._probes.values():
             probe.close()
 
-    def _of(self, name: str, where: str, settings: MySqlSettings, measure: Callable[[], Measure]) -> Load:
+    def _load_of(self, name: str, where: str, settings: MySqlSettings, measure: Callable[[], Measure]) -> Load:
         probe = self._probes.get((name, where))
         if probe is None:
             probe = self._probes[name, where] = _Probe(name, where, settings, measure)
@@ -87,18 +87,18 @@ class _Probe:
         self._settings, self._measure = settings, measure
         self._newest = Load(name, None, where, BEING_ASKED)
         self._measured_at = time.monotonic()
-        self._wanted_at = 0.0
-        self._wanted, self._closing = threading.Event(), threading.Event()
+        self._requested_at = 0.0
+        self._requested, self._closing = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"incsnap-load-{name}", daemon=True)
         self._thread.start()
 
     def newest(self) -> Load:
         now = time.monotonic()
-        if now - self._wanted_at > _WANTED_SECONDS:
+        if now - self._requested_at > _REQUESTED_SECONDS:
             # What was measured before the pause says nothing of now.
             self._newest, self._measured_at = Load(self._name, None, self._where, BEING_ASKED), now
-        self._wanted_at = now
-        self._wanted.set()
+        self._requested_at = now
+        self._requested.set()
         age = now - self._measured_at
         if age > _OLD_SECONDS:
             return Load(self._name, None, self._where, f"no answer for {age:.0f} s")
@@ -106,40 +106,40 @@ class _Probe:
 
     def close(self) -> None:
         self._closing.set()
-        self._wanted.set()
+        self._requested.set()
         self._thread.join(_EVERY_SECONDS)
 
     def _run(self) -> None:
         connection: Connection[Any] | None = None
         measure: Measure | None = None
-        told = ""
+        trouble_before = ""
         while not self._closing.is_set():
-            if time.monotonic() - self._wanted_at > _WANTED_SECONDS:
+            if time.monotonic() - self._requested_at > _REQUESTED_SECONDS:
                 _close(connection)
                 connection = measure = None
-                self._wanted.clear()
+                self._requested.clear()
                 # Looked at again behind the clearing: it may have been wanted between the two.
-                if time.monotonic() - self._wanted_at > _WANTED_SECONDS:
-                    self._wanted.wait(_NAP_SECONDS)
+                if time.monotonic() - self._requested_at > _REQUESTED_SECONDS:
+                    self._requested.wait(_NAP_SECONDS)
                 continue
             try:
                 if connection is None or measure is None:
                     connection = connect(self._settings, read_timeout=PATIENCE_SECONDS)
                     measure = self._measure()
                 value, trouble = measure(connection), ""
-                found = Load(self._name, value, self._where, "" if value is not None else BEING_ASKED)
+                load = Load(self._name, value, self._where, "" if value is not None else BEING_ASKED)
             except IncsnapError as error:
                 _close(connection)
                 connection = measure = None
                 trouble = shorten(f"{error.message.rstrip('.')}. {error.hint.rstrip('.')}", _TROUBLE)
-                found = Load(self._name, None, self._where, trouble)
-            self._newest, self._measured_at = found, time.monotonic()
-            self._tell(trouble, told)
-            told = trouble
+                load = Load(self._name, None, self._where, trouble)
+            self._newest, self._measured_at = load, time.monotonic()
+            self._log_trouble(trouble, trouble_before)
+            trouble_before = trouble
             self._closing.wait(_EVERY_SECONDS)
         _close(connection)
 
-    def _tell(self, trouble: str, before: str) -> None:
+    def _log_trouble(self, trouble: str, before: str) -> None:
         """The same trouble is told once."""
         of = f" of replica {self._where}" if self._where else ""
         if trouble and trouble != before:

@@ -123,7 +123,7 @@ class Observer:
         definitions = self._definitions.at(start.definitions, advance, tail, connection, behind=behind)
         of_rows = definitions.of_rows({each.table for each in advance.unnamed}) if definitions is not None else ()
         commands, positions = self._signals(start, advance, connection, of_rows)
-        loads = self._measured(start.snapshot, advance, behind_seconds)
+        loads = self._measured_loads(start.snapshot, advance, behind_seconds)
         facts = BatchFacts(
             batch=start.batch + 1,
             end=advance.end,
@@ -197,7 +197,7 @@ class Observer:
     ) -> tuple[tuple[Command, ...], dict[str, Any]]:
         """The commands of the batch, and how far each channel was read."""
         captured = partial(self._captured, connection, start.snapshot)
-        slices = [piece.defined(definitions) for piece in advance.signals]
+        slices = [slice_.defined(definitions) for slice_ in advance.signals]
         commands, positions = self._inbox.poll(
             slices, self._queries.charsets, start.signal_positions, captured, str(advance.end)
         )
@@ -211,8 +211,8 @@ class Observer:
         """
         own = self._settings.signals.data_collection
         unfinished = (*(scan.table for scan in snapshot.scans), *(request.table for request in snapshot.queue))
-        found = dict.fromkeys((*tables(connection, self._settings.tables), *unfinished))
-        return [table for table in found if table != own]
+        table_ids = dict.fromkeys((*tables(connection, self._settings.tables), *unfinished))
+        return [table for table in table_ids if table != own]
 
     def _control(
         self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any]
@@ -233,13 +233,13 @@ class Observer:
         """What was counted of the transaction in which the batch ends, in earlier batches too."""
         if not self._settings.transaction_metadata or not end.open_gtid:
             return None
-        begun = start.counted if start.stream.open_gtid == end.open_gtid else None
-        pieces = tail.slices(start.stream, end, 1, whole=True)
-        if not pieces or pieces[0].transactions.gtids()[-1] != end.open_gtid:
-            return begun
-        return open_counts(pieces[0].defined(definitions), self._queries.charsets, self._settings, begun)
+        counted_before = start.counted if start.stream.open_gtid == end.open_gtid else None
+        slices = tail.slices(start.stream, end, 1, whole=True)
+        if not slices or slices[0].transactions.gtids()[-1] != end.open_gtid:
+            return counted_before
+        return open_counts(slices[0].defined(definitions), self._queries.charsets, self._settings, counted_before)
 
-    def _measured(self, snapshot: SnapshotContext, advance: Advance, behind_seconds: float) -> tuple[Load, ...]:
+    def _measured_loads(self, snapshot: SnapshotContext, advance: Advance, behind_seconds: float) -> tuple[Load, ...]:
         """The loads that have limits, while there is anything to hold back."""
         if not snapshot.active or snapshot.paused:
             return ()

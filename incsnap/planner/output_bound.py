@@ -24,13 +24,13 @@ class OutputBound:
 
     bytes: int = START_BYTES
 
-    def is_told_by(self, binlog_bytes: int) -> bool:
+    def is_worth_measuring(self, binlog_bytes: int) -> bool:
         """Is a batch that takes so much worth measuring? Half of the bound always is, or it would never grow."""
         return binlog_bytes >= min(_TELLING_BYTES, self.bytes // 2)
 
     def batch_gave(self, binlog_bytes: int, output_bytes: int) -> None:
         """What a batch took of the binlog, and the keys and values that came of it; of change events alone."""
-        if not self.is_told_by(binlog_bytes):
+        if not self.is_worth_measuring(binlog_bytes):
             return
         fitting = OUTPUT_BYTES * binlog_bytes // max(output_bytes, 1)
         self.bytes = max(LEAST_BYTES, min(fitting, 2 * self.bytes, MOST_BYTES))

@@ -45,8 +45,8 @@ class OwnReaders:
     def answers(self) -> list[Answer]:
         """What has come since the last call."""
         with self._changed:
-            found, self._answers = self._answers, []
-        return found
+            answers, self._answers = self._answers, []
+        return answers
 
     def close(self) -> None:
         """What is being read ends by itself: it leaves a file that nobody asks for, which the next life deletes."""

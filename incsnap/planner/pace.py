@@ -86,7 +86,7 @@ class Pace:
     def begin(self, end: Offset, binlog_bytes: int) -> None:
         """The batch that ends at ``end`` is planned."""
         released = sum(each.bytes for each in end.snapshot.released)
-        output = read_progress(self._root).bytes if self._bound.is_told_by(binlog_bytes) else None
+        output = read_progress(self._root).bytes if self._bound.is_worth_measuring(binlog_bytes) else None
         self._under_way = _UnderWay(time.monotonic(), binlog_bytes, released, output)
 
     def measure(self) -> None:

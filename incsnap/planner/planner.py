@@ -97,7 +97,7 @@ class Planner:
             settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions, run
         )
         self._batches = PlannedBatches(settings, buffers, self.offsets, self._layouts, self._xa, kept)
-        self._begun = False
+        self._has_recalled = False
         self._repeats = True
         self._moved_at = time.monotonic()
 
@@ -105,8 +105,8 @@ class Planner:
 
     def plan(self, start: Offset) -> Offset:
         """The end of the batch behind ``start``, on the disk; ``start`` itself where there is nothing to do."""
-        if not self._begun:
-            self._begun = True
+        if not self._has_recalled:
+            self._has_recalled = True
             planned = self._batches.recall(start)
             if planned is not None:
                 return planned
@@ -114,18 +114,18 @@ class Planner:
         # Each batch is some files: where they are paid for, one for all that comes in the meantime.
         time.sleep(max(0.0, self._moved_at + self._settings.batch_interval_ms / 1000 - time.monotonic()))
         if self._reporter is not None:
-            self._reporter.asked()
+            self._reporter.batch_asked()
         connection = self._queries.open()
         observed = self._observer.observe(start, tail, connection)
-        decided = self._decide(start, observed, connection)
+        plan = self._decide(start, observed, connection)
         self._queries.follow(observed.advance.end.server_uuid)
-        if decided.idle and not self._is_worth_a_batch(start, observed):
-            self._report(start, observed, decided, is_batch=False)
+        if plan.idle and not self._is_worth_a_batch(start, observed):
+            self._report(start, observed, plan, is_batch=False)
             return start
-        end = self._batches.write(start, observed, decided, tail)
+        end = self._batches.write(start, observed, plan, tail)
         self._moved_at = time.monotonic()
         self._observer.begin(end, observed.advance)
-        self._report(end, observed, decided, is_batch=True)
+        self._report(end, observed, plan, is_batch=True)
         return end
 
     def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
@@ -176,7 +176,7 @@ class Planner:
                 settings.max_queue_bytes,
                 damaged=settings.failures.processing,
                 options=capture_options(settings),
-                prepared=self._xa.known(start.prepared),
+                prepared=self._xa.transactions_from(start.prepared),
             )
             if self._report_path:
                 asks, buffer_bytes = partial(connect, settings.mysql, read_timeout=10.0), settings.max_queue_bytes
@@ -206,8 +206,8 @@ class Planner:
         limits = limits_of(plan, facts)
         why = waits_for(plan.context, facts.now_ms, observed.behind_seconds if facts.behind else None, limits)
         failed = sum(bool(reading.error) for reading in facts.readings.values())
-        found = Planned(offset, advance.end, advance.last_ts_us, advance.full, why, failed, limits)
-        self._reporter.planned(found, is_batch=is_batch, notifications=plan.context.notifications)
+        report = Planned(offset, advance.end, advance.last_ts_us, advance.full, why, failed, limits)
+        self._reporter.planned(report, is_batch=is_batch, notifications=plan.context.notifications)
 
     def _is_worth_a_batch(self, start: Offset, observed: Observed) -> bool:
         """Is there anything for a batch, though the snapshot has nothing?"""

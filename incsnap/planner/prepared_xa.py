@@ -53,7 +53,7 @@ class PreparedXas:
             return executed, ()
         _log.info("prepared XA transactions: %s", shorten(", ".join(xids)))
         settings = self._settings
-        transactions = self.known(())
+        transactions = self.transactions_from(())
         search = PreparedSearch(
             partial(dial, settings.mysql),
             settings.mysql.server_id,
@@ -72,7 +72,7 @@ class PreparedXas:
             )
         return executed, tuple(transactions.keep(transactions.all()))
 
-    def known(self, prepared: tuple[PreparedXa, ...]) -> PreparedTransactions:
+    def transactions_from(self, prepared: tuple[PreparedXa, ...]) -> PreparedTransactions:
         """For a tail that begins where these are prepared."""
         return PreparedTransactions(self._files, prepared, self._captured, memory_bytes=MEMORY_BYTES)
 

@@ -95,7 +95,7 @@ def statement_records(
 
 def _schema_changes(
     settings: Settings,
-    told_on: ControlTopic,
+    control_topic: ControlTopic,
     definitions: DefinitionsAt,
     advance: Advance,
     now_us: int,
@@ -109,16 +109,16 @@ def _schema_changes(
     unchanged = [table for table in existing if not redefined(table, advance.changes)]
     described = [each.described for each in reported if each.described is not None]
     certain = definitions.certain([*described, *unchanged])
-    topic = SchemaTopic(settings, told_on, now_us)
+    topic = SchemaTopic(settings, control_topic, now_us)
     records: list[ControlRecord] = []
-    known = [table for table in existing if table in certain]
+    certain_tables = [table for table in existing if table in certain]
     for table in existing:
         if table not in certain:
             log.warning("%s was changed while the job began: its definition at that time is not told", table)
     # As Debezium's snapshot of schemas has it.
-    here = SourceConstants(advance.end.file, advance.end.pos, now_us, snapshot="true")
-    for table in known:
-        source = replace(here, snapshot="last") if table == known[-1] else here
+    at_beginning = SourceConstants(advance.end.file, advance.end.pos, now_us, snapshot="true")
+    for table in certain_tables:
+        source = replace(at_beginning, snapshot="last") if table == certain_tables[-1] else at_beginning
         records.append(topic.existing(table, certain[table], source))
     for each in reported:
         definition = certain.get(each.described) if each.described is not None else None

@@ -71,8 +71,8 @@ class SignalInbox:
         reached = dict(positions)
         records: list[SignalRecord] = []
         if "source" in self._settings.signals.channels:
-            for piece in slices:
-                records.extend(_inserted(piece, charsets))
+            for slice_ in slices:
+                records.extend(_inserted(slice_, charsets))
         now = time.monotonic()
         if now - self._polled_at >= self._settings.signals.poll_interval_ms / 1000:
             self._polled_at = now
@@ -81,8 +81,8 @@ class SignalInbox:
                 polled = channel.poll(reached.get(name))
                 records.extend(polled.records)
                 reached[name] = polled.position
-        known = cache(captured)  # asked once, however many signals come at a time
-        commands = (_understood(record, known, where) for record in records)
+        captured_once = cache(captured)  # asked once, however many signals come at a time
+        commands = (_command_of_record(record, captured_once, where) for record in records)
         return tuple(command for command in commands if command is not None), {
             channel: position for channel, position in reached.items() if position is not None
         }
@@ -92,15 +92,15 @@ class SignalInbox:
             self._topic.close()
 
 
-def _inserted(piece: Slice, charsets: Charsets) -> list[SignalRecord]:
+def _inserted(slice_: Slice, charsets: Charsets) -> list[SignalRecord]:
     """Rows inserted into the signal table; updates and deletions of it are nobody's signal."""
-    found: list[SignalRecord] = []
-    gtids = piece.transactions.gtids()
-    for rows in table_rows(piece, charsets):
+    signals: list[SignalRecord] = []
+    gtids = slice_.transactions.gtids()
+    for rows in table_rows(slice_, charsets):
         inserted = rows.of_kinds(WRITE)
         if not len(inserted.events):
             continue
-        owners = piece.transaction_of(inserted.events)
+        owners = slice_.transaction_of(inserted.events)
         try:
             images = inserted.decode()
             values = list(zip(*(column.to_pylist() for column in images.columns), strict=True))
@@ -113,11 +113,13 @@ def _inserted(piece: Slice, charsets: Charsets) -> list[SignalRecord]:
             )
             continue
         places = [f"{gtids[owner]}#{number}" for number, owner in enumerate(owners[images.event].tolist())]
-        found.extend(records_of(values, places))
-    return found
+        signals.extend(records_of(values, places))
+    return signals
 
 
-def _understood(record: SignalRecord, captured: Captured, where: str) -> Command | None:
+def _command_of_record(record: SignalRecord, captured: Captured, where: str) -> Command | None:
+    """What the signal asks for; None, and a warning, where it cannot be understood. Raises ``IncsnapError`` where the
+    server does not say which tables it has."""
     try:
         return command_of(parse(record), record.channel, captured, where)
     except IncsnapError:

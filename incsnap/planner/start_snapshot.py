@@ -47,14 +47,14 @@ class StartSnapshot:
         if not name:
             return (), {}
         tables = captured()
-        wanted = [table for table in tables if self._settings.included(table)]
+        included = [table for table in tables if self._settings.included(table)]
         conditions = self._settings.conditions
         for lost in sorted(set(conditions) - {str(table) for table in tables}):
             log.warning("snapshot.select.statement.overrides names %s, which is not captured", lost)
         log.info(
             "snapshot.mode=%s: %d of %d captured tables are read, beside the stream, as by signal %s",
             self._settings.mode,
-            len(wanted),
+            len(included),
             len(tables),
             name,
         )
@@ -63,16 +63,16 @@ class StartSnapshot:
         unfinished = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
         if any(request.signal.startswith(_ID) for request in unfinished):
             commands.append(Stop(name, asked_by=_ID))
-        if wanted:
-            collections = (DataCollection(each, conditions.get(str(each), "")) for each in wanted)
+        if included:
+            collections = (DataCollection(each, conditions.get(str(each), "")) for each in included)
             commands.append(Execute(name, tuple(collections)))
         return tuple(commands), {_CHANNEL: name}
 
     def _due(self, start: Offset) -> str:
         """The id of the snapshot that is due; "" where none is."""
-        asked = start.signal_positions.get(_CHANNEL)
+        last_id = start.signal_positions.get(_CHANNEL)
         if self._settings.mode == "always":
             name = f"{_ID}{self._run or start.job_id}"
-            return name if asked != name else ""
-        due = self._settings.reads_at_start and start.batch == 0 and asked == _DUE
+            return name if last_id != name else ""
+        due = self._settings.reads_at_start and start.batch == 0 and last_id == _DUE
         return f"{_ID}{start.job_id}" if due else ""

@@ -39,7 +39,9 @@ class CatalogEntry:
     def index_of(self, columns: Sequence[Column]) -> str | None:
         """An index that begins with these columns in this order (the primary key's and unique ones first), or None."""
         names = [column.name for column in columns]
-        return next((index for index, found in self.indexes if list(found[: len(names)]) == names), None)
+        return next(
+            (index for index, index_columns in self.indexes if list(index_columns[: len(names)]) == names), None
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class KafkaLayouts:
         self._settings = settings
         self._admin = admin_client(ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer))
         #: Looked up once: a topic that is given more partitions keeps its old ones until the next start.
-        self._known: dict[str, int] = {}
+        self._partitions: dict[str, int] = {}
         self._checked = False
 
     def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout:
@@ -75,9 +75,9 @@ class KafkaLayouts:
         if self._checked:
             return False
         self._ensure_control_topic(layout.buckets)
-        now = self._counts(self._topics(in_flight))
+        counts = self._counts(self._topics(in_flight))
         self._checked = True
-        return any(layout.partitions.get(topic) != count for topic, count in now.items())
+        return any(layout.partitions.get(topic) != count for topic, count in counts.items())
 
     def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout:
         """The layout of a batch that writes to ``tables`` or has windows of them in flight. ``topics`` and those of no
@@ -89,11 +89,11 @@ class KafkaLayouts:
         """For a batch that is repeated, whose records have their partitions: a topic that was deleted meanwhile is made
         again. ``OffsetError`` where somebody has made it again with fewer partitions."""
         self._ensure_control_topic(layout.buckets)
-        now: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for topic, planned in layout.partitions.items():
             group = self._settings.topic_creation.group_of(topic)
-            now |= ensure_topics(self._admin, [topic], planned, group.replication_factor, group.config)
-        fewer = [f"{topic} has {now[topic]}, not {n}" for topic, n in layout.partitions.items() if now[topic] < n]
+            counts |= ensure_topics(self._admin, [topic], planned, group.replication_factor, group.config)
+        fewer = [f"{topic} has {counts[topic]}, not {n}" for topic, n in layout.partitions.items() if counts[topic] < n]
         if fewer:
             raise OffsetError(
                 f"the batch under way was planned for topics with more partitions: {'; '.join(fewer)}",
@@ -112,9 +112,11 @@ class KafkaLayouts:
         """Partitions of each; the missing ones are made."""
         groups: dict[str, tuple[TopicGroup, list[str]]] = {}
         for name in names:
-            if name not in self._known:
+            if name not in self._partitions:
                 group = self._settings.topic_creation.group_of(name)
                 groups.setdefault(group.name, (group, []))[1].append(name)
         for group, alike in groups.values():
-            self._known |= ensure_topics(self._admin, alike, group.partitions, group.replication_factor, group.config)
-        return {name: self._known[name] for name in sorted(names)}
+            self._partitions |= ensure_topics(
+                self._admin, alike, group.partitions, group.replication_factor, group.config
+            )
+        return {name: self._partitions[name] for name in sorted(names)}

@@ -32,7 +32,7 @@ def choices(settings: Settings) -> dict[str, str]:
     """What decides on a batch's events, topics and keys, by the properties that say it."""
     source = "source" in settings.signals.channels
     notified = "sink" in settings.notifications.channels
-    told = {
+    by_property = {
         _PREFIX: settings.topic_prefix,
         "topic.delimiter": settings.topic_delimiter,
         "signal.data.collection": str(settings.signals.data_collection or "") if source else "",
@@ -49,7 +49,7 @@ def choices(settings: Settings) -> dict[str, str]:
     columns = settings.model_dump_json(
         include={"columns"}, exclude={"columns": {"typed", "typed_as", "comments"}}, context={"reveal": True}
     )
-    shown = {name: value if len(value) <= _SHOWN else _hash(value) for name, value in told.items()}
+    shown = {name: value if len(value) <= _SHOWN else _hash(value) for name, value in by_property.items()}
     return {**shown, "message.key.columns, column lists and masks": _hash(columns)}
 
 
@@ -64,17 +64,17 @@ def take_back(settings: Settings, root: str) -> None:
     """Before Spark starts. ``root``: of incsnap's part of the checkpoint. Raises ``ConfigError`` where the job must go
     on with the settings it had; ``SinkError`` where Kafka cannot be asked."""
     files, spark = Files(root), Files(settings.checkpoint_location.rstrip("/") + "/spark")
-    found = plan_and_choices(files)
-    if found is None:
+    unfinished = plan_and_choices(files)
+    if unfinished is None:
         return
-    plan, before = found
-    now = choices(settings)
+    plan, before = unfinished
+    chosen = choices(settings)
     if before.get(_PREFIX, settings.topic_prefix) != settings.topic_prefix:
         raise ConfigError(
             f"{settings.checkpoint_location} is the checkpoint of a job with topic.prefix {before[_PREFIX]}",
             "Set topic.prefix as it was, or give the job a checkpoint.location of its own.",
         )
-    changed = [name for name, value in before.items() if now.get(name) != value]
+    changed = [name for name, value in before.items() if chosen.get(name) != value]
     if not changed:
         return
     end = Offset.load(plan, QueueFiles(files))
@@ -89,7 +89,7 @@ def take_back(settings: Settings, root: str) -> None:
         if any(_sent(writer, bucket, plan) for bucket in range(end.layout.buckets)):
             raise ConfigError(
                 f"batch {end.batch} was cut short when a part of it had been sent, and must be finished with the"
-                f" settings it was planned with; since then have changed: {_told(changed, before, now)}",
+                f" settings it was planned with; since then have changed: {_changes_text(changed, before, chosen)}",
                 "Change them back, start, stop when the batch is done (a clean stop waits for it), then change them.",
             )
         if logged is not None and logged.batch == end.batch:
@@ -99,7 +99,7 @@ def take_back(settings: Settings, root: str) -> None:
             logged = _logged(spark, newest - 1, files)
         _log.warning("batch %d, of which nothing was sent, is planned again with the new settings", end.batch)
     if logged is not None and logged.stream.open_gtid:
-        raise _inside(logged.stream.open_gtid, _told(changed, before, now))
+        raise _cut_by_change(logged.stream.open_gtid, _changes_text(changed, before, chosen))
     if not done:
         forget_plan(files)
 
@@ -108,22 +108,23 @@ def refuse_inside_of_transaction(settings: Settings, root: str, begin: Offset) -
     """For a DataFrame, of which nobody here knows what its query has done: it goes on behind ``begin``, be it with a
     batch that is repeated. Raises ``ConfigError`` as ``take_back``, where either end of that batch cuts a transaction
     in two."""
-    found = plan_and_choices(Files(root))
-    if found is None or found[0].get("job_id") != begin.job_id:
+    unfinished = plan_and_choices(Files(root))
+    if unfinished is None or unfinished[0].get("job_id") != begin.job_id:
         return
-    plan, before = found
-    now = choices(settings)
-    changed = [name for name, value in before.items() if now.get(name) != value]
-    opened = begin.stream.open_gtid or Offset.load(plan, QueueFiles(Files(root))).stream.open_gtid
-    if changed and opened:
-        raise _inside(opened, _told(changed, before, now))
+    plan, before = unfinished
+    chosen = choices(settings)
+    changed = [name for name, value in before.items() if chosen.get(name) != value]
+    open_gtid = begin.stream.open_gtid or Offset.load(plan, QueueFiles(Files(root))).stream.open_gtid
+    if changed and open_gtid:
+        raise _cut_by_change(open_gtid, _changes_text(changed, before, chosen))
 
 
-def _inside(gtid: str, told: str) -> ConfigError:
-    """The rest of a transaction that a batch has cut in two is told by its number of events of captured tables."""
+def _cut_by_change(gtid: str, changes: str) -> ConfigError:
+    """The error where a batch has cut a transaction in two: its rest is found by how many events of captured tables
+    came before it, and other settings capture others."""
     return ConfigError(
         f"a part of the transaction {gtid} has been sent, and its rest must be sent with the same settings; since then"
-        f" have changed: {told}",
+        f" have changed: {changes}",
         "Change them back, start, and change them when that transaction is sent.",
     )
 
@@ -144,8 +145,8 @@ def _logged(spark: Files, number: int, files: Files) -> Offset | None:
     return Offset.load(json.loads(content.to_pybytes().decode().splitlines()[-1]), QueueFiles(files))
 
 
-def _told(changed: list[str], before: dict[str, str], now: dict[str, str]) -> str:
-    return "; ".join(f"{each} (was {before[each] or 'none'}, is {now.get(each) or 'none'})" for each in changed)
+def _changes_text(changed: list[str], before: dict[str, str], chosen: dict[str, str]) -> str:
+    return "; ".join(f"{each} (was {before[each] or 'none'}, is {chosen.get(each) or 'none'})" for each in changed)
 
 
 def _hash(text: str) -> str:

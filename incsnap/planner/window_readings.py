@@ -1,4 +1,5 @@
-"""What has become of the chunks that were planned: asked for once, looked for between batches, told to the engine."""
+"""What has become of the chunks that were planned: each is ordered once, and its manifest goes to the engine between
+two batches."""
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ class WindowReadings:
         self._buffers = buffers
         self._most = most
         self._at_once = 0
-        self._asked: set[str] = set()
+        self._ordered: set[str] = set()
 
     def ask(self, end: Offset) -> None:
         """For the chunks that the batch has planned. Only when its end is on the disk: a batch planned anew may have
         other chunks under the same names."""
         orders = tuple(ChunkOrder(self._layout(end.layout, read), end.stream, read) for read in end.reads())
         if orders:
-            self._asked.update(order.read.window.id for order in orders)
+            self._ordered.update(order.read.window.id for order in orders)
             self._readers.ask(Ask(orders, self._at_once))
 
     def make_way(self, full_speed: bool) -> None:
@@ -49,7 +50,7 @@ class WindowReadings:
         """Manifests, by window, that the batches up to ``start`` have not seen."""
         in_flight = {window.id for window in start.snapshot.in_flight}
         unread = {window.id for window in start.snapshot.unread}
-        found = {window_id: self._left_before(window_id) for window_id in unread - self._asked}
+        readings = {window_id: self._left_before(window_id) for window_id in unread - self._ordered}
         for window_id, error in self._readers.answers():
             if window_id not in in_flight:
                 self._buffers.delete(window_id)  # dropped while it was being read
@@ -58,11 +59,11 @@ class WindowReadings:
                 reading = self._manifest(window_id)
                 if reading is None or (error and reading.error):
                     reading = Reading(error=f"{LOST}: {error or 'the task left no manifest'}")
-                found[window_id] = reading
-        if dropped := self._asked - in_flight:
-            self._asked &= in_flight
+                readings[window_id] = reading
+        if dropped := self._ordered - in_flight:
+            self._ordered &= in_flight
             self._readers.ask(Ask((), self._at_once, frozenset(dropped)))
-        return found
+        return readings
 
     def _left_before(self, window_id: str) -> Reading:
         """After a restart: the last life may have read the chunk, without its planner seeing it. Else it is not asked

@@ -13,7 +13,7 @@ from pymysql.connections import Connection
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
-from incsnap.planner.definitions import NotCertain, asked_behind
+from incsnap.planner.definitions import NotCertain, answer_behind
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 
@@ -37,7 +37,7 @@ class Rule:
 
     def ask(self, delivered: GtidSet, *, open_gtid: str = "", same_server: bool = True) -> tuple[str, Any]:
         end = StreamPosition(delivered, "binlog.000001", 4, open_gtid)
-        return asked_behind(self._question, end, self.connection, self._changes, 0.01, same_server=same_server)
+        return answer_behind(self._question, end, self.connection, self._changes, 0.01, same_server=same_server)
 
     def _question(self) -> str:
         self.done.append("asked")

@@ -308,7 +308,7 @@ def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file
     given_up = threading.Event()
     timer = threading.Timer(30, given_up.set)
     timer.start()
-    known = PreparedXas(settings, Files(str(scene.root / "search"))).known(())
+    known = PreparedXas(settings, Files(str(scene.root / "search"))).transactions_from(())
     search = PreparedSearch(
         partial(dial, settings.mysql),
         settings.mysql.server_id,

@@ -68,7 +68,7 @@ def test_a_planner_that_reads_again_what_it_had_is_not_hung(path: Path) -> None:
 
 
 def test_an_idle_stream_has_no_lag_though_the_server_does_not_answer(reporter: Reporter, path: Path) -> None:
-    reporter.asked()
+    reporter.batch_asked()
     reporter.planned(planned(), is_batch=False, notifications=())
 
     stream = last(reporter, path).stream
@@ -94,9 +94,9 @@ def test_changes_of_tables_that_are_not_captured_are_no_lag(reporter: Reporter, 
 
 def test_the_lag_is_that_of_the_last_change_that_has_reached_kafka(reporter: Reporter, path: Path) -> None:
     committed_us = time.time_ns() // 1000 - 7_000_000
-    reporter.asked()
+    reporter.batch_asked()
     reporter.planned(planned(committed_us, more=True), is_batch=True, notifications=())
-    reporter.asked()
+    reporter.batch_asked()
 
     stream = last(reporter, path).stream
 
@@ -111,7 +111,7 @@ def test_notifications_and_ended_tables_are_told_but_no_progress(reporter: Repor
         Notification("s", "IN_PROGRESS", 2),
         Notification("s", "TABLE_SCAN_COMPLETED", 3, tuple(ended.items())),
     )
-    reporter.asked()
+    reporter.batch_asked()
     reporter.planned(planned(failed=2), is_batch=True, notifications=told)
     reporter.planned(planned(failed=1), is_batch=True, notifications=())
 
