@@ -37,8 +37,8 @@ from incsnap.planner.topic_layout import Layouts
 from incsnap.planner.window_readings import WindowReadings
 from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import SnapshotContext
-from incsnap.snapshot.engine import BatchFacts, awaited
-from incsnap.snapshot.load import Load, held_back
+from incsnap.snapshot.engine import BatchFacts, Plan, awaited
+from incsnap.snapshot.load import Load
 from incsnap.snapshot.offset import Offset, OpenCounts
 from incsnap.snapshot.throttle import STREAM_LAG
 from incsnap.snapshot.window import Reading
@@ -110,7 +110,7 @@ class Observer:
         self._defaults = KnownDefaults(definitions=settings.columns.shows_definitions)
         self._pace = Pace(settings.snapshot, buffers.root, readers)
         self._loads = LoadWatch(settings.mysql, settings.snapshot)
-        #: Did a load hold chunks back when it was looked at last?
+        #: Did a load that was measured hold chunks back in the last planning?
         self._held_back = False
 
     def observe(self, start: Offset, tail: Tail, connection: Connection[Any]) -> Observed:
@@ -149,6 +149,10 @@ class Observer:
             self._counted(start, advance.end, tail, of_rows),
             behind_seconds,
         )
+
+    def decided(self, observed: Observed, plan: Plan) -> None:
+        """The engine has decided by what was observed; held back by a load, it plans no chunk at once."""
+        self._held_back = bool(observed.facts.loads) and plan.held_back is not None
 
     def begin(self, end: Offset, advance: Advance) -> None:
         """The batch that was observed is on the disk, and ends at ``end``: its chunks are asked for."""
@@ -248,7 +252,6 @@ class Observer:
         if STREAM_LAG in bounds:
             lag_ms = max(0, round(behind_seconds * 1000)) if advance.last_ts_us else 0
             loads += (Load(STREAM_LAG, lag_ms),)
-        self._held_back = held_back(bounds, loads) is not None
         return loads
 
     def _patience(self, snapshot: SnapshotContext, awaited: bool) -> float:

@@ -118,6 +118,7 @@ class Planner:
         connection = self._queries.open()
         observed = self._observer.observe(start, tail, connection)
         plan = self._decide(start, observed, connection)
+        self._observer.decided(observed, plan)
         self._queries.follow(observed.advance.end.server_uuid)
         if plan.idle and not self._is_worth_a_batch(start, observed):
             self._report(start, observed, plan, is_batch=False)
