@@ -86,7 +86,7 @@ def test_an_idle_stream_has_no_lag_though_the_server_does_not_answer(reporter: R
 def test_changes_of_tables_that_are_not_captured_are_no_lag(reporter: Reporter, path: Path) -> None:
     """The offset passes them with a batch every ten seconds."""
     long_ago_us = reporter._reached_us = time.time_ns() // 1000 - 3_600_000_000
-    reporter.asked()
+    reporter.batch_asked()
     reporter.planned(planned(long_ago_us), is_batch=False, notifications=())
 
     assert last(reporter, path).stream.lag_ms < 60_000
