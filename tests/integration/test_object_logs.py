@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from incsnap.checkpoint.files import Files
@@ -18,7 +19,7 @@ from incsnap.errors import ConfigError
 from incsnap.spark import object_logs, s3a
 from incsnap.spark.s3a_jars import s3a_jars
 from lab.object_store import ObjectStore
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +33,23 @@ def spark(object_store: ObjectStore) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     for name, value in {**s3a.OPTIONS, **given, "spark.driver.extraClassPath": f"{jars}/*"}.items():
         builder = builder.config(name, value)
+    end_jvm()
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    try:
-        jvm: Any = session.sparkContext._jvm
-        jvm.java.lang.Class.forName("org.apache.hadoop.fs.s3a.S3AFileSystem")
-    except Py4JJavaError:
-        session.stop()
-        pytest.skip("another test's JVM, which had no s3a when it began")
     object_logs.use(session)
     yield session
     session.stop()
+    end_jvm()
+
+
+def end_jvm() -> None:
+    """The one that other tests of this process have left: a JVM's class path is that of its start."""
+    gateway: Any = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(PATIENCE_SECONDS)
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 @pytest.fixture
