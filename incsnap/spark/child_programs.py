@@ -98,18 +98,18 @@ class _Starter:
     """
 
     def __init__(self) -> None:
-        self._asked: queue.SimpleQueue[tuple[Future[subprocess.Popen[bytes]], list[str], int, dict[str, str] | None]]
-        self._asked = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Future[subprocess.Popen[bytes]], list[str], int, dict[str, str] | None]]
+        self._requests = queue.SimpleQueue()
         threading.Thread(target=self._serve, name="incsnap-starter", daemon=True).start()
 
     def start(self, command: Sequence[str], output: int, env: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
         answer: Future[subprocess.Popen[bytes]] = Future()
-        self._asked.put((answer, list(command), output, None if env is None else dict(env)))
+        self._requests.put((answer, list(command), output, None if env is None else dict(env)))
         return answer.result()
 
     def _serve(self) -> None:
         while True:
-            answer, command, output, env = self._asked.get()
+            answer, command, output, env = self._requests.get()
             try:
                 answer.set_result(
                     subprocess.Popen(

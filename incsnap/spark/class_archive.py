@@ -58,7 +58,7 @@ class ClassArchive:
         self._java = spark_java()
         chosen = f"{spark.get('spark.driver.defaultJavaOptions')} {spark.get('spark.driver.extraJavaOptions')}"
         # Not where somebody has said how classes are shared.
-        self._wanted = self._java is not None and "-Xshare" not in chosen and "SharedArchiveFile" not in chosen
+        self._usable = self._java is not None and "-Xshare" not in chosen and "SharedArchiveFile" not in chosen
         self._collector = "-XX:+UseSerialGC" if "-XX:+UseSerialGC" in chosen else "-XX:+IgnoreUnrecognizedVMOptions"
         key = hashlib.sha256(repr([*_facts(self._java, home), spark.get("spark.driver.extraClassPath")]).encode())
         self._name = key.hexdigest()[:16]
@@ -72,7 +72,7 @@ class ClassArchive:
 
     def options(self) -> str:
         """For the JVM: to use the archive, or to write down what it loads."""
-        if not self._wanted or " " in str(self._folder):
+        if not self._usable or " " in str(self._folder):
             return ""
         if self._failed.exists():
             return ""
@@ -123,13 +123,13 @@ class ClassArchive:
             return False
         try:
             fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            there = os.fstat(held.fileno()).st_nlink > 0
+            usable = os.fstat(held.fileno()).st_nlink > 0
             os.utime(held.fileno())  # its last use
         except BlockingIOError:
-            there = False  # another environment is removing it
+            usable = False  # another environment is removing it
         except OSError:
-            there = True  # a file system without locks, where nothing is removed, or somebody else's file
-        if not there:
+            usable = True  # a file system without locks, where nothing is removed, or somebody else's file
+        if not usable:
             held.close()
             return False
         self._held = held
@@ -181,8 +181,8 @@ class ClassArchive:
                     if self._closed.wait(0.2) or time.monotonic() > deadline:
                         return
             if code == 0:
-                with new.open("rb") as made:
-                    os.fsync(made.fileno())
+                with new.open("rb") as archive:
+                    os.fsync(archive.fileno())
                 new.replace(self._file)
                 self._forget_old()
             else:

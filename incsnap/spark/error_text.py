@@ -31,10 +31,10 @@ def error_from_text(text: str) -> IncsnapError | None:
 
 
 def _kinds() -> dict[str, type[IncsnapError]]:
-    found: dict[str, type[IncsnapError]] = {}
+    kinds: dict[str, type[IncsnapError]] = {}
     waiting: list[type[IncsnapError]] = [IncsnapError]
     while waiting:
         kind = waiting.pop()
-        found[kind.__name__] = kind
+        kinds[kind.__name__] = kind
         waiting.extend(kind.__subclasses__())
-    return found
+    return kinds

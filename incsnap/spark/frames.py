@@ -85,16 +85,16 @@ class ChangesFrame(DataSource):
             process_log.set_up(logging.WARNING, loaded.settings.monitoring.log_format)
             frame = loaded.settings.frame
             assert frame is not None
-            told = list(TOLD)
+            marks = list(TOLD)
             if frame.table is None:
-                return from_arrow_schema(pa.schema([*RECORD, *told]))
-            self._executed, view = _asked(loaded.settings)
+                return from_arrow_schema(pa.schema([*RECORD, *marks]))
+            self._executed, view = _executed_and_view(loaded.settings)
             fields = frame_fields(view)
             if frame.envelope:
                 row = pa.struct(fields)
-                return from_arrow_schema(pa.schema([*told, pa.field("before", row), pa.field("after", row)]))
-            _refuse_told_names(view)
-            return _with_keys(from_arrow_schema(pa.schema([*told, *fields])), view)
+                return from_arrow_schema(pa.schema([*marks, pa.field("before", row), pa.field("after", row)]))
+            _refuse_names_of_marks(view)
+            return _with_keys(from_arrow_schema(pa.schema([*marks, *fields])), view)
 
     def streamReader(self, schema: StructType) -> ChangesReader:  # noqa: N802 (Spark's name)
         with hint_in_message():
@@ -129,7 +129,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._buffers = WindowBuffers(self._root)
         self._planner: Planner | None = None
         self._held: ExitStack | None = None
-        self._mine = Held()
+        self._checkpoint = Held()
         self._watch: Watch | None = None
         #: What SIGTERM did in this process.
         self._ended_before: Callable[[int, FrameType | None], Any] | int | None = None
@@ -162,8 +162,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         with self._noting_failure():
             planner = self._planning()
-            self._mine.refuse_if_lost()
-            begin = self._begun(planner, start)
+            self._checkpoint.refuse_if_lost()
+            begin = self._batch_start(planner, start)
             while not self._is_reached(begin):
                 end = planner.plan(begin)
                 if end is not begin:
@@ -180,7 +180,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with self._noting_failure():
             planner = self._planning()
-            begin, until = self._begun(planner, start), planner.offsets.load(end)
+            begin, until = self._batch_start(planner, start), planner.offsets.load(end)
             return frame_parts(planner.parts(begin, until), until, digest(end))
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -228,7 +228,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         under_way = (snapshot.active and not snapshot.paused) or snapshot.in_flight
         return self._until <= begin.stream.delivered and not under_way
 
-    def _begun(self, planner: Planner, start: dict[str, Any]) -> Offset:
+    def _batch_start(self, planner: Planner, start: dict[str, Any]) -> Offset:
         """Where a batch begins. Raises ``ConfigError`` where it must have the settings of the one before it."""
         begin = planner.offsets.load(start)
         if not self._goes_on:
@@ -265,7 +265,9 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._held is not None:
             return
         held = ExitStack()
-        self._mine = held.enter_context(checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS))
+        self._checkpoint = held.enter_context(
+            checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS)
+        )
         self._held = held
 
 
@@ -275,8 +277,8 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(0)
 
 
-def _asked(settings: Settings) -> tuple[GtidSet, TableView]:
-    """What the server has executed, then the table as it is."""
+def _executed_and_view(settings: Settings) -> tuple[GtidSet, TableView]:
+    """What the server has executed, and the table as it is behind that."""
     assert settings.frame is not None
     assert settings.frame.table is not None
     with closing(connect(settings.mysql)) as connection:
@@ -290,7 +292,7 @@ def _asked(settings: Settings) -> tuple[GtidSet, TableView]:
     return executed, view_of(shape, settings.columns)
 
 
-def _refuse_told_names(view: TableView) -> None:
+def _refuse_names_of_marks(view: TableView) -> None:
     twice = sorted(field.name for field in view.fields if field.name.lower() in TOLD.names)
     if twice:
         raise ConfigError(

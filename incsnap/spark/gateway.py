@@ -44,14 +44,18 @@ class Gateway:
         self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         #: Nobody is answered; it is there as long as we are, so that the folder is not taken for a killed job's.
         self._owner = listening(self._folder, _SOCKET)
-        self._told = self._folder / "address"
+        self._address_file = self._folder / "address"
         command = [os.path.join(home, "bin", "spark-submit")]
         for name, value in spark.items():
             # Everybody on the machine can read a command line. The session is told these later, and needs them later.
             if not is_secret(name):
                 command += ["--conf", f"{name}={value}"]
         command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-        environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told)}
+        environment = {
+            **os.environ,
+            "SPARK_CONNECT_MODE": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._address_file),
+        }
         # What ignores Ctrl-C hands that on: it is for the job, which stops in order and needs its JVM for that.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -69,17 +73,17 @@ class Gateway:
     def offer(self) -> None:
         """Waits until the JVM listens, and lets PySpark's next session find it. Raises ``JvmDidNotStart``."""
         deadline = time.monotonic() + _BOOT_SECONDS
-        while not self._told.exists():
+        while not self._address_file.exists():
             if self._jvm.poll() is not None:
                 raise JvmDidNotStart(f"Spark's JVM ended with code {self._jvm.returncode}")
             if time.monotonic() > deadline:
                 raise JvmDidNotStart(f"Spark's JVM did not start in {_BOOT_SECONDS:g} s")
             time.sleep(0.01)
         # The JVM writes to another name and renames: what is there is whole.
-        with self._told.open("rb") as told:
-            port, length = struct.unpack(">ii", told.read(8))
+        with self._address_file.open("rb") as address:
+            port, length = struct.unpack(">ii", address.read(8))
             os.environ[GIVEN] = str(port)
-            os.environ[_SECRET] = told.read(length).decode()
+            os.environ[_SECRET] = address.read(length).decode()
         self._clear()
 
     def withdraw(self) -> None:

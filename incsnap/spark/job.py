@@ -88,14 +88,14 @@ def start(
     run = run or uuid4().hex
     reach(settings.checkpoint_location, settings.store)
     if watch is not None:
-        query, report = _begun(spark, settings, run)
+        query, report = _begin_query(spark, settings, run)
         watch.follow(report)
         return query
     with ExitStack() as stack:
         # Before the query: where the port of its metrics is taken, there is nothing to end.
         own = begin_watch(settings, buffer_root(settings), (), stack)
         try:
-            query, report = _begun(spark, settings, run)
+            query, report = _begin_query(spark, settings, run)
         except BaseException as error:
             own.close(FAILED, failure_of(error))
             raise
@@ -104,7 +104,7 @@ def start(
     return query
 
 
-def _begun(spark: SparkSession, settings: Settings, run: str) -> tuple[StreamingQuery, Path]:
+def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[StreamingQuery, Path]:
     """The query, and where its planner tells how it goes."""
     root = buffer_root(settings)
     # Also local-cluster[...]: executors of their own, on this machine.
@@ -232,7 +232,7 @@ def stop(query: StreamingQuery, settings: Settings) -> None:
 
 def run_forever(
     settings: Settings,
-    begun: Starting,
+    starting: Starting,
     explained: Sequence[Explained] = (),
     ask: Callable[[SparkSession], None] = lambda spark: None,
 ) -> None:
@@ -260,12 +260,12 @@ def run_forever(
             checkpoint_lock(settings.checkpoint_location, root) as held,
             watching(settings, root, explained) as watch,
         ):
-            spark = begun.session()
+            spark = starting.session()
             # PySpark has taken it: its handler cancels the jobs and raises KeyboardInterrupt in the middle of anything.
             signal.signal(signal.SIGINT, ask_to_stop)
             try:
                 ask(spark)
-                _supervise(spark, settings, stopping, begun.keep, watch, held)
+                _supervise(spark, settings, stopping, starting.keep, watch, held)
             finally:
                 with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more, which is told
                     spark.stop()
@@ -343,6 +343,6 @@ def _failure(query: StreamingQuery) -> IncsnapError | None:
 
 def _cause(text: str) -> str:
     """The Python error in Spark's text. Behind it Spark prints the query with its offsets, which may be long."""
-    said = text.partition("=== Streaming Query ===")[0]
-    begin = said.rfind("Traceback (most recent call last)")
-    return said[max(begin, 0) :].strip()[-2000:]
+    python_error = text.partition("=== Streaming Query ===")[0]
+    begin = python_error.rfind("Traceback (most recent call last)")
+    return python_error[max(begin, 0) :].strip()[-2000:]

@@ -23,7 +23,7 @@ _ANSWER_SECONDS = 60.0
 def _main(address: str, python: str, arguments: list[str]) -> NoReturn:
     """``python``: what to become without a zygote."""
     if arguments[:1] == ["-m"] and arguments[1:2] and arguments[1].startswith("pyspark."):
-        connection = _asked(address, arguments)
+        connection = _request_process(address, arguments)
         if connection is not None:
             connection.settimeout(None)
             code = connection.recv(1)
@@ -32,8 +32,9 @@ def _main(address: str, python: str, arguments: list[str]) -> NoReturn:
     os.execv(python, [python, *arguments])
 
 
-def _asked(address: str, arguments: list[str]) -> _socket.socket | None:
-    """A connection whose end is the end of the process; ``None`` when the zygote does not answer."""
+def _request_process(address: str, arguments: list[str]) -> _socket.socket | None:
+    """Asks the zygote for a process. Returns a connection whose end is that of the process; ``None`` when the zygote
+    does not answer."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.settimeout(_ANSWER_SECONDS)

@@ -39,7 +39,7 @@ def use(spark: SparkSession) -> None:
         configuration.set("fs.file.impl", name)
         # Kept by its address, not by its class.
         root = jvm.java.net.URI.create("file:///")
-        if (found := jvm.org.apache.hadoop.fs.FileSystem.get(root, configuration)).getClass().getName() != name:
-            found.close()
+        if (file_system := jvm.org.apache.hadoop.fs.FileSystem.get(root, configuration)).getClass().getName() != name:
+            file_system.close()
     except Py4JError as error:
         log.debug("Spark's files are written by Hadoop's own class: %s", error)

@@ -16,26 +16,26 @@ def memory_left(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/
         lines = proc.read_text().splitlines()
     except OSError:
         return None
-    found: list[int] = []
+    bytes_left: list[int] = []
     for line in lines:
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         if controllers == "":
-            found += _left(root, group, *_VERSION_2)
+            bytes_left += _left(root, group, *_VERSION_2)
         elif "memory" in controllers.split(","):
-            found += _left(root, group, *_VERSION_1)
-    return min(found, default=None)
+            bytes_left += _left(root, group, *_VERSION_1)
+    return min(bytes_left, default=None)
 
 
 def _left(root: Path, group: str, below: str, limit: str, taken: str, cache: str) -> Iterator[int]:
     top = root / below
     folder = top / group.lstrip("/")
-    for each in (folder, *folder.parents):
-        if not each.is_relative_to(top):
+    for level in (folder, *folder.parents):
+        if not level.is_relative_to(top):
             return
         try:
-            most = int((each / limit).read_text())  # ValueError: "max"
-            statistics = dict(line.split() for line in (each / "memory.stat").read_text().splitlines())
-            yield most - int((each / taken).read_text()) + int(statistics.get(cache, 0))
+            most = int((level / limit).read_text())  # ValueError: "max"
+            statistics = dict(line.split() for line in (level / "memory.stat").read_text().splitlines())
+            yield most - int((level / taken).read_text()) + int(statistics.get(cache, 0))
         except (OSError, ValueError):
             continue

@@ -93,8 +93,8 @@ def _make_fitting(spark: SparkSession, table: str, kind: str, schema: StructType
     if kind == "delta" and any(isinstance(field.dataType, TimestampNTZType) for field in added):
         # Delta Lake has the type at once in a table that is made with it, and else where this says so.
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
-    wanted = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in added)
-    spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({wanted})")
+    columns = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in added)
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
 
 
 def _exists(spark: SparkSession, table: str) -> bool:

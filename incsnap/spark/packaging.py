@@ -63,27 +63,27 @@ def package(folder: Path) -> tuple[Path, Path]:
 
 def required(name: str, extras: frozenset[str] = frozenset()) -> dict[str, Distribution]:
     """The installed packages that ``name`` with these extras needs, by name; with it, and with theirs."""
-    found: dict[str, Distribution] = {}
-    seen: set[tuple[str, frozenset[str]]] = set()
+    distributions: dict[str, Distribution] = {}
+    met: set[tuple[str, frozenset[str]]] = set()
     waiting = [(name, extras)]
     while waiting:
-        wanted, its = waiting.pop()
-        wanted = re.sub(r"[-_.]+", "-", wanted).lower()
-        if wanted in _OF_SPARK or (wanted, its) in seen:
+        package, package_extras = waiting.pop()
+        package = re.sub(r"[-_.]+", "-", package).lower()
+        if package in _OF_SPARK or (package, package_extras) in met:
             continue
-        seen.add((wanted, its))
+        met.add((package, package_extras))
         try:
-            found[wanted] = distribution(wanted)
+            distributions[package] = distribution(package)
         except PackageNotFoundError:
             continue  # of another system or Python, as its marker says
-        for line in found[wanted].requires or ():
+        for line in distributions[package].requires or ():
             of_extra = _EXTRA.search(line.partition(";")[2])
-            if of_extra and of_extra[1] not in its:
+            if of_extra and of_extra[1] not in package_extras:
                 continue
             if match := _REQUIREMENT.match(line):
-                asked = frozenset(each.strip() for each in (match[2] or "").split(",") if each.strip())
-                waiting.append((match[1], asked))
-    return found
+                required_extras = frozenset(each.strip() for each in (match[2] or "").split(",") if each.strip())
+                waiting.append((match[1], required_extras))
+    return distributions
 
 
 def _files() -> Iterator[tuple[str, Path]]:

@@ -13,7 +13,7 @@ from incsnap.config.settings import KafkaSettings, MySqlSettings, Settings
 from incsnap.spark.class_archive import ClassArchive
 from incsnap.spark.dry_run import dry_run
 from incsnap.spark.gateway import Gateway
-from incsnap.spark.session import made, prepare, properties
+from incsnap.spark.session import prepare, properties, session_with
 from incsnap.spark.worker_python import interpreter
 
 #: What no job needs to start Spark: an archive depends on Java, Spark and ``spark.driver.extraClassPath`` alone.
@@ -47,7 +47,7 @@ def prepare_start(settings: Settings | None = None) -> Path | None:
         stack.callback(gateway.close)
         gateway.offer()
         try:
-            session = made(spark)
+            session = session_with(spark)
         finally:
             gateway.withdraw()
         jvm = session.sparkContext._jvm

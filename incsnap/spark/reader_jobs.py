@@ -59,9 +59,9 @@ class ReaderPool:
     stream: int
 
     @classmethod
-    def of(cls, slots: int, wanted: int | None) -> ReaderPool:
-        """Half of the session's task slots, or ``wanted`` (snapshot.max.threads), but never the last one."""
-        count = max(1, min(wanted or slots // 2, slots - 1))
+    def of(cls, slots: int, most: int | None) -> ReaderPool:
+        """Half of the session's task slots, or ``most`` of them (snapshot.max.threads), but never the last one."""
+        count = max(1, min(most or slots // 2, slots - 1))
         return cls(count, max(1, slots - count))
 
 
@@ -218,10 +218,10 @@ def _alone(order: ChunkOrder) -> bool:
 
 def _folder() -> str:
     """Private, and with a path short enough for a socket (104 bytes on some systems)."""
-    found = tempfile.mkdtemp(prefix=_PREFIX)
-    if len(found) < 90:
-        return found
-    os.rmdir(found)
+    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    if len(folder) < 90:
+        return folder
+    os.rmdir(folder)
     return tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp")
 
 

@@ -28,11 +28,11 @@ _BROUGHT = ("spark.jars", "spark.jars.packages", _CLASS_PATH)
 
 def properties(settings: Settings) -> dict[str, str]:
     """Of a job whose checkpoint is there. Raises ``ConfigError`` where the jars cannot be fetched."""
-    found = {**OPTIONS, **settings.store.for_spark()}
+    chosen = {**OPTIONS, **settings.store.for_spark()}
     if not _has_jars(settings.spark):
-        mine = settings.spark.get(_CLASS_PATH)
-        found[_CLASS_PATH] = f"{mine}:{s3a_jars()}/*" if mine else f"{s3a_jars()}/*"
-    return {**found, **{name: value for name, value in settings.spark.items() if name != _CLASS_PATH}}
+        class_path = settings.spark.get(_CLASS_PATH)
+        chosen[_CLASS_PATH] = f"{class_path}:{s3a_jars()}/*" if class_path else f"{s3a_jars()}/*"
+    return {**chosen, **{name: value for name, value in settings.spark.items() if name != _CLASS_PATH}}
 
 
 def _has_jars(spark: Mapping[str, str]) -> bool:

@@ -23,12 +23,12 @@ from incsnap.spark.java import spark_java
 #: Of the Hadoop that is in PySpark 4.3, and the release of AWS's library that it was built with.
 _HADOOP, _AWS = "3.5.0", "2.35.4"
 _NAME = f"s3a-{_HADOOP}-{_AWS}"
-_WANTED = (
+_DEPENDENCIES = (
     ("org.apache.hadoop", "hadoop-aws", _HADOOP),
     *(("software.amazon.awssdk", name, _AWS) for name in ("s3", "s3-transfer-manager", "sts")),
 )
 #: Spark has them, or a checkpoint needs none of it.
-_WITHOUT = (
+_EXCLUDED = (
     ("software.amazon.awssdk", "bundle"),
     ("org.wildfly.openssl", "*"),
     *((group, "*") for group in ("io.netty", "org.slf4j", "commons-logging", "commons-codec")),
@@ -68,20 +68,21 @@ def _fetch(folder: Path) -> None:
         ' connectionTimeout="20000" readTimeout="60000"/></timeout-constraints><resolvers>'
         f'<ibiblio name="maven" m2compatible="true" timeoutConstraint="bounded"{root}/></resolvers></ivysettings>'
     )
-    wanted = "".join(f'<dependency org="{g}" name="{n}" rev="{v}" conf="default"/>' for g, n, v in _WANTED)
-    without = "".join(f'<exclude org="{group}" module="{name}"/>' for group, name in _WITHOUT)
+    dependencies = "".join(f'<dependency org="{g}" name="{n}" rev="{v}" conf="default"/>' for g, n, v in _DEPENDENCIES)
+    exclusions = "".join(f'<exclude org="{group}" module="{name}"/>' for group, name in _EXCLUDED)
     module.write_text(
         '<ivy-module version="2.0"><info organisation="incsnap" module="s3a"/>'
-        f"<dependencies>{wanted}{without}</dependencies></ivy-module>"
+        f"<dependencies>{dependencies}{exclusions}</dependencies></ivy-module>"
     )
     command = [java, "-jar", str(ivy), "-settings", str(settings), "-ivy", str(module), "-cache", str(folder / "ivy")]
     command += ["-types", "jar", "bundle", "-retrieve", f"{folder}/jars/[artifact]-[revision].[ext]"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
-        said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        output = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         failed = done.returncode != 0
     except subprocess.TimeoutExpired:
-        said, failed = [f"not within {_SECONDS} s"], True
+        output, failed = [f"not within {_SECONDS} s"], True
     if failed or not any(Path(folder, "jars").glob("hadoop-aws-*.jar")):
-        told = next((line for line in said if "UNRESOLVED" in line or "not found" in line), said[-1] if said else "")
-        raise ConfigError(f"The jars of s3a cannot be fetched from the Maven repository: {told}", _HINT)
+        last = output[-1] if output else ""
+        reason = next((line for line in output if "UNRESOLVED" in line or "not found" in line), last)
+        raise ConfigError(f"The jars of s3a cannot be fetched from the Maven repository: {reason}", _HINT)

@@ -100,21 +100,22 @@ _EXECUTORS_PATH = "spark.executorEnv.PATH"
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def properties(settings: Settings, told: Mapping[str, str] = NONE) -> dict[str, str]:
-    """Spark's properties of the job: ours, over them those of ``spark-submit`` and over these the file's, as Spark has
-    it for any program. ``told``: to ``spark-submit``. Where the driver runs, ``spark-submit`` has decided already."""
+def properties(settings: Settings, submitted_properties: Mapping[str, str] = NONE) -> dict[str, str]:
+    """Spark's properties of the job: ours, over them ``submitted_properties``, which are those of ``spark-submit``, and
+    over these the file's, as Spark has it for any program. Where the driver runs, ``spark-submit`` has decided already.
+    """
     chosen = dict(_ALWAYS)
     # Before the user's `spark.driver.extraJavaOptions`: of two values of an option the JVM takes the last.
-    users = {**told, **settings.spark}
+    users = {**submitted_properties, **settings.spark}
     options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}", *_JVM]
     chosen["spark.driver.defaultJavaOptions"] = _with_collector(options, users.get("spark.driver.extraJavaOptions"))
     if is_local(settings.checkpoint_location):
         chosen.update(_LOCAL_CHECKPOINT)
-    chosen.update(told)
+    chosen.update(submitted_properties)
     chosen.update(settings.spark)
     if is_object_store(settings.checkpoint_location):
         chosen.update(s3a.properties(settings))
-    for name, value in decided(told).items():
+    for name, value in decided(submitted_properties).items():
         if chosen[name] != value:
             log.warning("%s=%s of the settings has no effect: spark-submit was told %s", name, chosen[name], value)
             chosen[name] = value
@@ -173,7 +174,7 @@ def is_one_machine(spark: Mapping[str, str]) -> bool:
     return spark["spark.master"].startswith("local")
 
 
-def made(spark: Mapping[str, str]) -> SparkSession:
+def session_with(spark: Mapping[str, str]) -> SparkSession:
     """A session with these properties, in an environment that was prepared."""
     builder = SparkSession.builder
     for name, value in spark.items():
@@ -190,4 +191,4 @@ def session(settings: Settings) -> SparkSession:
     """All of it; for a program that does nothing else meanwhile."""
     spark = properties(settings, submitted())
     prepare(spark, workers_python(spark))
-    return made(spark)
+    return session_with(spark)

@@ -116,11 +116,11 @@ class BinlogReader(DataSourceStreamReader):
         with hint_in_message():
             planner = self._planning()
             parts = planner.parts(planner.offsets.load(start), planner.offsets.load(end))
-        told = digest(end)
+        batch_digest = digest(end)
         files = self._slices()
         files.forget()
         for part in parts:
-            part.digest = told
+            part.digest = batch_digest
             if isinstance(part, SlicePart):
                 part.travel_by(files)
         return parts

@@ -20,7 +20,7 @@ from incsnap.errors import IncsnapError, PreflightFailed, shorten
 from incsnap.spark.class_archive import ClassArchive
 from incsnap.spark.gateway import GIVEN, Gateway
 from incsnap.spark.machines import REACHED, machine_findings
-from incsnap.spark.session import is_one_machine, made, prepare, properties, workers_python
+from incsnap.spark.session import is_one_machine, prepare, properties, session_with, workers_python
 from incsnap.spark.submitted import submitted
 from incsnap.spark.zygote import Zygote
 
@@ -50,10 +50,10 @@ class Starting:
     def session(self) -> SparkSession:
         """Waits for the JVM; to be called once. Raises ``JvmDidNotStart`` or ``SparkDidNotStart``."""
         if self._gateway is None:
-            return self._made()
+            return self._session()
         self._gateway.offer()
         try:
-            spark = self._made()
+            spark = self._session()
         finally:
             self._gateway.withdraw()
         jvm = spark.sparkContext._jvm
@@ -61,20 +61,20 @@ class Starting:
         self._archive.make_later(jvm.System.getProperty("java.class.path"))
         return spark
 
-    def _made(self) -> SparkSession:
+    def _session(self) -> SparkSession:
         try:
-            return made(self._spark)
+            return session_with(self._spark)
         except (Py4JError, PySparkException, ConnectionError) as error:
             master = self._spark["spark.master"]
-            raise SparkDidNotStart(f"Spark has no session on {master}: {_said(error)}") from None
+            raise SparkDidNotStart(f"Spark has no session on {master}: {_error_text(error)}") from None
 
     def require_machines(self, spark: SparkSession) -> None:
         """Those of a cluster must be ready. Raises ``PreflightFailed``."""
         if is_one_machine(self._spark):
             return
-        if found := machine_findings(spark.sparkContext, self._settings):
-            told = "".join(f"\n  {each}" for each in found)
-            raise PreflightFailed(f"The cluster's machines are not ready:{told}")
+        if findings := machine_findings(spark.sparkContext, self._settings):
+            lines = "".join(f"\n  {each}" for each in findings)
+            raise PreflightFailed(f"The cluster's machines are not ready:{lines}")
 
     def keep(self) -> None:
         """What a query needs of it is there again, whoever has cleared it away: to be called before each."""
@@ -83,7 +83,7 @@ class Starting:
                 self._zygote.keep_program()
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Py4J asks the JVM for the words of an error, and that may have ended."""
     try:
         lines = [line.lstrip(": ") for line in str(error).splitlines() if line.strip()]
@@ -95,8 +95,8 @@ def _said(error: Exception) -> str:
 @contextlib.contextmanager
 def starting(settings: Settings) -> Iterator[Starting]:
     """Begins at once. What runs ahead, and Spark with it, ends with the block."""
-    told = submitted()
-    spark = properties(settings, told)
+    submitted_properties = submitted()
+    spark = properties(settings, submitted_properties)
     home = _find_spark_home()
     with contextlib.ExitStack() as stack:
         archive = ClassArchive(spark, home)

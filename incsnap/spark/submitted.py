@@ -21,6 +21,6 @@ def submitted() -> dict[str, str]:
     return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
 
 
-def decided(told: Mapping[str, str]) -> dict[str, str]:
+def decided(submitted_properties: Mapping[str, str]) -> dict[str, str]:
     """Those of ``submitted`` that no file of settings can change any more."""
-    return {name: told[name] for name in _DECIDED if name in told}
+    return {name: submitted_properties[name] for name in _DECIDED if name in submitted_properties}

@@ -88,11 +88,11 @@ class TableFrame(DataSourceReader):
         now_us = time.time_ns() // 1000
         for columns in stream_rows(connection, shape, _tail(shape, part), view.needed):
             if n := rows_of(columns):
-                arrays = [*_told(now_us, n), *(field.frame(columns) for field in view.fields)]
+                arrays = [*_marks(now_us, n), *(field.frame(columns) for field in view.fields)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _told(now_us: int, n: int) -> list[Any]:
+def _marks(now_us: int, n: int) -> list[Any]:
     """As of rows that are read for a stream; all of them come before its first batch."""
     values = ["r", now_us, None, first_position_of(0), True]
     return [pa.repeat(pa.scalar(value, field.type), n) for value, field in zip(values, TOLD, strict=True)]

@@ -101,12 +101,12 @@ class _Sums:
 
     def __init__(self, root: str, every_seconds: float) -> None:
         self._root, self._every = root, every_seconds
-        self._found = Sums()
+        self._newest = Sums()
         self._next = 0.0
 
     def __call__(self) -> Sums:
         if time.monotonic() >= self._next:
             progress = read_progress(self._root)
             self._next = time.monotonic() + self._every
-            self._found = Sums(**{each.name: getattr(progress, each.name) for each in fields(Sums)})
-        return self._found
+            self._newest = Sums(**{each.name: getattr(progress, each.name) for each in fields(Sums)})
+        return self._newest
