@@ -41,7 +41,7 @@ def run(file: str, worker: str | None, skip_check: bool) -> None:
 
     with starting(loaded.settings) as begun:
         from incsnap.cli.check import all_findings, show
-        from incsnap.spark.job import run_forever
+        from incsnap.spark.supervision import run_forever
 
         if not skip_check:
             findings = all_findings(loaded.settings)

@@ -14,9 +14,10 @@ from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.monitoring.status import FAILED, load
 from incsnap.monitoring.watch import NAME
-from incsnap.spark import job
-from incsnap.spark.job import SparkDied, buffer_root, run_forever, stop
+from incsnap.spark import supervision
+from incsnap.spark.job import buffer_root, stop
 from incsnap.spark.source import STOP, STOPPED, BinlogReader, SourceOptions
+from incsnap.spark.supervision import SparkDied, run_forever
 from tests.support.waiting import PATIENCE_SECONDS
 
 
@@ -101,7 +102,7 @@ def test_a_job_whose_jvm_is_killed_ends_with_that_and_not_with_what_follows(
     def start(spark: DeadSpark, *_: object) -> None:
         spark.stop()
 
-    monkeypatch.setattr(job, "start", start)
+    monkeypatch.setattr(supervision, "start", start)
 
     dead = DeadSpark()
     with pytest.raises(SparkDied, match="Connection refused"):

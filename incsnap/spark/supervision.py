@@ -1,0 +1,158 @@
+"""The job in the foreground: it is started again after failures that pass, and stopped by a signal of the system."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from incsnap.checkpoint.lock import Held, checkpoint_lock
+from incsnap.checkpoint.object_store import reach
+from incsnap.config.explained import Explained
+from incsnap.config.settings import Settings
+from incsnap.errors import IncsnapError, shorten
+from incsnap.monitoring.status import RETRYING, STOPPING
+from incsnap.monitoring.watch import Watch, failure_of
+from incsnap.planner.shutting_out import shut_out_the_one_before
+from incsnap.spark.error_text import error_from_text
+from incsnap.spark.job import buffer_root, start, stop
+from incsnap.spark.starting import Starting
+from incsnap.spark.watching import watching
+
+log = logging.getLogger(__name__)
+
+#: A run of the query that lasts so long has overcome what ended those before it.
+_LASTING_SECONDS = 60.0
+
+
+class SparkDied(IncsnapError):
+    hint = "See the log above; was it out of memory (spark.driver.memory)? Start again: the offset is kept."
+    resumable = False
+
+
+def run_forever(
+    settings: Settings,
+    starting: Starting,
+    explained: Sequence[Explained] = (),
+    ask: Callable[[SparkSession], None] = lambda spark: None,
+) -> None:
+    """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary, or until it ends by
+    itself (``snapshot.mode=initial_only``).
+
+    A failure that may pass (a server that is away) starts it again from the same offset, after a growing pause
+    (``errors.retry.delay.*``); any other is raised, and ``ConfigError`` when another job has the checkpoint.
+    ``explained``: the settings as the page shows them. ``ask``: called with the session before the first query.
+    """
+    stopping = threading.Event()
+
+    def ask_to_stop(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            log.warning("Asked to stop twice: stopping at once")
+            os._exit(130)
+        log.info("Stopping after the batch under way (%s)", signal.Signals(number).name)
+        stopping.set()
+
+    before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        root = buffer_root(settings)
+        reach(settings.checkpoint_location, settings.store)
+        with (
+            checkpoint_lock(settings.checkpoint_location, root) as held,
+            watching(settings, root, explained) as watch,
+        ):
+            spark = starting.session()
+            # PySpark has taken it: its handler cancels the jobs and raises KeyboardInterrupt in the middle of anything.
+            signal.signal(signal.SIGINT, ask_to_stop)
+            try:
+                ask(spark)
+                _supervise(spark, settings, stopping, starting.keep, watch, held)
+            finally:
+                with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more, which is told
+                    spark.stop()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _supervise(
+    spark: SparkSession,
+    settings: Settings,
+    stopping: threading.Event,
+    ready: Callable[[], None],
+    watch: Watch,
+    held: Held,
+) -> None:
+    """``ready`` is called before each query; ``held``: the checkpoint, which none may go on without."""
+    retries, run = settings.retries, uuid4().hex
+    failures, delay = 0, retries.initial_delay_ms / 1000
+    alone = not held.taken_over
+    while not stopping.is_set():
+        began = time.monotonic()
+        try:
+            ready()
+            if not alone:
+                shut_out_the_one_before(settings, buffer_root(settings))
+                alone = True
+            query = start(spark, settings, watch, run)
+            log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
+            while query.isActive and not stopping.wait(0.2):
+                _stop_where_lost(query, held)
+                if time.monotonic() - began > _LASTING_SECONDS:
+                    watch.recovered()
+            if query.isActive:
+                watch.enter(STOPPING)
+                stop(query, settings)
+            error = _failure(query)
+            if error is None:
+                log.info("Stopped")
+                return
+        except IncsnapError as failure:
+            error = failure
+        except (Py4JError, ConnectionError) as failure:
+            raise SparkDied(f"Spark's JVM does not answer any more: {shorten(failure)}") from None
+        if time.monotonic() - began > _LASTING_SECONDS:
+            failures, delay = 0, retries.initial_delay_ms / 1000
+        failures += 1
+        if not error.resumable or (0 <= retries.max_retries < failures):
+            raise error
+        next_try_ms = round((time.time() + delay) * 1000)
+        watch.enter(RETRYING, failure_of(error, failures, next_try_ms))
+        log.warning("%s; started again in %.1f s (failure %d)", error.message, delay, failures)
+        stopping.wait(delay)
+        delay = min(delay * 2, retries.max_delay_ms / 1000)
+
+
+def _stop_where_lost(query: StreamingQuery, held: Held) -> None:
+    """Raises ``LeaseLost``, and nothing is committed any more."""
+    try:
+        held.refuse_if_lost()
+    except IncsnapError:
+        query.stop()
+        raise
+
+
+def _failure(query: StreamingQuery) -> IncsnapError | None:
+    """Why the query ended by itself; Spark gives nothing but a text."""
+    failure = query.exception()
+    if failure is None:
+        return None
+    return error_from_text(str(failure)) or IncsnapError(
+        f"The query failed: {_cause(str(failure))}", "Look at the log above; the offset is kept."
+    )
+
+
+def _cause(text: str) -> str:
+    """The Python error in Spark's text. Behind it Spark prints the query with its offsets, which may be long."""
+    python_error = text.partition("=== Streaming Query ===")[0]
+    begin = python_error.rfind("Traceback (most recent call last)")
+    return python_error[max(begin, 0) :].strip()[-2000:]
