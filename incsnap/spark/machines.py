@@ -6,10 +6,9 @@ whether it sees the driver's checkpoint: it reads what the driver has written th
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from incsnap.checkpoint.location import own_part
 from incsnap.config.settings import Settings
 from incsnap.errors import StoreFailed, shorten
 from incsnap.mysql.server_rules import Finding
+from incsnap.spark.machine_answers import Answer, findings_of, task_failure
 
 #: Seconds for an executor to come, and for all that have come to answer.
 PATIENCE_SECONDS = 120.0
@@ -39,15 +39,6 @@ REACHED = (
 )
 _FOLDER = "machines"
 _GROUP = "incsnap machines"
-_PLACE = re.compile(r"\(TID \d+\) \((\S+) executor (\S+?)\)")
-_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
-_NO_MODULE = re.compile(r"No module named '([^']+)'")
-_OTHER_PYTHON = re.compile(r"different version: (\S+) than that in driver: (\S+?)[,\s]")
-
-_INSTALL = (
-    "Install the driver's incsnap in the same place on each machine, or send it along: `incsnap package FOLDER`, then"
-    " spark.archives=FOLDER/incsnap.tar.gz#incsnap"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +52,6 @@ class _Question:
     files: tuple[tuple[str, str], ...]
 
 
-#: Of an executor: where it runs, its incsnap's version or why it has none, settings of files that it cannot read with
-#: the reason, whether it has read the driver's token, and the name of what it has written or why it could not.
-_Answer = tuple[str, str, list[tuple[str, str]], bool, str]
-
-
 def machine_findings(context: SparkContext, settings: Settings, patience: float = PATIENCE_SECONDS) -> list[Finding]:
     """What is not ready, each with the machine's name. Writes to the checkpoint and takes that away again."""
     root = own_part(settings.checkpoint_location)
@@ -76,12 +62,12 @@ def machine_findings(context: SparkContext, settings: Settings, patience: float 
     try:
         files.write(driver, question.token.encode())
     except (OSError, StoreFailed) as error:
-        said = f"{settings.checkpoint_location} cannot be written to: {shorten(error)}"
-        return [Finding("checkpoint.location", said, "Give the job the right to write there")]
+        problem = f"{settings.checkpoint_location} cannot be written to: {shorten(error)}"
+        return [Finding("checkpoint.location", problem, "Give the job the right to write there")]
     try:
         _await_executors(context, patience)
-        answers = _asked(context, question, patience)
-        return _judged(answers, question, settings, files)
+        answers = _answers(context, question, patience)
+        return findings_of(answers, settings.checkpoint_location, files)
     except _NotReadyError as error:
         return [error.finding]
     finally:
@@ -112,52 +98,51 @@ class _NotReadyError(Exception):
         self.finding = finding
 
 
-def _executors(context: SparkContext) -> int:
-    """Those that have registered; the driver is told among them."""
+def _executor_count(context: SparkContext) -> int:
+    """How many have registered; Spark lists the driver among them. Raises ``_NotReadyError``."""
     scala: Any = context._jsc.sc()
     try:
         if not scala.isStopped():
             return len(scala.statusTracker().getExecutorInfos()) - 1
     except (Py4JError, ConnectionError):
         pass
-    said = f"{context.master} has refused the job, or does not answer"
-    raise _NotReadyError(Finding("spark.master", said, REACHED))
+    problem = f"{context.master} has refused the job, or does not answer"
+    raise _NotReadyError(Finding("spark.master", problem, REACHED))
 
 
 def _await_executors(context: SparkContext, patience: float) -> None:
-    """Until no more of them come. With dynamic allocation there may be none before there is work."""
+    """Waits until no more of them come. With dynamic allocation there may be none before there is work."""
     conf = context.getConf()
     if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
         return
     began = time.monotonic()
-    seen, since = 0, began
-    while time.monotonic() - since < _STEADY_SECONDS or not seen:
-        if (now := _executors(context)) != seen:
-            seen, since = now, time.monotonic()
-        if not seen and time.monotonic() - began > patience:
+    count, since = 0, began
+    while time.monotonic() - since < _STEADY_SECONDS or not count:
+        if (new_count := _executor_count(context)) != count:
+            count, since = new_count, time.monotonic()
+        if not count and time.monotonic() - began > patience:
             raise _NotReadyError(
                 Finding("spark.master", f"{context.master} has given the job no executor in {patience:g} s", REACHED)
             )
         time.sleep(0.1)
 
 
-def _asked(context: SparkContext, question: _Question, patience: float) -> list[_Answer]:
-    """An answer of each executor: tasks go where there is room, so they are sent until all were met."""
-    found: dict[str, _Answer] = {}
+def _answers(context: SparkContext, question: _Question, patience: float) -> list[Answer]:
+    """The first answer of each executor. Tasks go where there is room, so they are sent until all have answered."""
+    answers: dict[str, Answer] = {}
     for _ in range(_ROUNDS):
         slots = max(1, context.defaultParallelism)
-        job = context.parallelize(range(slots), slots).mapPartitions(_look(question, _TASK_SECONDS))
+        job = context.parallelize(range(slots), slots).mapPartitions(_looking(question, _TASK_SECONDS))
         for answer in _collected(context, job.collect, patience):
-            # One with something to tell is not replaced by one that has met no difficulty.
-            found.setdefault(answer[0], answer)
-        if len(found) >= _executors(context):
+            answers.setdefault(answer[0], answer)
+        if len(answers) >= _executor_count(context):
             break
-    return list(found.values())
+    return list(answers.values())
 
 
-def _collected(context: SparkContext, collect: Callable[[], list[_Answer]], patience: float) -> list[_Answer]:
-    """In a thread, as a job that waits for executors waits for ever."""
-    result: list[list[_Answer]] = []
+def _collected(context: SparkContext, collect: Callable[[], list[Answer]], patience: float) -> list[Answer]:
+    """Runs the job in a thread, as one that waits for executors waits for ever. Raises ``_NotReadyError``."""
+    result: list[list[Answer]] = []
     failure: list[Exception] = []
 
     def run() -> None:
@@ -173,34 +158,19 @@ def _collected(context: SparkContext, collect: Callable[[], list[_Answer]], pati
     if thread.is_alive():
         with suppress(Py4JError, PySparkException, ConnectionError):
             context.cancelJobGroup(_GROUP)
-        said = f"{context.master} has not run a task in {patience:g} s"
-        raise _NotReadyError(Finding("spark.master", said, REACHED))
+        problem = f"{context.master} has not run a task in {patience:g} s"
+        raise _NotReadyError(Finding("spark.master", problem, REACHED))
     if failure:
-        raise _NotReadyError(failed(str(failure[0]))) from failure[0]
+        raise _NotReadyError(task_failure(str(failure[0]))) from failure[0]
     return result[0]
 
 
-def failed(text: str) -> Finding:
-    """Why no task could begin on some machine, of the text of Spark's error."""
-    place = _PLACE.search(text)
-    where = f"executor {place[2]} on {place[1]}" if place else "an executor"
-    if program := _NO_PROGRAM.search(text):
-        return Finding("workers' Python", f"{where} has no program {program[1]}", _INSTALL)
-    if module := _NO_MODULE.search(text):
-        return Finding("workers' Python", f"{where} has no Python module {module[1]}", _INSTALL)
-    if other := _OTHER_PYTHON.search(text):
-        said = f"{where} runs Python {other[1].strip('()')}, the driver {other[2].strip('()')}"
-        return Finding("workers' Python", said, f"Both must be of one minor version. {_INSTALL}")
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
-    return Finding("executors", f"{where} cannot run a task: {shorten(lines[0] if lines else text, 300)}", _INSTALL)
+def _looking(question: _Question, seconds: float) -> Callable[[Iterable[int]], Iterator[Answer]]:
+    """Makes the task. A function within a function is pickled whole: it must run and answer without an incsnap too."""
+    root, store, token, paths = question.root, question.store, question.token, question.files
+    folder, own_version = _FOLDER, __version__
 
-
-def _look(question: _Question, seconds: float) -> Callable[[Iterable[int]], Iterator[_Answer]]:
-    """The task. A function within a function is pickled whole: it must run, and tell, where there is no incsnap."""
-    root, store, token, asked = question.root, question.store, question.token, question.files
-    folder, mine = _FOLDER, __version__
-
-    def look(_: Iterable[int]) -> Iterator[_Answer]:
+    def look(_: Iterable[int]) -> Iterator[Answer]:
         import os
         import socket
         import time
@@ -209,7 +179,7 @@ def _look(question: _Question, seconds: float) -> Callable[[Iterable[int]], Iter
         time.sleep(seconds)
         place = f"{socket.gethostname()} (executor in {os.getcwd()})"
         unreadable = []
-        for setting, path in asked:
+        for setting, path in paths:
             try:
                 with open(path, "rb"):
                     pass
@@ -223,7 +193,7 @@ def _look(question: _Question, seconds: float) -> Callable[[Iterable[int]], Iter
             from incsnap.errors import IncsnapError
         except ImportError as error:
             return iter([(place, f"no incsnap: {error}", unreadable, False, "")])
-        if incsnap.__version__ != mine:
+        if incsnap.__version__ != own_version:
             return iter([(place, incsnap.__version__, unreadable, False, "")])
         reach(root, StoreAccess.model_validate_json(store))
         files, written = Files(root), f"{folder}/{uuid.uuid4().hex}"
@@ -239,33 +209,3 @@ def _look(question: _Question, seconds: float) -> Callable[[Iterable[int]], Iter
         return iter([(place, incsnap.__version__, unreadable, read, written)])
 
     return look
-
-
-def _judged(answers: Sequence[_Answer], question: _Question, settings: Settings, files: Files) -> list[Finding]:
-    found: list[Finding] = []
-    for place, version, unreadable, read, written in sorted(answers):
-        if version != __version__:
-            said = f"{place} has {version}, the driver incsnap {__version__}"
-            found.append(Finding("workers' Python", said, _INSTALL))
-            continue
-        found += [
-            Finding(
-                setting,
-                f"{place} cannot read {reason}",
-                "Put the file there on each machine; or name it without a folder, send it along"
-                " (spark.files=/path/to/it) and start the job in its folder",
-            )
-            for setting, reason in unreadable
-        ]
-        # What another machine has written to the same store is there at once; to another disk, never.
-        if not read or not files.exists(written):
-            why = written if written.startswith("cannot") else "it does not see what the driver writes there"
-            found.append(
-                Finding(
-                    "checkpoint.location",
-                    f"{place} does not share {settings.checkpoint_location} with the driver: {why}",
-                    "Put it on a file system that all machines see under this name (NFS, s3a:, hdfs:, ...), with the"
-                    " right to write for the user that executors run as",
-                )
-            )
-    return found

@@ -1,4 +1,4 @@
-"""What is wrong with a machine, of the text of Spark's error; and which files its tasks open."""
+"""What is wrong with a machine, by the text of Spark's error; and which files its tasks open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from incsnap.checkpoint import object_store as process
 from incsnap.checkpoint.files import Files
 from incsnap.config.load import from_properties
 from incsnap.config.object_store import store_access
-from incsnap.spark.machines import _look, _Question, failed, files_of_tasks
+from incsnap.spark.machine_answers import task_failure
+from incsnap.spark.machines import _looking, _Question, files_of_tasks
 from lab.object_store import ObjectStore
 
 _LOST = (
@@ -18,7 +19,7 @@ _LOST = (
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("error", "problem"),
     [
         (
             'java.io.IOException: Cannot run program "/opt/incsnap/bin/incsnap-python": error=2, No such file',
@@ -31,12 +32,12 @@ _LOST = (
         ),
     ],
 )
-def test_the_machine_is_named_that_cannot_run_a_task(said: str, problem: str) -> None:
-    assert failed(_LOST + said).problem == problem
+def test_the_machine_is_named_that_cannot_run_a_task(error: str, problem: str) -> None:
+    assert task_failure(_LOST + error).problem == problem
 
 
 def test_another_error_is_told_as_it_is() -> None:
-    assert failed(_LOST + "java.lang.OutOfMemoryError: heap\n\tat java.base/x").problem.endswith(
+    assert task_failure(_LOST + "java.lang.OutOfMemoryError: heap\n\tat java.base/x").problem.endswith(
         "OutOfMemoryError: heap"
     )
 
@@ -70,7 +71,7 @@ def test_an_executor_reaches_a_bucket_as_the_settings_say(
     # As in the process of an executor, to which nobody has told anything.
     monkeypatch.setattr(process, "_access", {})
     monkeypatch.setattr(process, "_clients", {})
-    ((_, _, _, read, written),) = _look(question, 0.0)([])
+    ((_, _, _, read, written),) = _looking(question, 0.0)([])
     assert read
     assert Files(bucket_folder).exists(written)
     assert access.secret_key.get_secret_value() not in repr(question)
