@@ -1,69 +1,38 @@
 """``spark.readStream.format("incsnap")``: MySQL's changes as a DataFrame. Thin; the work is elsewhere.
 
-The planner is the one of Kafka's job, in Spark's long-lived source process; chunks are read by its own threads
-(``planner.own_readers``), and the rows of windows are de-duplicated by the source's tasks (``tasks.frame_rows``).
+Here are the options and the columns; ``changes_reader`` reads the stream, ``table_frames`` a table once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import signal
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from functools import partial
-from pathlib import Path
-from types import FrameType
-from typing import Any
+from contextlib import closing
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.first_offset import first_offset
-from incsnap.checkpoint.location import own_part
-from incsnap.checkpoint.lock import Held, checkpoint_lock
-from incsnap.checkpoint.object_store import reach
-from incsnap.checkpoint.planned import planned
-from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.frames import frame_settings, refuse_mode, with_columns
 from incsnap.config.settings import Settings
 from incsnap.envelope.frame_format import frame_fields, key_names
 from incsnap.envelope.table_view import TableView, view_of
-from incsnap.errors import ConfigError, OffsetError
+from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
-from incsnap.monitoring.status import FAILED, STOPPED, Failure
-from incsnap.monitoring.watch import Watch, failure_of
-from incsnap.mysql import preflight, watermarks
+from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.session import connect
-from incsnap.planner.own_readers import OwnReaders
-from incsnap.planner.planner import Planner, first_position
-from incsnap.planner.unfinished_batch import refuse_inside_of_transaction
-from incsnap.snapshot.offset import Offset, digest
 from incsnap.spark import process_log
+from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.table_frames import TableFrame
-from incsnap.spark.watching import begin_watch
 from incsnap.tasks.frame_columns import RECORD, TOLD
-from incsnap.tasks.frame_rows import FramePart, frame_parts, frame_rows
 
 FORMAT = "incsnap"
 #: Of a column's metadata: it is one of those that tell the table's rows apart.
 KEY = "incsnap.key"
-#: Tasks that decode a batch to which no window belongs. Not by the session's cores, which a restart may change: a batch
-#: that is run again is cut as it was.
-_SLICES = 4
-#: Chunks read at the same time, unless snapshot.max.threads says how many.
-_READERS = 2
-#: For which a query waits for the one before it, whose process may take a moment to end.
-_LOCK_SECONDS = 20.0
 
 
 class ChangesFrame(DataSource):
@@ -115,166 +84,6 @@ class ChangesFrame(DataSource):
 def register(spark: SparkSession) -> None:
     """Makes ``format("incsnap")`` known to the session, as each Python data source is made known."""
     spark.dataSource.register(ChangesFrame)
-
-
-class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The planner's face towards Spark; in a task only ``read`` is called, on an object that never had a planner."""
-
-    def __init__(self, settings: Settings, schema: StructType, executed: GtidSet) -> None:
-        reach(settings.checkpoint_location, settings.store)
-        self._settings = settings
-        self._schema = to_arrow_schema(schema, timezone="UTC")
-        self._older = executed
-        self._root = own_part(settings.checkpoint_location)
-        self._buffers = WindowBuffers(self._root)
-        self._planner: Planner | None = None
-        self._held: ExitStack | None = None
-        self._checkpoint = Held()
-        self._watch: Watch | None = None
-        #: What SIGTERM did in this process.
-        self._ended_before: Callable[[int, FrameType | None], Any] | int | None = None
-        #: The error of ours that ended the query.
-        self._failure: Failure | None = None
-        #: What the server had executed when a query that is to end was begun; None where it is not.
-        self._until: GtidSet | None = None
-        #: Is the query's first batch known to be one that can be told?
-        self._goes_on = False
-        process_log.set_up(logging.WARNING, settings.monitoring.log_format)
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's names)
-        """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
-        with self._noting_failure():
-            self._hold()
-            plan = planned(Files(self._root))
-            if plan is not None and plan.batch > 1:
-                raise OffsetError(
-                    f"{self._settings.checkpoint_location} belongs to a query that has done {plan.batch - 1} batches,"
-                    " and this query begins with a new checkpointLocation",
-                    "Give the query its checkpointLocation back; or begin anew with an empty checkpoint.location.",
-                )
-            return first_offset(self._root, self._first).dump()
-
-    def _first(self) -> Offset:
-        """A new stream: is the server ready for it?"""
-        preflight.require(preflight.findings(self._settings))
-        return first_position(self._settings, self._root, 1)
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        with self._noting_failure():
-            planner = self._planning()
-            self._checkpoint.refuse_if_lost()
-            begin = self._batch_start(planner, start)
-            while not self._is_reached(begin):
-                end = planner.plan(begin)
-                if end is not begin:
-                    return planner.offsets.dump(end)
-                if self._until is None:
-                    break
-            return start
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """The query ends when all is told that the server has executed by now, and no snapshot is under way."""
-        with hint_in_message(), closing(connect(self._settings.mysql)) as connection:
-            self._until = watermarks.executed(connection)
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        with self._noting_failure():
-            planner = self._planning()
-            begin, until = self._batch_start(planner, start), planner.offsets.load(end)
-            return frame_parts(planner.parts(begin, until), until, digest(end))
-
-    def commit(self, end: dict[str, Any]) -> None:
-        with self._noting_failure():
-            planner = self._planning()
-            planner.committed(planner.offsets.load(end))
-
-    def stop(self) -> None:
-        if self._watch is not None:
-            # Spark hangs up, which leads here, and then ends the process: not before all is closed and told.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        if self._planner is not None:
-            self._planner.close()
-            self._planner = None
-        if self._watch is not None:
-            self._watch.close(STOPPED if self._failure is None else FAILED, self._failure)
-            self._watch = None
-        if self._held is not None:
-            self._held.close()
-            self._held = None
-        if self._ended_before is not None:
-            signal.signal(signal.SIGTERM, self._ended_before)
-            self._ended_before = None
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, FramePart)
-        with hint_in_message():
-            reach(self._settings.checkpoint_location, self._settings.store)
-            yield from frame_rows(partition, self._settings, self._buffers, self._schema, self._older)
-
-    @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
-        try:
-            with hint_in_message():
-                yield
-        except Exception as error:
-            self._failure = failure_of(error)
-            raise
-
-    def _is_reached(self, begin: Offset) -> bool:
-        """Has a query that is to end told all it was begun for?"""
-        if self._until is None or (begin.batch == 0 and self._settings.snapshot.reads_at_start):
-            return False
-        snapshot = begin.snapshot
-        under_way = (snapshot.active and not snapshot.paused) or snapshot.in_flight
-        return self._until <= begin.stream.delivered and not under_way
-
-    def _batch_start(self, planner: Planner, start: dict[str, Any]) -> Offset:
-        """Where a batch begins. Raises ``ConfigError`` where it must have the settings of the one before it."""
-        begin = planner.offsets.load(start)
-        if not self._goes_on:
-            refuse_inside_of_transaction(self._settings, self._root, begin)
-            self._goes_on = True
-        return begin
-
-    def _planning(self) -> Planner:
-        if self._planner is None:
-            self._hold()
-            assert self._held is not None
-            # How Spark ends this process when the query ends; it is to say so first, by stop().
-            before = signal.signal(signal.SIGTERM, _end)
-            if self._ended_before is None:
-                self._ended_before = before
-            self._watch = begin_watch(self._settings, self._root, (), self._held)
-            # Both ends are in this process; it is the way that the planner of a job has.
-            folder = self._held.enter_context(tempfile.TemporaryDirectory(prefix="incsnap-report-"))
-            report = Path(folder) / "report.json"
-            self._watch.follow(report)
-            readers = self._settings.snapshot.threads or _READERS
-            self._planner = Planner(
-                self._settings,
-                self._buffers,
-                _SLICES,
-                readers,
-                partial(OwnReaders, self._settings, self._buffers, readers),
-                str(report),
-            )
-        return self._planner
-
-    def _hold(self) -> None:
-        """Two queries would overwrite each other's offsets. Raises ``ConfigError`` where another one has the folder."""
-        if self._held is not None:
-            return
-        held = ExitStack()
-        self._checkpoint = held.enter_context(
-            checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS)
-        )
-        self._held = held
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """Leads to ``stop``."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(0)
 
 
 def _executed_and_view(settings: Settings) -> tuple[GtidSet, TableView]:

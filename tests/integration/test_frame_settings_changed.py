@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from incsnap.errors import ConfigError
-from incsnap.spark.frames import ChangesFrame, ChangesReader
+from incsnap.spark.changes_reader import ChangesReader
+from incsnap.spark.frames import ChangesFrame
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.frames import options
