@@ -13,20 +13,8 @@ from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
-from incsnap.snapshot.failures import (
-    ATTEMPTS_BEFORE_QUARANTINE,
-    ATTEMPTS_BEFORE_SPLIT,
-    GIVE_UP_AFTER,
-    LEFT,
-    LOST,
-    LOST_BEFORE_QUARANTINE,
-    MAX_QUARANTINED,
-    SHAPE,
-    Verdict,
-    back_off_ms,
-    kind_of,
-    verdict,
-)
+from incsnap.snapshot.failed_chunk import FailedChunk
+from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
 from incsnap.snapshot.throttle import ROWS, RowPace
@@ -47,12 +35,12 @@ class Warned(NamedTuple):
 
 
 class NextContext:
-    """Begins as ``context`` without what belonged to its batch only; ``finished()`` is the next context."""
+    """Begins as ``context`` without what belonged to its batch only; ``finished()`` is the next context. ``configured``:
+    the limits that the settings have."""
 
     def __init__(
         self, context: SnapshotContext, batch: int, now_ms: int, configured: Mapping[str, int] | None = None
     ) -> None:
-        """``configured``: the limits that the settings have."""
         self.batch = batch
         self.now_ms = now_ms
         self.queue: list[Request] = list(context.queue)
@@ -96,7 +84,7 @@ class NextContext:
         return self._unfinished
 
     def ask(self, requests: Iterable[Request]) -> None:
-        """They wait from now on."""
+        """The requests wait from now on."""
         self.queue += requests
         self._unfinished = None
 
@@ -164,7 +152,8 @@ class NextContext:
     def read_again(self, window: Window) -> None:
         """Drops the window's rows; its range is read anew, at once. Nobody's fault."""
         self.dropped.append(window.id)
-        self._again(window, _range(window))
+        missed = Range(window.lower, window.upper, window.rows, window.attempt, window.faults, window.lost)
+        self._put_in_front(window.scan, missed)
 
     def drop_windows(self, number: int) -> None:
         """Lets go of the windows of a scan that begins again: their borders are of another key, and must never be
@@ -173,40 +162,36 @@ class NextContext:
         self.held = [window for window in self.held if window.scan != number]
 
     def fail(self, window: Window, error: str) -> None:
-        """The chunk could not be read: again, halved, into quarantine, or the end of its table."""
+        """The chunk could not be read: its range is read again, or its row or its table is given up."""
         scan = self.scans[window.scan]
-        judged, kind = verdict(error), kind_of(error)
-        blamed, gone = judged is not Verdict.READ_AGAIN, kind in (LOST, LEFT)
-        attempt, faults, lost = window.attempt + 1, window.faults + blamed, window.lost + gone
+        failed = FailedChunk.of(window, error)
+        missed = failed.missed(self.now_ms)
         self.dropped.append(window.id)
-        if kind != LEFT or lost > 1:  # each restart leaves some
+        if failed.is_worth_a_warning:
             where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
-            self.warn(f"chunk {where} failed, reading {attempt}: {shorten(error, _REASON)}", window.signal)
-        not_before_ms = self.now_ms + (back_off_ms(attempt) if kind != LEFT else 0)
-        missed = replace(_range(window), attempt=attempt, faults=faults, lost=lost, not_before_ms=not_before_ms)
-        hopeless = window.rows == 1 and (faults >= ATTEMPTS_BEFORE_QUARANTINE or lost >= LOST_BEFORE_QUARANTINE)
-        if judged is Verdict.GIVE_UP:
+            self.warn(f"chunk {where} failed, reading {failed.attempt}: {shorten(error, _REASON)}", window.signal)
+        if failed.ends_table:
             self.end(scan, notes.SKIPPED, error)
-        elif hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
+        elif failed.is_hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
             self.end(scan, notes.SQL_EXCEPTION, error)
-        elif hopeless:
+        elif failed.is_hopeless:
             self._quarantine(scan, missed, error)
         else:
-            # A chunk that is lost again and again may be what kills its reader: halving it is never wrong.
-            too_much = judged is Verdict.SPLIT or (gone and lost >= ATTEMPTS_BEFORE_SPLIT)
-            split = too_much or faults >= ATTEMPTS_BEFORE_SPLIT
-            if too_much and window.rows > 1:
-                smaller = min(scan.chunk_rows, window.rows // 2)
-                self.scans[scan.number] = replace(scan, chunk_rows=smaller)
-                missed = replace(missed, not_before_ms=self.now_ms)
-            if not blamed and not too_much:
-                # The next chunk would meet the same stall, and the stream's batch would wait for it: the table
-                # backs off.
-                self._back_off(scan.number, missed.not_before_ms)
-            if kind == SHAPE:
-                # Also where no DDL is to come that would ask: the table may have been described before one was visible.
-                self.scans[scan.number] = replace(self.scans[scan.number], described=False)
-            self._again(window, replace(missed, split=split and len(scan.again) < MAX_RANGES))
+            self._repeat(scan, failed, missed)
+
+    def _repeat(self, scan: Scan, failed: FailedChunk, missed: Range) -> None:
+        """The failed chunk's range waits to be read again, and the table learns from it."""
+        if failed.shrinks_chunks:
+            scan = replace(scan, chunk_rows=min(scan.chunk_rows, failed.window.rows // 2))
+        if failed.is_of_the_server:
+            # The stream's batch would wait for the next chunk's borders: the table backs off.
+            scan = replace(scan, not_before_ms=max(scan.not_before_ms, missed.not_before_ms))
+        if failed.is_of_another_shape:
+            # Also where no DDL is to come that would ask: the table may have been described before one was visible.
+            scan = replace(scan, described=False)
+        self.scans[scan.number] = scan
+        split = failed.is_to_be_halved and len(scan.again) < MAX_RANGES
+        self._put_in_front(scan.number, replace(missed, split=split))
 
     def count_failure(self, number: int, error: str) -> None:
         """All of a table's chunks of one batch failed by their own fault; the table ends when that goes on."""
@@ -216,14 +201,10 @@ class NextContext:
         else:
             self.scans[number] = replace(scan, failures=scan.failures + 1)
 
-    def _back_off(self, number: int, until_ms: int) -> None:
+    def _put_in_front(self, number: int, missed: Range) -> None:
+        """The narrowest ranges come first, so halving goes down to the bad row before it spreads."""
         scan = self.scans[number]
-        self.scans[number] = replace(scan, not_before_ms=max(scan.not_before_ms, until_ms))
-
-    def _again(self, window: Window, missed: Range) -> None:
-        # In front: the narrowest ranges come first, so halving goes down to the bad row before it spreads.
-        scan = self.scans[window.scan]
-        self.scans[scan.number] = replace(scan, again=(missed, *scan.again))
+        self.scans[number] = replace(scan, again=(missed, *scan.again))
 
     def _quarantine(self, scan: Scan, lost: Range, error: str) -> None:
         self.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, lost))
@@ -250,15 +231,14 @@ class NextContext:
         self._forget({scan.number})
         if reason:
             self.warn(f"{scan.table}: {status}: {shorten(reason, _REASON)}", scan.request.signal)
-        self._done_with(scan.request)
-        lost = [(each.lower, each.upper) for each in scan.quarantine]
-        more = {"missing_keys": notes.key_ranges(lost)} if lost else {}
+        self._take_from_unfinished(scan.request)
+        missing = [(each.lower, each.upper) for each in scan.quarantine]
+        fields = {"missing_keys": notes.key_ranges(missing)} if missing else {}
         if reason:
-            more["reason"] = shorten(reason, _REASON)
-        self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **more)
+            fields["reason"] = shorten(reason, _REASON)
+        self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **fields)
 
-    def _done_with(self, request: Request) -> None:
-        """It is no longer among them."""
+    def _take_from_unfinished(self, request: Request) -> None:
         if self._unfinished is not None and request.table in (left := self._unfinished.get(request.signal, {})):
             del left[request.table]
             if not left:
@@ -268,7 +248,7 @@ class NextContext:
         """``name`` fits no table that is captured."""
         self._scan_completed(signal, shorten(name), notes.UNKNOWN_SCHEMA, 0)
 
-    def _scan_completed(self, signal: str, name: str, status: str, rows: int, **more: str) -> None:
+    def _scan_completed(self, signal: str, name: str, status: str, rows: int, **fields: str) -> None:
         self._ended_signals.append(signal)
         self.notify(
             signal,
@@ -277,7 +257,7 @@ class NextContext:
             scanned_collection=name,
             total_rows_scanned=str(rows),
             status=status,
-            **more,
+            **fields,
         )
 
     def abort(self, stops: Callable[[Request], bool]) -> dict[str, list[Request]]:
@@ -320,7 +300,3 @@ class NextContext:
             recent=tuple(self.recent),
             scans_begun=self.scans_begun,
         )
-
-
-def _range(window: Window) -> Range:
-    return Range(window.lower, window.upper, window.rows, window.attempt, window.faults, window.lost)
