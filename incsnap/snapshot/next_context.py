@@ -35,8 +35,8 @@ class Warned(NamedTuple):
 
 
 class NextContext:
-    """Begins as ``context`` without what belonged to its batch only; ``finished()`` is the next context. ``configured``:
-    the limits that the settings have."""
+    """Begins as ``context`` without what belonged to its batch only; ``finished()`` is the next context.
+    ``configured``: the limits that the settings have."""
 
     def __init__(
         self, context: SnapshotContext, batch: int, now_ms: int, configured: Mapping[str, int] | None = None
