@@ -92,10 +92,10 @@ def key_fingerprint(columns: Sequence[Column], collations: Mapping[str, str] | N
     ``collations``: column name -> collation (information_schema.columns.collation_name) of the text columns. A table
     whose fingerprint changes while it is read is begun again: its chunks no longer cover it.
     """
-    known = collations or {}
+    collation_of = collations or {}
     parts = (
         f"{c.name} {c.type}{' unsigned' if c.unsigned else ''}({c.length},{c.precision},{c.scale},{c.fraction})"
-        f"{c.charset}/{known.get(c.name, '')}{list(c.values) if c.values else ''}"
+        f"{c.charset}/{collation_of.get(c.name, '')}{list(c.values) if c.values else ''}"
         for c in columns
     )
     return "; ".join(parts)

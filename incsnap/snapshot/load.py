@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, ROWS, STREAM_LAG, THREADS_RUNNING, Bound
 
 #: (what has the load, its unit behind the number), each for a sentence.
-_SAID = {
+_SENTENCES = {
     REPLICA_LAG: ("replica {} is {:,} ms behind", "ms"),
     COMMIT_LATENCY: ("a COMMIT takes {1:,} ms on the server", "ms"),
     THREADS_RUNNING: ("{1:,} threads run on the server", "threads"),
@@ -54,9 +54,9 @@ def held_back(bounds: Mapping[str, Bound], loads: Sequence[Load]) -> HeldBack | 
                 where = f"of replica {load.where} " if load.where else ""
                 return HeldBack(name, f"throttled: {name} {where}is not known: {load.trouble} (limit by {bound.whose})")
             if load.value > bound.most:
-                said, unit = _SAID[name]
+                sentence, unit = _SENTENCES[name]
                 most = f"{bound.most:,} {unit}"
                 return HeldBack(
-                    name, f"throttled: {said.format(load.where, load.value)}, more than the {most} of {bound.whose}"
+                    name, f"throttled: {sentence.format(load.where, load.value)}, more than the {most} of {bound.whose}"
                 )
     return None

@@ -85,5 +85,5 @@ MAX_RANGES_NAMED = 10
 def key_ranges(ranges: Sequence[tuple[Key | None, Key]]) -> str:
     """``(4, 5]; (<null>, 1]``: the first not included, the last included; the number of the rest beyond 10."""
     named = [f"({show_key(lower)}, {show_key(upper)}]" for lower, upper in ranges[:MAX_RANGES_NAMED]]
-    more = f"; ... {len(ranges) - MAX_RANGES_NAMED} more" if len(ranges) > MAX_RANGES_NAMED else ""
-    return "; ".join(named) + more
+    ending = f"; ... {len(ranges) - MAX_RANGES_NAMED} more" if len(ranges) > MAX_RANGES_NAMED else ""
+    return "; ".join(named) + ending

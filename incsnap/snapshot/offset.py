@@ -211,8 +211,8 @@ def _snapshot(content: dict[str, Any], queues: KeptQueues | None) -> SnapshotCon
         return snapshot
     if queues is None:
         raise ValueError("the tables that wait are in a file")
-    name, begun = from_json(tuple[str, int], content["queued"])
-    return replace(snapshot, queue=queues.requests(name)[begun:])
+    name, begun_count = from_json(tuple[str, int], content["queued"])
+    return replace(snapshot, queue=queues.requests(name)[begun_count:])
 
 
 def dump_requests(queue: tuple[Request, ...]) -> dict[str, Any]:

@@ -62,9 +62,9 @@ def _begin_tables(
         too_many = len(state.scans) >= MAX_SCANS + limits.small_windows
         if not state.queue or too_many or not room.for_another_table(state):
             return
-        begun = state.open(state.queue.pop(0), limits.start_rows)
-        yield from _plan_scan(state, begun.number, limits, room, low_watermark)
-        scan = state.scans.get(begun.number)
+        opened = state.open(state.queue.pop(0), limits.start_rows)
+        yield from _plan_scan(state, opened.number, limits, room, low_watermark)
+        scan = state.scans.get(opened.number)
         if scan is not None and not scan.wholly_planned:
             return
 
@@ -106,9 +106,9 @@ def _look_ahead(
     state: NextContext, limits: Limits, room: _Room, low_watermark: GtidSet
 ) -> Generator[Question, Answer, None]:
     """Names the tables that are about to be asked about, where they may be many."""
-    known = [scan for scan in state.scans.values() if not scan.described and scan.not_before_ms <= state.now_ms]
-    next_ = state.queue[: max(0, room.small)]
-    requests = [*(scan.request for scan in known), *next_][: limits.small_windows]
+    undescribed = [scan for scan in state.scans.values() if not scan.described and scan.not_before_ms <= state.now_ms]
+    waiting = state.queue[: max(0, room.small)]
+    requests = [*(scan.request for scan in undescribed), *waiting][: limits.small_windows]
     if len(requests) > 1:
         yield LookAhead(tuple(request.collection for request in requests), limits.small_rows, low_watermark)
 
@@ -189,10 +189,10 @@ def _plan_again(state: NextContext, number: int, room: _Room) -> Asking:
                 return False
         scan = state.scans[number]
         first, *rest = halves
-        at = scan.again.index(missed)
+        place = scan.again.index(missed)
         fits = room.for_chunk(state, first.rows)  # a half may be a small one
-        left = rest if fits else halves
-        state.scans[number] = scan = replace(scan, again=(*scan.again[:at], *left, *scan.again[at + 1 :]))
+        unplanned = rest if fits else halves
+        state.scans[number] = scan = replace(scan, again=(*scan.again[:place], *unplanned, *scan.again[place + 1 :]))
         if not fits:
             return False
         room.take(first.rows)
@@ -212,8 +212,8 @@ def _halves(state: NextContext, number: int, whole: Range) -> Generator[Question
         rows //= 2
         answer = yield NextBoundary(scan.table, scan.columns, scan.index, whole.lower, whole.upper, rows)
         if isinstance(answer, tuple) and answer != whole.upper:
-            more = max(1, whole.rows - rows)
-            return [Range(whole.lower, answer, rows, lost=lost), Range(answer, whole.upper, more, lost=lost)]
+            upper_rows = max(1, whole.rows - rows)
+            return [Range(whole.lower, answer, rows, lost=lost), Range(answer, whole.upper, upper_rows, lost=lost)]
         if isinstance(answer, (Failed, Refused, KeyOrder)):
             _postponed(state, number, answer)
             return []

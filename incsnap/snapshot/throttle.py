@@ -48,9 +48,9 @@ class Throttle:
 
     def bounds(self, configured: Mapping[str, int]) -> dict[str, Bound]:
         """The limits in force by name. ``configured``: those of the settings, which hold where no signal has spoken."""
-        found = {name: Bound(name, most) for name, most in configured.items()}
-        found |= {bound.name: bound for bound in self.asked}
-        return {name: found[name] for name in LIMITS if name in found and found[name].most}
+        by_name = {name: Bound(name, most) for name, most in configured.items()}
+        by_name |= {bound.name: bound for bound in self.asked}
+        return {name: by_name[name] for name in LIMITS if name in by_name and by_name[name].most}
 
     def asks(self, name: str, most: int | None, signal: str) -> Throttle:
         """A signal sets a limit; None is for what the settings have."""
