@@ -56,7 +56,7 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
         from incsnap.cli.status_display import shown
 
         output.console().print(shown(current, life, clock_ms()))
-    if current.state == FAILED or not (life.alive or life.said):
+    if current.state == FAILED or not (life.alive or life.has_ended):
         ctx.exit(1)
 
 
@@ -95,7 +95,7 @@ def _life(current: JobStatus, location: str) -> Life:
     """A job that seems to be silent may only have another clock than this machine, and one whose process is not here
     may run elsewhere: it is looked at twice."""
     life = life_of(current, clock_ms())
-    if life.said or (life.alive and not is_gone(current)):
+    if life.has_ended or (life.alive and not is_gone(current)):
         return life
     time.sleep(current.every_ms / 1000 + 1.0)
     again = _read(location)

@@ -86,7 +86,7 @@ def _sent(status: JobStatus, life: Life) -> Iterator[tuple[str, str]]:
 
 def _state(status: JobStatus, life: Life, now_ms: int) -> str:
     where = f"on {escape(status.host)}, process {status.pid}"
-    if life.said:
+    if life.has_ended:
         color = "red" if status.state == FAILED else "yellow"
         return f"[{color}]{status.state}[/] since {moment(life.since_ms)} ({where})"
     if not life.alive:

@@ -160,12 +160,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._tell(HTTPStatus.BAD_REQUEST, {"problem": "a signal is a JSON object of a megabyte at most"})
             return
         body = self.rfile.read(int(length))
-        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.path != "/signal":
             self._tell(HTTPStatus.NOT_FOUND, {"problem": f"there is no {self.path[:80]}"})
         elif not pages.token:
             self._tell(HTTPStatus.FORBIDDEN, {"problem": "signals by the page need incsnap.page.token in the settings"})
-        elif not hmac.compare_digest(given.encode(), pages.token.encode()):
+        elif not hmac.compare_digest(token.encode(), pages.token.encode()):
             self._tell(HTTPStatus.FORBIDDEN, {"problem": "the token is another one"})
         else:
             self._signal(body)

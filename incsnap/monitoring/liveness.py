@@ -20,17 +20,17 @@ STALLED_MS = 120_000
 @dataclass(frozen=True, slots=True)
 class Life:
     """``alive``: the job runs, or tries to. ``since_ms``: since when it is so; of a dead one, its last sign of life.
-    ``said``: it has ended and said so itself."""
+    ``has_ended``: it has ended by itself, and said so."""
 
     alive: bool
     since_ms: int
-    said: bool = False
+    has_ended: bool = False
 
 
 def life_of(status: JobStatus, now_ms: int) -> Life:
     """``now_ms`` by the clock of whoever asks; on another machine the two clocks may differ by seconds."""
     if status.state in ENDED:
-        return Life(False, status.since_ms, said=True)
+        return Life(False, status.since_ms, has_ended=True)
     if now_ms - status.written_ms > silence_ms(status):
         return Life(False, status.written_ms)
     return Life(True, status.started_ms)

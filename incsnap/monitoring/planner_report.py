@@ -67,7 +67,7 @@ class Planned:
     offset: Offset
     read_to: StreamPosition
     last_ts_us: int
-    more: bool
+    is_more_buffered: bool
     waits_for: str
     failed_readings: int
     limits: Limits = NO_LIMITS
@@ -92,7 +92,7 @@ class Reporter:
         self._every = every_seconds
         self._lock = threading.Lock()
         self._planned = Planned(start, start.stream, 0, True, "", 0)
-        self._asked_ms = clock_ms()
+        self._batch_asked_ms = clock_ms()
         self._planned_ms = self._batch_ms = 0
         self._under_way_us = self._reached_us = self._last_change_us = 0
         self._worst_ms = 0
@@ -112,13 +112,13 @@ class Reporter:
     def batch_asked(self) -> None:
         """Spark asks for a batch: the one before is done."""
         with self._lock:
-            self._asked_ms = clock_ms()
+            self._batch_asked_ms = clock_ms()
             if self._planned_ms:
-                self._batch_ms = self._asked_ms - self._planned_ms
+                self._batch_ms = self._batch_asked_ms - self._planned_ms
                 self._planned_ms = 0
             if self._under_way_us:
                 self._reached_us, self._under_way_us = self._under_way_us, 0
-                self._worst_ms = max(self._worst_ms, self._behind_ms(self._asked_ms))
+                self._worst_ms = max(self._worst_ms, self._behind_ms(self._batch_asked_ms))
 
     def planned(self, planned: Planned, *, is_batch: bool, notifications: Iterable[Notification]) -> None:
         """A planning has come to its end; with ``is_batch`` Spark runs it now."""
@@ -132,7 +132,7 @@ class Reporter:
                 self._planned_ms = now_ms
                 self._under_way_us = planned.last_ts_us
             # Transactions that concern no captured table are read and passed, though the offset waits for a batch.
-            self._quiet = not planned.more and not (is_batch and planned.last_ts_us)
+            self._quiet = not planned.is_more_buffered and not (is_batch and planned.last_ts_us)
             if self._quiet:
                 self._reached_us = (now_ms + self._facts.ahead_ms) * 1000
             for notification in notifications:
@@ -187,11 +187,11 @@ class Reporter:
             planned, facts = self._planned, self._facts
             if tail.replaying:
                 # As good as asked: this may take as long as a transaction is large, and a job that does it is not hung.
-                self._asked_ms = now_ms
-            idle = self._quiet and now_ms - self._asked_ms < _IDLE_MS
+                self._batch_asked_ms = now_ms
+            idle = self._quiet and now_ms - self._batch_asked_ms < _IDLE_MS
             lag_ms = max(self._worst_ms, 0 if idle or not self._reached_us else self._behind_ms(now_ms))
             self._worst_ms = 0
-            asked_ms, batch_ms, retried = self._asked_ms, self._batch_ms, self._retried
+            asked_ms, batch_ms, retried = self._batch_asked_ms, self._batch_ms, self._retried
             last_change_ms = self._last_change_us // 1000
             notices, finished = tuple(self._notices), tuple(self._finished)
         at = planned.read_to.at

@@ -81,7 +81,7 @@ def ask(
     file, pos = high_watermark(connection)
     # A server may have thousands of files, and looks at each.
     sizes = ((file, pos),) if at.file == file else _sizes(connection)
-    asked = [scan for scan in scans if scan.described and not scan.wholly_planned][:_TABLES]
+    unplanned = [scan for scan in scans if scan.described and not scan.wholly_planned][:_TABLES]
     return ServerFacts(
         uuid=server_uuid(connection),
         file=file,
@@ -89,7 +89,7 @@ def ask(
         sizes=sizes,
         expire_seconds=_expire_seconds(connection),
         ahead_ms=round(ahead * 1000),
-        tables={scan.table: known.get(scan.table) or _facts(connection, scan) for scan in asked},
+        tables={scan.table: known.get(scan.table) or _facts(connection, scan) for scan in unplanned},
     )
 
 

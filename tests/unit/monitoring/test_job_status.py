@@ -88,7 +88,7 @@ def test_a_job_that_renews_its_status_lives_and_one_that_is_silent_is_dead_since
 
     assert life_of(status, last).alive
     found = life_of(status, last + 1)
-    assert (found.alive, found.since_ms, found.said) == (False, status.written_ms, False)
+    assert (found.alive, found.since_ms, found.has_ended) == (False, status.written_ms, False)
 
 
 def test_a_job_whose_file_is_renewed_seldom_may_be_silent_for_longer() -> None:
@@ -99,7 +99,7 @@ def test_a_job_whose_file_is_renewed_seldom_may_be_silent_for_longer() -> None:
 def test_a_job_that_has_ended_says_so_itself(state: str) -> None:
     found = life_of(job_status(state=state), 101_000)
 
-    assert (found.alive, found.since_ms, found.said) == (False, 2_000, True)
+    assert (found.alive, found.since_ms, found.has_ended) == (False, 2_000, True)
 
 
 def test_a_process_is_missed_on_its_own_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,8 +61,8 @@ def test_a_planner_that_reads_again_what_it_had_is_not_hung(path: Path) -> None:
     reporter = Reporter(
         str(path), OFFSET, away, lambda: TailCondition(True, 0, 0, replaying=True), 1, every_seconds=0.01
     )
-    reporter._asked_ms = 1
-    wait_until(lambda: reporter._asked_ms > 1)
+    reporter._batch_asked_ms = 1
+    wait_until(lambda: reporter._batch_asked_ms > 1)
 
     assert last(reporter, path).asked_ms > 1
 
