@@ -52,11 +52,11 @@ def bytes_below(folder: Path) -> int:
     return total
 
 
-def _locked(path: Path, what: str) -> AbstractContextManager[object]:
+def _locked(path: Path, product: str) -> AbstractContextManager[object]:
     """The lock, taken. The kernel lets go of it when its holder dies, so nothing stale can be left behind."""
     lock = FileLock(path, fallback_to_soft=False)
     try:
         return lock.acquire(blocking=False)
     except Timeout:
-        tell(f"waiting for another process that is fetching {what}")
+        tell(f"waiting for another process that is fetching {product}")
         return lock.acquire()

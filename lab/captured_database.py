@@ -37,10 +37,10 @@ class TableProof:
 
     def faults(self, snapshots: int) -> list[str]:
         """Everything wrong; ``snapshots``: how often this table was asked for, so at most so many ``r`` of a key."""
-        found = self.comparison.faults() + self.replay.judgement.faults()
+        faults = self.comparison.faults() + self.replay.judgement.faults()
         if self.replay.most_reads() > snapshots:
-            found.append(f"a key was read {self.replay.most_reads()} times in {snapshots} snapshots")
-        return [f"{self.table}: {fault}" for fault in found]
+            faults.append(f"a key was read {self.replay.most_reads()} times in {snapshots} snapshots")
+        return [f"{self.table}: {fault}" for fault in faults]
 
 
 class CapturedDatabase:
@@ -92,8 +92,8 @@ class CapturedDatabase:
     def notifications(self) -> str:
         return f"{self.prefix}-notifications"
 
-    def properties(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The job's settings; ``more`` is put over them."""
+    def properties(self, overrides: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The job's settings; ``overrides`` are put over them."""
         tables = [str(table) for _, table in self.tables] + [str(self._marks)]
         return {
             **self.mysql.properties(),
@@ -110,13 +110,13 @@ class CapturedDatabase:
             "topic.creation.default.replication.factor": "1",
             "bootstrap.servers": self.kafka,
             "checkpoint.location": str(self.checkpoint),
-            **(more or {}),
+            **(overrides or {}),
         }
 
     @contextlib.contextmanager
-    def job(self, more: Mapping[str, str] | None = None) -> Iterator[RunningJob]:
+    def job(self, overrides: Mapping[str, str] | None = None) -> Iterator[RunningJob]:
         """`incsnap run` with these settings, until the block ends (killed) or it is stopped."""
-        path = write_properties(self.folder / "incsnap.properties", self.properties(more))
+        path = write_properties(self.folder / "incsnap.properties", self.properties(overrides))
         with running_job(path, self.log, self.checkpoint) as job:
             yield job
 
@@ -175,9 +175,9 @@ class CapturedDatabase:
         replay(self.kafka, replays, progress=progress)
         with self.connect() as connection:
             return [
-                TableProof(table, seen, compare(connection, table, seen.living, seen.columns))
+                TableProof(table, topic_replay, compare(connection, table, topic_replay.living, topic_replay.columns))
                 for _, table in self.tables
-                for seen in [replays[self.topic(table)]]
+                for topic_replay in [replays[self.topic(table)]]
             ]
 
 
@@ -186,8 +186,8 @@ def captured_database(
     mysql: MySqlAddress, kafka: str, database: str, prefix: str, folder: Path
 ) -> Iterator[CapturedDatabase]:
     """A captured database whose database and topics are gone when the block ends."""
-    made = CapturedDatabase(mysql, kafka, database, prefix, folder)
+    captured = CapturedDatabase(mysql, kafka, database, prefix, folder)
     try:
-        yield made
+        yield captured
     finally:
-        made.close()
+        captured.close()

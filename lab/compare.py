@@ -54,7 +54,7 @@ class Comparison:
             ("rows of the topic that the table lacks", self.extra),
             ("rows that differ", self.different),
         )
-        return [f"{found.count} {name}, such as {'; '.join(found.examples)}" for name, found in kinds if found.count]
+        return [f"{rows.count} {name}, such as {'; '.join(rows.examples)}" for name, rows in kinds if rows.count]
 
 
 def compare(
@@ -72,7 +72,7 @@ def compare(
     key_at = [next(i for i, column in enumerate(columns) if column.name == name) for name in key]
     to_table = [(i, column.of_table) for i, column in enumerate(columns) if column.of_table]
     to_record = [(i, column.of_record) for i, column in enumerate(columns) if column.of_record]
-    found: set[tuple[Any, ...]] = set()
+    identities: set[tuple[Any, ...]] = set()
     with connection.cursor(SSCursor) as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute(f"SELECT {', '.join(column.sql for column in columns)} FROM {table.sql}")
@@ -82,28 +82,28 @@ def compare(
                 for i, convert in to_table:
                     row[i] = None if row[i] is None else convert(row[i])
                 identity = tuple(row[i] for i in key_at)
-                found.add(identity)
-                there = living.get(identity)
-                if there is None:
+                identities.add(identity)
+                of_topic = living.get(identity)
+                if of_topic is None:
                     result.missing.add(f"key {identity}")
                     continue
-                record = list(there)
+                record = list(of_topic)
                 for i, convert in to_record:
                     record[i] = None if record[i] is None else convert(record[i])
                 if row != record:
                     result.different.add(f"key {identity}: {_difference(columns, row, record)}")
-    result.rows = len(found)
+    result.rows = len(identities)
     for identity in living:
-        if identity not in found:
+        if identity not in identities:
             result.extra.add(f"key {identity}")
     return result
 
 
 def _difference(columns: list[_ComparedColumn], row: list[Any], record: list[Any]) -> str:
     parts = [
-        f"{column.name} is {shorten(mine)} in the table, {shorten(theirs)} in the topic"
-        for column, mine, theirs in zip(columns, row, record, strict=True)
-        if mine != theirs
+        f"{column.name} is {shorten(of_table)} in the table, {shorten(of_topic)} in the topic"
+        for column, of_table, of_topic in zip(columns, row, record, strict=True)
+        if of_table != of_topic
     ]
     return ", ".join(parts[:3])
 

@@ -37,10 +37,10 @@ def engine_answers() -> bool:
     testcontainers belongs to the test extra: without it the answer is no.
     """
     try:
-        asked = subprocess.run([sys.executable, "-c", _PING], capture_output=True, timeout=_PING_SECONDS, check=False)
+        ping = subprocess.run([sys.executable, "-c", _PING], capture_output=True, timeout=_PING_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return False
-    return asked.returncode == 0
+    return ping.returncode == 0
 
 
 def mysql_image(environment: Mapping[str, str]) -> str:

@@ -97,8 +97,8 @@ class Worker:
             # 404 and 409: Connect has not got that far yet, ask again.
             if error.code in (404, 409) and method == "GET":
                 return {"connector": {"state": "UNASSIGNED"}, "tasks": []}
-            said = error.read().decode(errors="replace")
-            raise ServerUnreachable(f"Kafka Connect refused {method} {path}: {said}") from error
+            refusal = error.read().decode(errors="replace")
+            raise ServerUnreachable(f"Kafka Connect refused {method} {path}: {refusal}") from error
         return json.loads(text) if text else None
 
 

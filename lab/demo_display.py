@@ -25,16 +25,16 @@ class Display:
     def __init__(self, total: int) -> None:
         self._console = output.console()
         self._total = total
-        self._seen: deque[tuple[float, int]] = deque()
+        self._counts: deque[tuple[float, int]] = deque()
         self._next_line = 0.0
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=30),
-            TextColumn("{task.percentage:>3.0f}%  {task.fields[told]}"),
+            TextColumn("{task.percentage:>3.0f}%  {task.fields[figures]}"),
             console=self._console,
             transient=False,
         )
-        self._task = self._progress.add_task("", total=total, told="")
+        self._task = self._progress.add_task("", total=total, figures="")
 
     def __enter__(self) -> Display:
         if self._console.is_terminal:
@@ -52,20 +52,20 @@ class Display:
     def show(self, status: Status, lag_seconds: float) -> None:
         now = time.monotonic()
         rows = status.sent.reads + status.sent.discarded
-        self._seen.append((now, rows))
-        while self._seen[0][0] < now - _RATE_SECONDS and len(self._seen) > 1:
-            self._seen.popleft()
-        since, before = self._seen[0]
+        self._counts.append((now, rows))
+        while self._counts[0][0] < now - _RATE_SECONDS and len(self._counts) > 1:
+            self._counts.popleft()
+        since, before = self._counts[0]
         span = max(now - since, 0.1)
-        told = (
+        figures = (
             f"{rows:,} rows  {(rows - before) / span:,.0f} rows/s  {status.windows_in_flight} windows  "
             f"{status.sent.discarded:,} discarded  {status.sent.events:,} events  lag {lag_seconds:.1f} s"
         )
         if self._console.is_terminal:
-            self._progress.update(self._task, completed=min(rows, self._total), told=told)
+            self._progress.update(self._task, completed=min(rows, self._total), figures=figures)
         elif now >= self._next_line:
             self._next_line = now + _LINE_SECONDS
-            self._console.print(f"  {told}")
+            self._console.print(f"  {figures}")
 
 
 def _count(op: str) -> Callable[[TableProof], str]:

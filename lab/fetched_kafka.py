@@ -29,38 +29,42 @@ _CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka
 
 
 #: Further settings of a broker by the ports of its plain listener and of its controller; they win over ours.
-MoreSettings = Callable[[int, int], str]
+SettingsOfPorts = Callable[[int, int], str]
 
 
 @contextlib.contextmanager
-def fetched_kafka(more: MoreSettings | None = None, *, lasting: bool = False) -> Iterator[str]:
+def fetched_kafka(settings_of_ports: SettingsOfPorts | None = None, *, lasting: bool = False) -> Iterator[str]:
     """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none.
 
     ``lasting``: its JVM is Kafka's own choice, for millions of records. One for a test of a minute takes less of the
     processor: 3.9 instead of 5.2 s to start, 2.2 instead of 4.3 s for 200 transactions of 20 producers.
     """
-    with breakable_kafka(more, lasting=lasting) as (address, _):
+    with breakable_kafka(settings_of_ports, lasting=lasting) as (address, _):
         yield address
 
 
 @contextlib.contextmanager
-def breakable_kafka(more: MoreSettings | None = None, *, lasting: bool = False) -> Iterator[tuple[str, Breakable]]:
+def breakable_kafka(
+    settings_of_ports: SettingsOfPorts | None = None, *, lasting: bool = False
+) -> Iterator[tuple[str, Breakable]]:
     """The same, with what can be done to it."""
     installed = cache.entry(f"kafka-{VERSION}", _build)
-    with on_free_ports(lambda folder: _server(installed, folder, more, () if lasting else _QUICK)) as found:
-        yield found
+    with on_free_ports(
+        lambda folder: _server(installed, folder, settings_of_ports, () if lasting else _QUICK)
+    ) as server:
+        yield server
 
 
 @contextlib.contextmanager
 def _server(
-    installed: Path, folder: Path, more: MoreSettings | None, jvm: Sequence[str]
+    installed: Path, folder: Path, settings_of_ports: SettingsOfPorts | None, jvm: Sequence[str]
 ) -> Iterator[tuple[str, Breakable]]:
     shutil.copytree(installed / "template", folder / "data")
     broker, controller = free_ports(2)
     settings = _settings(folder / "server.properties", folder / "data", broker, controller)
-    if more is not None:
+    if settings_of_ports is not None:
         with settings.open("a") as file:  # of a name that is given twice Java takes the last
-            file.write(more(broker, controller))
+            file.write(settings_of_ports(broker, controller))
     # 1 GB: room for the benchmark's million rows; an idle broker takes a third of it.
     command = [*_kafka(installed), *jvm, "-Xms256m", "-Xmx1g", "kafka.Kafka", str(settings)]
     with Breakable("Kafka", command, folder / "kafka.log", lambda kafka: _wait_until_ready(kafka, broker)) as server:
@@ -122,9 +126,9 @@ def _build(folder: Path, downloads: Path) -> None:
     tell(f"fetching Kafka {VERSION} into {cache.root()} (once; about 45 MB)")
     log = downloads / "log"
     log.unlink(missing_ok=True)
-    wanted = dependency("org.apache.kafka", "kafka_2.13", VERSION)
-    wanted += dependency("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J)
-    retrieve("Kafka", wanted, f"{folder}/libs/[artifact]-[revision].[ext]", downloads, log)
+    dependencies = dependency("org.apache.kafka", "kafka_2.13", VERSION)
+    dependencies += dependency("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J)
+    retrieve("Kafka", dependencies, f"{folder}/libs/[artifact]-[revision].[ext]", downloads, log)
     (folder / "log4j2.properties").write_text(_LOGGING)
     settings = _settings(downloads / "server.properties", folder / "template", 9092, 9093)
     tool = [*_kafka(folder), "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)]

@@ -52,5 +52,5 @@ def _build(folder: Path, downloads: Path) -> None:
     run("pip", command, log, meanwhile=report)
     # Without what they depend on: that is Spark's own.
     spark = f"delta-spark_{SPARK.rpartition('.')[0]}_{_SCALA}"
-    wanted = "".join(jar("io.delta", name, DELTA) for name in (spark, *_OF_DELTA))
-    retrieve("Delta Lake", wanted, f"{folder}/{_JARS}/[artifact]-[revision].[ext]", downloads, log)
+    dependencies = "".join(jar("io.delta", name, DELTA) for name in (spark, *_OF_DELTA))
+    retrieve("Delta Lake", dependencies, f"{folder}/{_JARS}/[artifact]-[revision].[ext]", downloads, log)

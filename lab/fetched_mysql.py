@@ -49,8 +49,8 @@ def fetched_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
 def breakable_mysql(options: Sequence[str] = ()) -> Iterator[tuple[MySqlAddress, Breakable]]:
     """The same, with what can be done to it."""
     installed = cache.entry(f"mysql-debian-sid-{platform.machine()}", _build)
-    with on_free_ports(lambda folder: _server(installed, folder, options)) as found:
-        yield found
+    with on_free_ports(lambda folder: _server(installed, folder, options)) as server:
+        yield server
 
 
 @contextlib.contextmanager

@@ -37,8 +37,8 @@ def registry() -> Iterator[str]:
 
     :raises ServerUnreachable: it can neither be fetched nor started.
     """
-    if given := os.environ.get(_GIVEN, "").strip():
-        yield given
+    if url := os.environ.get(_GIVEN, "").strip():
+        yield url
         return
     installed = cache.entry(f"apicurio-{VERSION}", _build)
     with on_free_ports(lambda folder: _server(installed, folder)) as url:
@@ -84,7 +84,7 @@ def _answers(url: str) -> bool:
 def _build(folder: Path, downloads: Path) -> None:
     """The folder is Apicurio's own."""
     tell(f"fetching Apicurio Registry {VERSION} into {cache.root()} (once; about 160 MB)")
-    wanted = archive("io.apicurio", _NAME, VERSION, "all")
-    retrieve("Apicurio Registry", wanted, f"{downloads}/[artifact].[ext]", downloads, downloads / "log")
+    dependencies = archive("io.apicurio", _NAME, VERSION, "all")
+    retrieve("Apicurio Registry", dependencies, f"{downloads}/[artifact].[ext]", downloads, downloads / "log")
     with tarfile.open(downloads / f"{_NAME}.tar.gz") as files:
         files.extractall(folder, filter="data")

@@ -63,28 +63,30 @@ class Judgement:
             ("duplicate events", self.duplicates),
             ("records in the wrong place", self.strays),
         )
-        return [f"{found.count} {name}, such as {'; '.join(found.examples)}" for name, found in kinds if found.count]
+        return [
+            f"{records.count} {name}, such as {'; '.join(records.examples)}" for name, records in kinds if records.count
+        ]
 
 
 def judge(history: KeyHistory, key: object, op: str, before: int | None, after: int | None, to: Judgement) -> None:
     """Enter one record (versions before and after) into the history of its key."""
-    last, alive, known = history.version, history.row is not None, history.version >= 0
+    last, alive, is_known = history.version, history.row is not None, history.version >= 0
     version = after if after is not None else before
     if version is None:
         to.strays.add(f"key {key}: op {op} without a row")
         return
-    what = f"key {key}: {op} of version {version} after {'' if alive else 'the delete of '}version {last}"
-    if known:
+    step = f"key {key}: {op} of version {version} after {'' if alive else 'the delete of '}version {last}"
+    if is_known:
         if version < last or (version == last and not alive):
-            to.back_in_time.add(what)
+            to.back_in_time.add(step)
         elif op == "r":
             if version > last:
-                to.lost.add(what)
+                to.lost.add(step)
         elif op == "c":
             if alive:
-                to.lost.add(what)
+                to.lost.add(step)
         elif not alive or before != last:
-            to.lost.add(f"{what} (before: {before})")
+            to.lost.add(f"{step} (before: {before})")
     if op == "r":
         history.reads += 1
     history.version = max(last, version)

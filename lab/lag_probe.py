@@ -46,9 +46,9 @@ class LagProbe:
     def _beat(self) -> None:
         with self._connect() as connection, connection.cursor() as cursor:
             while not self._stop.wait(_EVERY_SECONDS):
-                now = time.time_ns() // 1_000_000
-                self._waiting[now] = time.monotonic()
-                cursor.execute(f"INSERT INTO {self._table.sql} VALUES (%s, 0)", (now,))
+                now_ms = time.time_ns() // 1_000_000
+                self._waiting[now_ms] = time.monotonic()
+                cursor.execute(f"INSERT INTO {self._table.sql} VALUES (%s, 0)", (now_ms,))
 
     def _feel(self) -> None:
         with Follower(self._kafka, self._topic) as follower:

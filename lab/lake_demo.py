@@ -78,14 +78,14 @@ def lake_demo(rows: int, *, keep: bool) -> list[str]:
             query.wait_until("the last change was merged", lambda: has_row(lake, "version", "=", _LAST))
             drained = time.monotonic()
         tell("Reading both tables, by PyMySQL and by delta-rs, and comparing them row by row ...")
-        found = compare_with_lake(connection, orders, lake)
+        comparison = compare_with_lake(connection, orders, lake)
         table = Table.grid(padding=(0, 3))
-        table.add_row("rows in MySQL", f"{found.rows:,}")
+        table.add_row("rows in MySQL", f"{comparison.rows:,}")
         for kind, count in sorted(writer.written.by_kind.items()):
             table.add_row(f"changes meanwhile ({kind})", f"{count:,}")
-        table.add_row("rows missing in the Delta table", f"{found.missing.count:,}")
-        table.add_row("rows too many in it", f"{found.extra.count:,}")
-        table.add_row("rows that differ", f"{found.different.count:,}")
+        table.add_row("rows missing in the Delta table", f"{comparison.missing.count:,}")
+        table.add_row("rows too many in it", f"{comparison.extra.count:,}")
+        table.add_row("rows that differ", f"{comparison.different.count:,}")
         tell(table)
         times = {
             "start of the query": streaming - began,
@@ -93,12 +93,12 @@ def lake_demo(rows: int, *, keep: bool) -> list[str]:
             "drain": drained - read,
         }
         tell("Seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in times.items()))
-        if not found.faults():
+        if not comparison.faults():
             tell("Every row is equal.")
         if keep:
             tell(f"MySQL {mysql}, database {database}; the Delta table is {lake}. Ctrl-C takes them away.")
             signal.pause()
-        return found.faults()
+        return comparison.faults()
 
 
 def _settings(mysql: MySqlAddress, database: str, folder: Path) -> dict[str, str]:

@@ -33,22 +33,22 @@ def compare_with_lake(connection: Connection[Cursor], table: TableId, lake: Path
             (table.database, table.table),
         )
         key = [name for (name,) in cursor.fetchall()]
-    there: dict[tuple[Any, ...], Row] = {}
+    of_lake: dict[tuple[Any, ...], Row] = {}
     result = Comparison(rows=len(rows))
     for row in rows_of_lake(lake):
         identity = tuple(row[name] for name in key)
-        if identity in there:
+        if identity in of_lake:
             result.extra.add(f"key {identity}, twice")
-        there[identity] = {name: _as_mysql(value) for name, value in row.items()}
+        of_lake[identity] = {name: _as_mysql(value) for name, value in row.items()}
     for row in rows:
         identity = tuple(row[name] for name in key)
-        found = there.pop(identity, None)
-        if found is None:
+        lake_row = of_lake.pop(identity, None)
+        if lake_row is None:
             result.missing.add(f"key {identity}")
-        elif found != row:
-            parts = [f"{name} is {row.get(name)!r}, there {found.get(name)!r}" for name in {**row, **found}]
+        elif lake_row != row:
+            parts = [f"{name} is {row.get(name)!r}, there {lake_row.get(name)!r}" for name in {**row, **lake_row}]
             result.different.add(f"key {identity}: {', '.join(parts)}")
-    for identity in there:
+    for identity in of_lake:
         result.extra.add(f"key {identity}")
     return result
 
@@ -59,8 +59,8 @@ def rows_of_lake(lake: Path) -> list[Row]:
         table = DeltaTable(str(lake))
     except TableNotFoundError:
         return []
-    found: list[Row] = table.to_pyarrow_table().to_pylist()
-    return found
+    rows: list[Row] = table.to_pyarrow_table().to_pylist()
+    return rows
 
 
 def has_row(lake: Path, column: str, operator: str, value: int) -> bool:

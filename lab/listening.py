@@ -40,10 +40,10 @@ class Follower:
     def poll(self, seconds: float = 0.0) -> list[Message]:
         """New records, waiting up to ``seconds`` for the first."""
         if not self._assigned:
-            found = self._consumer.list_topics(self.topic, timeout=10).topics[self.topic]
-            if found.error is not None or not found.partitions:
+            description = self._consumer.list_topics(self.topic, timeout=10).topics[self.topic]
+            if description.error is not None or not description.partitions:
                 return []
-            self._consumer.assign([TopicPartition(self.topic, each, self._first) for each in found.partitions])
+            self._consumer.assign([TopicPartition(self.topic, each, self._first) for each in description.partitions])
             self._assigned = True
         good = []
         # `consume` alone would wait for 500 records or for the whole time.
@@ -66,9 +66,9 @@ class Notices:
 
     def poll(self, seconds: float = 0.0) -> list[dict[str, Any]]:
         """What is new."""
-        new = [json.loads(message.value() or b"null") for message in self.follower.poll(seconds)]
-        self.all += new
-        return new
+        notifications = [json.loads(message.value() or b"null") for message in self.follower.poll(seconds)]
+        self.all += notifications
+        return notifications
 
     def of(self, kind: str, signal: str | None = None) -> list[dict[str, Any]]:
         """Those of one type (``COMPLETED``), for one signal."""

@@ -37,23 +37,23 @@ def archive(group: str, name: str, version: str, classifier: str) -> str:
     )
 
 
-def retrieve(what: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
-    """Put what ``dependencies`` (of the functions above) name at ``pattern`` (``/libs/[artifact]-[revision].[ext]``).
+def retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
+    """Puts what ``dependencies`` (of the functions above) name at ``pattern`` (``/libs/[artifact]-[revision].[ext]``).
 
-    ``what`` is for progress lines. :raises ServerUnreachable: three times it could not be fetched.
+    ``product`` is its name, for progress lines. :raises ServerUnreachable: three times it could not be fetched.
     """
     for attempt in range(_ATTEMPTS):
         try:
-            _retrieve(what, dependencies, pattern, downloads, log)
+            _retrieve(product, dependencies, pattern, downloads, log)
             return
         except ServerUnreachable:
             # Ivy keeps what it has; a second try goes on from there.
             if attempt == _ATTEMPTS - 1:
                 raise
-            tell(f"fetching {what} failed, trying again")
+            tell(f"fetching {product} failed, trying again")
 
 
-def _retrieve(what: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
+def _retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
     settings, module = downloads / "ivysettings.xml", downloads / "ivy.xml"
     # pyspark's own word for "use this repository instead of Maven Central".
     repository = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
@@ -68,22 +68,22 @@ def _retrieve(what: str, dependencies: str, pattern: str, downloads: Path, log: 
         '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
         f'<info organisation="incsnap" module="lab"/><dependencies>{dependencies}</dependencies></ivy-module>'
     )
-    command = [java(), "-jar", str(_ivy(what)), "-settings", str(settings), "-ivy", str(module)]
+    command = [java(), "-jar", str(_ivy(product)), "-settings", str(settings), "-ivy", str(module)]
     command += ["-cache", str(downloads / "ivy"), "-retrieve", pattern]
 
     def report() -> None:
-        tell(f"fetching {what}: {cache.bytes_below(downloads / 'ivy') / 1e6:.0f} MB so far")
+        tell(f"fetching {product}: {cache.bytes_below(downloads / 'ivy') / 1e6:.0f} MB so far")
 
     run("Ivy", command, log, meanwhile=report)
 
 
-def _ivy(what: str) -> Path:
+def _ivy(product: str) -> Path:
     pyspark = importlib.util.find_spec("pyspark")
     places = (pyspark and pyspark.submodule_search_locations) or []
     jars = [jar for place in places for jar in Path(place).glob("jars/ivy-*.jar")]
     if not jars:
         raise ServerUnreachable(
-            f"{what} is fetched by the Ivy inside pyspark, which is not there",
+            f"{product} is fetched by the Ivy inside pyspark, which is not there",
             "Name servers of your own (INCSNAP_KAFKA=host:port, INCSNAP_REGISTRY=url), install Docker, or install"
             " pyspark as a package.",
         )

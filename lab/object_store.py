@@ -38,20 +38,20 @@ class ObjectStore:
             "spark.hadoop.fs.s3a.path.style.access": "true",
         }
 
-    def asked(self) -> Counter[str]:
+    def request_counts(self) -> Counter[str]:
         """How many requests of each kind it was sent since this was asked before: PUT, GET, HEAD, LIST, ..."""
         return Counter(method for method, _ in self.requests())
 
     def requests(self) -> list[tuple[str, str]]:
-        """As ``asked``: the kind and the key of each."""
+        """The kind and the key of each, as ``request_counts`` counts them."""
         return [(method, key) for method, key in self._control("requests")]
 
     def fail(self, *faults: dict[str, Any]) -> None:
         """From now on these faults and no others, see ``object_store_server.Store``."""
         self._control("faults", list(faults))
 
-    def _control(self, what: str, content: object = None) -> Any:
-        request = urllib.request.Request(f"{self.endpoint}/_lab/{what}", json.dumps(content).encode())
+    def _control(self, command: str, content: object = None) -> Any:
+        request = urllib.request.Request(f"{self.endpoint}/_lab/{command}", json.dumps(content).encode())
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 

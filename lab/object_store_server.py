@@ -38,7 +38,7 @@ class Store:
         self._credentials = Credentials(access_key, secret_key)
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._one_by_one = threading.Lock()
-        self._asked: list[tuple[str, str]] = []
+        self._requests: list[tuple[str, str]] = []
         self._faults: list[dict[str, Any]] = []
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
@@ -48,7 +48,7 @@ class Store:
         method = "COPY" if "HTTP_X_AMZ_COPY_SOURCE" in environ else None
         method = method or ("LIST" if "list-type" in environ["QUERY_STRING"] else environ["REQUEST_METHOD"])
         key = path.lstrip("/").partition("/")[2]
-        self._asked.append((method, key))
+        self._requests.append((method, key))
         if not self._is_signed(environ):
             return _refused(start, "403 Forbidden", "SignatureDoesNotMatch")
         fault = self._fault(method, key)
@@ -62,11 +62,11 @@ class Store:
             list(self._moto(environ, lambda *_: None))
         return _refused(start, f"{fault['status']} Fault", "InternalError")
 
-    def _control(self, what: str, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+    def _control(self, command: str, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         content = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        if what == "requests":
-            asked, self._asked = self._asked, []
-            answer: object = asked
+        if command == "requests":
+            requests, self._requests = self._requests, []
+            answer: object = requests
         else:
             self._faults = json.loads(content)
             answer = None
@@ -81,20 +81,20 @@ class Store:
         return None
 
     def _is_signed(self, environ: dict[str, Any]) -> bool:
-        found = _AUTHORIZATION.match(environ.get("HTTP_AUTHORIZATION", ""))
-        if found is None or found["key"] != self._credentials.access_key:
+        authorization = _AUTHORIZATION.match(environ.get("HTTP_AUTHORIZATION", ""))
+        if authorization is None or authorization["key"] != self._credentials.access_key:
             return False
         request = AWSRequest(environ["REQUEST_METHOD"], f"http://{environ['HTTP_HOST']}{_raw_path(environ)}")
         request.params = dict(parse_qsl(environ["QUERY_STRING"], keep_blank_values=True))
-        for name in found["headers"].split(";"):
+        for name in authorization["headers"].split(";"):
             header = name.upper().replace("-", "_")
             value = environ.get(header if header in ("CONTENT_LENGTH", "CONTENT_TYPE") else f"HTTP_{header}", "")
             request.headers[name] = value
         request.context["timestamp"] = environ.get("HTTP_X_AMZ_DATE", "")
         request.context["signing"] = {"bucket": ""}
-        signer = _Signer(self._credentials, "s3", found["region"])
+        signer = _Signer(self._credentials, "s3", authorization["region"])
         canonical = signer.canonical_request(request)
-        return bool(signer.signature(signer.string_to_sign(request, canonical), request) == found["signature"])
+        return bool(signer.signature(signer.string_to_sign(request, canonical), request) == authorization["signature"])
 
 
 class _Signer(S3SigV4Auth):  # type: ignore[misc]
@@ -108,8 +108,8 @@ class _Signer(S3SigV4Auth):  # type: ignore[misc]
 
 
 def _raw_path(environ: dict[str, Any]) -> str:
-    found = environ.get("REQUEST_URI") or environ.get("RAW_URI") or quote(environ["PATH_INFO"])
-    return str(found).partition("?")[0]
+    path = environ.get("REQUEST_URI") or environ.get("RAW_URI") or quote(environ["PATH_INFO"])
+    return str(path).partition("?")[0]
 
 
 def _refused(start: Start, status: str, code: str) -> list[bytes]:

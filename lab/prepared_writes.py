@@ -68,8 +68,8 @@ class PreparedWrites:
     def end(self, cursor: Cursor, *, all_of_them: bool = False) -> None:
         """Ends those that have waited long enough."""
         now = time.monotonic()
-        for each in [each for each in self._left if all_of_them or each.due <= now]:
-            cursor.execute(f"XA {each.verb} {each.xid}")
-            self._left.remove(each)
-            self.ended[each.verb] += 1
-            each.done()
+        for waiting in [waiting for waiting in self._left if all_of_them or waiting.due <= now]:
+            cursor.execute(f"XA {waiting.verb} {waiting.xid}")
+            self._left.remove(waiting)
+            self.ended[waiting.verb] += 1
+            waiting.done()

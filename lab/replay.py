@@ -177,10 +177,10 @@ def read_topics(
 
 def _ends(consumer: Consumer, topics: list[str]) -> dict[tuple[str, int], int]:
     """The first offset after the last record of each partition that holds any."""
-    known = consumer.list_topics(timeout=20).topics
+    existing = consumer.list_topics(timeout=20).topics
     ends: dict[tuple[str, int], int] = {}
     for topic in topics:
-        for partition in known[topic].partitions if topic in known else ():
+        for partition in existing[topic].partitions if topic in existing else ():
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
             if high > low:
                 ends[topic, partition] = high

@@ -53,15 +53,15 @@ class RunningJob:
     def log_tail(self, lines: int = 40) -> str:
         return end_of(self._child.log, lines)
 
-    def wait_until(self, what: str, reached: Callable[[], bool], seconds: float = 240.0, every: float = 0.1) -> None:
+    def wait_until(self, event: str, reached: Callable[[], bool], seconds: float = 240.0, every: float = 0.1) -> None:
         """:raises JobFailed: the job ended or the time passed before ``reached`` said yes."""
         deadline = time.monotonic() + seconds
         while not reached():
             code = self.exit_code()
             if code is not None:
-                raise JobFailed(f"The job ended with code {code} before {what}:\n{self.log_tail()}")
+                raise JobFailed(f"The job ended with code {code} before {event}:\n{self.log_tail()}")
             if time.monotonic() > deadline:
-                raise JobFailed(f"{what}: not within {seconds:.0f} s; the job's log ends:\n{self.log_tail()}")
+                raise JobFailed(f"{event}: not within {seconds:.0f} s; the job's log ends:\n{self.log_tail()}")
             time.sleep(every)
 
     def wait_until_streaming(self, seconds: float = 240.0) -> None:

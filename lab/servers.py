@@ -51,8 +51,8 @@ def servers(
 
 
 def _mysql(stack: ExitStack, options: Sequence[str]) -> MySqlAddress:
-    if not options and (given := mysql_of(os.environ)):
-        return given
+    if not options and (address := mysql_of(os.environ)):
+        return address
     if containers.engine_answers():
         try:
             return stack.enter_context(containers.contained_mysql(options))
@@ -62,8 +62,8 @@ def _mysql(stack: ExitStack, options: Sequence[str]) -> MySqlAddress:
 
 
 def _kafka(stack: ExitStack, *, lasting: bool) -> str:
-    if given := kafka_of(os.environ):
-        return given
+    if address := kafka_of(os.environ):
+        return address
     if containers.engine_answers():
         try:
             return stack.enter_context(containers.contained_kafka())

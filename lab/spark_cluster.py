@@ -65,24 +65,24 @@ class Worker:
 
     def executors(self) -> list[int]:
         """Pids of the executors' JVMs that live."""
-        found = []
+        pids = []
         if self._child is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 for each in psutil.Process(self._child.pid).children():
                     with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
                         if any("CoarseGrainedExecutorBackend" in word for word in each.cmdline()):
-                            found.append(each.pid)
-        return found
+                            pids.append(each.pid)
+        return pids
 
     def kill_executors(self) -> int:
         """``kill -9`` of their JVMs; how many there were. Spark asks for others in their place."""
-        found = self.executors()
-        for pid in found:
+        pids = self.executors()
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        return len(found)
+        return len(pids)
 
-    def said(self) -> str:
+    def stderr(self) -> str:
         """What its executors have written to stderr, all of them."""
         return "\n".join(file.read_text(errors="replace") for file in sorted(self.folder.glob("*/*/stderr")))
 
@@ -140,8 +140,8 @@ def _environment() -> dict[str, str]:
 
 def _wait_for(started: Child, words: re.Pattern[str]) -> re.Match[str]:
     deadline = time.monotonic() + _READY_SECONDS
-    while (found := words.search(started.log.read_text(errors="replace"))) is None:
+    while (match := words.search(started.log.read_text(errors="replace"))) is None:
         if started.exit_code() is not None or time.monotonic() > deadline:
             raise ServerUnreachable(f"{started.name} did not start:\n{started.last_words()}")
         time.sleep(0.05)
-    return found
+    return match

@@ -84,7 +84,7 @@ def test_a_job_that_is_killed_goes_on_from_a_bucket(
     everything = "".join([play.log.read_text(), told, *map(said, (other, alive, ended))])
     assert object_store.secret_key not in everything
     assert object_store.access_key not in told
-    assert not any(method == "COPY" for method in object_store.asked()), "something was renamed"
+    assert not any(method == "COPY" for method in object_store.request_counts()), "something was renamed"
 
 
 def said(program: subprocess.CompletedProcess[str]) -> str:

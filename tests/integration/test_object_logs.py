@@ -66,11 +66,11 @@ def test_a_batch_is_two_writes_and_nothing_is_renamed(
         """Of one life of a query, which does so many."""
         rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         query = rows.writeStream.format("noop").option("checkpointLocation", location).start()
-        object_store.asked()
+        object_store.request_counts()
         wait_until(lambda: not query.isActive or (query.lastProgress or {"batchId": -1})["batchId"] >= batches)
         assert query.isActive, query.exception()
         query.stop()
-        return object_store.asked()
+        return object_store.request_counts()
 
     asked = run(6)
 

@@ -35,7 +35,7 @@ def content(files: Files, name: str) -> bytes | None:
 
 def test_each_use_of_a_file_is_one_request(bucket_folder: str, object_store: ObjectStore) -> None:
     files = Files(bucket_folder)
-    object_store.asked()
+    object_store.request_counts()
     asked: list[Counter[str]] = []
     for use in (
         lambda: files.write("a/b.json", b"1", durable=True),
@@ -50,7 +50,7 @@ def test_each_use_of_a_file_is_one_request(bucket_folder: str, object_store: Obj
         lambda: files.delete("a/b.json"),
     ):
         use()
-        asked.append(object_store.asked())
+        asked.append(object_store.request_counts())
 
     assert [each.total() for each in asked] == [1] * 10
     assert sum(each["PUT"] for each in asked) == 2
@@ -111,12 +111,12 @@ def test_a_task_brings_only_the_parts_of_a_window_that_it_sends(bucket_folder: s
     buffers = WindowBuffers(bucket_folder)
     window = {bucket: records(10_000) for bucket in range(2)}
     file = buffers.write_window("w/1", window, parts=16)
-    object_store.asked()
+    object_store.request_counts()
 
     (found,) = buffers.read_window(file, 1, [3])
 
     # Its end has the places of all; a part may reach from one request into the next.
-    assert object_store.asked() <= Counter({"GET": 3})
+    assert object_store.request_counts() <= Counter({"GET": 3})
     assert found.equals(window[1].slice(10_000 * 3 // 16, 10_000 // 16))
     assert [len(part) for part in buffers.read_window(file, 0, range(16))] == [625] * 16
     assert buffers.read_window(file, 7) == []
@@ -128,13 +128,13 @@ def test_a_task_brings_only_the_parts_of_a_window_that_it_sends(bucket_folder: s
 def test_a_small_packed_file_is_one_request(bucket_folder: str, object_store: ObjectStore) -> None:
     files = Files(bucket_folder)
     files.write("control/1.arrow", packed({"topic": records(3)}))
-    object_store.asked()
+    object_store.request_counts()
 
     found = unpack(files.opened("control/1.arrow"), "topic")
 
     assert found is not None
     assert len(found) == 3
-    assert object_store.asked() == Counter({"GET": 1})
+    assert object_store.request_counts() == Counter({"GET": 1})
     assert files.opened("control/2.arrow") is None
 
 
