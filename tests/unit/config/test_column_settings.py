@@ -88,7 +88,7 @@ def test_the_order_of_the_file_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("column.mask.with.many.chars", "'many' is not a whole number from 0 to 2147483647"),
         ("column.mask.with.-1.chars", "'-1' is not a whole number"),
@@ -103,11 +103,11 @@ def test_the_order_of_the_file_does_not_matter() -> None:
         ("column.truncate.3.chars", "not a setting; there are column.truncate.to.N.chars"),
     ],
 )
-def test_a_name_that_says_nothing_is_a_problem(name: str, said: str) -> None:
+def test_a_name_that_says_nothing_is_a_problem(name: str, message: str) -> None:
     problem = _problem({name: "a.b.c"})
 
     assert problem.startswith(name.removesuffix("x"))
-    assert said in problem
+    assert message in problem
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_message_keys_keep_the_order_of_their_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("a.b", "'a.b' is not of the form database.table:column,column"),
         ("a.b:", "is not of the form"),
@@ -151,15 +151,15 @@ def test_message_keys_keep_the_order_of_their_columns() -> None:
         ("a.(b:c", "'a.(b.c' is not a regular expression"),
     ],
 )
-def test_a_message_key_that_is_none_is_a_problem(value: str, said: str) -> None:
+def test_a_message_key_that_is_none_is_a_problem(value: str, message: str) -> None:
     problem = _problem({"message.key.columns": value})
 
     assert problem.startswith("message.key.columns: ")
-    assert said in problem
+    assert message in problem
 
 
 @pytest.mark.parametrize(
-    ("given", "mode"),
+    ("properties", "mode"),
     [
         ({}, "none"),
         ({"field.name.adjustment.mode": "avro_unicode"}, "avro_unicode"),
@@ -170,5 +170,5 @@ def test_a_message_key_that_is_none_is_a_problem(value: str, said: str) -> None:
         ({"value.converter": "org.apache.kafka.connect.json.JsonConverter"}, "none"),
     ],
 )
-def test_names_of_fields_are_adjusted_when_told_or_when_avro_needs_it(given: dict[str, Any], mode: str) -> None:
-    assert _rules(given).field_names == mode
+def test_names_of_fields_are_adjusted_when_told_or_when_avro_needs_it(properties: dict[str, Any], mode: str) -> None:
+    assert _rules(properties).field_names == mode

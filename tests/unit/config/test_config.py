@@ -14,14 +14,11 @@ from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
 from incsnap.types.modes import CHOICES, Modes
+from tests.support.properties import QUIET
 
 _LEAST = {
-    "database.hostname": "db",
-    "database.user": "cdc",
-    "topic.prefix": "shop",
+    **QUIET,
     "bootstrap.servers": "k1:9092,k2:9092",
-    "checkpoint.location": "/var/lib/incsnap",
-    "snapshot.mode": "no_data",
     "signal.enabled.channels": "kafka",
 }
 
@@ -89,7 +86,7 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("topic.prefix", "a b", "made of letters"),
         ("database.port", "70000", "from 1 to 65535"),
@@ -146,11 +143,11 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("database.password", "${file:key}", "write it as ${file:PATH:KEY}"),
     ],
 )
-def test_a_wrong_value_is_refused_with_a_reason(name: str, value: str, said: str) -> None:
+def test_a_wrong_value_is_refused_with_a_reason(name: str, value: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         from_properties({**_LEAST, name: value}, {})
     assert "one problem" in str(raised.value)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_include_and_exclude_of_one_kind_exclude_each_other() -> None:
@@ -237,10 +234,10 @@ def test_every_mode_of_types_is_taken(setting: str, field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "skipped"), [("none", ""), ("t", "t"), ("u,d", "ud"), ("C, U ,d,t", "cudt"), (None, "t"), ("", "t")]
+    ("setting", "skipped"), [("none", ""), ("t", "t"), ("u,d", "ud"), ("C, U ,d,t", "cudt"), (None, "t"), ("", "t")]
 )
-def test_skipped_operations_are_none_or_a_list(given: str | None, skipped: str) -> None:
-    assert _load(skipped__operations=given).settings.skipped_operations == frozenset(skipped)
+def test_skipped_operations_are_none_or_a_list(setting: str | None, skipped: str) -> None:
+    assert _load(skipped__operations=setting).settings.skipped_operations == frozenset(skipped)
 
 
 @pytest.mark.parametrize("mode", ["fail", "warn", "skip"])
@@ -252,7 +249,7 @@ def test_each_kind_of_failure_has_its_mode(mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "schemas"),
+    ("converters", "schemas"),
     [
         ({}, False),
         ({"value.converter": "org.apache.kafka.connect.json.JsonConverter"}, True),
@@ -260,8 +257,8 @@ def test_each_kind_of_failure_has_its_mode(mode: str) -> None:
         ({"value.converter.schemas.enable": "true"}, True),
     ],
 )
-def test_schemas_are_on_where_kafka_connects_converter_is_named(given: dict[str, str], schemas: bool) -> None:
-    settings = from_properties({**_LEAST, **given}, {}).settings
+def test_schemas_are_on_where_kafka_connects_converter_is_named(converters: dict[str, str], schemas: bool) -> None:
+    settings = from_properties({**_LEAST, **converters}, {}).settings
 
     assert settings.formats.value == FormatChoice("json", schemas)
     assert settings.formats.key == FormatChoice("json", False)
@@ -417,14 +414,14 @@ def test_a_topic_is_made_as_the_first_group_says_that_takes_it() -> None:
         topic__creation__other__partitions="3",
     )
     creation = loaded.settings.topic_creation
-    found = {topic: creation.group_of(topic) for topic in ("shop.db.orders", "test.db.orders", "shop.db.Orders")}
-    assert {topic: group.name for topic, group in found.items()} == {
+    groups = {topic: creation.group_of(topic) for topic in ("shop.db.orders", "test.db.orders", "shop.db.Orders")}
+    assert {topic: group.name for topic, group in groups.items()} == {
         "shop.db.orders": "big",
         "test.db.orders": "logs",
         "shop.db.Orders": "logs",
     }
-    assert (found["shop.db.orders"].partitions, found["shop.db.orders"].replication_factor) == (12, 2)
-    assert found["test.db.orders"].config == {"retention.ms": "1000"}
+    assert (groups["shop.db.orders"].partitions, groups["shop.db.orders"].replication_factor) == (12, 2)
+    assert groups["test.db.orders"].config == {"retention.ms": "1000"}
     assert any("topic.creation.other.partitions" in warning for warning in loaded.warnings)
     assert "topic.creation.big.include: missing" in _problems(topic__creation__groups="big")
 

@@ -12,17 +12,9 @@ from incsnap.envelope.table_view import view_of
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.types.modes import Modes
+from tests.support.properties import QUIET, dotted
 
 _TYPE = "io.debezium.connector.binlog.converters.TinyIntOneToBooleanConverter"
-_BASE = {
-    "database.hostname": "h",
-    "database.user": "u",
-    "topic.prefix": "p",
-    "bootstrap.servers": "k:9092",
-    "checkpoint.location": "/c",
-    "snapshot.mode": "no_data",
-    "signal.enabled.channels": "file",
-}
 _SHAPE = TableShape(
     TableId("d", "t"),
     (Column("id", "tinyint", nullable=False), Column("flag", "tinyint"), Column("i", "int"), Column("t", "tinyint")),
@@ -31,18 +23,17 @@ _SHAPE = TableShape(
 )
 
 
-def loaded(**more: str) -> Loaded:
-    given = {name.replace("__", "."): value for name, value in more.items()}
-    return from_properties({**_BASE, "converters": "flags", **given}, {})
+def loaded(**options: str) -> Loaded:
+    return from_properties({**QUIET, "converters": "flags", **dotted(options)}, {})
 
 
 def test_the_columns_that_are_named_are_booleans() -> None:
-    found = loaded(flags__type=_TYPE, flags__selector="D.T.FLAG,d.t.i", flags__length__checker="false")
-    assert found.warnings == ()
-    _, flag, number, other = view_of(_SHAPE, found.settings.columns).fields
+    read = loaded(flags__type=_TYPE, flags__selector="D.T.FLAG,d.t.i", flags__length__checker="false")
+    assert read.warnings == ()
+    _, flag, number, tiny = view_of(_SHAPE, read.settings.columns).fields
     assert flag.schema(Modes()) == Schema("boolean", optional=True, default=False)
     assert number.schema(Modes()) == Schema("int32", optional=True)
-    assert other.schema(Modes()) == Schema("int16", optional=True)
+    assert tiny.schema(Modes()) == Schema("int16", optional=True)
     columns = [pa.array([], pa.int64()), pa.array([1, 0, -1, 127, None], pa.int64())]
     assert flag.encode(columns, Modes()).complete().to_pylist() == ["true", "false", "false", "true", None]
     assert flag.connect(columns, Modes()).to_pylist() == [True, False, False, True, None]
@@ -59,7 +50,7 @@ def test_a_boolean_is_no_key_to_tell_rows_apart_by() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("properties", "message"),
     [
         ({}, "flags.type: missing"),
         ({"flags.type": "com.acme.Mine"}, "com.acme.Mine is not supported.*incsnap.ignore=converters "),
@@ -67,9 +58,9 @@ def test_a_boolean_is_no_key_to_tell_rows_apart_by() -> None:
         ({"flags.type": _TYPE, "flags.length.checker": "false", "flags.selector": "("}, "flags.selector: '\\('"),
     ],
 )
-def test_what_cannot_be_obeyed_is_refused_by_name(given: dict[str, str], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        from_properties({**_BASE, "converters": "flags", **given}, {})
+def test_what_cannot_be_obeyed_is_refused_by_name(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_properties({**QUIET, "converters": "flags", **properties}, {})
 
 
 def test_a_converter_may_be_left_out() -> None:

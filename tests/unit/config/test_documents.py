@@ -79,8 +79,8 @@ def test_a_connectors_file_is_read_in_each_of_its_forms(content: object, tmp_pat
 
 
 def test_the_rest_api_makes_texts_of_numbers_and_truth_values(tmp_path: Path) -> None:
-    found = read_document(written(tmp_path / "x", {"config": {"tasks.max": 1, "read.only": False, "name": None}}))
-    assert found == {"tasks.max": "1", "read.only": "false"}
+    properties = read_document(written(tmp_path / "x", {"config": {"tasks.max": 1, "read.only": False, "name": None}}))
+    assert properties == {"tasks.max": "1", "read.only": "false"}
 
 
 def test_a_resource_of_strimzis_is_read_with_every_value_as_written(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_resource_of_strimzis_is_read_with_every_value_as_written(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ('{"config": ', "is not JSON"),
         ('{"config": {"a": ["b"]}}', "a is not a text"),
@@ -110,8 +110,8 @@ def test_a_resource_of_strimzis_is_read_with_every_value_as_written(tmp_path: Pa
         ("a=\\u12", "is not a properties file"),
     ],
 )
-def test_what_is_no_settings_file_is_told_with_its_name(content: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=said) as raised:
+def test_what_is_no_settings_file_is_told_with_its_name(content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message) as raised:
         read_document(written(tmp_path / "job.file", content))
     assert "job.file" in raised.value.message
 
@@ -137,11 +137,11 @@ def test_a_connector_with_a_converter_of_its_own_gets_none_of_the_workers(tmp_pa
 @pytest.mark.parametrize("name", sorted(CHANGE_RECORDS))
 def test_a_setting_that_would_change_records_stops_the_start_unless_that_is_accepted(name: str) -> None:
     value = {"table.ignore.builtin": "false"}.get(name, "true")
-    given = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", name: value}
+    properties = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", name: value}
     with pytest.raises(ConfigError, match=f"{name}: not supported") as raised:
-        from_properties(given, {})
+        from_properties(properties, {})
     assert f"incsnap.ignore={name}" in raised.value.message
-    from_properties({**given, "incsnap.ignore": name}, {})
+    from_properties({**properties, "incsnap.ignore": name}, {})
 
 
 _HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
@@ -181,14 +181,16 @@ def test_a_file_of_debezium_1_is_told_what_its_prefix_is_called_now() -> None:
 
 
 def test_ignoring_what_is_not_there_is_told() -> None:
-    given = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", "incsnap.ignore": "transforms"}
-    assert any("nothing is to be ignored of transforms" in warning for warning in from_properties(given, {}).warnings)
+    properties = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", "incsnap.ignore": "transforms"}
+    assert any(
+        "nothing is to be ignored of transforms" in warning for warning in from_properties(properties, {}).warnings
+    )
 
 
 def test_a_connector_of_another_database_is_refused() -> None:
-    given = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x"}
+    properties = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x"}
     with pytest.raises(ConfigError, match=r"connector\.class: .*Postgres.* is not a connector for MySQL"):
-        from_properties({**given, "connector.class": "io.debezium.connector.postgresql.PostgresConnector"}, {})
+        from_properties({**properties, "connector.class": "io.debezium.connector.postgresql.PostgresConnector"}, {})
 
 
 def test_a_job_without_a_checkpoint_keeps_its_state_by_its_prefix_and_says_where(
@@ -204,9 +206,9 @@ def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_pa
     worker = written(tmp_path / "worker.properties", properties(WORKER))
     job = {**JOB, "max.batch.size": "9", "tombstone.on.delete": "false"}
     job |= {"transforms": "unwrap", "transforms.unwrap.type": "x.Unwrap", "transforms.unwrap.add.fields": "op"}
-    found = explain(written(tmp_path / "job.json", job), worker)
-    rows = {each.name: each for each in found.settings}
-    assert "transforms" in found.problem
+    explanation = explain(written(tmp_path / "job.json", job), worker)
+    rows = {each.name: each for each in explanation.settings}
+    assert "transforms" in explanation.problem
     assert rows["database.hostname"].value == "db"
     expected = {
         "bootstrap.servers": ("worker", "obeyed"),
@@ -226,9 +228,9 @@ def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_pa
 @pytest.mark.parametrize("algorithm", ["SHA-256", "SHA-257"])
 def test_a_salt_is_shown_by_nobody_though_it_is_in_a_name(algorithm: str, tmp_path: Path) -> None:
     name = f"column.mask.hash.{algorithm}.with.salt.pepper"
-    found = explain(written(tmp_path / "job.json", {**JOB, "bootstrap.servers": "k:9092", name: "db.t.c"}))
-    assert "pepper" not in repr(found)
-    (mask,) = (each for each in found.settings if each.name.startswith("column.mask"))
+    explanation = explain(written(tmp_path / "job.json", {**JOB, "bootstrap.servers": "k:9092", name: "db.t.c"}))
+    assert "pepper" not in repr(explanation)
+    (mask,) = (each for each in explanation.settings if each.name.startswith("column.mask"))
     assert mask.fate == ("obeyed" if algorithm == "SHA-256" else "refused")
 
 

@@ -56,16 +56,16 @@ def test_one_table_is_captured_whatever_the_lists_say(file: str) -> None:
 
 
 def test_options_stand_above_the_file_in_small_letters_too(file: str) -> None:
-    found = settings(
+    chosen = settings(
         config=file, table="i.o", database__hostname="other", checkpoint__location="/here", database__server__id="9"
     )
 
-    assert (found.mysql.hostname, found.checkpoint_location, found.mysql.server_id) == ("other", "/here", 9)
+    assert (chosen.mysql.hostname, chosen.checkpoint_location, chosen.mysql.server_id) == ("other", "/here", 9)
     assert settings(config=file, signal__kafka__groupid="mine").signals.kafka_group_id == "mine"
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"table": "orders"}, "is not of the form database.table"),
         ({"envelope": "true"}, "envelope=true needs the option table"),
@@ -74,8 +74,8 @@ def test_options_stand_above_the_file_in_small_letters_too(file: str) -> None:
         ({"signal__enabled__channels": "kafka"}, "no brokers are given"),
     ],
 )
-def test_what_cannot_be_is_said(file: str, options: dict[str, str], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_what_cannot_be_is_said(file: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         settings(config=file, **options)
 
 
@@ -88,12 +88,12 @@ def test_transforms_are_refused_where_they_would_have_changed_rows(file: str) ->
 
 
 def test_windows_of_other_columns_are_of_another_form_and_kafkas_form_is_as_it_was(file: str) -> None:
-    found = settings(config=file, table="i.o")
+    chosen = settings(config=file, table="i.o")
     to_kafka = from_properties(
         {"database.hostname": "h", "database.user": "u", "topic.prefix": "p", "bootstrap.servers": "k:1"}, {}
     ).settings
 
-    assert record_form(with_columns(found, "a")) != record_form(with_columns(found, "b"))
+    assert record_form(with_columns(chosen, "a")) != record_form(with_columns(chosen, "b"))
     assert to_kafka.frame is None
 
 

@@ -8,27 +8,17 @@ from incsnap.config.load import Loaded, from_properties
 from incsnap.config.record_form import record_form
 from incsnap.config.topics import control_topics, heartbeat_topic
 from incsnap.errors import ConfigError
-
-NEEDED = {
-    "database.hostname": "db",
-    "database.user": "u",
-    "topic.prefix": "shop",
-    "bootstrap.servers": "k:9092",
-    "checkpoint.location": "/state",
-    "snapshot.mode": "no_data",
-    "signal.data.collection": "inventory.signals",
-}
+from tests.support.properties import QUIET, dotted
 
 
-def loaded(**more: str) -> Loaded:
-    """``more``: properties, ``__`` for their dots."""
-    return from_properties({**NEEDED, **{name.replace("__", "."): value for name, value in more.items()}}, {})
+def loaded(**options: str) -> Loaded:
+    return from_properties({**QUIET, **dotted(options)}, {})
 
 
-def topic(**more: str) -> str:
-    found = heartbeat_topic(loaded(heartbeat__interval__ms="1000", **more).settings)
-    assert found is not None
-    return found.name
+def topic_name(**options: str) -> str:
+    topic = heartbeat_topic(loaded(heartbeat__interval__ms="1000", **options).settings)
+    assert topic is not None
+    return topic.name
 
 
 def test_without_an_interval_there_is_no_topic() -> None:
@@ -38,9 +28,9 @@ def test_without_an_interval_there_is_no_topic() -> None:
 
 
 def test_the_topic_is_named_as_debezium_names_it() -> None:
-    assert topic() == "__debezium-heartbeat.shop"
-    assert topic(topic__heartbeat__prefix="beats", topic__delimiter="_") == "beats_shop"
-    assert topic(topic__heartbeat__prefix="beats", topic__heartbeat__name="all") == "all"
+    assert topic_name() == "__debezium-heartbeat.shop"
+    assert topic_name(topic__heartbeat__prefix="beats", topic__delimiter="_") == "beats_shop"
+    assert topic_name(topic__heartbeat__prefix="beats", topic__heartbeat__name="all") == "all"
 
 
 def test_a_router_takes_heartbeats_to_another_topic() -> None:
@@ -50,7 +40,7 @@ def test_a_router_takes_heartbeats_to_another_topic() -> None:
         "transforms__route__regex": "__debezium-heartbeat.(.*)",
         "transforms__route__replacement": "beats-of-$1",
     }
-    assert topic(**router) == "beats-of-shop"
+    assert topic_name(**router) == "beats-of-shop"
 
 
 def test_heartbeats_give_records_no_other_form() -> None:

@@ -9,14 +9,12 @@ from incsnap.config.load import from_properties
 from incsnap.config.object_store import store_access
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
+from tests.support.properties import NEEDED
 
 S3A = "spark.hadoop.fs.s3a."
 JOB = {
-    "database.hostname": "db",
-    "database.user": "incsnap",
+    **NEEDED,
     "database.server.id": "5",
-    "topic.prefix": "shop",
-    "bootstrap.servers": "kafka:9092",
     "checkpoint.location": "s3a://lake/shop",
     S3A + "access.key": "AKIA-OURS",
     S3A + "secret.key": "very-secret",
@@ -26,8 +24,8 @@ JOB = {
 }
 
 
-def settings(**more: str) -> Settings:
-    return from_properties({**JOB, **more}, source="a test").settings
+def settings(**options: str) -> Settings:
+    return from_properties({**JOB, **options}, source="a test").settings
 
 
 def test_what_spark_is_told_holds_for_our_own_client() -> None:
@@ -56,9 +54,9 @@ def test_what_the_environment_says_holds_for_spark() -> None:
     }
     assert store_access("/var/lib/job", {}, environment).for_spark() == {}
     # A token belongs to its key.
-    given = store_access("s3a://lake/job", {S3A + "access.key": "B", S3A + "secret.key": "b"}, environment)
-    assert given.access_key.get_secret_value() == "B"
-    assert not given.session_token.get_secret_value()
+    access = store_access("s3a://lake/job", {S3A + "access.key": "B", S3A + "secret.key": "b"}, environment)
+    assert access.access_key.get_secret_value() == "B"
+    assert not access.session_token.get_secret_value()
 
 
 def test_what_is_said_of_one_bucket_goes_before_what_is_said_of_all() -> None:
@@ -74,11 +72,11 @@ def test_all_names_of_the_scheme_are_sparks(scheme: str) -> None:
 
 
 def test_keys_are_in_no_text_and_in_no_form() -> None:
-    found = settings()
-    for text in (repr(found), str(found), found.model_dump_json(), repr(found.store), repr(found.model_dump())):
+    job = settings()
+    for text in (repr(job), str(job), job.model_dump_json(), repr(job.store), repr(job.model_dump())):
         assert "very-secret" not in text
         assert "AKIA-OURS" not in text
-    assert record_form(found) == record_form(settings(**{S3A + "secret.key": "another"}))
+    assert record_form(job) == record_form(settings(**{S3A + "secret.key": "another"}))
 
 
 def test_batches_have_a_pause_only_where_their_files_are_paid_for() -> None:

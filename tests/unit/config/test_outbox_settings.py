@@ -8,16 +8,15 @@ from incsnap.config.load import from_properties
 from incsnap.errors import ConfigError
 from incsnap.transforms.form import Event, Placed
 from incsnap.transforms.outbox import EventRouter
-from tests.unit.config.test_heartbeat_settings import NEEDED
+from tests.support.properties import QUIET, dotted
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def router(converters: dict[str, str] | None = None, **options: str) -> EventRouter:
     """``options``: of the transform, ``__`` for their dots."""
-    given = {f"transforms.out.{name.replace('__', '.')}": value for name, value in options.items()}
     type_ = {"transforms": "out", "transforms.out.type": "io.debezium.transforms.outbox.EventRouter"}
-    loaded = from_properties({**NEEDED, **(converters or {}), **type_, **given}, {})
+    loaded = from_properties({**QUIET, **(converters or {}), **type_, **dotted(options, "transforms.out.")}, {})
     assert loaded.warnings == ()
     [step] = loaded.settings.transforms
     assert isinstance(step.transform, EventRouter)
@@ -46,7 +45,7 @@ def test_the_defaults_are_those_of_debezium() -> None:
 
 
 def test_every_setting_is_obeyed() -> None:
-    found = router(
+    event_router = router(
         table__field__event__id="i",
         table__field__event__key="k",
         table__field__event__type="t",
@@ -66,7 +65,7 @@ def test_every_setting_is_obeyed() -> None:
         Placed("b", "envelope", "B", True),
         Placed("c", "header", "d", True),
     )
-    assert found == EventRouter(
+    assert event_router == EventRouter(
         Event("out", "i", "k", "p", "at", "r", "(.*)", "to.$1", placed, "v", tombstones=True), "fatal"
     )
 

@@ -10,13 +10,10 @@ import pytest
 from incsnap.config.load import from_properties
 from incsnap.config.record_form import record_form
 from incsnap.planner.unfinished_batch import choices
+from tests.support.properties import NEEDED, dotted
 
 _BASE = {
-    "database.hostname": "h",
-    "database.user": "u",
-    "topic.prefix": "p",
-    "bootstrap.servers": "k:9092",
-    "checkpoint.location": "/c",
+    **NEEDED,
     "column.mask.hash.SHA-256.with.salt.salty": "a.b.c",
     "skipped.operations": "c,u,d,t",
     "value.converter": "AvroConverter",
@@ -30,9 +27,8 @@ _SHOWN = {
 }
 
 
-def form(**more: str) -> str:
-    given = {name.replace("__", "."): text for name, text in more.items()}
-    return record_form(from_properties({**_BASE, **given}).settings)
+def form(**options: str) -> str:
+    return record_form(from_properties({**_BASE, **dotted(options)}).settings)
 
 
 @pytest.mark.parametrize(
@@ -102,15 +98,15 @@ def test_what_shapes_no_record_leaves_the_form_alone(name: str, value: str) -> N
 def test_every_process_finds_the_same_form() -> None:
     """Sets of strings have another order in each."""
     command = [sys.executable, "-c", "from tests.unit.config.test_record_form import form; print(form())"]
-    found = [
+    runs = [
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env={"PYTHONHASHSEED": seed})
         for seed in ("1", "2")
     ]
-    assert {each.stdout.strip() for each in found} == {form()}
+    assert {each.stdout.strip() for each in runs} == {form()}
 
 
 @pytest.mark.parametrize(
-    "more",
+    "options",
     [
         {"regex": "a"},
         {"replacement": "b"},
@@ -118,8 +114,8 @@ def test_every_process_finds_the_same_form() -> None:
         {"type": "org.apache.kafka.connect.transforms.Filter", "predicate": "p"},
     ],
 )
-def test_each_setting_of_a_transform_makes_another_form(more: dict[str, str]) -> None:
-    given = {
+def test_each_setting_of_a_transform_makes_another_form(options: dict[str, str]) -> None:
+    properties = {
         "transforms": "t",
         "transforms.t.type": "RegexRouter",
         "transforms.t.regex": "x",
@@ -127,8 +123,8 @@ def test_each_setting_of_a_transform_makes_another_form(more: dict[str, str]) ->
         "predicates": "p",
         "predicates.p.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
     }
-    other = {**given, **{f"transforms.t.{name}": value for name, value in more.items()}}
-    assert len({form(), form(**given), form(**other)}) == 3
+    changed = {**properties, **{f"transforms.t.{name}": value for name, value in options.items()}}
+    assert len({form(), form(**properties), form(**changed)}) == 3
 
 
 def test_what_schemas_show_of_columns_is_no_choice_that_a_batch_under_way_depends_on() -> None:

@@ -41,11 +41,11 @@ def test_the_file_is_loaded_without_a_warning() -> None:
 
 
 def test_the_second_part_says_what_holds_without_it() -> None:
-    given, decided = read_document(SAMPLE), _NAMES.findall(DECIDED)
-    needed = from_properties({name: given[name] for name in decided}, _ENVIRONMENT).settings
+    properties, decided = read_document(SAMPLE), _NAMES.findall(DECIDED)
+    needed = from_properties({name: properties[name] for name in decided}, _ENVIRONMENT).settings
 
-    assert len(given) > len(decided)
-    assert from_properties(given, _ENVIRONMENT).settings == needed
+    assert len(properties) > len(decided)
+    assert from_properties(properties, _ENVIRONMENT).settings == needed
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,15 @@ from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
+from tests.support.properties import NEEDED, dotted
 
-_BASE = {
-    "database.hostname": "db",
-    "database.user": "u",
-    "topic.prefix": "p",
-    "bootstrap.servers": "k:9092",
-    "signal.data.collection": "shop.signals",
-    "checkpoint.location": "/tmp/p",
-}
+_BASE = {**NEEDED, "signal.data.collection": "shop.signals"}
 _OVERRIDES = "snapshot.select.statement.overrides"
 _UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
-def settings(**more: str) -> Settings:
-    return from_properties({**_BASE, **{name.replace("__", "."): value for name, value in more.items()}}, {}).settings
+def settings(**options: str) -> Settings:
+    return from_properties({**_BASE, **dotted(options)}, {}).settings
 
 
 def overridden(statement: str, table: str = "shop.orders") -> dict[str, str]:
@@ -37,11 +31,11 @@ def problem_of(properties: dict[str, str]) -> str:
 
 
 def test_tables_of_the_start_are_chosen_by_java_regexes_in_any_letter_case() -> None:
-    found = settings(snapshot__include__collection__list=r"shop\.ord.*,SHOP\.customers").snapshot
+    snapshot = settings(snapshot__include__collection__list=r"shop\.ord.*,SHOP\.customers").snapshot
 
-    assert found.included(TableId("shop", "orders"))
-    assert found.included(TableId("shop", "customers"))
-    assert not found.included(TableId("shop", "items"))
+    assert snapshot.included(TableId("shop", "orders"))
+    assert snapshot.included(TableId("shop", "customers"))
+    assert not snapshot.included(TableId("shop", "items"))
     assert settings().snapshot.included(TableId("shop", "items"))
 
 
@@ -64,7 +58,7 @@ def test_a_statement_without_where_reads_all_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("SELECT id, v FROM shop.orders WHERE v = 1", "it is not a SELECT * of one table with a WHERE at most"),
         ("SELECT * FROM shop.orders o WHERE o.v = 1", "it is not a SELECT * of one table"),
@@ -78,17 +72,17 @@ def test_a_statement_without_where_reads_all_rows() -> None:
         ("SELECT * FROM shop.orders WHERE v = 1) OR (1 = 1", "its WHERE is not one condition: a parenthesis is closed"),
     ],
 )
-def test_a_statement_that_does_more_than_narrow_rows_is_refused_by_name(statement: str, said: str) -> None:
+def test_a_statement_that_does_more_than_narrow_rows_is_refused_by_name(statement: str, message: str) -> None:
     text = problem_of({_OVERRIDES: "shop.orders", f"{_OVERRIDES}.shop.orders": statement})
 
-    assert f"{_OVERRIDES}.shop.orders: {said}" in text
+    assert f"{_OVERRIDES}.shop.orders: {message}" in text
     assert "Write SELECT * FROM shop.orders WHERE <condition>" in text
 
 
 def test_overrides_that_lack_their_statement_or_their_table_are_told() -> None:
-    given = {_OVERRIDES: "shop.a", f"{_OVERRIDES}.shop.b": "SELECT * FROM shop.b WHERE x"}
+    properties = {_OVERRIDES: "shop.a", f"{_OVERRIDES}.shop.b": "SELECT * FROM shop.b WHERE x"}
 
-    warnings = from_properties({**_BASE, **given}, {}).warnings
+    warnings = from_properties({**_BASE, **properties}, {}).warnings
 
     assert any(f"{_OVERRIDES}.shop.a is not given: all its rows are read" in each for each in warnings)
     assert any(f"{_OVERRIDES}.shop.b has no effect" in each for each in warnings)
@@ -111,14 +105,14 @@ def test_two_places_at_once_are_refused() -> None:
 
 
 def test_limits_of_a_throttle_are_those_that_are_given() -> None:
-    found = settings(
+    snapshot = settings(
         incsnap__snapshot__throttle__replica__lag__ms="5000",
         incsnap__snapshot__throttle__threads__running="0",
         incsnap__snapshot__throttle__replicas="one:3307, two,[::1]:3308",
     ).snapshot
 
-    assert found.throttle == {"replica-lag-ms": 5_000}
-    assert found.throttle_replicas == (("one", 3307), ("two", 3306), ("::1", 3308))
+    assert snapshot.throttle == {"replica-lag-ms": 5_000}
+    assert snapshot.throttle_replicas == (("one", 3307), ("two", 3306), ("::1", 3308))
 
 
 def test_the_lag_of_no_replica_is_no_limit() -> None:
@@ -127,8 +121,8 @@ def test_the_lag_of_no_replica_is_no_limit() -> None:
     assert "incsnap.snapshot.throttle.replicas=host:port" in problem
 
 
-@pytest.mark.parametrize("given", ["one:", ":3306", "one:0", "one:x", "mysql://one:3306"])
-def test_a_replica_is_a_host_and_a_port(given: str) -> None:
-    problem = problem_of({"incsnap.snapshot.throttle.replicas": given})
+@pytest.mark.parametrize("address", ["one:", ":3306", "one:0", "one:x", "mysql://one:3306"])
+def test_a_replica_is_a_host_and_a_port(address: str) -> None:
+    problem = problem_of({"incsnap.snapshot.throttle.replicas": address})
 
     assert "is not host:port[,host:port...]" in problem

@@ -79,6 +79,6 @@ def test_a_dot_that_is_not_escaped_is_any_character_of_a_name_without_one() -> N
 
 def test_a_signal_of_thousands_of_names_is_looked_up_too() -> None:
     names = [f"shop.t{number}" for number in range(5_000)]
-    found = resolve([name.replace(".", "\\.") for name in names] + names + ["shop.T1", "sho.+"], names)
+    resolved = resolve([name.replace(".", "\\.") for name in names] + names + ["shop.T1", "sho.+"], names)
 
-    assert found == Resolved(tuple(names), ("shop.T1",))
+    assert resolved == Resolved(tuple(names), ("shop.T1",))

@@ -17,16 +17,8 @@ from incsnap.transforms.form import Reference
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
+from tests.support.properties import QUIET, dotted
 
-_BASE = {
-    "database.hostname": "h",
-    "database.user": "u",
-    "topic.prefix": "p",
-    "bootstrap.servers": "k:9092",
-    "checkpoint.location": "/c",
-    "snapshot.mode": "no_data",
-    "signal.enabled.channels": "file",
-}
 _UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 _REGEX = "org.apache.kafka.connect.transforms.RegexRouter"
 _LOGICAL = "io.debezium.transforms.ByLogicalTableRouter"
@@ -34,20 +26,20 @@ _FILTER = "io.debezium.transforms.Filter"
 _PREDICATES = "org.apache.kafka.connect.transforms.predicates."
 
 
-def loaded(type_: str, more: dict[str, str] | None = None, /, **options: str) -> Loaded:
-    """One transform ``t``; in the names of ``options`` ``__`` is a dot."""
-    given = {f"transforms.t.{name.replace('__', '.')}": value for name, value in options.items()}
-    return from_properties({**_BASE, "transforms": "t", "transforms.t.type": type_, **given, **(more or {})}, {})
+def loaded(type_: str, others: dict[str, str] | None = None, /, **options: str) -> Loaded:
+    """One transform ``t`` with its ``options``; ``others``: properties beside them."""
+    own = {"transforms": "t", "transforms.t.type": type_, **dotted(options, "transforms.t.")}
+    return from_properties({**QUIET, **own, **(others or {})}, {})
 
 
-def problem(type_: str, more: dict[str, str] | None = None, /, **options: str) -> str:
+def problem(type_: str, others: dict[str, str] | None = None, /, **options: str) -> str:
     with pytest.raises(ConfigError) as raised:
-        loaded(type_, more, **options)
+        loaded(type_, others, **options)
     return raised.value.message
 
 
 def test_unwrap_is_read_with_its_fields_and_headers() -> None:
-    found = loaded(
+    read = loaded(
         _UNWRAP,
         delete__tombstone__handling__mode="Rewrite",
         add__fields="op, table ,source.ts_ms,lsn,transaction.id,total_order:nth,source.op",
@@ -63,12 +55,12 @@ def test_unwrap_is_read_with_its_fields_and_headers() -> None:
         Reference("", "op", "__source_op"),
     )
     headers = (Reference("", "ts_ms", "when"), Reference("source", "db", "db"))
-    assert found.settings.transforms == (Step(ExtractNewRecordState("rewrite", fields, headers)),)
-    assert [warning for warning in found.warnings if "transforms.t.add.fields" in warning and "no lsn" in warning]
+    assert read.settings.transforms == (Step(ExtractNewRecordState("rewrite", fields, headers)),)
+    assert [warning for warning in read.warnings if "transforms.t.add.fields" in warning and "no lsn" in warning]
 
 
 def test_routers_and_predicates_are_read() -> None:
-    given = {
+    properties = {
         "transforms": "one, two,three",
         "transforms.one.type": _REGEX,
         "transforms.one.regex": "(a.*)",
@@ -91,7 +83,7 @@ def test_routers_and_predicates_are_read() -> None:
         "predicates.moved.name": "__debezium.newkey",
         "predicates.empty.type": f"{_PREDICATES}RecordIsTombstone",
     }
-    assert from_properties({**_BASE, **given}, {}).settings.transforms == (
+    assert from_properties({**QUIET, **properties}, {}).settings.transforms == (
         Step(RegexRouter("(a.*)", "$1-b"), TopicNameMatches("a.*")),
         Step(ByLogicalTableRouter("(a.*)", "all", "shard", "(a).*", "$1"), HasHeaderKey("__debezium.newkey"), True),
         Step(Drop(), RecordIsTombstone()),
@@ -100,18 +92,18 @@ def test_routers_and_predicates_are_read() -> None:
 
 def test_a_filter_that_would_be_asked_about_schema_changes_is_refused_with_what_to_do() -> None:
     options = {"language": "jsr223.groovy", "condition": "value.op != 'd'"}
-    assert re.search("records of topic p do not have; Set transforms.t.topic.regex", problem(_FILTER, **options))
+    assert re.search("records of topic shop do not have; Set transforms.t.topic.regex", problem(_FILTER, **options))
     assert loaded(_FILTER, {"include.schema.changes": "false"}, **options).settings.transforms
 
 
 def test_a_filter_is_read_by_the_operations_it_keeps() -> None:
-    found = loaded(_FILTER, language="jsr223.groovy", condition="value.op != 'd'", topic__regex="p\\..*")
-    assert found.settings.transforms == (Step(Filter("t", ("c", "r", "t", "u"), "p\\..*")),)
+    read = loaded(_FILTER, language="jsr223.groovy", condition="value.op != 'd'", topic__regex="p\\..*")
+    assert read.settings.transforms == (Step(Filter("t", ("c", "r", "t", "u"), "p\\..*")),)
 
 
 def test_workers_get_the_same_transforms() -> None:
     """Each class is told from the others though they have fields in common."""
-    given = {
+    properties = {
         "transforms": "a,b,c,d,e",
         "transforms.a.type": _UNWRAP,
         "transforms.a.add.fields": "op",
@@ -136,7 +128,7 @@ def test_workers_get_the_same_transforms() -> None:
         "predicates.r.name": "x",
         "transforms.c.predicate": "r",
     }
-    settings = from_properties({**_BASE, **given}, {}).settings
+    settings = from_properties({**QUIET, **properties}, {}).settings
     assert len(settings.transforms) == 5
     again = Settings.from_json(settings.to_json())
     assert again.transforms == settings.transforms
@@ -144,7 +136,7 @@ def test_workers_get_the_same_transforms() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "options", "said"),
+    ("type_", "options", "message"),
     [
         ("", {}, "transforms.t.type: missing"),
         ("com.acme.Mine", {}, "com.acme.Mine is not supported.*incsnap.ignore=transforms.t "),
@@ -185,13 +177,13 @@ def test_workers_get_the_same_transforms() -> None:
         (_UNWRAP, {"negate": "true"}, "transforms.t.negate: there is no transforms.t.predicate"),
     ],
 )
-def test_what_cannot_be_obeyed_is_refused_by_name(type_: str, options: dict[str, str], said: str) -> None:
-    assert re.search(said, problem(type_, **options))
+def test_what_cannot_be_obeyed_is_refused_by_name(type_: str, options: dict[str, str], message: str) -> None:
+    assert re.search(message, problem(type_, **options))
 
 
 def test_a_predicate_that_is_not_supported_is_refused_by_name() -> None:
-    more = {"predicates": "p", "predicates.p.type": "com.acme.Mine"}
-    assert "predicates.p.type: 'com.acme.Mine' is not supported" in problem(_UNWRAP, more, predicate="p")
+    others = {"predicates": "p", "predicates.p.type": "com.acme.Mine"}
+    assert "predicates.p.type: 'com.acme.Mine' is not supported" in problem(_UNWRAP, others, predicate="p")
 
 
 def test_a_name_that_is_there_twice_is_refused() -> None:
@@ -199,10 +191,10 @@ def test_a_name_that_is_there_twice_is_refused() -> None:
 
 
 def test_what_is_ignored_is_left_out_one_by_one_or_altogether() -> None:
-    more = {"transforms": "t,u", "transforms.u.type": "com.acme.Mine"}
-    one = loaded(_UNWRAP, {**more, "incsnap.ignore": "transforms.u"}).settings.transforms
-    assert one == (Step(ExtractNewRecordState()),)
-    assert loaded(_UNWRAP, {**more, "incsnap.ignore": "transforms"}).settings.transforms == ()
+    others = {"transforms": "t,u", "transforms.u.type": "com.acme.Mine"}
+    steps = loaded(_UNWRAP, {**others, "incsnap.ignore": "transforms.u"}).settings.transforms
+    assert steps == (Step(ExtractNewRecordState()),)
+    assert loaded(_UNWRAP, {**others, "incsnap.ignore": "transforms"}).settings.transforms == ()
     idle = loaded(_UNWRAP, {"incsnap.ignore": "transforms.x"}).warnings
     assert any("nothing is to be ignored of transforms.x" in warning for warning in idle)
 

@@ -11,6 +11,7 @@ from incsnap.config.object_store import store_access
 from incsnap.spark.machine_answers import task_failure
 from incsnap.spark.machines import _looking, _Question, files_of_tasks
 from lab.object_store import ObjectStore
+from tests.support.properties import NEEDED
 
 _LOST = (
     "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: Lost task 0.3 in stage"
@@ -45,12 +46,8 @@ def test_another_error_is_told_as_it_is() -> None:
 def test_the_files_are_those_that_tasks_open() -> None:
     settings = from_properties(
         {
-            "database.hostname": "127.0.0.1",
-            "database.user": "cdc",
+            **NEEDED,
             "database.ssl.truststore": "/etc/ca.pem",
-            "topic.prefix": "shop",
-            "bootstrap.servers": "127.0.0.1:1",
-            "checkpoint.location": "/tmp/checkpoint",
             "producer.ssl.truststore.location": "/etc/kafka.pem",
             "producer.linger.ms": "5",
         }

@@ -18,18 +18,12 @@ from incsnap.spark import supervision
 from incsnap.spark.job import buffer_root, stop
 from incsnap.spark.source import STOP, STOPPED, BinlogReader, SourceOptions
 from incsnap.spark.supervision import SparkDied, run_forever
+from tests.support.properties import NEEDED
 from tests.support.waiting import PATIENCE_SECONDS
 
 
 def settings_in(root: Path) -> Settings:
-    properties = {
-        "database.hostname": "nowhere",
-        "database.user": "u",
-        "topic.prefix": "p",
-        "bootstrap.servers": "nowhere:9",
-        "checkpoint.location": str(root),
-    }
-    return from_properties(properties, {}).settings
+    return from_properties({**NEEDED, "checkpoint.location": str(root)}, {}).settings
 
 
 class Query:
