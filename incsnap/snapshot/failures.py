@@ -45,6 +45,8 @@ LOST_BEFORE_QUARANTINE = 10
 GIVE_UP_AFTER = 100
 #: Ranges in quarantine before the table ends with SQL_EXCEPTION; the offset must stay small.
 MAX_QUARANTINED = 64
+#: Ranges to read again beyond which none is halved any more: the offset must stay small.
+MAX_RANGES = 256
 
 
 class Verdict(Enum):

@@ -14,7 +14,7 @@ from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
 from incsnap.snapshot.failed_chunk import FailedChunk
-from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED
+from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
 from incsnap.snapshot.throttle import ROWS, RowPace
@@ -23,8 +23,6 @@ from incsnap.tables import TableId
 
 #: Characters of what was wrong with a chunk or a table: it may end with what to do.
 _REASON = 400
-#: Ranges to read again beyond which none is halved any more: the offset must stay small.
-MAX_RANGES = 256
 
 
 class Warned(NamedTuple):
