@@ -56,31 +56,47 @@ class SparkLog:
         """Before Spark starts on it. Raises ``OffsetError`` with a file's name when it cannot be gone on from."""
         if not self._local:
             return
-        offsets = self._numbers("offsets")
         files = Files(own_part(self._root))
         plan = planned(files)
-        if offsets and self._offset(offsets[-1]) is None:
-            torn = offsets.pop()
-            before = self._offset(offsets[-1]) if offsets else None
-            first = before.batch if before is not None else 0
-            if plan is None or plan.batch != first + 1 or (before is not None and plan.job_id != before.job_id):
-                raise OffsetError(f"{self._spark / 'offsets' / str(torn)} is empty or torn", _HINT)
-            self._drop("offsets", torn)
+        offsets = self._whole_offsets(plan)
+        newest = offsets[-1] if offsets else -1
+        done = self._batch_of(newest)
         # Spark reads the one before the newest too: the newest batch begins there.
-        if offsets and offsets[-1] > 0 and self._offset(offsets[-1] - 1) is None:
-            raise OffsetError(f"{self._spark / 'offsets' / str(offsets[-1] - 1)} is gone, empty or torn", _HINT)
-        newest = self._offset(offsets[-1]) if offsets else None
-        done = newest.batch if newest is not None else 0
+        if newest > 0 and self._offset(newest - 1) is None:
+            raise OffsetError(f"{self._file('offsets', newest - 1)} is gone, empty or torn", _HINT)
         if plan is not None and plan.batch > done + 1:
             raise OffsetError(
                 f"{self._spark / 'offsets'} lacks the files of batches {done + 1} to {plan.batch - 1},"
                 f" which {files.path('planned-offset.json')} comes after",
                 _HINT,
             )
-        self._mend_commits(offsets[-1] if offsets else -1, lost=plan is not None and plan.batch == done + 1)
+        self._mend_commits(newest, lost=plan is not None and plan.batch == done + 1)
+        self._mend_metadata(has_batches=bool(offsets))
+
+    def _whole_offsets(self, plan: Offset | None) -> list[int]:
+        """The numbers of the offset log's files. The newest is removed where it is torn and ``plan`` says how its batch
+        ends: that batch is planned again then. Raises ``OffsetError``."""
+        offsets = self._numbers("offsets")
+        if not offsets or self._offset(offsets[-1]) is not None:
+            return offsets
+        torn = offsets.pop()
+        before = self._offset(offsets[-1]) if offsets else None
+        batch = before.batch + 1 if before is not None else 1
+        if plan is None or plan.batch != batch or (before is not None and plan.job_id != before.job_id):
+            raise OffsetError(f"{self._file('offsets', torn)} is empty or torn", _HINT)
+        self._drop("offsets", torn)
+        return offsets
+
+    def _batch_of(self, number: int) -> int:
+        """The batch at whose end that offset is; 0 where there is none."""
+        offset = self._offset(number) if number >= 0 else None
+        return offset.batch if offset is not None else 0
+
+    def _mend_metadata(self, *, has_batches: bool) -> None:
+        """The query's id, which Spark makes anew where the file is not there and no batch has it yet."""
         metadata = self._spark / "metadata"
         if metadata.exists() and not _whole(metadata):
-            if offsets:
+            if has_batches:
                 raise OffsetError(f"{metadata} is empty or torn", _HINT)
             metadata.unlink()
 
@@ -91,7 +107,7 @@ class SparkLog:
             self._drop("commits", commits.pop())
         if lost and newest >= 0 and (not commits or commits[-1] < newest):
             raise OffsetError(
-                f"{self._spark / 'commits' / str(newest)} is gone or torn, and a later batch has been planned", _HINT
+                f"{self._file('commits', newest)} is gone or torn, and a later batch has been planned", _HINT
             )
 
     def _numbers(self, log: str) -> list[int]:
@@ -101,7 +117,7 @@ class SparkLog:
 
     def _offset(self, number: int) -> Offset | None:
         """``None`` when the file is not whole. Raises ``OffsetError`` when it is whole and not ours."""
-        path = self._spark / "offsets" / str(number)
+        path = self._file("offsets", number)
         try:
             lines = path.read_text("utf-8", "replace").splitlines()
             json.loads(lines[1])
@@ -114,12 +130,15 @@ class SparkLog:
             raise OffsetError(f"{path}: {shorten(error.message)}", error.hint) from None
 
     def _committed(self, number: int) -> bool:
-        return _whole(self._spark / "commits" / str(number), behind=1)
+        return _whole(self._file("commits", number), behind=1)
+
+    def _file(self, log: str, number: int) -> Path:
+        return self._spark / log / str(number)
 
     def _drop(self, log: str, number: int) -> None:
         _log.warning(
             "%s was cut short by a crash of the machine: removed, its batch is repeated as planned",
-            self._spark / log / str(number),
+            self._file(log, number),
         )
         for name in (f".{number}.crc", str(number)):
             with suppress(FileNotFoundError):
