@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from incsnap.checkpoint.files import Files
@@ -60,71 +61,98 @@ def _keys(settings: Settings) -> str:
     return f"{key} {settings.formats.schema_names}{numeric}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """The newest batch as it was planned. ``plan``: its end as Spark has it; ``planned_with``: see ``choices``."""
+
+    plan: dict[str, Any]
+    planned_with: dict[str, str]
+
+    @classmethod
+    def read(cls, files: Files) -> _Unfinished | None:
+        """None where there is none, or where nobody wrote down what it was planned with."""
+        plan_with = plan_and_choices(files)
+        return cls(*plan_with) if plan_with is not None else None
+
+    def changes(self, settings: Settings) -> str:
+        """What has changed in the settings since it was planned, for people; "" where nothing has."""
+        chosen = choices(settings)
+        return "; ".join(
+            f"{name} (was {before or 'none'}, is {chosen.get(name) or 'none'})"
+            for name, before in self.planned_with.items()
+            if chosen.get(name) != before
+        )
+
+
 def take_back(settings: Settings, root: str) -> None:
-    """Before Spark starts. ``root``: of incsnap's part of the checkpoint. Raises ``ConfigError`` where the job must go
-    on with the settings it had; ``SinkError`` where Kafka cannot be asked."""
+    """Before Spark starts: takes the newest batch's plan back where settings have changed since and nothing of it was
+    sent. ``root``: of incsnap's part of the checkpoint. Raises ``ConfigError`` where the job must go on with the
+    settings it had; ``SinkError`` where Kafka cannot be asked."""
     files, spark = Files(root), Files(settings.checkpoint_location.rstrip("/") + "/spark")
-    unfinished = plan_and_choices(files)
+    unfinished = _Unfinished.read(files)
     if unfinished is None:
         return
-    plan, before = unfinished
-    chosen = choices(settings)
-    if before.get(_PREFIX, settings.topic_prefix) != settings.topic_prefix:
+    prefix = unfinished.planned_with.get(_PREFIX, settings.topic_prefix)
+    if prefix != settings.topic_prefix:
         raise ConfigError(
-            f"{settings.checkpoint_location} is the checkpoint of a job with topic.prefix {before[_PREFIX]}",
+            f"{settings.checkpoint_location} is the checkpoint of a job with topic.prefix {prefix}",
             "Set topic.prefix as it was, or give the job a checkpoint.location of its own.",
         )
-    changed = [name for name, value in before.items() if chosen.get(name) != value]
-    if not changed:
+    changes = unfinished.changes(settings)
+    if not changes:
         return
-    end = Offset.load(plan, QueueFiles(files))
+    end = Offset.load(unfinished.plan, QueueFiles(files))
     numbers = sorted(int(name) for name in spark.names("offsets") if name.isdecimal())
     newest = numbers[-1] if numbers else -1
     logged = _logged(spark, newest, files)
-    done = logged is not None and logged.batch >= end.batch and spark.exists(f"commits/{newest}")
-    if not done:
-        writer = BucketWriter(
-            ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer), settings.topic_prefix, end.job_id
-        )
-        if any(_sent(writer, bucket, plan) for bucket in range(end.layout.buckets)):
-            raise ConfigError(
-                f"batch {end.batch} was cut short when a part of it had been sent, and must be finished with the"
-                f" settings it was planned with; since then have changed: {_changes_text(changed, before, chosen)}",
-                "Change them back, start, stop when the batch is done (a clean stop waits for it), then change them.",
-            )
-        if logged is not None and logged.batch == end.batch:
-            # The plan goes last: cut short here, the same is done again.
-            spark.delete(f"offsets/.{newest}.crc")
-            spark.delete(f"offsets/{newest}")
-            logged = _logged(spark, newest - 1, files)
-        _log.warning("batch %d, of which nothing was sent, is planned again with the new settings", end.batch)
-    if logged is not None and logged.stream.open_gtid:
-        raise _cut_by_change(logged.stream.open_gtid, _changes_text(changed, before, chosen))
-    if not done:
-        forget_plan(files)
+    if logged is not None and logged.batch >= end.batch and spark.exists(f"commits/{newest}"):
+        _refuse_open_transaction(logged, changes)  # the batch is done: only the next one could suffer
+        return
+    _refuse_where_sent(settings, unfinished.plan, end, changes)
+    if logged is not None and logged.batch == end.batch:
+        spark.delete(f"offsets/.{newest}.crc")
+        spark.delete(f"offsets/{newest}")
+        logged = _logged(spark, newest - 1, files)
+    _log.warning("batch %d, of which nothing was sent, is planned again with the new settings", end.batch)
+    _refuse_open_transaction(logged, changes)
+    # The plan goes last: cut short before that, the same is done again.
+    forget_plan(files)
 
 
 def refuse_inside_of_transaction(settings: Settings, root: str, begin: Offset) -> None:
     """For a DataFrame, of which nobody here knows what its query has done: it goes on behind ``begin``, be it with a
     batch that is repeated. Raises ``ConfigError`` as ``take_back``, where either end of that batch cuts a transaction
     in two."""
-    unfinished = plan_and_choices(Files(root))
-    if unfinished is None or unfinished[0].get("job_id") != begin.job_id:
+    files = Files(root)
+    unfinished = _Unfinished.read(files)
+    if unfinished is None or unfinished.plan.get("job_id") != begin.job_id:
         return
-    plan, before = unfinished
-    chosen = choices(settings)
-    changed = [name for name, value in before.items() if chosen.get(name) != value]
-    open_gtid = begin.stream.open_gtid or Offset.load(plan, QueueFiles(Files(root))).stream.open_gtid
-    if changed and open_gtid:
-        raise _cut_by_change(open_gtid, _changes_text(changed, before, chosen))
+    changes = unfinished.changes(settings)
+    if changes:
+        _refuse_open_transaction(begin, changes)
+        _refuse_open_transaction(Offset.load(unfinished.plan, QueueFiles(files)), changes)
 
 
-def _cut_by_change(gtid: str, changes: str) -> ConfigError:
-    """The error where a batch has cut a transaction in two: its rest is found by how many events of captured tables
-    came before it, and other settings capture others."""
-    return ConfigError(
-        f"a part of the transaction {gtid} has been sent, and its rest must be sent with the same settings; since then"
-        f" have changed: {changes}",
+def _refuse_where_sent(settings: Settings, plan: dict[str, Any], end: Offset, changes: str) -> None:
+    """Raises ``ConfigError`` where a bucket has sent its share of the batch that ends at ``end``."""
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    writer = BucketWriter(client, settings.topic_prefix, end.job_id)
+    if any(_sent(writer, bucket, plan) for bucket in range(end.layout.buckets)):
+        raise ConfigError(
+            f"batch {end.batch} was cut short when a part of it had been sent, and must be finished with the"
+            f" settings it was planned with; since then have changed: {changes}",
+            "Change them back, start, stop when the batch is done (a clean stop waits for it), then change them.",
+        )
+
+
+def _refuse_open_transaction(offset: Offset | None, changes: str) -> None:
+    """Raises ``ConfigError`` where the offset cuts a transaction in two: its rest is found by how many events of
+    captured tables came before it, and other settings capture others."""
+    if offset is None or not offset.stream.open_gtid:
+        return
+    raise ConfigError(
+        f"a part of the transaction {offset.stream.open_gtid} has been sent, and its rest must be sent with the same"
+        f" settings; since then have changed: {changes}",
         "Change them back, start, and change them when that transaction is sent.",
     )
 
@@ -143,10 +171,6 @@ def _logged(spark: Files, number: int, files: Files) -> Offset | None:
     if content is None:
         return None
     return Offset.load(json.loads(content.to_pybytes().decode().splitlines()[-1]), QueueFiles(files))
-
-
-def _changes_text(changed: list[str], before: dict[str, str], chosen: dict[str, str]) -> str:
-    return "; ".join(f"{each} (was {before[each] or 'none'}, is {chosen.get(each) or 'none'})" for each in changed)
 
 
 def _hash(text: str) -> str:
