@@ -43,7 +43,7 @@ class Breakable:
         self._life.close()
 
     def hold(self) -> None:
-        """It keeps its connections and says nothing (SIGSTOP)."""
+        """Stops it (SIGSTOP): it keeps its connections and says nothing."""
         os.kill(self._pid, signal.SIGSTOP)
 
     def go_on(self) -> None:

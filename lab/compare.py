@@ -152,7 +152,7 @@ def _compared(name: str, kind: str, full: str, scale: int | None, fraction: int 
 
 
 def _unscaled(value: Decimal, scale: int) -> str:
-    """As Java writes it: BigInteger.toByteArray of the unscaled value, in base64."""
+    """The unscaled value as Java writes it: BigInteger.toByteArray of the unscaled value, in base64."""
     number = int(value.scaleb(scale))
     size = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return base64.b64encode(number.to_bytes(size, "big", signed=True)).decode()

@@ -44,7 +44,7 @@ def engine_answers() -> bool:
 
 
 def mysql_image(environment: Mapping[str, str]) -> str:
-    """Of MySQL's official images: they take the options as their command."""
+    """The image's name, one of MySQL's official ones: they take the options as their command."""
     return environment.get("INCSNAP_MYSQL_IMAGE", "").strip() or MYSQL_IMAGE
 
 

@@ -24,7 +24,7 @@ _PYTHON, _JARS = "python", "jars"
 
 
 def environment() -> Mapping[str, str]:
-    """For a program that is to have this Spark. :raises ServerUnreachable: it cannot be fetched."""
+    """The environment of a program that is to have this Spark. :raises ServerUnreachable: it cannot be fetched."""
     path = [str(_installed() / _PYTHON), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     ours = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     return {**ours, "PYTHONPATH": os.pathsep.join(filter(None, path)), "PYTHONUNBUFFERED": "1"}

@@ -135,7 +135,7 @@ def _watch(query: RunningJob, properties: Path, table: TableId, writer: Writer) 
 
 
 def _status(properties: Path, table: TableId) -> JobStatus | None:
-    """As ``incsnap status FILE --table TABLE`` has it; None before the stream has begun."""
+    """The status as ``incsnap status FILE --table TABLE`` has it; None before the stream has begun."""
     location = frame_settings({"config": str(properties), "table": str(table)}).settings.checkpoint_location
     content = Files(own_part(location)).read(NAME)
     status = None if content is None else load(json.loads(content.to_pybytes()))

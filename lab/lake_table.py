@@ -54,7 +54,7 @@ def compare_with_lake(connection: Connection[Cursor], table: TableId, lake: Path
 
 
 def rows_of_lake(lake: Path) -> list[Row]:
-    """Of its newest version; none where there is no table yet."""
+    """The rows of its newest version; none where there is no table yet."""
     try:
         table = DeltaTable(str(lake))
     except TableNotFoundError:

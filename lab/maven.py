@@ -20,7 +20,7 @@ _READ_SECONDS = 60
 
 
 def dependency(group: str, name: str, version: str) -> str:
-    """With all that it needs itself."""
+    """Ivy's word for an artifact with all that it needs itself."""
     return f'<dependency org="{group}" name="{name}" rev="{version}" conf="default"/>'
 
 

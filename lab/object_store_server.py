@@ -98,7 +98,7 @@ class Store:
 
 
 class _Signer(S3SigV4Auth):  # type: ignore[misc]
-    """Of the headers that the client has signed, whichever they are."""
+    """Signs the headers that the client has signed, whichever they are."""
 
     def headers_to_sign(self, request: Any) -> Any:
         return request.headers

@@ -47,7 +47,7 @@ class RunningJob:
         return self._child.began
 
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """How it has ended; None while it runs."""
         return self._child.exit_code()
 
     def log_tail(self, lines: int = 40) -> str:
@@ -65,7 +65,7 @@ class RunningJob:
             time.sleep(every)
 
     def wait_until_streaming(self, seconds: float = 240.0) -> None:
-        """From here on the job knows where in the binlog it begins: what is written now will be streamed."""
+        """Waits until the job knows where in the binlog it begins: what is written then will be streamed."""
         first = self._checkpoint / "spark" / "offsets" / "0"
         self.wait_until("its first batch", first.exists, seconds)
 

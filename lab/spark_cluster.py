@@ -46,7 +46,7 @@ class Worker:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Also again, after ``kill``; ``wait_until_known`` returns when it is there."""
+        """Starts it, also again after ``kill``; ``wait_until_known`` returns when it is there."""
         self.folder.mkdir(exist_ok=True)
         log = self.folder.with_suffix(".log")
         log.unlink(missing_ok=True)
@@ -54,7 +54,7 @@ class Worker:
         self._life.callback(kill_session, self._child.pid)
 
     def wait_until_known(self) -> None:
-        """By the master."""
+        """Waits until the master has it."""
         assert self._child is not None
         _wait_for(self._child, _REGISTERED)
 

@@ -27,7 +27,7 @@ class SignalRecord:
 
 @dataclass(frozen=True, slots=True)
 class AdditionalCondition:
-    """Only the rows where ``filter`` (SQL) is true are asked for, of tables that ``data_collection`` (a Java regex)
+    """Asks only for rows where ``filter`` (SQL) is true, of tables that ``data_collection`` (a Java regex)
     matches."""
 
     data_collection: str

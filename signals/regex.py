@@ -112,7 +112,8 @@ def _divided(
 
 
 def _translated(text: str) -> str:
-    """In Python's words. ``re`` has the last say on syntax: what it refuses, others may read in a way not Java's."""
+    """The expression in Python's words. ``re`` has the last say on syntax: what it refuses, others may read in a way
+    not Java's."""
 
     def translate(match: re.Match[str]) -> str:
         if match["literal"] is not None:

@@ -69,7 +69,7 @@ class FileSystemFolder:
             _sync(folder)
 
     def _replace(self, temporary: str, path: str) -> None:
-        """Where a rename fails because there is a file already. At each point one of the two names is whole."""
+        """Renames where that fails because there is a file already. At each point one of the two names is whole."""
         new = path + _NEW
         if self._is_there(new):
             # Of a writer that was cut short: what it wrote counts where the old file is gone.

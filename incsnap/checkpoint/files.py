@@ -48,7 +48,7 @@ class Files:
         return self._folder.read(name)
 
     def opened(self, name: str) -> Any:
-        """For ``unpack`` of a file that may be large: what is not asked for is not read. ``None`` as ``read``."""
+        """The file for ``unpack``, which may be large: what is not asked for is not read. ``None`` as ``read``."""
         return self._folder.opened(name)
 
     def exists(self, name: str) -> bool:

@@ -32,9 +32,9 @@ class CheckpointNotShared(SinkError):
 
 @cache
 def require_shared(root: str) -> None:
-    """For a task on a cluster, before it writes there: the machine may have come after all were asked. What it wrote to
-    a disk of its own would be missed elsewhere, and the checkpoint taken for damaged. Raises ``CheckpointNotShared``.
-    """
+    """Asked by a task on a cluster, before it writes there: the machine may have come after all were asked. What it
+    wrote to a disk of its own would be missed elsewhere, and the checkpoint taken for damaged. Raises
+    ``CheckpointNotShared``."""
     if not Files(root).exists(_FIRST):
         raise CheckpointNotShared(f"{socket.gethostname()} does not see the job's checkpoint at {root}")
 
@@ -50,7 +50,7 @@ def first_offset(root: str, make: Callable[[], Offset]) -> Offset:
 
 
 def kept_first_offset(files: Files) -> Offset | None:
-    """``None`` where no job has begun. Raises ``OffsetError``."""
+    """The offset in the file; ``None`` where no job has begun. Raises ``OffsetError``."""
     return _read(files, _FIRST)
 
 
@@ -66,7 +66,8 @@ def begin_again_at(checkpoint: Files, files: Files, first: Offset) -> None:
 
 
 def finish_beginning_again(checkpoint: Files, files: Files) -> None:
-    """At each start, before anything else is read."""
+    """Goes on where a crash has cut ``begin_again_at`` short; to be called at each start, before anything else is
+    read."""
     first = _read(files, _AGAIN)
     if first is None:
         return

@@ -71,7 +71,8 @@ class Holder:
 
 
 class Lease:
-    """Of the checkpoint in ``folder``. ``acquire`` it; then threads may ask ``refuse_if_lost`` until ``release``."""
+    """The lease of the checkpoint in ``folder``. ``acquire`` it; then threads may ask ``refuse_if_lost`` until
+    ``release``."""
 
     def __init__(self, folder: ObjectFolder, times: LeaseTimes | None = None) -> None:
         self._folder = folder

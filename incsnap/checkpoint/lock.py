@@ -48,7 +48,7 @@ class Held:
 
     @property
     def taken_over(self) -> bool:
-        """Of a job that did not end itself, and of which something may still run?"""
+        """Was it taken from a job that did not end itself, and of which something may still run?"""
         return self._lease is not None and self._lease.taken_over
 
     def refuse_if_lost(self) -> None:

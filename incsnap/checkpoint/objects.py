@@ -53,7 +53,7 @@ class ObjectFolder:
             return None
 
     def opened(self, name: str) -> pa.NativeFile | None:
-        """For whoever needs few places of a large file: what is not asked for is not brought."""
+        """The file, for whoever needs few places of it: what is not asked for is not brought."""
         client, path = self._client_and_path(name)
         try:
             with store_failures(f"Reading {self.path(name)}"):
@@ -105,11 +105,11 @@ class ObjectFolder:
             return None
 
     def create(self, name: str, content: bytes) -> str | None:
-        """Its tag; ``None`` where there is one already."""
+        """Writes an object that is new. Returns its tag; ``None`` where there is one already."""
         return self._put_if(name, content, "create")
 
     def replace(self, name: str, content: bytes, tag: str) -> str | None:
-        """Its new tag; ``None`` where it is another one than ``tag`` says, or gone."""
+        """Writes the object that ``tag`` is of. Returns its new tag; ``None`` where it is another by now, or gone."""
         return self._put_if(name, content, {"e_tag": tag})
 
     def _put_if(self, name: str, content: bytes, mode: Any) -> str | None:

@@ -47,7 +47,7 @@ class QueueFiles:
         return self._queues[name]
 
     def keep(self, queue: Queue) -> None:
-        """From now on ``place_of`` knows it, if it is a long one."""
+        """Writes the queue down if it is a long one; ``place_of`` knows it from then on."""
         place = self.place_of(queue)
         if place is not None:
             self._files.named_again(place[0])
@@ -63,7 +63,8 @@ class QueueFiles:
 
 
 class KeptOffsets:
-    """To and from the form that Spark has. The last ones are remembered: Spark gives back each three times."""
+    """Brings offsets to and from the form that Spark has. The last ones are remembered: Spark gives back each three
+    times."""
 
     def __init__(self, files: Files) -> None:
         self.queues = QueueFiles(files)

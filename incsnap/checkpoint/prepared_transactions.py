@@ -56,7 +56,8 @@ class PreparedFiles:
             self._files.delete(_path(token))
 
     def adopt(self, named: Iterable[PreparedXa], batch: int) -> None:
-        """At a start, whose offset is that of ``batch``: these are asked for, what other lives have left is not."""
+        """To be called at a start, whose offset is that of ``batch``: these may be asked for, what else other lives
+        have left goes in time."""
         with self._lock:
             for each in named:
                 for name in each.parts:
@@ -67,7 +68,7 @@ class PreparedFiles:
                     self._leaving[token] = batch + _KEPT
 
     def release(self, names: Sequence[str], batch: int) -> None:
-        """From ``batch`` on no offset names these parts."""
+        """Lets files go in time: from ``batch`` on no offset names these parts."""
         for token in self._without(names):
             self._leaving.setdefault(token, batch + _KEPT)
 

@@ -29,7 +29,7 @@ _HINT = (
 
 
 class SparkLog:
-    """Beneath ``checkpoint.location``."""
+    """The logs beneath ``checkpoint.location``."""
 
     def __init__(self, checkpoint_location: str) -> None:
         self._root = checkpoint_location.rstrip("/")
@@ -38,7 +38,7 @@ class SparkLog:
         self._metadata_forced = False
 
     def force(self) -> None:
-        """What Spark has written of the batch before the one that is being planned (two files: some 5 ms)."""
+        """Forces what Spark has written of the batch before the one that is being planned (two files: some 5 ms)."""
         if not self._local:
             return
         for log in ("offsets", "commits"):
@@ -53,7 +53,8 @@ class SparkLog:
             _force(self._spark)
 
     def mend(self) -> None:
-        """Before Spark starts on it. Raises ``OffsetError`` with a file's name when it cannot be gone on from."""
+        """Removes what a power cut has torn; to be called before Spark starts. Raises ``OffsetError`` with a file's
+        name where the job cannot go on from what is left."""
         if not self._local:
             return
         files = Files(own_part(self._root))
@@ -116,7 +117,8 @@ class SparkLog:
         return []
 
     def _offset(self, number: int) -> Offset | None:
-        """``None`` when the file is not whole. Raises ``OffsetError`` when it is whole and not ours."""
+        """The offset in a file of the log; ``None`` when it is not whole. Raises ``OffsetError`` when it is whole and
+        not ours."""
         path = self._file("offsets", number)
         try:
             lines = path.read_text("utf-8", "replace").splitlines()

@@ -110,7 +110,8 @@ class WindowBuffers:
         )
 
     def read_manifest(self, window_id: str) -> Manifest | None:
-        """``None`` when there is none yet, or a torn one: either way the chunk counts as not read."""
+        """The window's manifest; ``None`` when there is none yet, or a torn one: either way the chunk counts as not
+        read."""
         content = self._files.read(f"windows/{_window(window_id)}/manifest.json")
         if content is None:
             return None
@@ -124,7 +125,8 @@ class WindowBuffers:
         self._files.delete_folder(f"windows/{_window(window_id)}")
 
     def delete_orphans(self, keep: Collection[str]) -> list[str]:
-        """At start, before any task runs: windows that the offset does not know."""
+        """Deletes windows that the offset does not know, and returns their ids; to be called at a start, before any
+        task."""
         known = {_window(window) for window in keep}
         orphans = [name for name in self._files.names("windows") if name not in known]
         for name in orphans:

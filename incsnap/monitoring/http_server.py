@@ -148,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._tell(HTTPStatus.NOT_FOUND, {"problem": f"there is no {path[:80]}"})
 
     def do_HEAD(self) -> None:
-        """As load balancers and watchers of uptime ask for health."""
+        """Answers as to GET, without a body: so load balancers and watchers of uptime ask for health."""
         self.do_GET()
 
     def do_POST(self) -> None:

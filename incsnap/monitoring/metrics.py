@@ -153,7 +153,7 @@ def _windows_and_tables(labels: dict[str, str], snapshot: SnapshotStatus) -> Ite
 
 
 def _limits(labels: dict[str, str], snapshot: SnapshotStatus) -> Iterator[Metric]:
-    """Of what holds reading back, by the names that signals use."""
+    """What holds reading back, by the names that signals use."""
     for attribute, help_, values in (
         ("limit", "The most that a load may be while chunks are read.", [(e.name, e.most) for e in snapshot.limits]),
         ("load", "What was measured for a limit.", [(e.name, e.measured) for e in snapshot.limits]),

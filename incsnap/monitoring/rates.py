@@ -51,7 +51,7 @@ class JobRates:
         )
 
     def of_tables(self, now: float, snapshot: SnapshotStatus) -> SnapshotStatus:
-        """With rows a second, and the time that is left where that can be said."""
+        """The tables with their rows a second, and the time that is left where that can be said."""
         tables = snapshot.tables
         self._tables = {each.number: self._tables.get(each.number) or Meter(_TABLE_SECONDS) for each in tables}
         timed = (

@@ -66,7 +66,8 @@ class ServerFacts:
 
 
 def prepare(connection: Connection[Any]) -> None:
-    """To be called once, before ``ask``: statistics are those of the engine, not what they were up to a day ago."""
+    """Prepares the session, once, for ``ask``: statistics are those of the engine, not what they were up to a day
+    ago."""
     query(connection, "SET SESSION information_schema_stats_expiry = 0")
 
 

@@ -138,7 +138,7 @@ class Watch:
     # -- what others ask
 
     def status(self) -> JobStatus:
-        """As it was within the last second."""
+        """The status as it was within the last second."""
         with self._lock:
             return self._status
 
@@ -211,7 +211,7 @@ class Watch:
 
 
 def failure_of(error: BaseException, count: int = 0, next_try_ms: int = 0) -> Failure:
-    """For ``enter`` and ``close``."""
+    """The error as ``enter`` and ``close`` take it."""
     message = error.message if isinstance(error, IncsnapError) else f"{type(error).__name__}: {error}"
     hint = error.hint if isinstance(error, IncsnapError) else IncsnapError.hint
     return Failure(shorten(message, _MESSAGE), shorten(hint, _MESSAGE), clock_ms(), count, next_try_ms)

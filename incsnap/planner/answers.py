@@ -166,8 +166,8 @@ class Answers:
             )
 
     def _ordered(self, question: Describe) -> _Ordered | None:
-        """None where there is no such table, or it cannot be read; or without an index: each statement may sort such a
-        table then, and takes its time alone."""
+        """What orders its rows. None where there is no such table, or it cannot be read; or without an index: each
+        statement may sort such a table then, and takes its time alone."""
         if question.table not in self._catalog:
             return None
         try:

@@ -69,7 +69,8 @@ def batch_parts(
 
 
 def _borders(slices: Sequence[Slice], start: Offset, end: Offset) -> list[Border]:
-    """Only the first slice may continue a transaction, only the last may leave one open."""
+    """What each slice has to do with transactions of other batches: only the first may continue one, only the last may
+    leave one open."""
     counted = start.counted if _continues(slices, start) else None
     last = len(slices) - 1
     open_gtid = end.stream.open_gtid

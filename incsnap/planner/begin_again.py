@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 
 def begin_again_where_lost(settings: Settings, root: str) -> None:
-    """Before Spark starts. ``root``: of incsnap's part of the checkpoint. Raises ``ServerUnreachable`` or ``SinkError``
-    where it cannot be found out, or not be done, now; ``OffsetError`` as ``first_position``."""
+    """To be called before Spark starts. ``root``: of incsnap's part of the checkpoint. Raises ``ServerUnreachable`` or
+    ``SinkError`` where it cannot be found out, or not be done, now; ``OffsetError`` as ``first_position``."""
     location = settings.checkpoint_location.rstrip("/")
     files = Files(root)
     finish_beginning_again(Files(location), files)

@@ -19,7 +19,7 @@ from incsnap.tasks.formats import struct_formats
 
 
 class Heartbeat:
-    """Where ``heartbeat.interval.ms`` is 0, none is ever due."""
+    """The heartbeats of one planner. Where ``heartbeat.interval.ms`` is 0, none is ever due."""
 
     def __init__(self, settings: Settings) -> None:
         heartbeat = settings.heartbeat
@@ -29,7 +29,7 @@ class Heartbeat:
         self._due_at = time.monotonic() + self._interval
 
     def seconds_left(self) -> float:
-        """Until the next is due; 0 where it is."""
+        """How long it is until the next is due; 0 where it is."""
         return max(0.0, self._due_at - time.monotonic())
 
     def records(self) -> tuple[ControlRecord, ...]:

@@ -53,7 +53,7 @@ class _Answer:
 
 
 class KnownDefinitions:
-    """In one life of the planner. ``files``: of what is known at the ends of batches."""
+    """The definitions that one planner knows. ``files``: of what is known at the ends of batches."""
 
     def __init__(self, settings: Settings, queries: QueryConnection, files: DefinitionFiles) -> None:
         self._settings = settings
@@ -68,10 +68,10 @@ class KnownDefinitions:
     def at(
         self, start: str, advance: Advance, tail: Tail, connection: Connection[Any], *, behind: bool
     ) -> BatchDefinitions | None:
-        """At the end of the batch that ``advance`` brings; None while the server tells all names by itself. ``start``:
-        the file that the batch's beginning names. ``behind``: there is a backlog, so only what the batch needs is
-        asked for. ``DefinitionUnknown`` where rows of the batch may have been written with another definition than
-        any that is known; ``IncsnapError`` where that may be found out later."""
+        """What is known at the end of the batch that ``advance`` brings; None while the server tells all names by
+        itself. ``start``: the file that the batch's beginning names. ``behind``: there is a backlog, so only what the
+        batch needs is asked for. ``DefinitionUnknown`` where rows of the batch may have been written with another
+        definition than any that is known; ``IncsnapError`` where that may be found out later."""
         if self._owed is None:
             self._owed = leaves_names_out(connection)
         if not (start or self._owed or advance.unnamed):
@@ -99,8 +99,8 @@ class KnownDefinitions:
         return bool(advance.changes) or definitions.known != (self._files.read(start).known if start else ())
 
     def _known(self, start: str) -> dict[TableId, TableShape]:
-        """Where ``start`` is, in the order of the tables. Without those that are not captured: their statements do not
-        come by."""
+        """What is known by the file ``start``, in the order of the tables. Those that are not captured are left out:
+        their statements do not come by."""
         if self._read[0] != start:
             shapes = self._files.read(start).known if start else ()
             self._read = start, {shape.id: shape for shape in shapes if self._settings.tables.included(shape.id)}

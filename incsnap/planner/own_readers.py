@@ -70,7 +70,7 @@ class OwnReaders:
             self._wake()
 
     def _take(self) -> ChunkOrder | None:
-        """None when all is over."""
+        """The next order, waiting for one; None when all is over."""
         with self._changed:
             self._changed.wait_for(lambda: (self._orders and self._running < self._at_once) or self._closed)
             if self._closed:

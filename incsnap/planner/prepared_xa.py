@@ -73,11 +73,11 @@ class PreparedXas:
         return executed, tuple(transactions.keep(transactions.all()))
 
     def transactions_from(self, prepared: tuple[PreparedXa, ...]) -> PreparedTransactions:
-        """For a tail that begins where these are prepared."""
+        """What a tail keeps of prepared transactions; these are prepared where it begins."""
         return PreparedTransactions(self._files, prepared, self._captured, memory_bytes=MEMORY_BYTES)
 
     def adopt(self, start: Offset, planned: Offset | None) -> None:
-        """At a start: other lives' files that neither names can go in time."""
+        """To be called at a start: files of other lives that neither offset names can go in time."""
         self._files.adopt((*start.prepared, *(planned.prepared if planned else ())), start.batch)
 
     def after(self, start: Offset, end: Offset, advance: Advance, tail: Tail) -> Offset:

@@ -21,7 +21,8 @@ Captured = Callable[[], Sequence[TableId]]
 
 
 def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured, where: str) -> Command | None:
-    """None for a signal that only shows a message (in which ``where`` stands for ``{}``), and for one that is none."""
+    """What the engine is to do. None for a signal that only shows a message (in which ``where`` stands for ``{}``), and
+    for one that is none."""
     if isinstance(signal, InvalidSignal):
         level = logging.DEBUG if signal.quiet else logging.WARNING
         log.log(level, "Signal %s by channel %s is ignored: %s. %s", signal.id, channel, signal.reason, signal.hint)

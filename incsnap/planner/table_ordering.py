@@ -65,7 +65,8 @@ def check_types(entry: CatalogEntry, rules: ColumnRules) -> TableView:
 
 
 def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Ordering:
-    """By the column ``surrogate``, or by what tells the table's rows apart where it is "". Raises ``TableRefused``."""
+    """What orders the table's rows: the column ``surrogate``, or what tells the table's rows apart where it is "".
+    Raises ``TableRefused``."""
     if not view.identity:
         # Also with a surrogate key: de-duplication needs what tells rows apart in events too.
         raise TableRefused(notes.NO_PRIMARY_KEY, _NO_IDENTITY)

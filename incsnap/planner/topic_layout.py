@@ -86,8 +86,8 @@ class KafkaLayouts:
         return replace(layout, partitions=self._counts(self._topics(tables)))
 
     def ready(self, layout: TopicLayout) -> None:
-        """For a batch that is repeated, whose records have their partitions: a topic that was deleted meanwhile is made
-        again. ``OffsetError`` where somebody has made it again with fewer partitions."""
+        """Prepares a batch that is repeated, whose records have their partitions: a topic that was deleted meanwhile is
+        made again. ``OffsetError`` where somebody has made it again with fewer partitions."""
         self._ensure_control_topic(layout.buckets)
         counts: dict[str, int] = {}
         for topic, planned in layout.partitions.items():

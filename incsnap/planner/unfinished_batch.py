@@ -70,7 +70,7 @@ class _Unfinished:
 
     @classmethod
     def read(cls, files: Files) -> _Unfinished | None:
-        """None where there is none, or where nobody wrote down what it was planned with."""
+        """What is on the disk; None where there is no plan, or where nobody wrote down what it was planned with."""
         plan_with = plan_and_choices(files)
         return cls(*plan_with) if plan_with is not None else None
 

@@ -31,16 +31,17 @@ class WindowReadings:
         self._ordered: set[str] = set()
 
     def ask(self, end: Offset) -> None:
-        """For the chunks that the batch has planned. Only when its end is on the disk: a batch planned anew may have
-        other chunks under the same names."""
+        """Orders the chunks that the batch has planned. To be called only when its end is on the disk: a batch planned
+        anew may have other chunks under the same names."""
         orders = tuple(ChunkOrder(self._layout(end.layout, read), end.stream, read) for read in end.reads())
         if orders:
             self._ordered.update(order.read.window.id for order in orders)
             self._readers.ask(Ask(orders, self._at_once))
 
     def make_way(self, full_speed: bool) -> None:
-        """Not at full speed, one chunk is read at a time: what readers read faster could not be sent beside the stream,
-        and they would be in its way (two: p95 of commit to consumer 1.1 s, one: 0.6 s, at the same rows/s)."""
+        """Says how many chunks may be read at a time. Not at full speed, it is one: what readers read faster could not
+        be sent beside the stream, and they would be in its way (two: p95 of commit to consumer 1.1 s, one: 0.6 s, at
+        the same rows/s)."""
         at_once = self._most if full_speed else 1
         if at_once != self._at_once:
             self._at_once = at_once
@@ -66,8 +67,9 @@ class WindowReadings:
         return readings
 
     def _left_before(self, window_id: str) -> Reading:
-        """After a restart: the last life may have read the chunk, without its planner seeing it. Else it is not asked
-        for again: it may be what the last life died of, and would be for ever if nobody counted."""
+        """What counts for a chunk that an earlier life has ordered. It may have been read without its planner seeing
+        it. Else it is not asked for again: it may be what the last life died of, and would be for ever if nobody
+        counted."""
         reading = self._manifest(window_id)
         return reading if reading is not None and not reading.error else Reading(error=_LEFT)
 

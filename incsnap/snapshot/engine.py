@@ -211,7 +211,8 @@ def _read_again(state: NextContext, bad: Callable[[Window], bool]) -> None:
 
 
 def _release(state: NextContext, facts: BatchFacts) -> None:
-    """In the order of planning, so that only one window is cut short. Also while paused: what has been read is sent.
+    """Sends parts of windows, in the order of planning, so that only one is cut short. Also while paused: what has been
+    read is sent.
 
     A statement that changed the table comes behind what is left of a window of which a part was sent.
     """

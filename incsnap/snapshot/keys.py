@@ -102,7 +102,7 @@ def key_fingerprint(columns: Sequence[Column], collations: Mapping[str, str] | N
 
 
 def show_key(key: Key | None) -> str:
-    """For logs and notifications: values joined with commas, as Debezium does, cut to 80 characters."""
+    """The key for logs and notifications: values joined with commas, as Debezium does, cut to 80 characters."""
     return "<null>" if key is None else shorten(",".join("<null>" if value is None else value for value in key))
 
 

@@ -125,7 +125,7 @@ class NextContext:
         return rows if self._pace is None else self._pace.chunk_rows(rows)
 
     def set_limits(self, command: SetThrottle) -> None:
-        """They hold from this batch on."""
+        """Has the limits hold from this batch on."""
         for name, most in command.limits:
             self._throttle = self._throttle.asks(name, most, command.id)
         self.bounds = self._throttle.bounds(self._configured)

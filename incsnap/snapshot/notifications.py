@@ -46,7 +46,7 @@ class Notification:
     fields: tuple[tuple[str, str], ...] = ()
 
     def value(self, connector_name: str) -> dict[str, Any]:
-        """As Debezium writes it. ``connector_name`` is ``topic.prefix``."""
+        """The record's value, as Debezium writes it. ``connector_name`` is ``topic.prefix``."""
         return {
             "id": self.id,
             "type": self.type,
@@ -56,7 +56,7 @@ class Notification:
         }
 
     def line(self, connector_name: str) -> str:
-        """As Debezium writes it into its log."""
+        """The text that Debezium writes into its log."""
         value = self.value(connector_name)
         data = ", ".join(f"{name}={text}" for name, text in value["additional_data"].items())
         return (

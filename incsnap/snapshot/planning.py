@@ -71,7 +71,7 @@ def _begin_tables(
 
 @dataclass(slots=True)
 class _Room:
-    """For chunks in this batch; those of at most ``small_rows`` rows are counted by themselves."""
+    """How many chunks this batch may still plan; those of at most ``small_rows`` rows are counted by themselves."""
 
     limits: Limits
     large: int
@@ -92,7 +92,8 @@ class _Room:
         return left > 0 and state.cuts < self.limits.cuts and state.may_plan()
 
     def for_another_table(self, state: NextContext) -> bool:
-        """Where small tables are told apart, each next one is taken for one."""
+        """Is there room for a table whose size is not known? Where small ones are counted apart, it is taken for
+        one."""
         return self.for_chunk(state, self.limits.small_rows or self.limits.start_rows)
 
     def take(self, rows: int) -> None:

@@ -167,7 +167,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._until <= begin.stream.delivered and not under_way
 
     def _batch_start(self, planner: Planner, start: dict[str, Any]) -> Offset:
-        """Where a batch begins. Raises ``ConfigError`` where it must have the settings of the one before it."""
+        """The offset at which a batch begins. Raises ``ConfigError`` where it must have the settings of the one before
+        it."""
         begin = planner.offsets.load(start)
         if not self._goes_on:
             refuse_inside_of_transaction(self._settings, self._root, begin)

@@ -35,7 +35,7 @@ class Child:
         return self._popen.pid
 
     def exit_code(self) -> int | None:
-        """``None`` while it runs."""
+        """How it has ended; ``None`` while it runs."""
         return self._popen.poll()
 
     def stop(self) -> None:

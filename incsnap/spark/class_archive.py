@@ -71,7 +71,7 @@ class ClassArchive:
         self._listing = False
 
     def options(self) -> str:
-        """For the JVM: to use the archive, or to write down what it loads."""
+        """What the JVM is to be started with: to use the archive, or to write down what it loads."""
         if not self._usable or " " in str(self._folder):
             return ""
         if self._failed.exists():
@@ -86,7 +86,7 @@ class ClassArchive:
         return f"-XX:DumpLoadedClassList={self._list}"
 
     def is_missing(self) -> bool:
-        """Behind ``options``: will the JVM write the list that it can be made of?"""
+        """To be asked behind ``options``: will the JVM write the list that it can be made of?"""
         return self._listing
 
     def file(self) -> Path | None:

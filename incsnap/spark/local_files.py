@@ -31,7 +31,7 @@ public class {_NAME} extends RawLocalFileSystem {{
 
 
 def use(spark: SparkSession) -> None:
-    """From now on files of this session's ``file:`` are written by that class; where that fails, as before."""
+    """Has files of this session's ``file:`` written by that class from now on; where that fails, as before."""
     jvm: Any = spark.sparkContext._jvm
     try:
         (name,) = compiled(jvm, RAW, {_NAME: _JAVA})

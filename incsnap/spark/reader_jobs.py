@@ -212,7 +212,7 @@ class ReaderJobs:
 
 
 def _alone(order: ChunkOrder) -> bool:
-    """It may be what kills its reader, and those beside it must not be lost with it."""
+    """Must the chunk be read by itself? It may be what kills its reader, and others must not be lost with it."""
     return order.read.window.lost >= LOST_BEFORE_ALONE
 
 

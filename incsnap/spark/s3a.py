@@ -27,7 +27,8 @@ _BROUGHT = ("spark.jars", "spark.jars.packages", _CLASS_PATH)
 
 
 def properties(settings: Settings) -> dict[str, str]:
-    """Of a job whose checkpoint is there. Raises ``ConfigError`` where the jars cannot be fetched."""
+    """Spark's properties of a job whose checkpoint is in a bucket. Raises ``ConfigError`` where the jars cannot be
+    fetched."""
     chosen = {**OPTIONS, **settings.store.for_spark()}
     if not _has_jars(settings.spark):
         class_path = settings.spark.get(_CLASS_PATH)

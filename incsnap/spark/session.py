@@ -129,7 +129,7 @@ def properties(settings: Settings, submitted_properties: Mapping[str, str] = NON
 
 
 def _with_collector(options: Sequence[str], users: str | None) -> str:
-    """With two collectors the JVM refuses to start."""
+    """``options`` and our collector, unless the user's name one: with two the JVM refuses to start."""
     return " ".join((*options, *(() if _COLLECTOR.search(users or "") else ("-XX:+UseSerialGC",))))
 
 

@@ -49,7 +49,7 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
     store: StoreAccess = StoreAccess()
 
     def to_json(self) -> str:
-        """With the secrets; never log it."""
+        """The options as JSON, with the secrets; never log it."""
         return self.model_dump_json(context={"reveal": True})
 
     def buffers(self) -> WindowBuffers:

@@ -105,7 +105,8 @@ class BinlogReader(DataSourceStreamReader):
             return start if end is begin else planner.offsets.dump(end)
 
     def _is_to_stop(self, files: Files) -> bool:
-        """On a local disk it is looked for before each batch; where a look is paid for, once a second."""
+        """Has somebody asked for a clean stop? On a local disk that is looked for before each batch; where a look is
+        paid for, once a second."""
         if not is_local(self._settings.checkpoint_location):
             if time.monotonic() < self._look_at:
                 return False

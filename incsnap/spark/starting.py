@@ -69,7 +69,7 @@ class Starting:
             raise SparkDidNotStart(f"Spark has no session on {master}: {_error_text(error)}") from None
 
     def require_machines(self, spark: SparkSession) -> None:
-        """Those of a cluster must be ready. Raises ``PreflightFailed``."""
+        """Raises ``PreflightFailed`` where the machines of a cluster are not ready."""
         if is_one_machine(self._spark):
             return
         if findings := machine_findings(spark.sparkContext, self._settings):

@@ -22,5 +22,5 @@ def submitted() -> dict[str, str]:
 
 
 def decided(submitted_properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of ``submitted`` that no file of settings can change any more."""
+    """Which of ``submitted_properties`` no file of settings can change any more."""
     return {name: submitted_properties[name] for name in _DECIDED if name in submitted_properties}

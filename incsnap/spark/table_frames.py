@@ -93,7 +93,7 @@ class TableFrame(DataSourceReader):
 
 
 def _marks(now_us: int, n: int) -> list[Any]:
-    """As of rows that are read for a stream; all of them come before its first batch."""
+    """The marks of ``n`` rows, as of rows that are read for a stream; all of them come before its first batch."""
     values = ["r", now_us, None, first_position_of(0), True]
     return [pa.repeat(pa.scalar(value, field.type), n) for value, field in zip(values, TOLD, strict=True)]
 

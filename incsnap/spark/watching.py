@@ -33,7 +33,7 @@ _FAR_SECONDS = 10.0
 
 @contextmanager
 def watching(settings: Settings, root: str, explained: Sequence[Explained] = ()) -> Iterator[Watch]:
-    """For the time of the block; its end, or the error that ends it, is what the status file says last.
+    """Watches a job for the time of the block. Its end, or the error that ends it, is what the status file says last.
 
     ``root``: where the job keeps its progress; ``explained``: its settings as the page shows them. Raises
     ``ConfigError`` where ``incsnap.metrics.port`` cannot be had.

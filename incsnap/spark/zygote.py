@@ -152,7 +152,7 @@ class _Server:
         self._wake, self._woken = socket.socketpair()
 
     def serve(self) -> None:
-        """Until the job's end of the pipe is closed."""
+        """Forks what is asked for, until the job's end of the pipe is closed."""
         for end in (self._wake, self._woken):
             end.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -215,7 +215,7 @@ class _Server:
         os.kill(pid, signal.SIGTERM)
 
     def _leave(self, connection: socket.socket) -> None:
-        """In the new process: nothing of the zygote's stays open."""
+        """Closes in the new process what was the zygote's."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._selector.close()
