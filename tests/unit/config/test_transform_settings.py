@@ -207,7 +207,7 @@ def test_settings_of_a_transform_that_is_not_named_are_told() -> None:
 
 def test_options_that_a_transform_does_not_know_are_told_and_not_called_obeyed(tmp_path: Path) -> None:
     given = {
-        **_BASE,
+        **QUIET,
         "transforms": "unwrap,out",
         "transforms.unwrap.type": "ExtractNewRecordState",
         "transforms.unwrap.add.field": "op",
