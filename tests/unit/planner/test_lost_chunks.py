@@ -68,14 +68,14 @@ class Driver:
 
     def __init__(self) -> None:
         self.orders: list[ChunkOrder] = []
-        self.told: list[Answer] = []
+        self.waiting: list[Answer] = []
 
     def ask(self, wish: Ask) -> None:
         self.orders += wish.orders
 
     def answers(self) -> list[Answer]:
-        found, self.told = self.told, []
-        return found
+        answers, self.waiting = self.waiting, []
+        return answers
 
     def close(self) -> None: ...
 
@@ -100,8 +100,8 @@ class Lives:
 
     def batch(self, *names: str) -> tuple[str, ...]:
         """Its warnings."""
-        found = self.readings.arrived(self.offset())
-        self.job.reading = lambda window: found.get(window.id)
+        readings = self.readings.arrived(self.offset())
+        self.job.reading = lambda window: readings.get(window.id)
         plan = self.job.batch(*(execute(name, A) for name in names))
         self.readings.ask(self.offset())
         return plan.warnings
@@ -113,7 +113,7 @@ class Lives:
                 self.begin()
                 return
             self.buffers.write_manifest(window.id, Manifest(window.id, self.job.good(window)))
-            self.driver.told.append(Answer(window.id))
+            self.driver.waiting.append(Answer(window.id))
 
 
 def test_a_chunk_that_ends_the_whole_job_is_halved_and_given_up_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:

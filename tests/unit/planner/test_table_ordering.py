@@ -22,13 +22,13 @@ def entry(*indexes: Index, key: tuple[int, ...] = (0,), columns: tuple[Column, .
     return CatalogEntry(TableShape(T, columns, key), {}, indexes)
 
 
-def ordering(found: CatalogEntry, surrogate: str = "") -> Ordering:
-    return ordering_of(found, check_types(found, ColumnRules()), surrogate)
+def ordering(catalog_entry: CatalogEntry, surrogate: str = "") -> Ordering:
+    return ordering_of(catalog_entry, check_types(catalog_entry, ColumnRules()), surrogate)
 
 
-def refusal(found: CatalogEntry, surrogate: str = "") -> TableRefused:
+def refusal(catalog_entry: CatalogEntry, surrogate: str = "") -> TableRefused:
     with pytest.raises(TableRefused) as refused:
-        ordering(found, surrogate)
+        ordering(catalog_entry, surrogate)
     return refused.value
 
 

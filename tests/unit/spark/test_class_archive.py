@@ -37,20 +37,20 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def archive_in(folder: Path, **spark: str) -> ClassArchive:
     """The archive of a job of this test; ``spark``: properties without ``spark.driver.``. Closed when the test ends."""
-    found = ClassArchive({f"spark.driver.{name}": value for name, value in spark.items()}, HOME, folder)
-    _LIFE.callback(found.close)
-    return found
+    archive = ClassArchive({f"spark.driver.{name}": value for name, value in spark.items()}, HOME, folder)
+    _LIFE.callback(archive.close)
+    return archive
 
 
-def java(options: str, *more: str) -> str:
+def java(options: str, *further: str) -> str:
     """What a JVM says that loads the class and ends, because a word is no port."""
-    command = [str(spark_java()), *options.split(), *more, "-cp", str(JAR), MAIN, "no-port"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert found.stderr.startswith("usage:")
-    return found.stdout
+    command = [str(spark_java()), *options.split(), *further, "-cp", str(JAR), MAIN, "no-port"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert run.stderr.startswith("usage:")
+    return run.stdout
 
 
-def made(folder: Path) -> Path:
+def archive_left_in(folder: Path) -> Path:
     """The archive that a first run leaves in ``folder``."""
     archive = archive_in(folder)
     java(archive.options())
@@ -60,7 +60,7 @@ def made(folder: Path) -> Path:
 
 
 def test_the_second_run_takes_its_classes_from_the_archive_that_the_first_has_made(tmp_path: Path) -> None:
-    file = made(tmp_path)
+    file = archive_left_in(tmp_path)
     options = archive_in(tmp_path).options()
     assert str(file) in options
     loaded = [line for line in java(options, "-Xlog:class+load").splitlines() if f"{MAIN} " in line]
@@ -68,14 +68,14 @@ def test_the_second_run_takes_its_classes_from_the_archive_that_the_first_has_ma
 
 
 def test_a_damaged_archive_is_neither_used_nor_spoken_of(tmp_path: Path) -> None:
-    file = made(tmp_path)
+    file = archive_left_in(tmp_path)
     file.chmod(0o600)
     file.write_bytes(file.read_bytes()[:10_000])
     assert java(archive_in(tmp_path).options()) == ""
 
 
 def test_an_archive_of_other_jars_is_neither_used_nor_spoken_of(tmp_path: Path) -> None:
-    made(tmp_path)
+    archive_left_in(tmp_path)
     options = archive_in(tmp_path).options()
     command = [str(spark_java()), *options.split(), "-cp", str(tmp_path), "-version"]
     assert subprocess.run(command, capture_output=True, timeout=60, check=True).stdout == b""
@@ -100,14 +100,14 @@ def test_an_archive_in_use_stays_however_many_others_are_made_and_an_old_one_goe
     first, second, *_ = users
     assert str(first._file) in first.options()
     os.utime(first._file, (0, 0))
-    file = made(tmp_path)
+    file = archive_left_in(tmp_path)
     kept = {path.name for path in tmp_path.glob("*.jsa")}
     assert {first._file.name, file.name} <= kept
     assert second._file.name not in kept, "nobody uses it, and it is the oldest"
     assert len(kept) == class_archive._KEPT + 1
     first.close()
     file.unlink()
-    made(tmp_path)
+    archive_left_in(tmp_path)
     assert not first._file.exists(), "nobody uses it any more"
 
 
@@ -119,19 +119,19 @@ def test_the_archive_that_was_used_last_is_kept_and_not_the_one_that_was_made_la
     used = archives[0]
     used.options()
     used.close()
-    made(tmp_path)
+    archive_left_in(tmp_path)
     assert used._file.exists()
 
 
 def test_an_archive_that_vanishes_before_java_looks_for_it_is_done_without(tmp_path: Path) -> None:
-    file = made(tmp_path)
+    file = archive_left_in(tmp_path)
     options = archive_in(tmp_path).options()
     file.unlink()
     assert java(options) == ""
 
 
 def test_an_archive_that_another_is_removing_is_taken_for_gone(tmp_path: Path) -> None:
-    file = made(tmp_path)
+    file = archive_left_in(tmp_path)
     with file.open("rb") as removing:
         fcntl.flock(removing, fcntl.LOCK_EX)
         archive = archive_in(tmp_path)
@@ -182,10 +182,10 @@ def test_it_is_not_made_while_another_job_makes_it(tmp_path: Path) -> None:
 
 
 def test_it_is_not_made_where_a_limit_leaves_too_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+    calls: list[int] = []
 
     def little() -> int:
-        asked.append(1)
+        calls.append(1)
         return 300 << 20
 
     monkeypatch.setattr(class_archive, "memory_left", little)
@@ -195,7 +195,7 @@ def test_it_is_not_made_where_a_limit_leaves_too_little(tmp_path: Path, monkeypa
     archive.make_later(str(JAR))
     wait_until(lambda: not listed.exists())
     archive.close()
-    assert asked
+    assert calls
     assert {file.suffix for file in tmp_path.iterdir()} == {".lock"}
 
 
@@ -207,7 +207,7 @@ def test_what_is_chosen_by_the_user_is_left_alone(tmp_path: Path) -> None:
 def test_another_java_or_another_class_path_has_an_archive_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(tmp_path)
+    archive_left_in(tmp_path)
     assert "SharedArchiveFile" in archive_in(tmp_path).options()
     more_jars = archive_in(tmp_path, extraClassPath="/mine.jar")
     assert "DumpLoadedClassList" in more_jars.options()

@@ -66,14 +66,14 @@ def test_a_secret_stands_on_no_command_line(tmp_path: Path) -> None:
     program = home / "bin" / "spark-submit"
     program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/told\n')
     program.chmod(0o755)
-    given = {"spark.master": "local[1]", "spark.hadoop.fs.s3a.secret.key": "very-secret"}
-    given |= {"spark.hadoop.fs.s3a.access.key": "AKIA-OURS", "spark.ssl.keyPassword": "hidden"}
-    gateway = Gateway(given, str(home))
+    properties = {"spark.master": "local[1]", "spark.hadoop.fs.s3a.secret.key": "very-secret"}
+    properties |= {"spark.hadoop.fs.s3a.access.key": "AKIA-OURS", "spark.ssl.keyPassword": "hidden"}
+    gateway = Gateway(properties, str(home))
     try:
         wait_until((tmp_path / "told").exists)
     finally:
         gateway.close()
 
-    told = (tmp_path / "told").read_text()
-    assert "spark.master=local[1]" in told
-    assert not any(secret in told for secret in ("very-secret", "AKIA-OURS", "hidden"))
+    command_line = (tmp_path / "told").read_text()
+    assert "spark.master=local[1]" in command_line
+    assert not any(secret in command_line for secret in ("very-secret", "AKIA-OURS", "hidden"))

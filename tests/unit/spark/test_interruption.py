@@ -38,15 +38,15 @@ def test_a_command_is_interrupted_whatever_it_inherits(sigint: str, tmp_path: Pa
             # It runs from the opening to the reading: a signal in between could be seen only behind the reading.
             wait_until(lambda: _sleeps(reader.pid))
             reader.send_signal(signal.SIGINT)
-            told, _ = reader.communicate(timeout=PATIENCE_SECONDS)
+            output, _ = reader.communicate(timeout=PATIENCE_SECONDS)
         finally:
             reader.kill()
             for descriptor in writer:
                 os.close(descriptor)
 
-    assert reader.returncode == 130, told
-    assert "Interrupted." in told
-    assert "Traceback" not in told
+    assert reader.returncode == 130, output
+    assert "Interrupted." in output
+    assert "Traceback" not in output
 
 
 def test_a_child_begins_with_default_signals_whatever_is_inherited(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from incsnap.spark.packaging import package, required
 
 
 def test_what_is_required_is_followed_to_its_end_with_extras_and_without_spark() -> None:
-    found = required("incsnap")
+    packages = required("incsnap")
 
-    assert {"incsnap", "numpy", "pyarrow", "python-dateutil"} <= set(found)
+    assert {"incsnap", "numpy", "pyarrow", "python-dateutil"} <= set(packages)
     # Of confluent-kafka[schemaregistry]; the extra `test` of ours was not asked for.
-    assert "authlib" in found
-    assert not {"pyspark", "py4j", "pytest"} & set(found)
+    assert "authlib" in packages
+    assert not {"pyspark", "py4j", "pytest"} & set(packages)
 
 
 @pytest.fixture

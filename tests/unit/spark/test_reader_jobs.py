@@ -42,9 +42,9 @@ class Spark:
         return self
 
     def mapPartitions(self, task: Callable[[Iterator[Any]], Iterator[Answer]]) -> Spark:  # noqa: N802
-        made = Spark()
-        made.collect = lambda: list(task(iter(())))  # type: ignore[method-assign]
-        return made
+        spark = Spark()
+        spark.collect = lambda: list(task(iter(())))  # type: ignore[method-assign]
+        return spark
 
     def collect(self) -> list[Answer]:
         raise NotImplementedError
@@ -81,12 +81,12 @@ class Pool:
             assert heard, f"{[each.read.window.id for each in jobs._orders]} wait, not {names}"
 
     def answers(self, count: int) -> list[Answer]:
-        found: list[Answer] = []
-        while len(found) < count:
-            assert self.woken.wait(SECONDS), f"{found} and no more in {SECONDS} s"
+        answers: list[Answer] = []
+        while len(answers) < count:
+            assert self.woken.wait(SECONDS), f"{answers} and no more in {SECONDS} s"
             self.woken.clear()
-            found += self.planner.answers()
-        return found
+            answers += self.planner.answers()
+        return answers
 
 
 def order(name: str, rows: int, lost: int = 0) -> ChunkOrder:
@@ -97,10 +97,10 @@ def order(name: str, rows: int, lost: int = 0) -> ChunkOrder:
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
-    found = Pool(monkeypatch, readers=2)
-    yield found
-    found.planner.close()
-    found.jobs.close()
+    pool = Pool(monkeypatch, readers=2)
+    yield pool
+    pool.planner.close()
+    pool.jobs.close()
 
 
 def test_every_chunk_that_was_asked_for_is_answered(scene: Pool) -> None:
@@ -170,15 +170,15 @@ def test_no_more_chunks_are_read_at_once_than_the_planner_lets(scene: Pool) -> N
 
 
 def test_a_window_that_was_dropped_before_its_turn_is_not_read(scene: Pool) -> None:
-    go_on, begun = threading.Event(), threading.Event()
+    go_on, is_reading = threading.Event(), threading.Event()
 
     def wait(_: list[str]) -> None:
-        begun.set()
+        is_reading.set()
         assert go_on.wait(SECONDS)
 
     scene.task = wait
     scene.ask("a", "b", "c", at_once=1)
-    assert begun.wait(SECONDS)
+    assert is_reading.wait(SECONDS)
     scene.planner.ask(Ask((), 1, frozenset({"b"})))
     scene.ask("d", at_once=1)
     scene.wait_for_orders("c", "d")
@@ -238,10 +238,10 @@ def test_a_stranger_is_told_of(scene: Pool, caplog: pytest.LogCaptureFixture) ->
 
 def test_closing_twice_leaves_no_thread_of_the_readers_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(threading.enumerate())
-    found = Pool(monkeypatch, readers=3)
-    found.planner.close()
-    found.jobs.close()
-    found.jobs.close()
+    pool = Pool(monkeypatch, readers=3)
+    pool.planner.close()
+    pool.jobs.close()
+    pool.jobs.close()
 
     for thread in set(threading.enumerate()) - before:
         thread.join(SECONDS)
@@ -249,12 +249,12 @@ def test_closing_twice_leaves_no_thread_of_the_readers_behind(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("slots", "wanted", "expected"),
+    ("slots", "most", "expected"),
     [(4, None, (2, 2)), (4, 1, (1, 3)), (4, 99, (3, 1)), (2, None, (1, 1)), (1, None, (1, 1)), (16, None, (8, 8))],
 )
 def test_readers_never_take_the_last_slot_but_where_there_is_one(
-    slots: int, wanted: int | None, expected: tuple[int, int]
+    slots: int, most: int | None, expected: tuple[int, int]
 ) -> None:
-    readers = ReaderPool.of(slots, wanted)
+    readers = ReaderPool.of(slots, most)
 
     assert (readers.count, readers.stream) == expected

@@ -25,10 +25,10 @@ def of(**spark: str) -> dict[str, str]:
 
 
 def test_options_of_the_users_come_behind_ours() -> None:
-    found = of(**{"driver.extraJavaOptions": "-Xmn1g"})
-    assert found["spark.driver.extraJavaOptions"] == "-Xmn1g"
-    assert "-XX:+UseSerialGC" in found["spark.driver.defaultJavaOptions"]
-    assert "-Dlog4j2.configurationFile=" in found["spark.driver.defaultJavaOptions"]
+    chosen = of(**{"driver.extraJavaOptions": "-Xmn1g"})
+    assert chosen["spark.driver.extraJavaOptions"] == "-Xmn1g"
+    assert "-XX:+UseSerialGC" in chosen["spark.driver.defaultJavaOptions"]
+    assert "-Dlog4j2.configurationFile=" in chosen["spark.driver.defaultJavaOptions"]
 
 
 @pytest.mark.parametrize("collector", ["-XX:+UseG1GC", "-Xmn1g -XX:+UseZGC"])
@@ -42,12 +42,12 @@ def test_a_property_of_the_users_wins() -> None:
 
 
 def test_what_spark_submit_was_told_stands_between_ours_and_the_files() -> None:
-    told = {"spark.app.name": "told", "spark.executor.memory": "3g", "spark.ui.enabled": "true"}
+    submitted_properties = {"spark.app.name": "told", "spark.executor.memory": "3g", "spark.ui.enabled": "true"}
     settings = from_properties({**JOB, "spark.executor.memory": "2g"}).settings
-    found = properties(settings, told)
+    chosen = properties(settings, submitted_properties)
 
-    assert (found["spark.app.name"], found["spark.executor.memory"]) == ("told", "2g")
-    assert (found["spark.ui.enabled"], found["spark.locality.wait"]) == ("true", "0")
+    assert (chosen["spark.app.name"], chosen["spark.executor.memory"]) == ("told", "2g")
+    assert (chosen["spark.ui.enabled"], chosen["spark.locality.wait"]) == ("true", "0")
 
 
 def test_the_master_of_spark_submit_is_not_changed_by_the_file(caplog: pytest.LogCaptureFixture) -> None:
@@ -84,9 +84,9 @@ def test_workers_of_a_cluster_run_what_the_user_names_or_sends(
 
 @pytest.mark.parametrize(("archive", "folder"), [("/a/incsnap.tar.gz#env", "env"), ("/a/incsnap.zip", "incsnap.zip")])
 def test_executors_look_for_programs_in_an_archive_first(archive: str, folder: str) -> None:
-    found = of(master="spark://one:7077", archives=archive)
+    chosen = of(master="spark://one:7077", archives=archive)
 
-    assert found["spark.executorEnv.PATH"].startswith(f"./{folder}/bin:")
+    assert chosen["spark.executorEnv.PATH"].startswith(f"./{folder}/bin:")
 
 
 def test_the_planner_finds_the_drivers_own_program_by_the_workers_name(monkeypatch: pytest.MonkeyPatch) -> None:

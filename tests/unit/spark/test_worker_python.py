@@ -17,8 +17,8 @@ def test_another_incsnap_in_the_working_directory_is_not_imported(tmp_path: Path
     ask = "import incsnap; print(incsnap.__file__)"
     start = f"import sys; sys.path.pop(0); sys.argv = ['incsnap-python', '-c', {ask!r}]; {_RUN}"
 
-    found = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
 
-    assert (found.returncode, found.stdout.strip()) == (0, incsnap.__file__), found.stderr
+    assert (run.returncode, run.stdout.strip()) == (0, incsnap.__file__), run.stderr

@@ -55,8 +55,8 @@ def job() -> Iterator[Job]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Job]:
-    with job() as found:
-        yield found
+    with job() as running_job:
+        yield running_job
 
 
 def run(python: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -66,8 +66,8 @@ def run(python: str, *arguments: str, **environment: str) -> subprocess.Complete
 
 
 def test_a_module_of_pyspark_runs_in_the_environment_and_writes_to_the_streams_it_is_given(running: Job) -> None:
-    found = run(running.python, *_ASK, SPARK_HOME="/somewhere/else")
-    assert (found.returncode, found.stdout, found.stderr) == (0, "/somewhere/else\n", "")
+    ended = run(running.python, *_ASK, SPARK_HOME="/somewhere/else")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "/somewhere/else\n", "")
 
 
 def test_one_process_leaves_nothing_behind_for_the_next(running: Job) -> None:
@@ -76,14 +76,14 @@ def test_one_process_leaves_nothing_behind_for_the_next(running: Job) -> None:
 
 
 def test_a_failure_has_its_exit_code_and_its_message(running: Job) -> None:
-    found = run(running.python, "-m", "pyspark.is_no_module")
-    assert found.returncode == 1
-    assert "pyspark.is_no_module" in found.stderr
+    ended = run(running.python, "-m", "pyspark.is_no_module")
+    assert ended.returncode == 1
+    assert "pyspark.is_no_module" in ended.stderr
 
 
 def test_anything_else_is_run_by_a_python_of_its_own(running: Job) -> None:
-    found = run(running.python, "-c", "import os, sys; print(os.getpid() != 1); sys.exit(7)")
-    assert (found.returncode, found.stdout) == (7, "True\n")
+    ended = run(running.python, "-c", "import os, sys; print(os.getpid() != 1); sys.exit(7)")
+    assert (ended.returncode, ended.stdout) == (7, "True\n")
 
 
 def test_the_end_of_a_child_is_not_told_to_a_server_that_has_ended() -> None:
@@ -157,17 +157,17 @@ def test_a_daemon_ends_when_its_input_does(running: Job, socket_folder: Path) ->
 
 
 def test_without_its_zygote_the_launcher_becomes_a_python() -> None:
-    with job() as found:
-        os.kill(found.zygote, signal.SIGKILL)
-        assert run(found.python, *_ASK, SPARK_HOME="/somewhere").stdout == "/somewhere\n"
+    with job() as running_job:
+        os.kill(running_job.zygote, signal.SIGKILL)
+        assert run(running_job.python, *_ASK, SPARK_HOME="/somewhere").stdout == "/somewhere\n"
 
 
 def test_a_job_keeps_its_program_when_its_zygote_is_killed_and_another_job_starts() -> None:
-    with job() as found:
-        os.kill(found.zygote, signal.SIGKILL)
-        with job() as other:
-            assert run(other.python, *_ASK, SPARK_HOME="/another").stdout == "/another\n"
-        assert run(found.python, *_ASK, SPARK_HOME="/somewhere").stdout == "/somewhere\n"
+    with job() as killed:
+        os.kill(killed.zygote, signal.SIGKILL)
+        with job() as next_job:
+            assert run(next_job.python, *_ASK, SPARK_HOME="/another").stdout == "/another\n"
+        assert run(killed.python, *_ASK, SPARK_HOME="/somewhere").stdout == "/somewhere\n"
 
 
 def test_a_program_that_was_cleared_away_is_made_again_beside_the_zygote_or_without(
@@ -188,10 +188,10 @@ def test_a_program_that_was_cleared_away_is_made_again_beside_the_zygote_or_with
 
 
 def test_a_killed_job_leaves_neither_the_zygote_nor_its_folder() -> None:
-    with job() as found:
-        found.process.kill()
-        wait_until(lambda: not Path(found.python).parent.exists())
-        wait_until(lambda: not Path(f"/proc/{found.zygote}").exists())
+    with job() as killed:
+        killed.process.kill()
+        wait_until(lambda: not Path(killed.python).parent.exists())
+        wait_until(lambda: not Path(f"/proc/{killed.zygote}").exists())
 
 
 def test_the_next_job_clears_away_what_was_killed_with_its_zygote(
