@@ -7,42 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.config.load import Loaded, from_properties, load, read
+from incsnap.config.load import from_properties, load, read
 from incsnap.config.settings import FailureHandling, Formats, RegistrySettings, Settings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
 from incsnap.types.modes import CHOICES, Modes
-from tests.support.properties import QUIET
-
-_LEAST = {
-    **QUIET,
-    "bootstrap.servers": "k1:9092,k2:9092",
-    "signal.enabled.channels": "kafka",
-}
-
-
-def _load(**changes: str | None) -> Loaded:
-    """The least settings with ``changes``; two underscores stand for a dot, None takes a name away."""
-    merged: dict[str, str] = dict(_LEAST)
-    for name, value in changes.items():
-        dotted = name.replace("__", ".")
-        if value is None:
-            merged.pop(dotted, None)
-        else:
-            merged[dotted] = value
-    return from_properties(merged, {"PASS": "s3cret", "PORT": "3307"})
-
-
-def _problems(**changes: str | None) -> str:
-    with pytest.raises(ConfigError) as raised:
-        _load(**changes)
-    return str(raised.value)
+from tests.support.job_settings import LEAST, loaded_with, problems_with
 
 
 def test_the_least_settings_have_debeziums_defaults() -> None:
-    loaded = _load()
+    loaded = loaded_with()
     settings = loaded.settings
     assert loaded.warnings == ()
     assert (settings.mysql.port, settings.mysql.ssl_mode) == (3306, "preferred")
@@ -62,13 +38,13 @@ def test_the_least_settings_have_debeziums_defaults() -> None:
 
 
 def test_the_server_id_stays_the_same_over_restarts_and_differs_between_jobs() -> None:
-    assert _load().settings.mysql.server_id == _load().settings.mysql.server_id
-    assert _load().settings.mysql.server_id != _load(topic__prefix="other").settings.mysql.server_id
-    assert _load(database__server__id="7").settings.mysql.server_id == 7
+    assert loaded_with().settings.mysql.server_id == loaded_with().settings.mysql.server_id
+    assert loaded_with().settings.mysql.server_id != loaded_with(topic__prefix="other").settings.mysql.server_id
+    assert loaded_with(database__server__id="7").settings.mysql.server_id == 7
 
 
 def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowed() -> None:
-    text = _problems(
+    text = problems_with(
         database__hostname=None,
         database__port="port",
         database__ssl__mode="perhaps",
@@ -145,20 +121,20 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
 )
 def test_a_wrong_value_is_refused_with_a_reason(name: str, value: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        from_properties({**_LEAST, name: value}, {})
+        from_properties({**LEAST, name: value}, {})
     assert "one problem" in str(raised.value)
     assert message in str(raised.value)
 
 
 def test_include_and_exclude_of_one_kind_exclude_each_other() -> None:
-    assert "only one of the two" in _problems(table__include__list="a.b", table__exclude__list="a.c")
+    assert "only one of the two" in problems_with(table__include__list="a.b", table__exclude__list="a.c")
 
 
 def test_references_are_resolved_from_the_environment_and_from_files(tmp_path: Path) -> None:
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("mysql.user=repl\n")
     (tmp_path / "prefix").write_text("shop")
-    settings = _load(
+    settings = loaded_with(
         database__password="${env:PASS}",
         database__port="${env:PORT}",
         database__user=f"${{file:{secrets}:mysql.user}}",
@@ -173,7 +149,7 @@ def test_references_are_resolved_from_the_environment_and_from_files(tmp_path: P
 def test_secrets_are_in_no_repr_and_in_no_error() -> None:
     loaded = from_properties(
         {
-            **_LEAST,
+            **LEAST,
             "database.password": "s3cret",
             "producer.sasl.password": "s3cret",
             "spark.token": "s3cret",
@@ -187,14 +163,14 @@ def test_secrets_are_in_no_repr_and_in_no_error() -> None:
     settings = loaded.settings
     for shown in (repr(settings), str(settings), settings.model_dump_json(), repr(settings.mysql), str(settings.kafka)):
         assert "s3cret" not in shown
-    assert "s3cret" not in _problems(database__port="${env:PASS}")
-    assert "s3cret" not in _problems(producer__sasl__jaas__config="s3cret")
-    assert "s3cret" not in _problems(**{"column.mask.hash.SHA-257.with.salt.s3cret": "db.t.c"})
-    assert "s3cret" not in _problems(**{"column.mask.hash.SHA-256.with.salt.s3cret": "db.("})
+    assert "s3cret" not in problems_with(database__port="${env:PASS}")
+    assert "s3cret" not in problems_with(producer__sasl__jaas__config="s3cret")
+    assert "s3cret" not in problems_with(**{"column.mask.hash.SHA-257.with.salt.s3cret": "db.t.c"})
+    assert "s3cret" not in problems_with(**{"column.mask.hash.SHA-256.with.salt.s3cret": "db.("})
 
 
 def test_settings_survive_the_way_to_a_worker_with_their_secrets() -> None:
-    settings = _load(
+    settings = loaded_with(
         database__password="${env:PASS}",
         producer__sasl__password="s3cret",
         signal__data__collection="a.b",
@@ -230,20 +206,20 @@ def test_settings_survive_the_way_to_a_worker_with_their_secrets() -> None:
 )
 def test_every_mode_of_types_is_taken(setting: str, field: str) -> None:
     for choice in CHOICES[field]:
-        assert getattr(_load(**{setting: choice.upper()}).settings.modes, field) == choice
+        assert getattr(loaded_with(**{setting: choice.upper()}).settings.modes, field) == choice
 
 
 @pytest.mark.parametrize(
     ("setting", "skipped"), [("none", ""), ("t", "t"), ("u,d", "ud"), ("C, U ,d,t", "cudt"), (None, "t"), ("", "t")]
 )
 def test_skipped_operations_are_none_or_a_list(setting: str | None, skipped: str) -> None:
-    assert _load(skipped__operations=setting).settings.skipped_operations == frozenset(skipped)
+    assert loaded_with(skipped__operations=setting).settings.skipped_operations == frozenset(skipped)
 
 
 @pytest.mark.parametrize("mode", ["fail", "warn", "skip"])
 def test_each_kind_of_failure_has_its_mode(mode: str) -> None:
     names = ("event.processing.failure", "event.converting.failure", "inconsistent.schema")
-    settings = from_properties({**_LEAST, **{f"{name}.handling.mode": mode for name in names}}, {}).settings
+    settings = from_properties({**LEAST, **{f"{name}.handling.mode": mode for name in names}}, {}).settings
 
     assert settings.failures == FailureHandling(processing=mode, converting=mode, inconsistent_schema=mode)
 
@@ -258,7 +234,7 @@ def test_each_kind_of_failure_has_its_mode(mode: str) -> None:
     ],
 )
 def test_schemas_are_on_where_kafka_connects_converter_is_named(converters: dict[str, str], schemas: bool) -> None:
-    settings = from_properties({**_LEAST, **converters}, {}).settings
+    settings = from_properties({**LEAST, **converters}, {}).settings
 
     assert settings.formats.value == FormatChoice("json", schemas)
     assert settings.formats.key == FormatChoice("json", False)
@@ -271,7 +247,7 @@ def test_an_avro_converter_takes_its_registry_and_the_rest_goes_to_the_registrys
         "value.converter.basic.auth.user.info": "u:p",
         "schema.name.adjustment.mode": "avro",
     }
-    settings = from_properties({**_LEAST, **avro}, {}).settings
+    settings = from_properties({**LEAST, **avro}, {}).settings
 
     assert settings.formats.key == FormatChoice("json", False)
     assert settings.formats.value.kind == "avro"
@@ -280,21 +256,15 @@ def test_an_avro_converter_takes_its_registry_and_the_rest_goes_to_the_registrys
     )
     assert settings.formats.schema_names == "avro"
     with pytest.raises(ConfigError, match="http://host:port"):
-        from_properties({**_LEAST, **avro, "value.converter.schema.registry.url": "r:8081"}, {})
-
-
-def test_settings_of_avro_beside_json_are_warned_about() -> None:
-    (warning,) = _load(value__converter__schema__registry__url="http://r:8081").warnings
-
-    assert "value.converter.schema.registry.url" in warning
+        from_properties({**LEAST, **avro, "value.converter.schema.registry.url": "r:8081"}, {})
 
 
 def test_debeziums_default_strategy_of_topic_names_is_taken() -> None:
-    assert _load(topic__naming__strategy="io.debezium.schema.DefaultTopicNamingStrategy").warnings == ()
+    assert loaded_with(topic__naming__strategy="io.debezium.schema.DefaultTopicNamingStrategy").warnings == ()
 
 
 def test_what_is_told_beside_the_rows_can_be_chosen() -> None:
-    settings = _load(
+    settings = loaded_with(
         provide__transaction__metadata="true",
         topic__transaction="tx",
         include__query="true",
@@ -305,125 +275,6 @@ def test_what_is_told_beside_the_rows_can_be_chosen() -> None:
     assert settings.transaction_topic == "tx"
     assert settings.include_query
     assert not settings.include_schema_changes
-
-
-def test_names_that_do_not_apply_are_listed_in_one_warning_and_never_refused() -> None:
-    loaded = _load(
-        connector__class="io.debezium.connector.mysql.MySqlConnector",
-        tasks__max="1",
-        schema__history__internal__kafka__topic="h",
-        offset__storage="y",
-    )
-    (warning,) = loaded.warnings
-    for name in ("connector.class", "tasks.max", "schema.history.internal.kafka.topic", "offset.storage"):
-        assert name in warning
-
-
-def test_an_unknown_name_close_to_one_of_ours_is_asked_about() -> None:
-    (warning,) = _load(tombstone__on__delete="false", completely__else="1").warnings
-    assert "tombstone.on.delete (did you mean tombstones.on.delete?)" in warning
-    assert "completely.else" in warning
-
-
-def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() -> None:
-    text = _problems(database__hostname=None, database__hostnam="db")
-    assert "database.hostname: missing" in text
-    assert "database.hostnam: not a setting; did you mean database.hostname?" in text
-
-
-@pytest.mark.parametrize(
-    ("old", "mode"), [("schema_only", "no_data"), ("never", "no_data"), ("schema_only_recovery", "recovery")]
-)
-def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, mode: str) -> None:
-    loaded = _load(snapshot__mode=old)
-    assert loaded.settings.snapshot.mode == mode
-    assert f"snapshot.mode={old} is an old name and taken as {mode}" in loaded.warnings
-
-
-def test_recovery_is_told_to_have_nothing_to_recover() -> None:
-    (warning,) = _load(snapshot__mode="recovery").warnings
-    assert "rebuilds Debezium's schema history; here there is none" in warning
-
-
-@pytest.mark.parametrize("mode", ["initial", "initial_only", "when_needed", "always", "no_data"])
-def test_a_snapshot_mode_of_debezium_is_taken_as_it_is(mode: str) -> None:
-    loaded = _load(snapshot__mode=mode)
-    assert (loaded.settings.snapshot.mode, loaded.warnings) == (mode, ())
-    assert loaded.settings.snapshot.reads_at_start is (mode != "no_data")
-
-
-def test_a_job_begins_with_a_snapshot_of_all_tables_where_nothing_else_is_asked_for() -> None:
-    loaded = _load(snapshot__mode=None)
-    assert (loaded.settings.snapshot.mode, loaded.warnings) == ("initial", ())
-
-
-def test_channels_that_do_not_exist_here_are_left_out_with_a_warning() -> None:
-    loaded = _load(signal__enabled__channels="kafka,jmx", notification__enabled__channels="log,jmx")
-    assert loaded.settings.signals.channels == ("kafka",)
-    assert loaded.settings.notifications.channels == ("log",)
-    assert len(loaded.warnings) == 2
-
-
-def test_a_job_that_no_signal_can_reach_is_warned_about() -> None:
-    assert any("No signal can reach" in warning for warning in _load(signal__enabled__channels=None).warnings)
-
-
-def test_producer_settings_of_a_java_client_become_librdkafkas() -> None:
-    loaded = from_properties(
-        {
-            **_LEAST,
-            "producer.override.linger.ms": "7",
-            "producer.max.request.size": "5",
-            "producer.key.serializer": "x",
-            "producer.sasl.jaas.config": 'org.X required username="u" password="p\'q";',
-            "producer.ssl.truststore.location": "/ca.pem",
-        },
-        {},
-    )
-    assert loaded.settings.kafka.producer == {
-        "linger.ms": "7",
-        "message.max.bytes": "5",
-        "sasl.username": "u",
-        "sasl.password": "p'q",
-        "ssl.ca.location": "/ca.pem",
-    }
-    assert "producer.key.serializer" in loaded.warnings[0]
-
-
-def test_spark_settings_and_topic_settings_are_passed_on() -> None:
-    settings = _load(
-        spark__sql__shuffle__partitions="4",
-        topic__creation__default__partitions="3",
-        topic__creation__default__cleanup__policy="compact",
-    ).settings
-    assert settings.spark == {"spark.sql.shuffle.partitions": "4"}
-    assert settings.topic_creation.default.partitions == 3
-    assert settings.topic_creation.default.config == {"cleanup.policy": "compact"}
-
-
-def test_a_topic_is_made_as_the_first_group_says_that_takes_it() -> None:
-    loaded = _load(
-        topic__creation__groups="big,logs",
-        topic__creation__default__replication__factor="2",
-        topic__creation__big__include=r".*\.orders,.*\.lines",
-        topic__creation__big__exclude=r"test\..*",
-        topic__creation__big__partitions="12",
-        topic__creation__logs__include=".*",
-        topic__creation__logs__replication__factor="1",
-        topic__creation__logs__retention__ms="1000",
-        topic__creation__other__partitions="3",
-    )
-    creation = loaded.settings.topic_creation
-    groups = {topic: creation.group_of(topic) for topic in ("shop.db.orders", "test.db.orders", "shop.db.Orders")}
-    assert {topic: group.name for topic, group in groups.items()} == {
-        "shop.db.orders": "big",
-        "test.db.orders": "logs",
-        "shop.db.Orders": "logs",
-    }
-    assert (groups["shop.db.orders"].partitions, groups["shop.db.orders"].replication_factor) == (12, 2)
-    assert groups["test.db.orders"].config == {"retention.ms": "1000"}
-    assert any("topic.creation.other.partitions" in warning for warning in loaded.warnings)
-    assert "topic.creation.big.include: missing" in _problems(topic__creation__groups="big")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -441,6 +292,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     file = tmp_path / "job.properties"
-    lines = [f"{name} = {value}" for name, value in _LEAST.items()]
+    lines = [f"{name} = {value}" for name, value in LEAST.items()]
     file.write_text("\n".join(["# a job", *lines, "table.include.list=a\\\\.b,\\", "   a\\\\.c"]))
     assert read(file).settings.tables.table_include == (r"a\.b", r"a\.c")

@@ -1,0 +1,133 @@
+"""Settings that are not ours, or have other names here: taken with a warning, or passed on to Kafka and Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.config.load import from_properties
+from tests.support.job_settings import LEAST, loaded_with, problems_with
+
+
+def test_names_that_do_not_apply_are_listed_in_one_warning_and_never_refused() -> None:
+    loaded = loaded_with(
+        connector__class="io.debezium.connector.mysql.MySqlConnector",
+        tasks__max="1",
+        schema__history__internal__kafka__topic="h",
+        offset__storage="y",
+    )
+    (warning,) = loaded.warnings
+    for name in ("connector.class", "tasks.max", "schema.history.internal.kafka.topic", "offset.storage"):
+        assert name in warning
+
+
+def test_an_unknown_name_close_to_one_of_ours_is_asked_about() -> None:
+    (warning,) = loaded_with(tombstone__on__delete="false", completely__else="1").warnings
+    assert "tombstone.on.delete (did you mean tombstones.on.delete?)" in warning
+    assert "completely.else" in warning
+
+
+def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() -> None:
+    text = problems_with(database__hostname=None, database__hostnam="db")
+    assert "database.hostname: missing" in text
+    assert "database.hostnam: not a setting; did you mean database.hostname?" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "mode"), [("schema_only", "no_data"), ("never", "no_data"), ("schema_only_recovery", "recovery")]
+)
+def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, mode: str) -> None:
+    loaded = loaded_with(snapshot__mode=old)
+    assert loaded.settings.snapshot.mode == mode
+    assert f"snapshot.mode={old} is an old name and taken as {mode}" in loaded.warnings
+
+
+def test_recovery_is_told_to_have_nothing_to_recover() -> None:
+    (warning,) = loaded_with(snapshot__mode="recovery").warnings
+    assert "rebuilds Debezium's schema history; here there is none" in warning
+
+
+@pytest.mark.parametrize("mode", ["initial", "initial_only", "when_needed", "always", "no_data"])
+def test_a_snapshot_mode_of_debezium_is_taken_as_it_is(mode: str) -> None:
+    loaded = loaded_with(snapshot__mode=mode)
+    assert (loaded.settings.snapshot.mode, loaded.warnings) == (mode, ())
+    assert loaded.settings.snapshot.reads_at_start is (mode != "no_data")
+
+
+def test_a_job_begins_with_a_snapshot_of_all_tables_where_nothing_else_is_asked_for() -> None:
+    loaded = loaded_with(snapshot__mode=None)
+    assert (loaded.settings.snapshot.mode, loaded.warnings) == ("initial", ())
+
+
+def test_channels_that_do_not_exist_here_are_left_out_with_a_warning() -> None:
+    loaded = loaded_with(signal__enabled__channels="kafka,jmx", notification__enabled__channels="log,jmx")
+    assert loaded.settings.signals.channels == ("kafka",)
+    assert loaded.settings.notifications.channels == ("log",)
+    assert len(loaded.warnings) == 2
+
+
+def test_a_job_that_no_signal_can_reach_is_warned_about() -> None:
+    assert any("No signal can reach" in warning for warning in loaded_with(signal__enabled__channels=None).warnings)
+
+
+def test_producer_settings_of_a_java_client_become_librdkafkas() -> None:
+    loaded = from_properties(
+        {
+            **LEAST,
+            "producer.override.linger.ms": "7",
+            "producer.max.request.size": "5",
+            "producer.key.serializer": "x",
+            "producer.sasl.jaas.config": 'org.X required username="u" password="p\'q";',
+            "producer.ssl.truststore.location": "/ca.pem",
+        },
+        {},
+    )
+    assert loaded.settings.kafka.producer == {
+        "linger.ms": "7",
+        "message.max.bytes": "5",
+        "sasl.username": "u",
+        "sasl.password": "p'q",
+        "ssl.ca.location": "/ca.pem",
+    }
+    assert "producer.key.serializer" in loaded.warnings[0]
+
+
+def test_spark_settings_and_topic_settings_are_passed_on() -> None:
+    settings = loaded_with(
+        spark__sql__shuffle__partitions="4",
+        topic__creation__default__partitions="3",
+        topic__creation__default__cleanup__policy="compact",
+    ).settings
+    assert settings.spark == {"spark.sql.shuffle.partitions": "4"}
+    assert settings.topic_creation.default.partitions == 3
+    assert settings.topic_creation.default.config == {"cleanup.policy": "compact"}
+
+
+def test_a_topic_is_made_as_the_first_group_says_that_takes_it() -> None:
+    loaded = loaded_with(
+        topic__creation__groups="big,logs",
+        topic__creation__default__replication__factor="2",
+        topic__creation__big__include=r".*\.orders,.*\.lines",
+        topic__creation__big__exclude=r"test\..*",
+        topic__creation__big__partitions="12",
+        topic__creation__logs__include=".*",
+        topic__creation__logs__replication__factor="1",
+        topic__creation__logs__retention__ms="1000",
+        topic__creation__other__partitions="3",
+    )
+    creation = loaded.settings.topic_creation
+    groups = {topic: creation.group_of(topic) for topic in ("shop.db.orders", "test.db.orders", "shop.db.Orders")}
+    assert {topic: group.name for topic, group in groups.items()} == {
+        "shop.db.orders": "big",
+        "test.db.orders": "logs",
+        "shop.db.Orders": "logs",
+    }
+    assert (groups["shop.db.orders"].partitions, groups["shop.db.orders"].replication_factor) == (12, 2)
+    assert groups["test.db.orders"].config == {"retention.ms": "1000"}
+    assert any("topic.creation.other.partitions" in warning for warning in loaded.warnings)
+    assert "topic.creation.big.include: missing" in problems_with(topic__creation__groups="big")
+
+
+def test_settings_of_avro_beside_json_are_warned_about() -> None:
+    (warning,) = loaded_with(value__converter__schema__registry__url="http://r:8081").warnings
+
+    assert "value.converter.schema.registry.url" in warning
