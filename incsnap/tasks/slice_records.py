@@ -113,29 +113,36 @@ class _Together:
         self.left: list[TableRows] = []
 
     def blocks(self, tables: Sequence[TableRows]) -> Iterator[tuple[int, str, tuple[Run, ...], Any]]:
+        for part in together(self._small(tables), _BLOCK_BYTES):
+            yield from self._blocks_of(part)
+        # As tables come without this: the first that cannot be written is the one that is told.
+        places = {id(rows): place for place, rows in enumerate(tables)}
+        self.left.sort(key=lambda rows: places[id(rows)])
+
+    def _small(self, tables: Sequence[TableRows]) -> Iterator[SmallTable]:
         # What has two shapes in one slice must keep their order.
         times = Counter(rows.shape.id for rows in tables)
         small = SmallTables(self._settings, self._defaults, _GROWTH, _RECORD_BYTES)
-        found: list[SmallTable] = []
         for rows in tables:
             one = small.small(rows, self._sources) if times[rows.shape.id] == 1 else None
             if one is None:
                 self.left.append(rows)
             else:
-                found.append(one)
-        parts = [*together(found, _BLOCK_BYTES)]
-        while parts:
-            part = parts.pop(0)
-            made = records_together(part, self._sources, self._layout, self._now_us)
-            if made is None:
-                # The table that is to blame is found by halving.
-                half = len(part) // 2
-                parts[:0] = [part[:half], part[half:]] if half else []
-                self.left += [] if half else [part[0].rows]
-                continue
+                yield one
+
+    def _blocks_of(self, part: Sequence[SmallTable]) -> Iterator[tuple[int, str, tuple[Run, ...], Any]]:
+        made = records_together(part, self._sources, self._layout, self._now_us)
+        if made is not None:
             self.left += [part[number].rows for number in sorted(made.moved)]
             for bucket, runs, records in blocks_of(made, part):
                 yield bucket, "", runs, records
+        elif len(part) == 1:
+            self.left.append(part[0].rows)
+        else:
+            # The table that is to blame is found by halving.
+            half = len(part) // 2
+            yield from self._blocks_of(part[:half])
+            yield from self._blocks_of(part[half:])
 
 
 def _laid_out(

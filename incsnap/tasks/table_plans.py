@@ -69,6 +69,11 @@ class TablePlan:
     row: _Placed
 
     @property
+    def literal_bytes(self) -> int:
+        """Bytes of a record's key and row beside their values: the names of columns."""
+        return len(self.row.pattern.template) + (0 if self.key is None else len(self.key.pattern.template))
+
+    @property
     def cells(self) -> tuple[tuple[int, CellKind], ...]:
         return self.row.cells if self.key is None else (*self.key.cells, *self.row.cells)
 

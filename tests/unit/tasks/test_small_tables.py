@@ -12,6 +12,7 @@ import pytest
 from incsnap.binlog.protocol import control_events as kinds
 from incsnap.binlog.protocol import wire_types as t
 from incsnap.binlog.slices import Slice
+from incsnap.binlog.table_rows import TableRows
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import BinlogError
@@ -194,6 +195,14 @@ def test_a_table_with_a_value_of_no_form_is_written_by_itself(monkeypatch: pytes
     assert both(piece, monkeypatch) == {f"shop.t0000{table}" for table in (0, 1, 2, 4, 5)}
 
 
+def test_tables_that_are_written_by_themselves_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("incsnap.tasks.slice_records.records_together", lambda *_: None)
+    many = [(number, number) for number in range(small_tables._MOST_IMAGES + 1)]
+    piece = slice_of([map_of(0), insertion(0, (1, 1)), map_of(1), insertion(1, *many), map_of(2), insertion(2, (1, 1))])
+    rows = [*slice_rows(SlicePart(1, TopicLayout(1), 0, piece, CHARSETS, WHOLE), settings_of(), 5)]
+    assert [row[5] for row in rows] == ["shop.t00000", "shop.t00001", "shop.t00002"]
+
+
 def test_blocks_of_many_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [each for table in range(6) for each in (map_of(table), insertion(table, (1, 2)))]
     monkeypatch.setattr("incsnap.tasks.slice_records._BLOCK_BYTES", 1_500)
@@ -202,3 +211,35 @@ def test_blocks_of_many_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     assert {row[3] for row in rows} == {blocks.TABLES}
     assert [len(records) for row in rows for records in blocks.decode(row[6])] == [2, 2, 2]
     assert np.all(np.diff([row[2] for row in rows]) > 0)
+
+
+def test_no_more_values_are_looked_at_than_go_into_the_next_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Places of values take memory of another order than the slice, most where all are NULL."""
+    events = [each for table in range(6) for each in (map_of(table, 3), insertion(table, (1, None, None)))]
+    monkeypatch.setattr(small_tables, "_MOST_VALUES", 6)
+    walked: list[str] = []
+    walk = TableRows.walked
+
+    def watched(rows: TableRows, *how: Any) -> Any:
+        walked.append(str(rows.shape.id))
+        return walk(rows, *how)
+
+    monkeypatch.setattr(TableRows, "walked", watched)
+    part = SlicePart(1, TopicLayout(1), 0, slice_of(events), CHARSETS, WHOLE)
+    rows = slice_rows(part, settings_of(), 5)
+    seen = [([len(records) for records in blocks.decode(row[6])], len(walked)) for row in rows]
+    assert seen == [([2], 3), ([2], 5), ([2], 6)]
+
+
+def test_names_of_columns_count_as_bytes_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = [each for table in range(4) for each in (map_of(table, 200), insertion(table, (1, *[None] * 199)))]
+    monkeypatch.setattr("incsnap.tasks.slice_records._BLOCK_BYTES", 4_000)
+    rows = [*slice_rows(SlicePart(1, TopicLayout(1), 0, slice_of(wide), CHARSETS, WHOLE), settings_of(), 5)]
+    assert [len(records) for row in rows for records in blocks.decode(row[6])] == [1, 1, 1, 1]
+
+
+def test_a_table_of_many_values_goes_by_whole_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_tables, "_MOST_VALUES_OF_ONE", 8)
+    few, many = [(1, 1, 1, 1), (2, 2, 2, 2)], [(1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)]
+    piece = slice_of([map_of(0, 4), insertion(0, *few), map_of(1, 4), insertion(1, *many)])
+    assert both(piece, monkeypatch) == {"shop.t00000"}
