@@ -12,6 +12,7 @@ not NULL, are the sum of one table look-up per bitmap byte.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,12 @@ class ImageLayout:
     def __init__(self, fields: tuple[Field, ...]) -> None:
         self.fields = fields
         self.bitmap_bytes = (len(fields) + 7) // 8
-        self._steps = tuple(_steps(fields))
         self._bits = [(index >> 3, 1 << (index & 7), field.size, field.prefixed) for index, field in enumerate(fields)]
+
+    @cached_property
+    def _steps(self) -> tuple[_Step, ...]:
+        """Made where whole columns are walked: 2 KB for eight columns, and as many for each text."""
+        return tuple(_steps(self.fields))
 
     def advance(self, packets: Packets, cursors: Positions) -> Positions:
         """From cursors at the beginning of an image (its null bitmap) to the byte behind it."""

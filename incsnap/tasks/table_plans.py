@@ -81,10 +81,11 @@ class TablePlan:
 class TablePlans:
     """Of one job's tables, by their table maps."""
 
-    #: As many as there are table maps; then all are forgotten and made again.
-    _MOST = 10_000
+    #: Columns of all of them, 0.3 KB each; then all are forgotten and made again.
+    _MOST_COLUMNS = 200_000
 
     def __init__(self) -> None:
+        self._columns = 0
         #: By the identity of the map, which is kept so that no other object can have it.
         self._known: dict[int, tuple[TableMap, Defaults, TablePlan | None]] = {}
 
@@ -93,9 +94,11 @@ class TablePlans:
         known = self._known.get(id(table_map))
         if known is not None and known[0] is table_map and known[1] == defaults:
             return known[2]
-        if len(self._known) >= self._MOST:
+        if self._columns >= self._MOST_COLUMNS:
             self._known.clear()
+            self._columns = 0
         plan = _plan(settings, table_map, defaults)
+        self._columns += len(table_map.shape.columns) if known is None else 0
         self._known[id(table_map)] = table_map, defaults, plan
         return plan
 
@@ -120,11 +123,16 @@ def _plan(settings: Settings, table_map: TableMap, defaults: Defaults) -> TableP
     kinds = [_value_kind(replace(column, name=""), field) for column, field in zip(shape.columns, fields, strict=True)]
     needed = tuple((index, kinds[index]) for index in sorted(patterns.format.view.needed))
     key = None if patterns.key is None else _placed(patterns.key, kinds)
-    return TablePlan(patterns, str(shape.id), ImageLayout(fields), needed, key, _placed(patterns.row, kinds))
+    return TablePlan(patterns, str(shape.id), _layout(fields), needed, key, _placed(patterns.row, kinds))
 
 
 def _placed(pattern: Pattern, kinds: Sequence[ValueKind]) -> _Placed:
     return _Placed(pattern, tuple((index, _cell_kind(kinds[index], cells)) for index, cells in pattern.cells))
+
+
+@lru_cache(maxsize=1024)
+def _layout(fields: tuple[Field, ...]) -> ImageLayout:
+    return ImageLayout(fields)
 
 
 @lru_cache(maxsize=4096)
