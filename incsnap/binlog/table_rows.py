@@ -70,10 +70,14 @@ class TableRows:
     def walked(self, layout: ImageLayout, most: int) -> FewRows | None:
         """Where their values lie, if there are at most so many images and all is as it must be. ``layout``: of the
         table map's columns."""
-        slice_, events = self._slice, self.events
-        begins, ends = slice_.offsets[events] + HEADER, slice_.offsets[events + 1]
+        begins, ends = self._bodies()
         bodies = zip(begins.tolist(), ends.tolist(), self.kinds.tolist(), strict=True)
-        return few_rows(slice_.payload, bodies, layout, most)
+        return few_rows(self._slice.payload, bodies, layout, most)
+
+    def _bodies(self) -> tuple[Longs, Longs]:
+        """Where each event's body begins and ends in the slice."""
+        offsets = self._slice.offsets
+        return offsets[self.events] + HEADER, offsets[self.events + 1]
 
     def of_kinds(self, kinds: Collection[int]) -> TableRows:
         """The events of these types alone."""
@@ -84,8 +88,7 @@ class TableRows:
         slice_, events = self._slice, self.events
         return decode_rows(
             self._packets,
-            slice_.offsets[events] + HEADER,
-            slice_.offsets[events + 1],
+            *self._bodies(),
             self.kinds,
             self._table_map,
             needed,

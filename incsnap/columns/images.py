@@ -12,7 +12,7 @@ not NULL, are the sum of one table look-up per bitmap byte.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,6 +145,12 @@ class ImageLayout:
     def _bitmap(self, packets: Packets, cursors: Positions) -> list[Bytes]:
         """Bitmap byte by bitmap byte, one element per cursor."""
         return [packets.data.take(cursors + byte, mode="clip") for byte in range(self.bitmap_bytes)]
+
+
+@lru_cache(maxsize=1024)
+def layout_of(fields: tuple[Field, ...]) -> ImageLayout:
+    """One object for equal fields: what it has worked out of them serves every slice and table that has them."""
+    return ImageLayout(fields)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

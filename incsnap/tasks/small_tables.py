@@ -26,7 +26,7 @@ from incsnap.snapshot.offset import TopicLayout
 from incsnap.tables import Defaults, TableId
 from incsnap.tasks.blocks import Run
 from incsnap.tasks.event_sources import EventSources
-from incsnap.tasks.table_plans import CellKind, TablePlan, ValueKind, plans_of
+from incsnap.tasks.table_plans import CellKind, PlacedCells, TablePlan, ValueKind, plans_of
 
 #: More row images than these take longer in plain Python than in whole columns.
 _MOST_IMAGES = 128
@@ -144,12 +144,14 @@ def _encoded(tables: Sequence[SmallTable]) -> tuple[list[bytes | None], list[byt
     rows: list[bytes] = []
     for table, first in zip(tables, firsts, strict=True):
         plan, count = table.plan, len(table.few)
-
-        def of(
-            which: Sequence[tuple[int, CellKind]], first: dict[int, int] = first, n: int = count
-        ) -> list[list[bytes]]:
-            return [cells[kind][first[index] : first[index] + n] for index, kind in which]
-
-        rows += plan.row.pattern.rows(of(plan.row.cells), count)
-        keys += [None] * count if plan.key is None else plan.key.pattern.rows(of(plan.key.cells), count)
+        rows += _put_together(plan.row, cells, first, count)
+        keys += [None] * count if plan.key is None else _put_together(plan.key, cells, first, count)
     return keys, rows
+
+
+def _put_together(
+    placed: PlacedCells, cells: Mapping[CellKind, list[bytes]], first: Mapping[int, int], count: int
+) -> list[bytes]:
+    """Rows or keys of ``count`` images. ``first``: where the values of a column begin among those of its kind."""
+    columns = [cells[kind][first[index] : first[index] + count] for index, kind in placed.cells]
+    return placed.pattern.rows(columns, count)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from incsnap.binlog.protocol.row_images import types_and_fields
 from incsnap.binlog.protocol.table_map import TableMap
-from incsnap.columns.images import Field, ImageLayout, Place
+from incsnap.columns.images import Field, ImageLayout, Place, layout_of
 from incsnap.columns.packets import Packets, Spans
 from incsnap.config.settings import Settings
 from incsnap.envelope.cells import Cells, Pattern
@@ -50,7 +51,7 @@ class CellKind:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Placed:
+class PlacedCells:
     """A pattern, and its cells by the index of their column."""
 
     pattern: Pattern
@@ -65,8 +66,8 @@ class TablePlan:
     name: str
     layout: ImageLayout
     needed: tuple[tuple[int, ValueKind], ...]
-    key: _Placed | None
-    row: _Placed
+    key: PlacedCells | None
+    row: PlacedCells
 
     @property
     def literal_bytes(self) -> int:
@@ -118,21 +119,15 @@ def _plan(settings: Settings, table_map: TableMap, defaults: Defaults) -> TableP
     patterns = row_patterns(format_of(settings, shape))
     if patterns is None:
         return None
-    types = [describe(column, shape.id) for column in shape.columns]
-    fields = tuple(type_.field(wire.meta) for type_, wire in zip(types, table_map.wire, strict=True))
+    _, fields = types_and_fields(table_map)
     kinds = [_value_kind(replace(column, name=""), field) for column, field in zip(shape.columns, fields, strict=True)]
     needed = tuple((index, kinds[index]) for index in sorted(patterns.format.view.needed))
     key = None if patterns.key is None else _placed(patterns.key, kinds)
-    return TablePlan(patterns, str(shape.id), _layout(fields), needed, key, _placed(patterns.row, kinds))
+    return TablePlan(patterns, str(shape.id), layout_of(fields), needed, key, _placed(patterns.row, kinds))
 
 
-def _placed(pattern: Pattern, kinds: Sequence[ValueKind]) -> _Placed:
-    return _Placed(pattern, tuple((index, _cell_kind(kinds[index], cells)) for index, cells in pattern.cells))
-
-
-@lru_cache(maxsize=1024)
-def _layout(fields: tuple[Field, ...]) -> ImageLayout:
-    return ImageLayout(fields)
+def _placed(pattern: Pattern, kinds: Sequence[ValueKind]) -> PlacedCells:
+    return PlacedCells(pattern, tuple((index, _cell_kind(kinds[index], cells)) for index, cells in pattern.cells))
 
 
 @lru_cache(maxsize=4096)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from incsnap.binlog.stream_reader import StreamReader
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
+from tests.support.binlog_bytes import BEGIN, XID, Binlog
 
 START = StreamPosition(GtidSet(), "binlog.000001", 4)
 
@@ -96,3 +97,13 @@ def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
             else:
                 maps[ids[nth]] = body
     return found
+
+
+def slice_of(*transactions: Sequence[tuple[int, bytes]]) -> Slice:
+    """All of them in one slice, each between its BEGIN and its end."""
+    log = Binlog()
+    for events in transactions:
+        log.add([BEGIN, *events, XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    [whole] = stream.slices(START, stream.cut(START)[0])
+    return whole

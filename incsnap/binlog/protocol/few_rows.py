@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from incsnap.binlog.protocol.row_images import DELETE, TABLE_ID_AND_FLAGS, UPDATE, VERSION_1, WRITE
 from incsnap.columns.images import ImageLayout, Place
 
-_TABLE_ID_AND_FLAGS = 8
-#: Event types whose images come in pairs, those without extra data, and all that are known here.
-_UPDATES, _VERSION_1, _KNOWN = frozenset((24, 31)), frozenset((23, 24, 25)), frozenset((23, 24, 25, 30, 31, 32))
+#: All event types that are known here: none of partial updates.
+_KNOWN = frozenset((*WRITE, *UPDATE, *DELETE))
 #: A number of columns from here on is more than a byte.
 _MOST_COLUMNS = 251
 
@@ -41,15 +41,15 @@ def few_rows(data: bytes, events: Iterable[tuple[int, int, int]], layout: ImageL
     images: list[int] = []
     rows: list[list[Place]] = []
     for begin, end, kind in events:
-        at = begin + _TABLE_ID_AND_FLAGS
+        at = begin + TABLE_ID_AND_FLAGS
         if kind not in _KNOWN or at + 2 >= end:
             return None
-        if kind not in _VERSION_1:
+        if kind not in VERSION_1:
             at += int.from_bytes(data[at : at + 2], "little")
         if at >= end or data[at] != columns:
             return None
         at += 1
-        pair = kind in _UPDATES
+        pair = kind in UPDATE
         for _ in range(1 + pair):
             if int.from_bytes(data[at : at + width], "little") & every != every:
                 return None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,17 +29,20 @@ from incsnap.binlog.protocol.unreadable import (
     with_texts,
 )
 from incsnap.columns.cursors import lenenc_integers, prefixed_lengths
-from incsnap.columns.images import Field, ImageLayout, Images, scan
+from incsnap.columns.images import Field, ImageLayout, Images, layout_of, scan
 from incsnap.columns.packets import Mask, Packets, Positions
 from incsnap.config.settings import FailureHandling
 from incsnap.errors import BinlogError
 from incsnap.tables import Column
-from incsnap.types.column_type import describe
+from incsnap.types.column_type import ColumnType, describe
 from incsnap.types.json.differences import patched
 
 #: Event type numbers, versions 1 and 2.
 WRITE, UPDATE, DELETE = (23, 30), (24, 31), (25, 32)
 PARTIAL_UPDATE = 39
+#: Those whose bodies have no extra data.
+VERSION_1 = (WRITE[0], UPDATE[0], DELETE[0])
+TABLE_ID_AND_FLAGS = 8
 
 
 def _types(*types: int) -> Mask:
@@ -51,9 +53,8 @@ def _types(*types: int) -> Mask:
 
 
 _UPDATES = _types(*UPDATE, PARTIAL_UPDATE)
-_VERSION_1 = _types(23, 24, 25)
+_VERSION_1 = _types(*VERSION_1)
 _KNOWN = _types(*WRITE, *UPDATE, *DELETE, PARTIAL_UPDATE)
-_TABLE_ID_AND_FLAGS = 8
 _FULL_IMAGES = "Set binlog_row_image=FULL on the server, for all sessions; rows written before that cannot be decoded."
 
 
@@ -93,8 +94,7 @@ def decode_rows(
     columns of its table map, ``converting`` where a value is damaged (and always, where its column is NOT NULL).
     """
     table, shape = table_map.shape.id, table_map.shape
-    types = [describe(column, table) for column in shape.columns]
-    fields = tuple(type_.field(wire.meta) for type_, wire in zip(types, table_map.wire, strict=True))
+    types, fields = types_and_fields(table_map)
     kinds = np.asarray(kinds, np.uint8)
     failures = Failures(table, handling, where)
     packets = Packets.of(payload)
@@ -103,10 +103,10 @@ def decode_rows(
     )
     bodies = _sound(packets, bodies, kinds, len(fields), failures)
     packets, bodies, patches = _whole_updates(packets, bodies, kinds, fields, shape.columns, failures)
-    bodies, images = _scanned(packets, bodies, kinds, _layout(fields), failures)
+    bodies, images = _scanned(packets, bodies, kinds, layout_of(fields), failures)
     event = bodies.event[images.event].astype(np.int32)
     columns: list[Any] = []
-    spans = _layout(fields).spans(packets, images.start)
+    spans = layout_of(fields).spans(packets, images.start)
     for index, (type_, lying) in enumerate(zip(types, spans, strict=True)):
         if needed is not None and index not in needed:
             columns.append(None)
@@ -119,9 +119,10 @@ def decode_rows(
     return RowImages(columns, event, plain, np.array(sorted(failures.dropped), np.int64))
 
 
-@lru_cache(maxsize=1024)
-def _layout(fields: tuple[Field, ...]) -> ImageLayout:
-    return ImageLayout(fields)
+def types_and_fields(table_map: TableMap) -> tuple[list[ColumnType], tuple[Field, ...]]:
+    """What the columns are, and how their values lie in a row image. Raises UnsupportedType."""
+    types = [describe(column, table_map.shape.id) for column in table_map.shape.columns]
+    return types, tuple(type_.field(wire.meta) for type_, wire in zip(types, table_map.wire, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +176,7 @@ def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns:
 
 def _headers(packets: Packets, starts: Positions, kinds: NDArray[np.uint8], columns: int) -> _Headers:
     """``columns``: as many as the table has."""
-    at = starts + _TABLE_ID_AND_FLAGS
+    at = starts + TABLE_ID_AND_FLAGS
     at = at + prefixed_lengths(packets, at, 2) * ~_VERSION_1[kinds]
     counts, at = lenenc_integers(packets, at)
     update = _UPDATES[kinds]

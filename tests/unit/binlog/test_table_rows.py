@@ -9,14 +9,11 @@ import pytest
 from incsnap.binlog.protocol import control_events as kinds
 from incsnap.binlog.protocol import wire_types as t
 from incsnap.binlog.protocol.row_images import DELETE, WRITE
-from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import Charsets, TableRows, table_rows
 from incsnap.errors import BinlogError
-from incsnap.gtid import GtidSet
 from tests.support import binlog_bytes as made
-from tests.support.binlog_bytes import BEGIN, XID, Binlog
 from tests.support.packets import row_image, rows_event, table_map
-from tests.support.stream_in_memory import START, Stream
+from tests.support.stream_in_memory import slice_of
 
 CHARSETS: Charsets = ((255, "utf8mb4"),)
 Event = tuple[int, bytes]
@@ -31,15 +28,6 @@ def map_of(table: str, *columns: str, table_id: int = 7, flags: int = 1) -> Even
 def rows(*values: int, columns: int = 1, table_id: int = 7, kind: int = made.WRITE) -> Event:
     images = [row_image([struct.pack("<i", value)] * columns) for value in values]
     return kind, rows_event(columns, images, table_id=table_id)
-
-
-def slice_of(*transactions: list[Event]) -> Slice:
-    log = Binlog()
-    for events in transactions:
-        log.add([BEGIN, *events, XID])
-    stream = Stream().feed(log.dump(GtidSet()))
-    [found] = stream.slices(START, stream.cut(START)[0])
-    return found
 
 
 def shown(found: list[TableRows]) -> list[tuple[str, int, list[int]]]:

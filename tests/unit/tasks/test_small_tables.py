@@ -16,7 +16,6 @@ from incsnap.binlog.table_rows import TableRows, table_rows
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import BinlogError
-from incsnap.gtid import GtidSet
 from incsnap.snapshot.offset import TopicLayout
 from incsnap.tasks import blocks, small_tables
 from incsnap.tasks.partitions import SlicePart
@@ -24,9 +23,8 @@ from incsnap.tasks.slice_rows import slice_rows
 from incsnap.tasks.table_plans import TablePlans
 from incsnap.tasks.transaction_metadata import WHOLE
 from tests.support import binlog_bytes as made
-from tests.support.binlog_bytes import BEGIN, XID, Binlog
 from tests.support.packets import row_image, rows_event, table_map
-from tests.support.stream_in_memory import START, Stream
+from tests.support.stream_in_memory import slice_of
 
 CHARSETS = ((255, "utf8mb4"),)
 LAYOUT = TopicLayout(2, {"p.shop.t00000": 3, "p.shop.t00001": 1, "p.shop.t00002": 7})
@@ -58,15 +56,6 @@ def update(table: int, *rows: Sequence[int | None]) -> Event:
 
 def deletion(table: int, *rows: Sequence[int | None]) -> Event:
     return made.DELETE, rows_event(len(rows[0]), [image(*row) for row in rows], table_id=7 + table)
-
-
-def slice_of(*transactions: Sequence[Event]) -> Slice:
-    log = Binlog()
-    for events in transactions:
-        log.add([BEGIN, *events, XID])
-    stream = Stream().feed(log.dump(GtidSet()))
-    [found] = stream.slices(START, stream.cut(START)[0])
-    return found
 
 
 def settings_of(**more: str) -> Settings:
