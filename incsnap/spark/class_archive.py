@@ -85,6 +85,11 @@ class ClassArchive:
         self._listing = True
         return f"-XX:DumpLoadedClassList={self._list}"
 
+    def used_in(self, spark: Mapping[str, str]) -> dict[str, str]:
+        """The session's properties with ``options`` behind those that the JVM has."""
+        name = "spark.driver.defaultJavaOptions"
+        return {**spark, name: f"{spark.get(name, '')} {self.options()}"}
+
     def is_missing(self) -> bool:
         """To be asked behind ``options``: will the JVM write the list that it can be made of?"""
         return self._listing

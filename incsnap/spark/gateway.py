@@ -6,6 +6,7 @@ that is there: this is how ``spark-submit`` gives a Python program its JVM, and 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -14,7 +15,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from incsnap.config.secrets import is_secret
@@ -70,8 +71,17 @@ class Gateway:
         """The end of the pipe that keeps the JVM alive, and what says that we live. No other process may have them."""
         return (self._life.fileno(), *((self._owner.fileno(),) if self._owner else ()))
 
-    def offer(self) -> None:
-        """Waits until the JVM listens, and lets PySpark's next session find it. Raises ``JvmDidNotStart``."""
+    @contextlib.contextmanager
+    def offered(self) -> Iterator[None]:
+        """Waits until the JVM listens, and lets the session find it that PySpark makes in the block. Raises
+        ``JvmDidNotStart``."""
+        self._offer()
+        try:
+            yield
+        finally:
+            self._withdraw()
+
+    def _offer(self) -> None:
         deadline = time.monotonic() + _BOOT_SECONDS
         while not self._address_file.exists():
             if self._jvm.poll() is not None:
@@ -86,14 +96,14 @@ class Gateway:
             os.environ[_SECRET] = address.read(length).decode()
         self._clear()
 
-    def withdraw(self) -> None:
+    def _withdraw(self) -> None:
         """PySpark has it, or never will: the secret need not stand in the environment."""
         for name in (GIVEN, _SECRET):
             os.environ.pop(name, None)
 
     def close(self) -> None:
         """Ends the JVM."""
-        self.withdraw()
+        self._withdraw()
         self._clear()
         self._life.close()
         try:

@@ -13,7 +13,7 @@ from incsnap.config.settings import KafkaSettings, MySqlSettings, Settings
 from incsnap.spark.class_archive import ClassArchive
 from incsnap.spark.dry_run import dry_run
 from incsnap.spark.gateway import Gateway
-from incsnap.spark.session import prepare, properties, session_with
+from incsnap.spark.session import class_path, prepare, properties, session_with
 from incsnap.spark.worker_python import interpreter
 
 #: What no job needs to start Spark: an archive depends on Java, Spark and ``spark.driver.extraClassPath`` alone.
@@ -37,27 +37,21 @@ def prepare_start(settings: Settings | None = None) -> Path | None:
     with contextlib.ExitStack() as stack:
         archive = ClassArchive(spark, home)
         stack.callback(archive.close)
-        options = archive.options()
+        with_list = archive.used_in(spark)
         if not archive.is_missing():
             return archive.file()
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="incsnap-prepare-"))
         prepare(spark, interpreter())
-        with_options = f"{spark['spark.driver.defaultJavaOptions']} {options}"
-        gateway = Gateway({**spark, "spark.driver.defaultJavaOptions": with_options}, home)
+        gateway = Gateway(with_list, home)
         stack.callback(gateway.close)
-        gateway.offer()
-        try:
+        with gateway.offered():
             session = session_with(spark)
-        finally:
-            gateway.withdraw()
-        jvm = session.sparkContext._jvm
-        assert jvm is not None
-        class_path = jvm.System.getProperty("java.class.path")
+        jars = class_path(session)
         try:
             dry_run(session, f"file://{folder}")
         finally:
             # PySpark's server of accumulators may see its JVM go before it is told to, and then shows a stack trace.
             with contextlib.redirect_stderr(io.StringIO()):
                 session.stop()
-        archive.make_now(class_path)
+        archive.make_now(jars)
         return archive.file()

@@ -187,6 +187,13 @@ def session_with(spark: Mapping[str, str]) -> SparkSession:
     return session
 
 
+def class_path(session: SparkSession) -> str:
+    """That of the session's JVM."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    return str(jvm.System.getProperty("java.class.path"))
+
+
 def session(settings: Settings) -> SparkSession:
     """All of it; for a program that does nothing else meanwhile."""
     spark = properties(settings, submitted())

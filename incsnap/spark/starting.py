@@ -20,7 +20,7 @@ from incsnap.errors import IncsnapError, PreflightFailed, shorten
 from incsnap.spark.class_archive import ClassArchive
 from incsnap.spark.gateway import GIVEN, Gateway
 from incsnap.spark.machines import REACHED, machine_findings
-from incsnap.spark.session import is_one_machine, prepare, properties, session_with, workers_python
+from incsnap.spark.session import class_path, is_one_machine, prepare, properties, session_with, workers_python
 from incsnap.spark.submitted import submitted
 from incsnap.spark.zygote import Zygote
 
@@ -51,14 +51,9 @@ class Starting:
         """Waits for the JVM; to be called once. Raises ``JvmDidNotStart`` or ``SparkDidNotStart``."""
         if self._gateway is None:
             return self._session()
-        self._gateway.offer()
-        try:
+        with self._gateway.offered():
             spark = self._session()
-        finally:
-            self._gateway.withdraw()
-        jvm = spark.sparkContext._jvm
-        assert jvm is not None
-        self._archive.make_later(jvm.System.getProperty("java.class.path"))
+        self._archive.make_later(class_path(spark))
         return spark
 
     def _session(self) -> SparkSession:
@@ -106,8 +101,7 @@ def starting(settings: Settings) -> Iterator[Starting]:
         prepare(spark, zygote.python if zygote else workers_python(spark))
         gateway = None
         if GIVEN not in os.environ:
-            options = f"{spark.get('spark.driver.defaultJavaOptions', '')} {archive.options()}"
-            gateway = Gateway({**spark, "spark.driver.defaultJavaOptions": options}, home)
+            gateway = Gateway(archive.used_in(spark), home)
             stack.callback(gateway.close)
         if zygote:
             stack.callback(zygote.close)
