@@ -58,7 +58,7 @@ class JsonValues:
     """``schema``: of the envelope, None where it is not to be written."""
 
     def __init__(self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None) -> None:
-        self._view, self._envelope = view, envelope
+        self._view, self._envelope, self._modes = view, envelope, envelope.value_modes
         self._head, self._tail = around(schema)
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
@@ -66,18 +66,18 @@ class JsonValues:
         return json_objects(
             self._view.fields,
             columns,
-            self._envelope.value_modes,
+            self._modes,
             head=self._head + '{"before":null,"after":',
             tail=f',{block},"transaction":null,"op":"r",{moments(now_us)}}}' + self._tail,
         )
 
     def changes(self, images: Columns, what: Changes) -> Any:
-        rows = json_objects(self._view.fields, images, self._envelope.value_modes)
+        rows = json_objects(self._view.fields, images, self._modes)
         sources = event_sources(self._view.shape.id, what.source, self._envelope)
         return _envelopes(self._head, rows, what, sources, self._tail)
 
     def pattern(self) -> Pattern:
-        return json_pattern(self._view.fields, self._envelope.value_modes)
+        return json_pattern(self._view.fields, self._modes)
 
     @property
     def constant_bytes(self) -> int:
