@@ -48,7 +48,7 @@ def all_findings(settings: Settings) -> list[Finding]:
     try:
         if is_object_store(settings.checkpoint_location):
             _write_and_delete(settings.checkpoint_location.rstrip("/"))
-        try_folder(settings.checkpoint_location, own_part(settings.checkpoint_location.rstrip("/")))
+        try_folder(settings.checkpoint_location, own_part(settings.checkpoint_location))
         saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits")
     except (ConfigError, StoreFailed) as error:
         findings.append(Finding("checkpoint.location", error.message, error.hint))

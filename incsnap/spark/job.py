@@ -52,11 +52,6 @@ log = logging.getLogger(__name__)
 STOP_SECONDS = 60.0
 
 
-def buffer_root(settings: Settings) -> str:
-    """Where the job keeps what Spark's checkpoint does not: window buffers, discards, progress."""
-    return own_part(settings.checkpoint_location)
-
-
 def start(
     spark: SparkSession, settings: Settings, watch: Watch | None = None, run: str | None = None
 ) -> StreamingQuery:
@@ -78,7 +73,7 @@ def start(
         return query
     with ExitStack() as stack:
         # Before the query: where the port of its metrics is taken, there is nothing to end.
-        own = begin_watch(settings, buffer_root(settings), (), stack)
+        own = begin_watch(settings, own_part(settings.checkpoint_location), (), stack)
         try:
             query, report = _begin_query(spark, settings, run)
         except BaseException as error:
@@ -91,7 +86,7 @@ def start(
 
 def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[StreamingQuery, Path]:
     """The query, and where its planner tells how it goes."""
-    root = buffer_root(settings)
+    root = own_part(settings.checkpoint_location)
     # Also local-cluster[...]: executors of their own, on this machine.
     one_machine = str(spark.sparkContext.master).startswith("local")
     for name in (STOP, STOPPED, COMPLETE):
@@ -179,7 +174,7 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
 
 def _stop_when_complete(query: StreamingQuery, settings: Settings) -> None:
     """Stops a query that only reads the tables, once their last batch is done."""
-    files = Files(buffer_root(settings))
+    files = Files(own_part(settings.checkpoint_location))
     pause = 0.2 if is_local(settings.checkpoint_location) else 5.0
     with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more
         while query.isActive:
@@ -203,7 +198,7 @@ def buckets_for(partitions: int, slots: int) -> int:
 def stop(query: StreamingQuery, settings: Settings) -> None:
     """Stops at a batch boundary: no new batch is planned, the one under way is waited for, and so is one that is being
     planned. Spark asks for a batch only when the one before is done."""
-    files = Files(buffer_root(settings))
+    files = Files(own_part(settings.checkpoint_location))
     files.delete(STOPPED)
     files.write(STOP, b"")
     deadline = time.monotonic() + STOP_SECONDS

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import Held, checkpoint_lock
 from incsnap.checkpoint.object_store import reach
 from incsnap.config.explained import Explained
@@ -25,7 +26,7 @@ from incsnap.monitoring.status import RETRYING, STOPPING
 from incsnap.monitoring.watch import Watch, failure_of
 from incsnap.planner.shutting_out import shut_out_the_one_before
 from incsnap.spark.error_text import error_from_text
-from incsnap.spark.job import buffer_root, start, stop
+from incsnap.spark.job import start, stop
 from incsnap.spark.starting import Starting
 from incsnap.spark.watching import watching
 
@@ -64,7 +65,7 @@ def run_forever(
 
     before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        root = buffer_root(settings)
+        root = own_part(settings.checkpoint_location)
         reach(settings.checkpoint_location, settings.store)
         with (
             checkpoint_lock(settings.checkpoint_location, root) as held,
@@ -101,7 +102,7 @@ def _supervise(
         try:
             ready()
             if not alone:
-                shut_out_the_one_before(settings, buffer_root(settings))
+                shut_out_the_one_before(settings, own_part(settings.checkpoint_location))
                 alone = True
             query = start(spark, settings, watch, run)
             log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)

@@ -10,12 +10,13 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.monitoring.status import FAILED, load
 from incsnap.monitoring.watch import NAME
 from incsnap.spark import supervision
-from incsnap.spark.job import buffer_root, stop
+from incsnap.spark.job import stop
 from incsnap.spark.source import STOP, STOPPED, BinlogReader, SourceOptions
 from incsnap.spark.supervision import SparkDied, run_forever
 from tests.support.properties import NEEDED
@@ -44,13 +45,13 @@ class Query:
 
 def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
-    files = Files(buffer_root(settings))
+    files = Files(own_part(settings.checkpoint_location))
     files.write(STOPPED, b"")  # of an earlier life that was killed
     query = Query(files)
     reader = BinlogReader(
         SourceOptions(
             settings=settings.to_json(),
-            buffer_root=buffer_root(settings),
+            buffer_root=own_part(settings.checkpoint_location),
             buckets=1,
             slices=1,
             readers=1,
@@ -103,7 +104,7 @@ def test_a_job_whose_jvm_is_killed_ends_with_that_and_not_with_what_follows(
         run_forever(settings_in(tmp_path), dead)  # type: ignore[arg-type]
     assert dead.kept, "what the query needs was not looked at before it"
     # The last that the job says to those who watch it.
-    left = load(json.loads((Path(buffer_root(settings_in(tmp_path))) / NAME).read_text()))
+    left = load(json.loads((Path(own_part(settings_in(tmp_path).checkpoint_location)) / NAME).read_text()))
     assert left.state == FAILED
     assert left.failure is not None
     assert "Connection refused" in left.failure.message
