@@ -258,6 +258,8 @@ class Observer:
         """Seconds to wait for changes; an answer of the chunk readers ends the wait as well."""
         if any(window.passed for window in snapshot.held):
             return 0.0  # there are parts to send
+        if snapshot.wholly_released():
+            return 0.0  # there are ends to tell
         if awaited:
             return _WATERMARK_SECONDS
         if snapshot.active and not snapshot.paused and not snapshot.in_flight and not self._held_back:

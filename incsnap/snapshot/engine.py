@@ -5,7 +5,7 @@
     obey      the signals in this batch                                    -> tables queued, stopped; paused, resumed
     release   windows whose high watermark a batch's end has passed        -> parts of their rows, within the budget
     plan      which chunks are read from now on                            -> asks the server for keys
-    complete  tables and signals of which nothing is left                  -> notifications
+    complete  tables and signals of which all went with earlier batches    -> notifications
 
 It does nothing and reaches nothing: it is a generator that asks three questions (``questions``) and returns a Plan. Its
 state is a SnapshotContext; Spark writes it ahead of the batch, inside the offset. The rules for sending a row that
@@ -248,10 +248,14 @@ def _release(state: NextContext, facts: BatchFacts) -> None:
 
 
 def _complete(state: NextContext) -> None:
-    """A table is done when its last range has been released (or quarantined) and nothing of it is in flight."""
-    in_flight = {window.scan for window in (*state.held, *state.planned)}
-    for scan in list(state.scans.values()):
-        if scan.wholly_planned and not scan.again and scan.number not in in_flight:
+    """A table is done when the last of its rows (those not in quarantine) went with an earlier batch.
+
+    Not with this one: each bucket commits by itself, and a notification is in one bucket's transaction. A consumer
+    that sees COMPLETED, and only then looks for the rows, finds them all.
+    """
+    sent_now = {release.window.scan for release in state.released}
+    for scan in state.wholly_released():
+        if scan.number not in sent_now:
             state.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
     for signal in state.signals_completed():
         state.notify(signal, notes.COMPLETED)

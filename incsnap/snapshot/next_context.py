@@ -12,7 +12,7 @@ from typing import NamedTuple
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import SetThrottle
-from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
+from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext, wholly_released
 from incsnap.snapshot.failed_chunk import FailedChunk
 from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES
 from incsnap.snapshot.keys import show_key
@@ -241,6 +241,10 @@ class NextContext:
             del left[request.table]
             if not left:
                 del self._unfinished[request.signal]
+
+    def wholly_released(self) -> list[Scan]:
+        """Tables of which nothing is left but to tell of their end."""
+        return wholly_released(self.scans.values(), (*self.held, *self.planned))
 
     def unknown(self, signal: str, name: str) -> None:
         """``name`` fits no table that is captured."""

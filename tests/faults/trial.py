@@ -124,7 +124,6 @@ class Trial:
             self.alive()
             try:
                 self.play.drain(self.job, max(1.0, deadline - time.monotonic()))
-                self.ledger.drained()
                 return
             except (JobFailed, KafkaException) as failed:
                 if time.monotonic() > deadline or (isinstance(failed, JobFailed) and not self._ended_as_it_may()):
@@ -142,7 +141,6 @@ class Trial:
         self.job.wait_until("the snapshots were complete", lambda: self.ledger.settle(self._notices), 240)
         self.writers.finish()
         self.play.drain(self.job)
-        self.ledger.drained()
         self.job.stop()
         verdicts, wrong = self.ledger.judged(by_time=self.by_time)
         self.records = sum(sum(verdict.replay.counts.values()) for verdict in verdicts)

@@ -34,7 +34,7 @@ from incsnap.planner.chunk_readers import Answer, Ask
 from incsnap.planner.window_readings import WindowReadings, delete_spent
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
-from incsnap.snapshot.notifications import QUARANTINED
+from incsnap.snapshot.notifications import COMPLETED, QUARANTINED
 from incsnap.snapshot.offset import Offset, PlannedRelease, TopicLayout, digest
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.throttle import ROWS
@@ -333,6 +333,8 @@ class Job:
         for notification in end.snapshot.notifications:
             if notification.type == QUARANTINED and self.habits.poison:
                 self.quarantined.add(self.habits.poison)
+            if notification.type == COMPLETED:  # its bucket may commit long before the others of this batch
+                assert notification.id not in {release.window.signal for release in end.snapshot.released}
 
     # -- chunk readers
 

@@ -22,7 +22,6 @@ class Asked:
     tables: dict[TableId, list[Key]]
     since_ms: int
     until_ms: int = 0
-    is_drained: bool = False
 
 
 @dataclass(slots=True)
@@ -51,14 +50,6 @@ class Ledger:
             if not entry.until_ms and notices.completed(entry.signal):
                 entry.until_ms = time.time_ns() // 1_000_000
         return all(entry.until_ms for entry in self.asked)
-
-    def drained(self) -> None:
-        """To be called when a change has come that was made after ``settle``. A batch that tells of a snapshot's end is
-        done then, also where it was cut short between its buckets: the one that tells commits by itself, and the last
-        rows of another may come seconds behind it."""
-        for entry in self.asked:
-            if entry.until_ms and not entry.is_drained:
-                entry.until_ms, entry.is_drained = time.time_ns() // 1_000_000, True
 
     def snapshots_of(self, table: TableId) -> int:
         return sum(1 for entry in self.asked if table in entry.tables)

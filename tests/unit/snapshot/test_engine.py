@@ -25,7 +25,20 @@ def test_two_chunks_of_one_table_are_read_in_one_batch_and_released_in_the_next(
     assert spans(second.released) == [("a", None, "2"), ("a", "2", "4")]
     assert spans(second.planned) == [("a", "4", "5")]
     assert spans(third.released) == [("a", "4", "5")]
-    assert not third.active
+
+
+def test_the_end_of_a_table_is_told_by_the_batch_after_its_last_rows() -> None:
+    job = Snapshots({A: [1, 2], B: [1, 2]})
+    job.batch(execute("s", A))
+    job.batch(execute("t", B))
+
+    (sent,) = job.context.released
+    assert sent.is_last
+    assert job.context.active
+    assert ("s", "COMPLETED", "") not in job.told()
+    job.batch()
+    assert job.told()[-1] == ("s", "COMPLETED", "")  # rows of another signal go with it
+    assert [release.window.table for release in job.context.released] == [B]
 
 
 def test_a_signal_is_told_from_start_to_completion() -> None:
@@ -185,7 +198,8 @@ def test_nothing_to_do_is_idle_and_the_end_of_a_snapshot_is_not() -> None:
     assert job.batch().idle
     assert not job.batch(execute("s", A)).idle
     assert not job.batch().idle  # released
-    assert not job.batch().idle  # forgets what was released
+    assert not job.batch().idle  # told
+    assert not job.batch().idle  # forgets what was told
     assert job.batch().idle
 
 

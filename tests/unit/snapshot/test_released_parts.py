@@ -61,6 +61,7 @@ def test_a_window_is_released_in_parts_within_the_budget() -> None:
     job.batch(execute("s", A))
 
     assert [sent(job.batch(release_bytes=250)) for _ in range(3)] == [[(0, 2)], [(2, 4)], [(4, 5)]]
+    job.batch()
     assert job.told()[-1] == ("s", "COMPLETED", "")
 
 
