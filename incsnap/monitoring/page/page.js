@@ -98,7 +98,7 @@ function tableOf(table) {
   if (known) told.push(`${Math.round(100 * share)} %`);
   told.push(`${count(table.rows_done)} rows${known ? ` of about ${count(table.rows_expected)}` : ""}`);
   if (known && table.rows_high - table.rows_low > table.rows_expected / 50) {
-    told.push(`(${count(table.rows_low)} to ${count(table.rows_high)})`);
+    told[told.length - 1] += ` (${count(table.rows_low)} to ${count(table.rows_high)})`;
   }
   if (table.rows_per_second !== null) told.push(`${count(table.rows_per_second)} rows/s`);
   if (table.seconds_left !== null) told.push(`${duration(table.seconds_left)} left`);
@@ -108,8 +108,8 @@ function tableOf(table) {
   if (known) bar.setAttribute("aria-valuenow", String(Math.round(100 * share)));
   const made = element("div", {class: "table"},
     element("header", {}, element("b", {}, table.table), element("span", {class: "quiet"}, told.join(" · "))), bar,
-    element("small", {}, `signal ${table.signal}${table.condition ? `, where ${table.condition}` : ""}; read up to ${
-      table.planned_key || "nothing"} of ${table.maximum_key || "…"}`));
+    element("small", {}, `signal ${table.signal}${table.condition ? `, where ${table.condition}` : ""}; ${
+      table.planned_key ? `read up to ${table.planned_key} of ${table.maximum_key}` : "not begun"}`));
   if (table.read_again) {
     made.append(element("div", {class: "warn"}, `${table.read_again} ranges are read again, one of them ${table.readings} times so far`));
   }
