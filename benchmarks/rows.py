@@ -9,7 +9,7 @@ from dataclasses import dataclass
 Figures = dict[str, float]
 
 WARM = ("start", "latency", "snapshot", "during", "source")
-SHAPES = ("columns3", "columns60", "composite", "partitions8", "tables4")
+SHAPES = ("columns3", "columns60", "composite", "partitions8", "tables4", "tables400")
 BACKLOGS = ("backlog", "single", "deletes", "mix")
 #: These are read off others while they run.
 _BY_OTHERS = {"signal": ("snapshot",), "memory": ("snapshot", "backlog"), "processor": ("snapshot", "backlog")}
@@ -48,6 +48,7 @@ FIGURES = (
     Figure("composite", "composite", "snapshot by a key of two columns", "rows/s", True),
     Figure("partitions8", "partitions8", "snapshot into 8 partitions", "rows/s", True),
     Figure("tables4", "tables4", "snapshot of 4 tables at once", "rows/s", True),
+    Figure("tables400", "tables400", "snapshot of 400 tables of 100 rows at once", "rows/s", True),
     Figure("deletes", "deletes", "backlog of deletions and insertions, 1,000-row transactions", "changes/s", True),
     Figure("mix", "mix", "backlog of a mix over 20 tables, 20 changes a transaction", "changes/s", True),
     Figure("source", "source", "snapshot beside a client that writes to another table all the time", "rows/s", True),

@@ -18,6 +18,7 @@ _SHAPES: dict[str, tuple[Design, int, float, int]] = {
     "composite": (COMPOSITE, 1, 0.3, 1),
     "partitions8": (ORDERS, 1, 0.3, 8),
     "tables4": (ORDERS, 4, 0.4, 1),
+    "tables400": (ORDERS, 400, 0.04, 1),
 }
 _SETTLE_SECONDS = 2.0
 

@@ -20,8 +20,8 @@ from incsnap.planner.chunk_readers import Answer, Ask
 from incsnap.planner.planner import Planner, first_position
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
-from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
-from incsnap.tasks.slice_rows import slice_rows
+from incsnap.tasks.partitions import BatchPart, SlicePart
+from incsnap.tasks.slice_rows import part_rows
 
 #: Between two questions whether there is a batch, and without one until all that was written has come.
 _POLL_SECONDS, _IDLE_SECONDS = 0.05, 0.5
@@ -96,10 +96,7 @@ def _fill(made: list[blocks.BlockRow], parts: Sequence[BatchPart], settings: Set
 
 def rows_of(parts: Sequence[BatchPart], settings: Settings) -> Iterator[blocks.BlockRow]:
     for part in parts:
-        if isinstance(part, ReadyPart):
-            yield from part.rows
-        elif isinstance(part, SlicePart):
-            yield from slice_rows(part, settings, 1)
+        yield from part_rows(part, settings, 1)
 
 
 class _NoReaders:

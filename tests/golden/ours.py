@@ -35,8 +35,7 @@ from incsnap.tables import TableId, quote
 from incsnap.tasks import blocks, formats
 from incsnap.tasks.bucket import by_topic
 from incsnap.tasks.formats import format_of
-from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
-from incsnap.tasks.slice_rows import slice_rows
+from incsnap.tasks.slice_rows import part_rows
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
 from lab.servers import Servers
@@ -197,7 +196,9 @@ class _Job:
 
     def batch(self) -> None:
         offset = self.planner.plan(self._offset)
-        rows = [row for part in self.planner.parts(self._offset, offset) for row in self._rows(part)]
+        rows = [
+            row for part in self.planner.parts(self._offset, offset) for row in part_rows(part, self._settings, _NOW_US)
+        ]
         for _, _, _, kind, topic, _, block in sorted(rows, key=lambda row: row[2]):
             if kind not in (blocks.EVENTS, blocks.TABLES, blocks.NOTES):
                 continue
@@ -208,12 +209,6 @@ class _Job:
                         self.topics[name.replace(self._database, DATABASE)] += _reads(of_topic)
         self.planner.committed(offset)
         self._offset = offset
-
-    def _rows(self, part: BatchPart) -> Iterator[blocks.BlockRow]:
-        if isinstance(part, ReadyPart):
-            yield from part.rows
-        elif isinstance(part, SlicePart):
-            yield from slice_rows(part, self._settings, _NOW_US)
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from incsnap.snapshot.offset import Offset
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.chunk import read_chunks
-from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
-from incsnap.tasks.slice_rows import slice_rows
+from incsnap.tasks.partitions import BatchPart
+from incsnap.tasks.slice_rows import part_rows
 from lab.addresses import MySqlAddress
 from tests.support.kafka import one_partition
 
@@ -143,7 +143,7 @@ class PlannedJob:
 
 def run(parts: list[BatchPart], settings: Settings, root: str, now_us: int = 1) -> list[Sent]:
     """What the tasks of a batch send, rows of windows too, bucket by bucket, in the sink's order."""
-    rows = sorted(row for part in parts for row in _rows(part, settings, root, now_us))
+    rows = sorted(row for part in parts for row in part_rows(part, settings, now_us))
     sent: list[Sent] = []
     for _, some in groupby(rows, lambda row: row[1]):
         write_bucket(iter([blocks.to_arrow(some, "digest")]), WindowBuffers(root), _Records(sent), one_partition)
@@ -188,13 +188,6 @@ def planned_jobs(settings: Callable[..., Settings], folder: Path, *, one_checkpo
             return job
 
         yield make
-
-
-def _rows(part: BatchPart, settings: Settings, root: str, now_us: int) -> Iterator[blocks.BlockRow]:
-    if isinstance(part, ReadyPart):
-        yield from part.rows
-    elif isinstance(part, SlicePart):
-        yield from slice_rows(part, settings, now_us)
 
 
 def _json(content: bytes | None) -> Any:
