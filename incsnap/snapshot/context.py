@@ -7,7 +7,7 @@ are read off it (``Scan.chunk``, ``released``, ``held_tables``). ``offset`` writ
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.keys import Key
@@ -140,6 +140,10 @@ class SnapshotContext:
     def in_flight(self) -> tuple[Window, ...]:
         """Windows whose rows are (being) read and not yet sent."""
         return self.held + self.planned
+
+    def settled(self) -> SnapshotContext:
+        """The same without what belongs to its batch alone."""
+        return replace(self, planned=(), held=self.in_flight, released=(), dropped=(), notifications=())
 
     def tables_written_to(self) -> frozenset[TableId]:
         """The tables of windows in flight, and of those that this batch sends parts of."""

@@ -199,7 +199,15 @@ def test_nothing_to_do_is_idle_and_the_end_of_a_snapshot_is_not() -> None:
     assert not job.batch(execute("s", A)).idle
     assert not job.batch().idle  # released
     assert not job.batch().idle  # told
-    assert not job.batch().idle  # forgets what was told
+    assert job.batch().idle  # it would only forget what was told
+
+
+def test_nothing_is_done_while_chunks_are_read() -> None:
+    job = Snapshots({A: [1, 2, 3, 4]})
+    job.reading = lambda _: None
+    job.batch(execute("s", A))
+
+    assert job.context.planned
     assert job.batch().idle
 
 
