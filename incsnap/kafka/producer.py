@@ -22,7 +22,11 @@ from incsnap.kafka.refusals import ClientError
 
 # At most so many messages a call: 72 bytes each, and the sending thread sees the first ones while the next are copied.
 _MESSAGES_A_CALL = 20_000
-_QUEUE_FULL = KafkaError._QUEUE_FULL
+_QUEUE_FULL, _UNKNOWN_PARTITION = KafkaError._QUEUE_FULL, KafkaError._UNKNOWN_PARTITION
+#: What passes; any other code is the end of the transaction.
+_PASSING = frozenset((_QUEUE_FULL, _UNKNOWN_PARTITION))
+#: Seconds until each broker knows of partitions that a topic was given: the planner has them from another one.
+_SPREAD_SECONDS = 5.0
 #: Seconds to reach a first broker in, and to look every millisecond whether all records have been taken.
 _REACH_SECONDS = 3.0
 _CLOSE_LOOK_SECONDS = 0.1
@@ -85,10 +89,7 @@ class TransactionalProducer:
         self._calls.run("init_transactions", lambda: self._init_transactions(seconds), seconds + _REACH_SECONDS)
 
     def _init_transactions(self, seconds: float) -> None:
-        metadata = ctypes.c_void_p()
-        code = self._lib.rd_kafka_metadata(self._rk, 0, None, ctypes.byref(metadata), _ms(min(seconds, _REACH_SECONDS)))
-        if not code:  # what is wrong, init_transactions says better
-            self._lib.rd_kafka_metadata_destroy(metadata)
+        self._look_up(None, min(seconds, _REACH_SECONDS))
         self._check(self._lib.rd_kafka_init_transactions(self._rk, _ms(seconds)))
 
     def begin(self) -> None:
@@ -189,7 +190,7 @@ class TransactionalProducer:
         """
         at = 0
         partition = int(messages["partition"][0])
-        deadline = time.monotonic() + patience
+        began = time.monotonic()
         while at < len(messages):
             part = messages[at : at + _MESSAGES_A_CALL]
             taken = self._lib.rd_kafka_produce_batch(handle, partition, c.MSG_F_COPY, part.ctypes.data, len(part))
@@ -198,11 +199,11 @@ class TransactionalProducer:
                 continue
             first = int(np.argmax(part["err"] != 0))
             code = int(part["err"][first])
-            if code != _QUEUE_FULL or (part["err"][first:] != _QUEUE_FULL).any():
+            passes = code in _PASSING and not (part["err"][first:] != code).any()
+            if not passes or not self._waited(code, handle, began, patience):
                 self._note(code, topic, int(part["key"][first]), int(part["key_len"][first]), int(part["len"][first]))
                 raise self._failure(code)
             at += first
-            self._wait_for_room(deadline)
 
     def _enqueue_one(
         self,
@@ -241,21 +242,37 @@ class TransactionalProducer:
             argument.u.header.name = name
             argument.u.header.val = content
             argument.u.header.size = len(content or b"")
-        deadline = time.monotonic() + patience
+        began = time.monotonic()
         while True:
             try:
                 return self._check(self._lib.rd_kafka_produceva(self._rk, arguments, len(arguments)))
             except ClientError as error:
-                if error.code != _QUEUE_FULL:
+                if error.code not in _PASSING or not self._waited(error.code, handle, began, patience):
                     topic = self._lib.rd_kafka_topic_name(handle).decode()
                     self._note(error.code, topic, key or b"", 0, len(value or b""))
                     raise self._failure(error.code) from None
-                self._wait_for_room(deadline)
 
-    def _wait_for_room(self, deadline: float) -> None:
-        if time.monotonic() > deadline:
+    def _waited(self, code: int, handle: int, began: float, patience: float) -> bool:
+        """A moment, for room in the queue, or until the topic was looked up again: librdkafka does that every five
+        minutes, and a producer is kept longer than a topic its number of partitions. False: it does not pass."""
+        passed = time.monotonic() - began
+        if code == _UNKNOWN_PARTITION:
+            if passed > _SPREAD_SECONDS:
+                return False
+            self._calls.run("metadata", lambda: self._look_up(handle), _REACH_SECONDS)
+        elif passed > patience:
             raise ClientError(_QUEUE_FULL, "the brokers take no records: the queue has been full for too long")
-        self._lib.rd_kafka_poll(self._rk, 5)
+        else:
+            self._lib.rd_kafka_poll(self._rk, 5)
+        return True
+
+    def _look_up(self, handle: int | None, seconds: float = _REACH_SECONDS) -> None:
+        """Asks a broker for its cluster, and for the topic where one is given; an answer that does not come is no
+        error here, as what is done next tells it better."""
+        metadata = ctypes.c_void_p()
+        code = self._lib.rd_kafka_metadata(self._rk, 0, handle, ctypes.byref(metadata), _ms(seconds))
+        if not code:
+            self._lib.rd_kafka_metadata_destroy(metadata)
 
     def _topic(self, topic: str) -> int:
         handle = self._topics.get(topic)

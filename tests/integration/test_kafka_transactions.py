@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from incsnap.envelope.added_fields import HEADERS
 from incsnap.envelope.records import RECORDS
@@ -377,3 +377,13 @@ def test_a_producer_whose_transaction_was_given_up_is_not_kept(writer: BucketWri
     assert send(writer, 2, keyed(("a", "2")))
     assert len(opened) == 2
     assert values(writer) == [b"1", b"2"]
+
+
+def test_a_kept_producer_sends_to_partitions_that_its_topic_was_given_meanwhile(
+    writer: BucketWriter, admin: AdminClient, opened: list[str]
+) -> None:
+    topic = f"{writer.prefix}.t"
+    assert send(writer, 1, keyed(("a", "1")))
+    admin.create_partitions([NewPartitions(topic, 6)], request_timeout=10)[topic].result()
+    assert send(writer, 2, keyed(("a", "2"), partition=5))
+    assert values(writer, (5,)) == [b"2"]
