@@ -130,6 +130,8 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
         topic_creation=settings.topic_creation,
         store=settings.store,
         many_machines=many_machines,
+        log_level=level,
+        log_format=settings.monitoring.log_format,
     )
     spark.dataSource.register(BinlogSource)
     register_sink(spark)

@@ -21,6 +21,7 @@ from incsnap.config.settings import TopicCreation
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.event_topics import event_topics
 from incsnap.kafka.transaction import BucketWriter
+from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
 from incsnap.tasks.bucket import write_bucket
 
@@ -47,6 +48,9 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
     many_machines: bool = False
     #: how the bucket is reached that ``buffer_root`` is in, if it is in one
     store: StoreAccess = StoreAccess()
+    #: what tasks tell, and how: see ``process_log``
+    log_level: int = logging.INFO
+    log_format: str = "text"
 
     def to_json(self) -> str:
         """The options as JSON, with the secrets; never log it."""
@@ -82,17 +86,22 @@ class KafkaWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         with hint_in_message():
             options = self._options
+            process_log.set_up(options.log_level, options.log_format)
             buffers = options.buffers()
             if options.many_machines:
                 require_shared(options.buffer_root)
             return Committed(write_bucket(iterator, buffers, options.writer(), options.partitions_of))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
-        reach(self._options.buffer_root, self._options.store)
-        add_batch(self._options.buffer_root, batchId, [m.counts for m in messages if isinstance(m, Committed)])
+        options = self._options
+        process_log.set_up(options.log_level, options.log_format)
+        reach(options.buffer_root, options.store)
+        counts = [message.counts for message in messages if isinstance(message, Committed)]
+        add_batch(options.buffer_root, batchId, counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing to undo: buckets that have committed will see their number when the batch is repeated."""
+        process_log.set_up(self._options.log_level, self._options.log_format)
         done = sum(message is not None for message in messages)
         _log.warning("Batch %d failed after %d of %d tasks; it will be repeated", batchId, done, len(messages))
 
