@@ -15,6 +15,9 @@ from incsnap.checkpoint.files import Files
 from incsnap.monitoring.status import Sums
 
 _NAME = "progress.json"
+#: What this process has written last, by folder and job: one process commits all batches of a query, and in a bucket to
+#: read the file again is a request in each.
+_written: dict[tuple[str, str], Progress] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,12 @@ def forget_progress(files: Files) -> None:
     files.delete(_NAME)
 
 
-def add_batch(root: str, batch: int, counts: Iterable[BucketCounts]) -> Progress:
+def add_batch(root: str, job_id: str, batch: int, counts: Iterable[BucketCounts]) -> Progress:
     """Adds a batch, once; called by one thread of the driver."""
-    progress = read_progress(root)
+    progress = _written.get((root, job_id))
+    # Behind any other batch than the one before this, another process was the last to write.
+    if progress is None or progress.last_batch != batch - 1:
+        progress = read_progress(root)
     if batch <= progress.last_batch:
         return progress
     sums = asdict(progress)
@@ -62,4 +68,5 @@ def add_batch(root: str, batch: int, counts: Iterable[BucketCounts]) -> Progress
             sums[field.name] += getattr(count, field.name)
     progress = Progress(**{**sums, "batches": progress.batches + 1, "last_batch": batch})
     Files(root).write(_NAME, json.dumps(asdict(progress)).encode())
+    _written[root, job_id] = progress
     return progress

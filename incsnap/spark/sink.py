@@ -97,7 +97,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         process_log.set_up(options.log_level, options.log_format)
         reach(options.buffer_root, options.store)
         counts = [message.counts for message in messages if isinstance(message, Committed)]
-        add_batch(options.buffer_root, batchId, counts)
+        add_batch(options.buffer_root, options.job_id, batchId, counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing to undo: buckets that have committed will see their number when the batch is repeated."""

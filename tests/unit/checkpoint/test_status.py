@@ -43,7 +43,7 @@ def test_the_newest_offset_and_the_counters_make_the_status(tmp_path: Path) -> N
     written(tmp_path, 9, offset(9))
     written(tmp_path, 10, offset(10))
     written(tmp_path, 9, "v1\n{}", log="commits")
-    add_batch(str(tmp_path / "incsnap"), 9, [BucketCounts(events=3, reads=2, discarded=1)])
+    add_batch(str(tmp_path / "incsnap"), "job", 9, [BucketCounts(events=3, reads=2, discarded=1)])
 
     status = read_status(str(tmp_path) + "/")
 

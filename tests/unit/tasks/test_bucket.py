@@ -11,7 +11,9 @@ from types import TracebackType
 import pyarrow as pa
 import pytest
 
-from incsnap.checkpoint.progress import BucketCounts, add_batch, read_progress
+from incsnap.checkpoint import progress
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.progress import BucketCounts, Progress, add_batch, forget_progress, read_progress
 from incsnap.checkpoint.windows import CheckpointDamaged, WindowBuffers
 from incsnap.errors import SinkError
 from incsnap.kafka.refusals import SinkRefused
@@ -186,12 +188,36 @@ def test_spark_may_widen_the_columns(buffers: WindowBuffers, ledger: Ledger) -> 
 def test_progress_adds_a_batch_once(tmp_path: Path) -> None:
     root = str(tmp_path)
     assert read_progress(root).last_batch == -1
-    add_batch(root, 0, [BucketCounts(events=2, bytes=10), BucketCounts(reads=3, discarded=1)])
-    add_batch(root, 0, [BucketCounts(events=2, bytes=10)])
-    add_batch(root, 1, [BucketCounts(events=1, skipped=1)])
+    add_batch(root, "job", 0, [BucketCounts(events=2, bytes=10), BucketCounts(reads=3, discarded=1)])
+    add_batch(root, "job", 0, [BucketCounts(events=2, bytes=10)])
+    add_batch(root, "job", 1, [BucketCounts(events=1, skipped=1)])
     progress = read_progress(root)
     assert (progress.batches, progress.events, progress.reads, progress.discarded) == (2, 3, 3, 1)
     assert (progress.skipped, progress.bytes, progress.last_batch) == (1, 10, 1)
+
+
+def test_progress_that_another_process_has_written_is_gone_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(tmp_path)
+    processes: list[dict[tuple[str, str], Progress]] = [{}, {}]
+    for batch, process in enumerate((0, 0, 1, 1, 0)):
+        monkeypatch.setattr(progress, "_written", processes[process])
+        add_batch(root, "job", batch, [BucketCounts(events=1)])
+        # Committed again, by whoever begins the query again.
+        monkeypatch.setattr(progress, "_written", processes[1 - process])
+        add_batch(root, "job", batch, [BucketCounts(events=1)])
+    assert (read_progress(root).batches, read_progress(root).events) == (5, 5)
+
+
+def test_another_job_in_the_folder_counts_from_the_beginning(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    for batch in range(3):
+        add_batch(root, "job", batch, [BucketCounts(events=1)])
+    forget_progress(Files(root))
+    for batch in range(2):
+        add_batch(root, "other", batch, [BucketCounts(reads=1)])
+    assert (read_progress(root).events, read_progress(root).reads) == (0, 2)
 
 
 def test_options_travel_and_show_no_secret() -> None:
