@@ -67,10 +67,11 @@ class Ledger:
         for verdict in verdicts:
             wrong += self._unread(verdict) if by_time else []
             counts = verdict.replay.counts
-            if self.snapshots_of(verdict.table) and not counts["r"]:
-                wrong.append(f"{verdict.table}: no r record at all")
             if counts["d"] != counts["tombstone"]:
                 wrong.append(f"{verdict.table}: {counts['d']} deletes, {counts['tombstone']} tombstones")
+        # Of one table events may have overtaken each row, where the stream is minutes behind: not of all of them.
+        if self.asked and not any(verdict.replay.counts["r"] for verdict in verdicts):
+            wrong.append("no r record at all")
         return verdicts, wrong
 
     def _unread(self, verdict: TableProof) -> list[str]:
