@@ -9,11 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.status import read_status
-from incsnap.config.object_store import store_access
-from incsnap.errors import ConfigError
-from incsnap.spark.s3a_jars import s3a_jars
 from lab.captured_database import CapturedDatabase
 from lab.object_store import ObjectStore
 from lab.owned_keys import Share
@@ -23,19 +19,6 @@ from lab.workload import Writer
 from tests.support.ledger import Ledger
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture
-def in_bucket(object_store: ObjectStore, topic_prefix: str) -> dict[str, str]:
-    """The settings of a job's checkpoint there, which this process can read too."""
-    try:
-        s3a_jars()
-    except ConfigError as error:
-        pytest.skip(error.message)
-    settings = object_store.properties(topic_prefix)
-    location = settings["checkpoint.location"]
-    reach(location, store_access(location, settings, {}))
-    return settings
 
 
 def incsnap(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -133,7 +133,7 @@ ROWS: dict[str, tuple[Fault, Mapping[str, str]]] = {
             "spark.dynamicAllocation.shuffleTracking.enabled": "true",
             "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
             "spark.dynamicAllocation.executorIdleTimeout": "2s",
-            "spark.dynamicAllocation.schedulerBacklogTimeout": "100ms",
+            "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
             "spark.dynamicAllocation.minExecutors": "1",
             "spark.dynamicAllocation.maxExecutors": "4",
             "spark.executor.cores": "1",

@@ -1,0 +1,155 @@
+"""Several jobs in one session and on one cluster, and topics that are given more partitions under a job there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+
+import psutil
+import pyarrow as pa
+import pytest
+from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+
+from incsnap.checkpoint.status import read_status
+from incsnap.envelope.partitioner import partition
+from incsnap.spark.child_programs import child
+from lab.captured_database import CapturedDatabase, captured_database
+from lab.compare import compare
+from lab.replay import TopicReplay, read_topics
+from lab.running_job import RunningJob, kill_session, write_properties
+from lab.spark_cluster import SparkCluster
+from lab.table_designs import ORDER_LINES, ORDERS
+from lab.workload import Writer
+from tests.support.ledger import Ledger
+
+pytestmark = pytest.mark.servers
+
+BEFORE, AFTER = 2, 5
+
+
+def test_records_of_a_key_stay_in_order_when_its_topic_is_given_more_partitions(
+    play: CapturedDatabase, cluster: SparkCluster
+) -> None:
+    """They move once, to where a Java producer would send the key: when the planner is begun again, in the same life of
+    the executors, whose producers have known the topic with fewer partitions."""
+    orders = play.create(ORDERS, 4_000)
+    more = {"incremental.snapshot.chunk.size": "300", "topic.creation.default.partitions": str(BEFORE)}
+    with (
+        play.job({**cluster.settings, **more}) as job,
+        play.notices() as notices,
+    ):
+        job.wait_until_streaming()
+        with Writer(play.connect, play.tables, seed=3, rate=150):
+            play.execute_by_row("while it grows", [orders])
+            job.wait_until("windows were in flight", lambda: in_flight(play), every=0.02)
+            admin = AdminClient({"bootstrap.servers": play.kafka})
+            wanted = [NewPartitions(play.topic(orders), AFTER)]
+            admin.create_partitions(wanted, request_timeout=10)[play.topic(orders)].result()
+            kill_planner(job)
+            job.wait_until("the snapshot was complete", lambda: notices.completed("while it grows"))
+        play.drain(job)
+        with play.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"UPDATE {orders.sql} SET version = version + 1")
+        play.drain(job)
+        job.stop()
+
+    replay, moved = replayed(play, play.topic(orders))
+
+    with play.connect() as connection:
+        assert compare(connection, orders, replay.living, replay.columns).faults() == []
+    assert replay.judgement.faults() == []
+    assert moved > 0
+
+
+def test_jobs_in_one_session_lose_and_repeat_nothing_when_an_executor_of_both_is_killed(
+    play: CapturedDatabase, cluster: SparkCluster
+) -> None:
+    with ExitStack() as stack:
+        name = f"{play.database}_other"
+        folder = play.folder / "other"
+        folder.mkdir()
+        other = stack.enter_context(captured_database(play.mysql, play.kafka, name, f"{play.prefix}-other", folder))
+        plays = (play, other)
+        for each in plays:
+            each.create(ORDERS, 3_000)
+            each.create(ORDER_LINES, 1_500)
+        more = {**cluster.settings, "incremental.snapshot.chunk.size": "300"}
+        files = [write_properties(each.folder / "job.properties", each.properties(more)) for each in plays]
+        job = stack.enter_context(jobs_in_one_session(play, [str(file) for file in files]))
+        notices = [stack.enter_context(each.notices()) for each in plays]
+        ledgers = [Ledger(each) for each in plays]
+        for each in plays:
+            job.wait_until("its first batch", (each.checkpoint / "spark" / "offsets" / "0").exists)
+        writers = [stack.enter_context(Writer(each.connect, each.tables, seed=3, rate=100)) for each in plays]
+        for ledger, each in zip(ledgers, plays, strict=True):
+            ledger.ask([table for _, table in each.tables], "source")
+        job.wait_until("windows were in flight", lambda: any(map(in_flight, plays)), every=0.02)
+        killed = cluster.workers[0].kill_executors()
+        for ledger, told in zip(ledgers, notices, strict=True):
+            job.wait_until("the snapshot was complete", partial(ledger.settle, told))
+        for writer in writers:
+            writer.stop()
+        for each in plays:
+            each.drain(job)
+        job.stop()
+
+        for ledger in ledgers:
+            ledger.check()
+        assert killed == 1
+
+
+@contextmanager
+def jobs_in_one_session(play: CapturedDatabase, files: Sequence[str]) -> Iterator[RunningJob]:
+    command = [sys.executable, "-m", "tests.support.jobs_in_one_session", *files]
+    with child("jobs in one session", command, play.log) as started:
+        try:
+            yield RunningJob(started, play.checkpoint)
+        finally:
+            kill_session(started.pid)
+
+
+def replayed(play: CapturedDatabase, topic: str) -> tuple[TopicReplay, int]:
+    """The topic as one reads it who knows that it has grown: of each key first what is where it was, then the rest.
+    With how many keys have records in both places. An AssertionError tells of a record anywhere else."""
+    found: dict[bytes, dict[int, list[bytes | None]]] = {}
+
+    def observe(message: Message) -> None:
+        key, at = message.key(), message.partition()
+        assert isinstance(key, bytes)
+        assert at is not None
+        found.setdefault(key, {}).setdefault(at, []).append(message.value())
+
+    read_topics(play.kafka, [topic], observe)
+    keys = pa.array(list(found), pa.binary())
+    replay, moved = TopicReplay(), 0
+    for key, old, new in zip(found, partition(keys, BEFORE), partition(keys, AFTER), strict=True):
+        places = dict.fromkeys((int(old), int(new)))
+        strays = found[key].keys() - places.keys()
+        assert not strays, f"{key!r} is in {strays}, not only in {list(places)}"
+        moved += len(places) == 2 and found[key].keys() == places.keys()
+        for place in places:
+            for value in found[key].get(place, ()):
+                replay.observe(key, value, 0)
+    return replay, moved
+
+
+def kill_planner(job: RunningJob) -> None:
+    killed = 0
+    for pid in job.remains():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            # On a cluster it is begun by itself, without a zygote that would have named it.
+            if any("python_streaming_source_runner" in word for word in psutil.Process(pid).cmdline()):
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+    assert killed, "there was no planner"
+
+
+def in_flight(play: CapturedDatabase) -> bool:
+    status = read_status(str(play.checkpoint))
+    return status is not None and status.windows_in_flight > 0
