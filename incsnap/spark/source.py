@@ -144,8 +144,9 @@ class BinlogReader(DataSourceStreamReader):
             self._planner = None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # In a task this object was not made, but unpacked.
+        # In a task this object was not made, but unpacked: its process knows nothing of what was told to the planner's.
         process_log.set_up(self._options.log_level, self._settings.monitoring.log_format)
+        reach(self._settings.checkpoint_location, self._settings.store)
         with hint_in_message():
             if isinstance(partition, SlicePart):
                 for row in slice_rows(partition, self._settings, time.time_ns() // 1000):

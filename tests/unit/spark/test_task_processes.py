@@ -1,4 +1,4 @@
-"""What tasks tell is told at the job's level and in its form, in whichever process they run."""
+"""What a task's process must be told, which has nothing but the pickled object: how to log, how to reach a bucket."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from incsnap.config.load import from_properties
+from incsnap.config.object_store import StoreAccess
 from incsnap.snapshot.offset import TopicLayout
-from incsnap.spark import process_log
+from incsnap.spark import process_log, source
 from incsnap.spark.sink import KafkaWriter, SinkOptions
 from incsnap.spark.source import BinlogReader, SourceOptions
 from incsnap.tasks.partitions import ReadyPart
@@ -45,20 +46,45 @@ def test_a_task_of_the_sink_logs_as_the_job_does(tmp_path: Path, told: Told) -> 
 
 
 def test_a_task_of_the_source_logs_as_the_job_does(tmp_path: Path, told: Told) -> None:
+    packed = packed_reader(str(tmp_path))
+    told.clear()
+
+    list(pickle.loads(packed).read(ReadyPart(1, TopicLayout(1), ())))
+
+    assert told == [HOW]
+
+
+def test_a_task_of_the_source_is_told_how_to_reach_the_bucket_that_large_slices_are_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    location = "s3a://lake/shop"
+    packed = packed_reader(location, **{"spark.hadoop.fs.s3a.access.key": "it", "spark.hadoop.fs.s3a.secret.key": "is"})
+    reached: list[tuple[str, StoreAccess]] = []
+    monkeypatch.setattr(source, "reach", lambda *how: reached.append(how))
+
+    list(pickle.loads(packed).read(ReadyPart(1, TopicLayout(1), ())))
+
+    ((place, store),) = reached
+    assert place == location
+    assert store.secret_key.get_secret_value() == "is"
+
+
+def packed_reader(location: str, **more: str) -> bytes:
     settings = from_properties(
         {
             "database.hostname": "127.0.0.1",
             "database.user": "cdc",
             "topic.prefix": "shop",
             "bootstrap.servers": "127.0.0.1:1",
-            "checkpoint.location": str(tmp_path),
+            "checkpoint.location": location,
             "snapshot.mode": "no_data",
             "incsnap.log.format": "json",
+            **more,
         }
     ).settings
     options = SourceOptions(
         settings=settings.to_json(),
-        buffer_root=str(tmp_path),
+        buffer_root=f"{location}/incsnap",
         buckets=1,
         slices=1,
         readers=1,
@@ -67,9 +93,4 @@ def test_a_task_of_the_source_logs_as_the_job_does(tmp_path: Path, told: Told) -
         report_path="",
         log_level=logging.DEBUG,
     )
-    packed = pickle.dumps(BinlogReader(options))
-    told.clear()
-
-    list(pickle.loads(packed).read(ReadyPart(1, TopicLayout(1), ())))
-
-    assert told == [HOW]
+    return pickle.dumps(BinlogReader(options))
