@@ -101,7 +101,7 @@ class Beat:
                 self._sent[number] = time.monotonic()
                 # A late writer does not hurry: the rate is an upper bound, never a burst.
                 due = max(due + self._pause, time.monotonic())
-                time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
+                time.sleep(max(0.0, due - time.monotonic()))
 
     def _read(self) -> None:
         while not self._end.is_set():
