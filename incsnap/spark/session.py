@@ -96,6 +96,10 @@ _CLUSTER = {
     # Nobody is at the other end of what a dead executor has left: Spark asks three times, by default 5 s apart.
     "spark.shuffle.io.retryWait": "1s",
 }
+#: An executor's JVM does what the driver's does on one machine; its heap is spark.executor.memory's. At Spark's level
+#: it tells of each task in three lines, 60 a second with small batches. With a level other than ERROR log4j's own form
+#: stays where machines have no file for it; a level that the driver sends (spark.log.level) is lost in 4.3.
+_EXECUTORS_JVM = (*_JVM[:2], "-Dlog4j2.level=warn")
 _EXECUTORS_PATH = "spark.executorEnv.PATH"
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -120,8 +124,7 @@ def properties(settings: Settings, submitted_properties: Mapping[str, str] = NON
             log.warning("%s=%s of the settings has no effect: spark-submit was told %s", name, chosen[name], value)
             chosen[name] = value
     if not is_one_machine(chosen):
-        # An executor's JVM does what the driver's does on one machine; its heap is spark.executor.memory's.
-        executors = _with_collector(_JVM[:2], users.get("spark.executor.extraJavaOptions"))
+        executors = _with_collector(_EXECUTORS_JVM, users.get("spark.executor.extraJavaOptions"))
         chosen = {**_CLUSTER, "spark.executor.defaultJavaOptions": executors, **chosen}
         if (folder := archive_folder(chosen)) and _EXECUTORS_PATH not in chosen:
             chosen[_EXECUTORS_PATH] = f"./{folder}/bin:{_USUAL_PATH}"
