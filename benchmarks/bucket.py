@@ -1,0 +1,107 @@
+"""What a checkpoint in a bucket costs a change on its way, beside one on the local disk.
+
+    python -m benchmarks.bucket --turns 6
+
+Two jobs live side by side, each with a table and a topic of its own on the same servers; 50 updates a second go to one
+of them by turns, so both meet the machine as it is. The store is the tests' S3 server on loopback, which answers one
+request after the other: its answers take milliseconds, and how many there were is counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from benchmarks.beat import Beat, percentile
+from benchmarks.place import Place, place, topics
+from benchmarks.sides import INCSNAP, Job, Life
+from benchmarks.tables import ORDERS
+from lab.object_store import ObjectStore, object_store
+from lab.run_folder import run_folder
+from lab.servers import servers
+
+_ROWS, _START_SECONDS, _SETTLE_SECONDS = 1_000, 240.0, 2.0
+#: What tells one object from another of its kind.
+_NUMBER = re.compile(r"\d+")
+#: Of each batch there is one.
+_A_BATCH = "PUT spark/offsets/N"
+
+
+@dataclass
+class Kind:
+    """One of the two jobs, and the seconds from commit to consumer of all its turns."""
+
+    name: str
+    job: Job
+    table: str
+    topic: str
+    life: Life
+    lags: list[float] = field(default_factory=list)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.bucket", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--turns", type=int, default=6, help="of each job")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a turn")
+    parser.add_argument("--poll", metavar="MS", help="poll.interval.ms of the job in the bucket")
+    asked = parser.parse_args()
+    poll = {"poll.interval.ms": asked.poll} if asked.poll else {}
+    with servers(lasting=True) as found, run_folder() as folder, place(found, folder) as here, ExitStack() as stack:
+        store = stack.enter_context(object_store())
+        local = _begin(here, stack, "local disk", {})
+        bucket = _begin(here, stack, "bucket", {**store.properties("bench"), **poll})
+        _turn(here, local, asked.seconds)
+        _turn(here, bucket, asked.seconds)
+        requests: Counter[str] = Counter()
+        for _ in range(asked.turns):
+            local.lags += _turn(here, local, asked.seconds)
+            store.requests()
+            bucket.lags += _turn(here, bucket, asked.seconds)
+            requests += _counted(store)
+        batches = requests[_A_BATCH]
+        for kind in (local, bucket):
+            numbers = ", ".join(f"p{each} {percentile(kind.lags, each) * 1e3:.0f} ms" for each in (50, 99))
+            print(f"{kind.name}: {numbers} of {len(kind.lags)} updates")
+        print(f"requests in {batches} batches:")
+        for what, count in requests.most_common():
+            print(f"  {count:6} {count / max(1, batches):6.2f} a batch  {what}")
+        for kind in (local, bucket):
+            kind.life.stop()
+
+
+def _begin(here: Place, stack: ExitStack, name: str, more: dict[str, str]) -> Kind:
+    word = name.partition(" ")[0]
+    table = here.create(ORDERS, word, _ROWS)
+    prefix = f"bench-{os.getpid()}-{word}"
+    job = Job(INCSNAP, here, prefix, [table], 100_000 + os.getpid() % 50_000 * 100 + len(word), more)
+    names = stack.enter_context(topics(here.servers.kafka, prefix, {table: 1}))
+    with Beat(here.connect, table, here.servers.kafka, names[table]) as beat:
+        life = stack.enter_context(job.life())
+        # Those before the job's beginning never come.
+        beat.wait_for_first(life.check, _START_SECONDS)
+    return Kind(name, job, table, names[table], life)
+
+
+def _turn(here: Place, kind: Kind, seconds: float) -> list[float]:
+    with Beat(here.connect, kind.table, here.servers.kafka, kind.topic) as beat:
+        time.sleep(_SETTLE_SECONDS)
+        since = time.monotonic()
+        time.sleep(seconds)
+        until = time.monotonic()
+        beat.stop(kind.life.check)
+        return beat.lags(since, until)
+
+
+def _counted(store: ObjectStore) -> Counter[str]:
+    return Counter(f"{method} {_NUMBER.sub('N', key.partition('/')[2])}" for method, key in store.requests())
+
+
+if __name__ == "__main__":
+    main()
