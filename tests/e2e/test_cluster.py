@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from incsnap.checkpoint.status import read_status
 from lab.captured_database import CapturedDatabase
+from lab.object_store import ObjectStore
 from lab.owned_keys import Share
 from lab.running_job import write_properties
-from lab.spark_cluster import SparkCluster, spark_cluster
+from lab.spark_cluster import SparkCluster
 from lab.table_designs import ORDER_LINES, ORDERS, PEOPLE
 from lab.workload import Writer
 from tests.support.ledger import Ledger
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[SparkCluster]:
-    with spark_cluster() as made:
-        yield made
 
 
 def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
@@ -52,7 +46,45 @@ def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
     verdicts = ledger.check()
 
     assert killed == len(cluster.workers)
+    told = "".join(worker.stderr() for worker in cluster.workers)
+    assert "Spark Executor Command" in told
+    assert "INFO Executor" not in told, "executors tell of each task"
     assert all(verdict.replay.counts[op] > 0 for verdict in verdicts for op in "rcud")
+
+
+def test_an_executor_that_is_killed_loses_and_repeats_nothing_of_a_checkpoint_in_a_bucket(
+    play: CapturedDatabase, cluster: SparkCluster, in_bucket: dict[str, str], object_store: ObjectStore
+) -> None:
+    location = in_bucket["checkpoint.location"]
+    orders, lines = play.create(ORDERS, 4_000), play.create(ORDER_LINES, 2_000)
+    ledger = Ledger(play)
+    more = {**cluster.settings, **in_bucket, "incremental.snapshot.chunk.size": "300"}
+    requests: list[tuple[str, str]] = []
+    object_store.requests()
+
+    def a_window_is_written() -> bool:
+        # The status is as old as ten seconds there.
+        requests.extend(object_store.requests())
+        return any(method == "PUT" and "/windows/" in key for method, key in requests)
+
+    with (
+        play.job(more) as job,
+        play.notices() as notices,
+    ):
+        job.wait_until("its first batch", lambda: read_status(location) is not None)
+        with Writer(play.connect, play.tables, seed=3, rate=150, share=Share(0, 1)):
+            ledger.ask([orders, lines], "source")
+            job.wait_until("a window was written", a_window_is_written, every=0.02)
+            killed = cluster.workers[0].kill_executors()
+            job.wait_until("the snapshot was complete", lambda: ledger.settle(notices))
+        play.drain(job)
+        job.stop()
+
+    verdicts = ledger.check()
+
+    assert killed == 1
+    assert all(verdict.replay.counts[op] > 0 for verdict in verdicts for op in "rcud")
+    assert not any(method == "COPY" for method, _ in [*requests, *object_store.requests()]), "something was renamed"
 
 
 def test_a_machine_that_lacks_what_the_settings_name_is_told_before_the_first_batch(

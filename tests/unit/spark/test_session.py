@@ -60,6 +60,7 @@ def test_the_master_of_spark_submit_is_not_changed_by_the_file(caplog: pytest.Lo
 def test_only_on_a_cluster_executors_have_options_of_their_own() -> None:
     name = "spark.executor.defaultJavaOptions"
     assert "-XX:+UseSerialGC" in of(master="spark://one:7077")[name]
+    assert "-Dlog4j2.level=warn" in of(master="spark://one:7077")[name]
     assert "GC" not in of(**{"master": "yarn", "executor.extraJavaOptions": "-XX:+UseG1GC"})[name]
     assert name not in of()
 
