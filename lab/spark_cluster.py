@@ -65,12 +65,16 @@ class Worker:
 
     def executors(self) -> list[int]:
         """Pids of the executors' JVMs that live."""
+        return self.children("CoarseGrainedExecutorBackend")
+
+    def children(self, main: str) -> list[int]:
+        """Pids of what it has started and that lives, with ``main`` in its command line: executors, or drivers."""
         pids = []
         if self._child is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 for each in psutil.Process(self._child.pid).children():
                     with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-                        if any("CoarseGrainedExecutorBackend" in word for word in each.cmdline()):
+                        if any(main in word for word in each.cmdline()):
                             pids.append(each.pid)
         return pids
 
