@@ -168,7 +168,10 @@ class _Group:
 
     def _at_low_watermark(self, low_watermark: GtidSet) -> Connection[Any]:
         """The connection, on which all of ``low_watermark`` is visible."""
-        connection = _session(self._settings.mysql)
+        connection = self._connection
+        # Not asked before each chunk whether it lives: one whose SELECT finds it dead is ordered again.
+        if connection is None or not connection.open:
+            connection = _session(self._settings.mysql)
         if connection is not self._connection:
             self.finish()
             self._server = _identity(connection)
