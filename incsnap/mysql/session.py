@@ -72,7 +72,8 @@ def dial(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str |
         host=settings.hostname,
         port=settings.port,
         user=settings.user,
-        password=settings.password.get_secret_value(),
+        # Bytes: of text the driver makes Latin-1, and CREATE USER has hashed what its client sent, which is UTF-8.
+        password=settings.password.get_secret_value().encode(),
         database=database,
         charset="utf8mb4",
         autocommit=True,

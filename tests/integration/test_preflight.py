@@ -190,6 +190,22 @@ def test_a_lost_connection_is_a_server_that_cannot_be_reached(
         connection.close = lambda: None  # type: ignore[method-assign]
 
 
+@pytest.mark.parametrize("mode", ["preferred", "disabled"])
+@pytest.mark.parametrize("password", ["plain", "gr\u00fcn", "\u20ac \u65e5\u672c"])
+def test_a_password_may_have_any_characters(
+    password: str, mode: str, mysql_address: MySqlAddress, database: str, run: Any
+) -> None:
+    user = f"u_{secrets.token_hex(5)}"
+    # Created anew for each, so no server has it in its cache: without TLS it goes encrypted by the server's own key.
+    run(f"CREATE USER {user}@'%' IDENTIFIED BY '{password}'")
+    try:
+        more = {"database.user": user, "database.password": password, "database.ssl.mode": mode}
+        with closing(connect(_settings(mysql_address, database, **more).mysql)) as connection:
+            assert watermarks.server_uuid(connection)
+    finally:
+        run(f"DROP USER {user}@'%'")
+
+
 @pytest.mark.parametrize("mode", ["required", "preferred", "disabled"])
 def test_the_tls_modes_do_what_they_say(mode: str, mysql_address: MySqlAddress, database: str) -> None:
     settings = _settings(mysql_address, database, database__ssl__mode=mode)
