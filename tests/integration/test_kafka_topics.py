@@ -13,10 +13,13 @@ from incsnap.kafka import topics as kafka_topics
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import control_topic
 from incsnap.kafka.preflight import cluster_check
+from incsnap.kafka.producer import TransactionalProducer
+from incsnap.kafka.refusals import ClientError
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics, partition_counts
 from tests.support.kafka import unique
 
 pytestmark = pytest.mark.servers
+SECONDS = 30.0
 
 
 @pytest.fixture
@@ -49,6 +52,20 @@ def test_the_control_topic_is_compacted_and_grows_with_the_buckets(admin: AdminC
     config = admin.describe_configs([resource], request_timeout=10)[resource].result()
     assert config["cleanup.policy"].value == "compact"
     drop(admin, name)
+
+
+def test_a_topic_that_is_missing_is_not_made_by_writing_to_it(kafka_address: str, admin: AdminClient) -> None:
+    name = unique("missing")
+    settings = ClientSettings(kafka_address, {"topic.metadata.propagation.max.ms": "1000"})
+    with TransactionalProducer(settings.for_producer(unique("writer"))) as producer:
+        producer.init_transactions(SECONDS)
+        producer.begin()
+        producer.send_one(name, 0, b"key", b"value")
+        with pytest.raises(ClientError):
+            producer.commit(SECONDS)
+        assert producer.refused
+        assert name in producer.refused
+    assert partition_counts(admin, [name]) == {}
 
 
 def test_a_topic_that_cannot_be_created_is_named(admin: AdminClient) -> None:
