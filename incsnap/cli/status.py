@@ -61,13 +61,20 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
 
 
 def _read(location: str) -> JobStatus | None:
-    """Raises ``OffsetError`` where the file is of another release, or damaged."""
+    """Raises ``OffsetError`` where the file is of another release, ``IncsnapError`` where it is damaged, or not ours
+    to read."""
     # pyarrow, which --help need not wait for.
     from incsnap.checkpoint.files import Files
     from incsnap.checkpoint.location import own_part
     from incsnap.monitoring.watch import NAME
 
-    content = Files(own_part(location)).read(NAME)
+    try:
+        content = Files(own_part(location)).read(NAME)
+    except OSError as error:
+        raise IncsnapError(
+            f"The checkpoint {location} cannot be read: {error.strerror or error}",
+            "Set checkpoint.location to the job's folder, and ask as a user who may read it.",
+        ) from None
     if content is None:
         return None
     try:

@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 #: several, because starting one costs 20-30 ms.
 _JOB_ROWS = 50_000
 _PREFIX, _SOCKET = "incsnap-chunks-", "chunks"
+#: What a session raises that has ended: AttributeError is pyspark's, of a context that was stopped.
+_ENDED = (PySparkException, Py4JError, ConnectionError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class ReaderJobs:
         """Closes when the query has ended, however it did."""
 
         def wait() -> None:
-            with suppress(PySparkException, Py4JError, ConnectionError):
+            with suppress(*_ENDED):
                 query.awaitTermination()
             self.close()
 
@@ -128,7 +130,7 @@ class ReaderJobs:
         return self._closed
 
     def _cancel(self) -> None:
-        with suppress(PySparkException, Py4JError, ConnectionError):
+        with suppress(*_ENDED):
             self._context.cancelJobGroup(self._group)
 
     # -- the planner's wishes
@@ -173,7 +175,7 @@ class ReaderJobs:
     # -- the readers
 
     def _work(self) -> None:
-        with suppress(PySparkException, Py4JError, ConnectionError):
+        with suppress(*_ENDED):
             self._context.setJobGroup(self._group, "incsnap: chunks of an incremental snapshot", True)
         while orders := self._take():
             try:

@@ -232,6 +232,14 @@ def test_status_shows_a_living_job_with_its_tables(job: Path, tmp_path: Path) ->
         assert part in shown
 
 
+def test_status_of_a_checkpoint_that_cannot_be_read_says_so(job: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").write_text("a file, not a folder")
+
+    result = _run("status", str(job))
+    assert result.exit_code == 1
+    assert "cannot be read: Not a directory" in result.output
+
+
 def test_status_of_a_silent_job_says_since_when_it_is_dead_and_ends_with_1(job: Path, tmp_path: Path) -> None:
     _leaves(tmp_path, written_ms=1_000, every_ms=1)
 

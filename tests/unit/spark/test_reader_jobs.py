@@ -125,6 +125,15 @@ def test_a_job_that_fails_is_answered_for_each_of_its_chunks_and_its_reader_goes
     assert scene.answers(1) == [Answer("a")]
 
 
+def test_readers_are_closed_behind_a_session_that_was_stopped(scene: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise AttributeError("'NoneType' object has no attribute 'sc'")  # pyspark's, of a context without its JVM
+
+    monkeypatch.setattr(scene.jobs._context, "cancelJobGroup", stopped)
+    scene.jobs.close()
+    assert not Path(scene.jobs.address.path).exists()
+
+
 def test_small_chunks_share_a_job(scene: Pool) -> None:
     jobs: list[list[str]] = []
     scene.task = jobs.append
