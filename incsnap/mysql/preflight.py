@@ -180,6 +180,10 @@ def _signal_table(connection: Connection[Any], settings: Settings) -> Iterable[F
     if shape is None:
         yield Finding("signal.data.collection", f"{table} does not exist, or may not be read", create)
         return
+    if shape.id != table:
+        # lower_case_table_names: a SELECT finds it in any letter case, the binlog tells it in one.
+        problem = f"{table} is called {shape.id} by this server, and signals are looked for under that name"
+        yield Finding("signal.data.collection", problem, f"Set signal.data.collection={shape.id}")
     if len(shape.columns) != 3:
         problem = f"{table} has {len(shape.columns)} columns; it must have three: id, type, data"
         yield Finding("signal.data.collection", problem, f"DROP TABLE {table.sql}; {create}")

@@ -54,8 +54,8 @@ def _execute(signal: Signal, channel: str, captured: Captured) -> Execute:
     if resolved.unknown:
         left = len(resolved.unknown) - _NAMED
         log.warning(
-            "Signal %s by channel %s: no captured table is called or matches %s%s. Tables are named db.table; those"
-            " that table.include.list leaves out cannot be snapshotted.",
+            "Signal %s by channel %s: no captured table is called or matches %s%s. Tables are named db.table, in the"
+            " letter case of the server; those that table.include.list leaves out cannot be snapshotted.",
             signal.id,
             channel,
             ", ".join(shorten(each) for each in resolved.unknown[:_NAMED]),
