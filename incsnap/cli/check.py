@@ -27,7 +27,7 @@ from incsnap.errors import (
     shorten,
 )
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.preflight import cluster_check
+from incsnap.kafka.preflight import cluster_check, partitions_of_signals
 from incsnap.mysql import catalog, preflight
 from incsnap.mysql.preflight import Finding
 from incsnap.mysql.session import QueryRefusedError, connect
@@ -67,11 +67,26 @@ def all_findings(settings: Settings) -> list[Finding]:
         settings.topic_creation.default.replication_factor,
     )
     findings += [Finding("kafka", problem, repair) for problem, repair in asked]
+    findings += _of_signal_topic(settings)
     try:
         reach_registries(settings)
     except IncsnapError as error:
         findings.append(Finding("schema registry", error.message, error.hint))
     return sorted(findings, key=lambda finding: finding.severity != "error")
+
+
+def _of_signal_topic(settings: Settings) -> list[Finding]:
+    """A signal whose partition is chosen by its key is in most cases in another partition than that which is read."""
+    signals = settings.signals
+    if "kafka" not in signals.channels:
+        return []
+    place = (signals.kafka_bootstrap_servers, signals.kafka_topic, signals.kafka_group_id)
+    count = partitions_of_signals(*place, signals.consumer)
+    if count <= 1:
+        return []
+    problem = f"{signals.kafka_topic} has {count} partitions, and only signals in partition 0 are read"
+    repair = "Make it anew with one partition, or send each signal to partition 0, as `incsnap signal` does"
+    return [Finding("signal.kafka.topic", problem, repair, "warning")]
 
 
 def _of_machines(settings: Settings) -> list[Finding]:

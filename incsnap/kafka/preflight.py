@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -45,6 +46,25 @@ def cluster_check(
     findings = _creatable(admin, {control_topic(prefix), *topics}, partitions, replication, seconds)
     findings += _transactions(settings, f"incsnap-{prefix}-preflight", seconds)
     return findings
+
+
+def partitions_of_signals(
+    bootstrap_servers: str, topic: str, group: str, settings: Mapping[str, str], seconds: float = 3.0
+) -> int:
+    """How many partitions the signal topic has. 0 where there is none yet, or its brokers do not tell: the job waits
+    for them, and says so."""
+    try:
+        options: dict[str, Any] = {
+            "log_level": 0,
+            **settings,
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": group,
+            "allow.auto.create.topics": False,
+        }
+        with closing(Consumer(options)) as consumer:
+            return len(consumer.list_topics(topic, timeout=seconds).topics[topic].partitions)
+    except KafkaException:
+        return 0
 
 
 def _unreachable(settings: ClientSettings, problem: KafkaException, admin: AdminClient, reasons: list[str]) -> Finding:

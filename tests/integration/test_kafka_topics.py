@@ -12,7 +12,7 @@ from incsnap.errors import SinkError
 from incsnap.kafka import topics as kafka_topics
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import control_topic
-from incsnap.kafka.preflight import cluster_check
+from incsnap.kafka.preflight import cluster_check, partitions_of_signals
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import ClientError
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics, partition_counts
@@ -66,6 +66,16 @@ def test_a_topic_that_is_missing_is_not_made_by_writing_to_it(kafka_address: str
         assert producer.refused
         assert name in producer.refused
     assert partition_counts(admin, [name]) == {}
+
+
+def test_the_partitions_of_a_signal_topic_are_told_and_none_is_made(kafka_address: str, admin: AdminClient) -> None:
+    name = unique("signals")
+    assert partitions_of_signals(kafka_address, name, "kafka-signal", {}) == 0
+    assert partition_counts(admin, [name]) == {}
+    ensure_topics(admin, [name], partitions=3)
+    assert partitions_of_signals(kafka_address, name, "kafka-signal", {}) == 3
+    assert partitions_of_signals("127.0.0.1:1", name, "kafka-signal", {}, seconds=1.0) == 0
+    drop(admin, name)
 
 
 def test_a_topic_that_cannot_be_created_is_named(admin: AdminClient) -> None:

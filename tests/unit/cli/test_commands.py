@@ -119,6 +119,15 @@ def test_servers_that_do_not_answer_are_findings_with_exit_code_2(
     assert "Kafka does not answer" in result.output
 
 
+def test_a_signal_topic_of_several_partitions_is_warned_of(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job.write_text(job.read_text().replace("signal.enabled.channels=file", "signal.enabled.channels=kafka"))
+    monkeypatch.setattr("incsnap.cli.check.cluster_check", lambda *rest: [])
+    monkeypatch.setattr("incsnap.cli.check.partitions_of_signals", lambda *rest: 3)
+
+    result = _run("check", str(job))
+    assert "shop-signal has 3 partitions, and only signals in partition 0 are read" in " ".join(result.output.split())
+
+
 def test_a_throttle_is_sent_with_the_limits_that_are_named(job: Path, tmp_path: Path) -> None:
     result = _run("signal", str(job), "incsnap-throttle", "--limit", "threads-running", "40", "--rows-per-second", "0")
 
