@@ -17,7 +17,7 @@ from incsnap.connect.json_text import literal, strings
 from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import SOURCE, TRANSACTION
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.format import OPERATIONS, Changes
+from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
 from incsnap.envelope.source_block import SourceConstants, source_values
 from incsnap.tables import TableId
 from incsnap.transforms.form import Added, Constant, Reference
@@ -61,34 +61,39 @@ def _read(added: Added, block: dict[str, Any], now_us: int) -> Value:
     return value
 
 
-def change_values(fields: Sequence[Added], what: Changes, table: TableId, envelope: EnvelopeSettings) -> list[Value]:
+def change_values(
+    fields: Sequence[Added], what: Changes, tables: TableId | ManyTables, envelope: EnvelopeSettings
+) -> list[Value]:
     """The fields' values in records of changes: arrays have one element for each record of ``what``."""
-    return [_changed(each, what, table, envelope) for each in fields]
+    return [_changed(each, what, tables, envelope) for each in fields]
 
 
-def _changed(added: Added, what: Changes, table: TableId, envelope: EnvelopeSettings) -> Value:
+def _changed(added: Added, what: Changes, tables: TableId | ManyTables, envelope: EnvelopeSettings) -> Value:
     if isinstance(added, Constant):
         return added.text
     if added.struct == "source":
-        return _of_source(added.field, what, table, envelope)
+        return _of_source(added.field, what, tables, envelope)
     if added.struct == "transaction":
         return _of_transaction(added.field, what)
     return _OPS.take(pa.array(what.op)) if added.field == "op" else _moment(added.field, what.now_us)
 
 
-def _of_source(field: str, what: Changes, table: TableId, envelope: EnvelopeSettings) -> Value:
+def _of_source(field: str, what: Changes, tables: TableId | ManyTables, envelope: EnvelopeSettings) -> Value:
     source = what.source
     constants: dict[str, Value] = {
         "version": envelope.version,
         "connector": "mysql",
         "name": envelope.name,
-        "db": table.database,
-        "table": table.table,
         "snapshot": None,
         "sequence": None,
     }
     if field in constants:
         return constants[field]
+    if field in ("db", "table"):
+        if isinstance(tables, TableId):
+            return tables.database if field == "db" else tables.table
+        names = tables.databases if field == "db" else tables.names
+        return names.take(pa.array(what.event))
     if field == "row":
         return pa.array(what.row, pa.int64())
     if field == "query" and source.query is None:

@@ -60,7 +60,7 @@ class AvroKeys:
         return row.joined()
 
     def pattern(self) -> Pattern:
-        return _pattern(self._fields, self._modes, self._head, self._more)
+        return avro_pattern(self._fields, self._modes, self._head, self._more)
 
 
 class AvroValues:
@@ -85,20 +85,14 @@ class AvroValues:
         return _envelopes(self._head, self._rows(images), what, sources)
 
     def pattern(self) -> Pattern:
-        return _pattern(self._fields, self._envelope.modes, _VALUE)
+        return avro_pattern(self._fields, self._envelope.modes, _VALUE)
 
     @property
     def constant_bytes(self) -> int:
-        """Of a record beside its row, without its source."""
         return len(self._head)
 
-    @staticmethod
-    def of_tables(formats: Sequence[AvroValues], tables: ManyTables, rows: Any, what: Changes) -> Any:
-        """As ``changes``, of the rows that patterns have given."""
-        ids = [each._view.shape.id for each in formats]
-        databases = take(pa.array([each.database for each in ids], pa.string()), tables.of_event)
-        names = take(pa.array([each.table for each in ids], pa.string()), tables.of_event)
-        sources = _event_sources(databases, names, what.source, formats[0]._envelope)
+    def of_tables(self, formats: Sequence[AvroValues], tables: ManyTables, rows: Any, what: Changes) -> Any:
+        sources = _event_sources(tables.databases, tables.names, what.source, self._envelope)
         heads = take(pa.array([each._head for each in formats], pa.binary()), tables.of_record)
         return _envelopes(heads, rows, what, sources)
 
@@ -147,7 +141,7 @@ def write_fields(row: AvroRow, table: TableId, fields: Fields, columns: Columns,
         row.field(f"{table}.{field.name}", schema, field.connect(columns, modes))
 
 
-def _pattern(fields: Fields, modes: Modes, head: bytes, tail: bytes = b"") -> Pattern:
+def avro_pattern(fields: Fields, modes: Modes, head: bytes, tail: bytes = b"") -> Pattern:
     cells = [(field.index, avro_cells(field, schema, modes)) for field, schema in fields]
     literals = [head, *[b""] * (len(cells) - 1), tail] if cells else [head + tail]
     return Pattern.of(literals, cells)

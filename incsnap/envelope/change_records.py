@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from incsnap.columns.variable import Bools, Ints, take, variable
+from incsnap.columns.variable import Bools, Ints, take
 from incsnap.envelope.added_fields import change_values, header_maps
 from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.header_text import key_headers
 from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.partitioner import partition
-from incsnap.envelope.record_images import DELETE, INSERT, UPDATE, RecordImages
-from incsnap.envelope.records import MARKS, batch_of, identities_of
+from incsnap.envelope.record_columns import identities, kinds_of, marks_of, orders_of, spread
+from incsnap.envelope.record_images import DELETE, INSERT, UPDATE
+from incsnap.envelope.records import batch_of, identities_of
 from incsnap.envelope.row_changes import RowChanges
 from incsnap.envelope.source_block import SourceColumns
 from incsnap.envelope.table_format import TableFormat
@@ -31,9 +31,6 @@ from incsnap.envelope.written import CHANGES, Written
 from incsnap.errors import ValueRefused
 
 _log = logging.getLogger(__name__)
-
-#: The place of a tombstone among the first four of ``CHANGES``.
-_TOMBSTONE = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +55,7 @@ def change_records(
     ``partitions``: how many each topic has. Records that are dropped stand in the format's own topic.
     """
     written = [laid.format.written[kind] for kind in CHANGES]
-    kinds = _kinds(laid.records)
+    kinds = kinds_of(laid.records)
     present = np.flatnonzero(np.bincount(kinds, minlength=len(CHANGES))).tolist()
     # A dropped tombstone says nothing that the deletion before it does not.
     sent = [kind for kind in present if written[kind] is not None or CHANGES[kind].op]
@@ -93,11 +90,6 @@ def _refuse_updates(format_: TableFormat, count: int) -> None:
     _log.log(logging.WARNING if format_.updates == "warn" else logging.ERROR, "%s; they are left out", what)
 
 
-def _kinds(records: RecordImages) -> npt.NDArray[np.uint8]:
-    """Indexes into ``CHANGES``: the operation, a tombstone last of four, and another four of moved rows."""
-    return np.minimum(records.op, np.uint8(_TOMBSTONE)) + np.uint8(4) * records.moved
-
-
 class _TopicWriter:
     """Writes the records that go to one topic; ``which`` they are, None where all do."""
 
@@ -107,19 +99,14 @@ class _TopicWriter:
         self._laid, self._source, self._now_us = laid, source, now_us
         whole = laid.records
         self._out = whole if which is None else whole.only(which)
-        self._kinds, self._n = _kinds(self._out), len(self._out)
-        self._order = order
-        if order is not None:
-            # Tombstones have no number of their own.
-            at = np.cumsum(whole.has_value) - 1
-            at = at if which is None else at[which]
-            self._order = TransactionOrder(order.total[at], order.of_table[at])
+        self._kinds, self._n = kinds_of(self._out), len(self._out)
+        self._order = None if order is None else orders_of(order, whole, which)
 
     def records(self, topic: str, written: Sequence[Written | None], partitions: Mapping[str, int]) -> TopicRecords:
         laid, out, format_ = self._laid, self._out, self._laid.format
         parts = self._parts(written)
         own = take(laid.keys, out.key)
-        keys = own if format_.alike else _spread([(which, self._keys(one, which)) for which, one in parts], self._n)
+        keys = own if format_.alike else spread([(which, self._keys(one, which)) for which, one in parts], self._n)
         places = home = format_.home(own, partitions)
         if not format_.alike:
             places = partition(keys, partitions.get(topic, 1))
@@ -128,39 +115,24 @@ class _TopicWriter:
         arrays = [
             pa.array(places if kept.all() else np.where(kept, places, -1), pa.int32()),
             keys,
-            _spread([(which, self._values(one, which)) for which, one in parts if one.has_bytes], self._n),
+            spread([(which, self._values(one, which)) for which, one in parts if one.has_bytes], self._n),
             self._headers(out.before_key, out.moved & (out.op == INSERT)),
             self._headers(out.after_key, out.moved & (out.op != INSERT)),
             identity,
             old_identity,
         ]
         headers = [(which, self._added(one, which)) for which, one in parts if one.form.headers]
-        marks = self._marks() if format_.envelope.marked else None
+        marks = marks_of(out, laid.event_of(out.change), self._source) if format_.envelope.marked else None
         if events := [(which, one.event) for which, one in parts if one.event is not None]:
             return TopicRecords(topic, self._events(arrays, events, marks), home)
-        return TopicRecords(topic, batch_of(arrays, _spread(headers, self._n) if headers else None, marks=marks), home)
-
-    def _marks(self) -> Any:
-        """MARKS of each record, in binlog order; tombstones have no operation."""
-        out, source = self._out, self._source
-        event = self._laid.event_of(out.change)
-        assert source.number is not None
-        row = np.arange(self._n) - np.searchsorted(event, event)
-        values = [
-            pa.array(np.where(out.has_value, np.minimum(out.op, np.uint8(DELETE)), 0), pa.int8(), mask=~out.has_value),
-            pa.array(source.ts_us[event]),
-            take(source.gtid, event),
-            pa.array(source.number[event], pa.int64()),
-            pa.array(row, pa.int64()),
-        ]
-        return pa.StructArray.from_arrays(values, fields=list(MARKS))
+        return TopicRecords(topic, batch_of(arrays, spread(headers, self._n) if headers else None, marks=marks), home)
 
     def _events(self, arrays: Sequence[Any], parts: Sequence[tuple[Bools, EventFormat]], marks: Any) -> Any:
         """What goes to the topic "", to which nothing else does."""
         rows = [(which, event, event.rows(self._laid.images, self._out.after[which])) for which, event in parts]
-        headers = _spread([(which, event.headers(each)) for which, event, each in rows], self._n)
-        topics = _spread([(which, event.topics(each)) for which, event, each in rows], self._n)
-        times = _spread([(which, event.times(each, self._now_us)) for which, event, each in rows], self._n)
+        headers = spread([(which, event.headers(each)) for which, event, each in rows], self._n)
+        topics = spread([(which, event.topics(each)) for which, event, each in rows], self._n)
+        times = spread([(which, event.times(each, self._now_us)) for which, event, each in rows], self._n)
         return batch_of(arrays, headers, (topics, times), marks)
 
     def _parts(self, written: Sequence[Written | None]) -> list[tuple[Bools, Written]]:
@@ -210,32 +182,4 @@ class _TopicWriter:
         """``identity`` and ``old_identity`` of each record."""
         out, none = self._out, pa.nulls(self._n, pa.binary())
         of_image = identities_of(self._laid.format, self._laid.images, self._laid.keys)
-        if of_image is None:
-            return none, none
-        identity = take(of_image, out.key)
-        before = take(of_image, np.where(out.op == UPDATE, out.before_key, -1))
-        changed = pc.fill_null(pc.not_equal(before, identity), False)
-        return identity, pc.if_else(changed, before, pa.scalar(None, pa.binary()))
-
-
-def _spread(parts: Sequence[tuple[Bools, Any]], n: int) -> Any:
-    """Values of the records that each part names, null for the others."""
-    if not parts:
-        return pa.nulls(n, pa.binary())
-    if len(parts) == 1 and pa.types.is_binary(parts[0][1].type) and not parts[0][1].null_count:
-        return with_gaps(parts[0][1], parts[0][0])
-    index, first = np.full(n, -1, np.int64), 0
-    for which, values in parts:
-        index[which] = np.arange(first, first + len(values))
-        first += len(values)
-    return take(pa.concat_arrays([values for _, values in parts]), index)
-
-
-def with_gaps(values: Any, present: Bools) -> Any:
-    """``values`` spread over the records that are ``present``, null elsewhere; the bytes stay where they are."""
-    if present.all():
-        return values
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
-    spread = np.zeros(len(present) + 1, np.int64)
-    np.cumsum(present, out=spread[1:])
-    return variable(offsets[spread], values.buffers()[2], pa.binary(), present)
+        return (none, none) if of_image is None else identities(out, of_image)

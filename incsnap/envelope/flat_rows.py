@@ -16,18 +16,22 @@ from incsnap.connect.avro_columns import AvroRow, one
 from incsnap.connect.avro_schema import avro_json
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import Value, change_values, json_text, read_values, schema_of
-from incsnap.envelope.avro_format import Register, wire_head, write_fields
+from incsnap.envelope.avro_format import Register, avro_pattern, wire_head, write_fields
+from incsnap.envelope.cells import Pattern
 from incsnap.envelope.connect_envelope import row_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.format import Changes
+from incsnap.envelope.format import Changes, ManyTables
 from incsnap.envelope.json_format import around
-from incsnap.envelope.json_rows import json_objects, rows_of
+from incsnap.envelope.json_rows import Members, begun, ended, json_objects, rows_of
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_view import Columns, TableView
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
 from incsnap.transforms.form import Form
 from incsnap.types.modes import Modes
+
+#: Of a field that is added, about.
+_VALUE_BYTES = 20
 
 
 def flat_schema(view: TableView, form: Form, modes: Modes) -> Schema:
@@ -52,8 +56,17 @@ class JsonRows:
         self._head, self._tail = around(schema)
 
     def __call__(self, columns: Columns, values: Sequence[Value]) -> Any:
-        more = [(field.name, json_text(value)) for field, value in zip(self._form.fields, values, strict=True)]
+        more = self._more(values)
         return json_objects(self._view.fields, columns, self._modes, head=self._head, tail=self._tail, more=more)
+
+    def pattern(self) -> Pattern:
+        return begun(self._view.fields, self._modes, head=self._head, goes_on=bool(self._form.fields))
+
+    def ended(self, rows: Any, values: Sequence[Value]) -> Any:
+        return ended(rows, self._more(values), self._tail)
+
+    def _more(self, values: Sequence[Value]) -> Members:
+        return [(field.name, json_text(value)) for field, value in zip(self._form.fields, values, strict=True)]
 
 
 class AvroRows:
@@ -66,6 +79,17 @@ class AvroRows:
         row = AvroRow(rows_of(columns))
         row.literal(self._head)
         write_fields(row, self._table, self._fields, columns, self._modes)
+        return self._ended(row, values)
+
+    def pattern(self) -> Pattern:
+        return avro_pattern(self._fields, self._modes, self._head)
+
+    def ended(self, rows: Any, values: Sequence[Value]) -> Any:
+        row = AvroRow(len(rows))
+        row.encoded(rows)
+        return self._ended(row, values)
+
+    def _ended(self, row: AvroRow, values: Sequence[Value]) -> Any:
         for field, value in zip(self._form.fields, values, strict=True):
             schema = schema_of(field)
             if isinstance(value, pa.Array):
@@ -89,3 +113,16 @@ class FlatRows:
         index = what.before if self._form.op == "d" else what.after
         columns = [None if column is None else take(column, index) for column in images]
         return self._written(columns, change_values(self._form.fields, what, self._table, self._envelope))
+
+    def pattern(self) -> Pattern:
+        return self._written.pattern()
+
+    @property
+    def constant_bytes(self) -> int:
+        return sum(len(field.name) + _VALUE_BYTES for field in self._form.fields)
+
+    def of_tables(self, formats: Sequence[FlatRows], tables: ManyTables, rows: Any, what: Changes) -> Any:
+        """What tables have of their own is in their patterns."""
+        index = what.before if self._form.op == "d" else what.after
+        values = change_values(self._form.fields, what, tables, self._envelope)
+        return self._written.ended(take(rows, index), values)

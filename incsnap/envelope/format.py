@@ -6,16 +6,20 @@ A format is made for one view of a table and one topic; every call takes whole c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from incsnap.columns.variable import Ints
+from incsnap.columns.variable import Ints, take
 from incsnap.connect.schema import Schema
+from incsnap.envelope.cells import Pattern
 from incsnap.envelope.source_block import SourceColumns, SourceConstants
 from incsnap.envelope.table_view import Columns
+from incsnap.tables import TableId
 
 #: Connect's letters of operations, by the number that stands for them in ``Changes.op``.
 OPERATIONS = ("c", "u", "d")
@@ -48,10 +52,21 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ManyTables:
-    """Of each event, and of each record that has a value, the number of its table."""
+    """``of_event``: index into ``ids`` of each event; ``of_record``: of each record which of the formats writes it."""
 
+    ids: Sequence[TableId]
     of_event: Ints
     of_record: Ints
+
+    @property
+    def databases(self) -> Any:
+        """Of each event (``pa.string()``)."""
+        return take(pa.array([each.database for each in self.ids], pa.string()), self.of_event)
+
+    @property
+    def names(self) -> Any:
+        """Of each event (``pa.string()``)."""
+        return take(pa.array([each.table for each in self.ids], pa.string()), self.of_event)
 
 
 class KeyFormat(Protocol):
@@ -65,6 +80,22 @@ class ValueFormat(Protocol):
 
     def changes(self, images: Columns, what: Changes) -> Any:
         """``pa.binary()``, or structs: a value for each record of ``what``."""
+
+
+@runtime_checkable
+class JoinedFormat(ValueFormat, Protocol):
+    """One that can also write rows of many tables at once."""
+
+    def pattern(self) -> Pattern:
+        """How a row is put together, without what differs from record to record."""
+
+    @property
+    def constant_bytes(self) -> int:
+        """Of a record beside its row and its source, about."""
+
+    def of_tables(self, formats: Sequence[Any], tables: ManyTables, rows: Any, what: Changes) -> Any:
+        """As ``changes``, by ``formats``, which differ from this one by their tables alone; ``rows``: of each image
+        what the patterns have given."""
 
 
 class EnvelopeFormat(ValueFormat, Protocol):

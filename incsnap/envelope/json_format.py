@@ -81,18 +81,15 @@ class JsonValues:
 
     @property
     def constant_bytes(self) -> int:
-        """Of a record beside its row, without its source: the schema."""
         return len(self._head)
 
-    @staticmethod
-    def of_tables(formats: Sequence[JsonValues], tables: ManyTables, rows: Any, what: Changes) -> Any:
-        """As ``changes``, of the rows that patterns have given."""
-        ids, heads = [each._view.shape.id for each in formats], [each._head for each in formats]
-        sources = sources_of_tables(ids, tables.of_event, what.source, formats[0]._envelope)
-        head: Any = heads[0]
+    def of_tables(self, formats: Sequence[JsonValues], tables: ManyTables, rows: Any, what: Changes) -> Any:
+        heads = [each._head for each in formats]
+        sources = sources_of_tables(tables.ids, tables.of_event, what.source, self._envelope)
+        head: Any = self._head
         if len(set(heads)) > 1:
             head = take(pa.array(heads, pa.string()), tables.of_record)
-        return _envelopes(head, rows, what, sources, formats[0]._tail)
+        return _envelopes(head, rows, what, sources, self._tail)
 
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         block = one_source(self._view.shape.id, source, self._envelope)

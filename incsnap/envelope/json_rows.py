@@ -7,6 +7,7 @@ the row once more would cost as much as making it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -51,6 +52,15 @@ def json_objects(
         else:
             parts += [text, encoded.complete()]
             text = ""
+    added = _members(more, text, comma)
+    if not parts and len(added) == 1:
+        return pa.repeat(pa.scalar(f"{added[0]}}}{tail}".encode(), pa.binary()), rows_of(columns))
+    return join([*parts, *added[:-1], f"{added[-1]}}}{tail}"])
+
+
+def _members(more: Members, text: str, comma: str) -> list[Any]:
+    """What stands behind a row's own members, as pieces of ``join``; the last of them is a text."""
+    parts: list[Any] = []
     for name, value in more:
         text += comma + literal(name) + ":"
         comma = ","
@@ -59,9 +69,7 @@ def json_objects(
         else:
             parts += [text, value]
             text = ""
-    if not parts:
-        return pa.repeat(pa.scalar(f"{text}}}{tail}".encode(), pa.binary()), rows_of(columns))
-    return join([*parts, text + "}" + tail])
+    return [*parts, text]
 
 
 def json_pattern(
@@ -74,6 +82,18 @@ def json_pattern(
     end = (f",{constant}" if constant and fields else constant) + "}" + tail
     texts = [head + "{" + names[0], *names[1:], end] if fields else [head + "{" + end]
     return Pattern.of([text.encode() for text in texts], [(field.index, json_cells(field, modes)) for field in fields])
+
+
+def begun(fields: Sequence[ViewField], modes: Modes, *, head: str, goes_on: bool) -> Pattern:
+    """Of a row up to where ``ended`` takes over; ``goes_on``: with members."""
+    pattern = json_pattern(fields, modes, head=head)
+    return replace(pattern, template=pattern.template[:-1] + (b"," if fields and goes_on else b""))
+
+
+def ended(rows: Any, more: Members, tail: str) -> Any:
+    """``rows`` as patterns of ``begun`` have given them, with ``more``, as ``json_objects`` writes that."""
+    added = _members(more, "", "")
+    return join([rows.cast(pa.string()), *added[:-1], f"{added[-1]}}}{tail}"])
 
 
 def rows_of(columns: Columns) -> int:

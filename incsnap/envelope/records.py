@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 
 from incsnap.columns.variable import MAX_BYTES
 from incsnap.envelope.added_fields import HEADERS, header_maps, read_values
+from incsnap.envelope.cells import Pattern
 from incsnap.envelope.format import OPERATIONS
-from incsnap.envelope.json_rows import json_objects, rows_of
+from incsnap.envelope.json_rows import json_objects, json_pattern, rows_of
 from incsnap.envelope.partitioner import bucket_of, partition
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_format import TableFormat
-from incsnap.envelope.table_view import Columns, ViewField
+from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.envelope.written import READ, Written
 from incsnap.types.modes import Modes
 
@@ -163,9 +164,17 @@ def identities_of(format_: TableFormat, columns: Columns, keys: Any) -> Any:
     view = format_.view
     if view.key_is_identity or not view.identity:
         return None if format_.alike or not view.key else keys
+    return json_objects(_identifying(view), columns, _EXACT)
+
+
+def identity_pattern(view: TableView) -> Pattern | None:
+    """What ``identities_of`` makes the identities of a table of that has one form of keys; None where these serve."""
+    return None if view.key_is_identity or not view.identity else json_pattern(_identifying(view), _EXACT)
+
+
+def _identifying(view: TableView) -> list[ViewField]:
     shape = view.shape
-    fields = [ViewField(i, shape.columns[i].name, shape.columns[i], shape.id) for i in view.identity]
-    return json_objects(fields, columns, _EXACT)
+    return [ViewField(i, shape.columns[i].name, shape.columns[i], shape.id) for i in view.identity]
 
 
 def _read_marks(source: SourceConstants, n: int) -> Any:

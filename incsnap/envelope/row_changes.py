@@ -67,8 +67,9 @@ def lay_out(
     """
     keys = format_.keys(images)
     changes = told(changed_rows(format_.view.shape.id, event, kinds), format_.envelope)
-    if format_.envelope.skip_unchanged:
-        changes = changes.only(~_unchanged(format_, images, changes))
+    if format_.envelope.skip_unchanged and (changes.does == UPDATE).any():
+        shown = json_objects(format_.view.fields, images, format_.envelope.modes)
+        changes = changes.only(~unchanged(changes, shown))
     records = record_images(changes, keys, tombstones=format_.envelope.tombstones)
     return RowChanges(format_, images, keys, event, changes, records)
 
@@ -79,14 +80,11 @@ def told(changes: ChangedRows, envelope: EnvelopeSettings) -> ChangedRows:
     return changes.only(~np.isin(changes.does, skipped)) if skipped else changes
 
 
-def _unchanged(format_: TableFormat, images: Columns, changes: ChangedRows) -> Bools:
+def unchanged(changes: ChangedRows, shown: Any) -> Bools:
     """Which changes are updates that leave the row as it is written: columns that are left out may change, and what a
-    mask hides."""
+    mask hides. ``shown``: of each image, as JSON (``pa.binary()``)."""
     same: Bools = changes.does == UPDATE
-    if not same.any() or not format_.view.fields:
-        return same
-    rows = json_objects(format_.view.fields, images, format_.envelope.modes)
     image = changes.image[same]
-    equal = pc.equal(rows.take(pa.array(image)), rows.take(pa.array(image + 1)))
+    equal = pc.equal(shown.take(pa.array(image)), shown.take(pa.array(image + 1)))
     same[same] = np.asarray(equal.to_numpy(zero_copy_only=False), dtype=np.bool_)
     return same

@@ -71,7 +71,7 @@ class Run(NamedTuple):
 
 
 def tables(batch: int, bucket: int, order: int, runs: Sequence[Run], records: pa.RecordBatch) -> BlockRow:
-    """Change records of many tables, one table's after the other's, each in binlog order; none that is dropped."""
+    """Change records of many tables, one table's after the other's, each in binlog order."""
     named = records.replace_schema_metadata({_RUNS: json.dumps(runs)})
     return batch, bucket, order, TABLES, "", "", encode(named)
 

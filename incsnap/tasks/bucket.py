@@ -144,7 +144,7 @@ class Delivery:
         for topic, table, block in self._received.changes:
             for each in blocks.decode(block):
                 if topic is None or table is None:
-                    runs, records = blocks.runs_of(each), each
+                    runs, records = _sent_runs(each)
                 else:
                     records = sent(each)
                     runs = [blocks.Run(topic, table, len(records))]
@@ -172,6 +172,15 @@ def sent(records: pa.RecordBatch) -> pa.RecordBatch:
     """Those that no transform has dropped."""
     dropped = pc.less(records.column("partition"), 0)
     return records.filter(pc.invert(dropped)) if pc.any(dropped).as_py() else records
+
+
+def _sent_runs(records: pa.RecordBatch) -> tuple[list[blocks.Run], pa.RecordBatch]:
+    """The same, and whose they are, of a block of many tables."""
+    runs, kept = blocks.runs_of(records), sent(records)
+    if len(kept) < len(records):
+        of_tables = [run._replace(records=len(sent(each))) for run, each in blocks.by_run(records, runs)]
+        runs = [run for run in of_tables if run.records]
+    return runs, kept
 
 
 def _without(rows: pa.RecordBatch, overtaking: Sequence[pa.Array]) -> pa.RecordBatch:

@@ -104,4 +104,6 @@ def _changes(part: FramePart, settings: Settings) -> Iterator[tuple[str, str, An
             each.slice, each.charsets, each.layout, settings, now_us, each.border, each.defaults, first
         )
         for _, topic, table, records in changes:
-            yield topic, str(table or ""), records
+            runs = table if isinstance(table, tuple) else [blocks.Run(topic, str(table or ""), len(records))]
+            for run, of_table in blocks.by_run(records, runs):
+                yield run.topic, run.table, of_table

@@ -7,9 +7,10 @@ written together instead (``small_tables``).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, repeat
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from incsnap.tasks.blocks import Run
 from incsnap.tasks.event_sources import EventSources
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.numbering import Counted, number, totals
-from incsnap.tasks.small_tables import SmallTable, SmallTables, blocks_of, records_together, together
+from incsnap.tasks.small_tables import LaidTogether, SmallTable, SmallTables, laid_together, together
 from incsnap.tasks.transaction_metadata import WHOLE, Border, transaction_records
 
 #: JSON in one block, about. Encoding takes several times its size here, and Spark holds it whole in its heap: rows of
@@ -42,6 +43,11 @@ _BLOCK_BYTES = 8 << 20
 _RECORD_BYTES = 450
 #: JSON of a row for each of its bytes in the binlog, about: names of columns, digits, escapes.
 _GROWTH = 4
+#: Records of small tables that are encoded before the first block is given, where all of a slice is counted first.
+_MOST_HELD = 4 * _BLOCK_BYTES
+
+#: (bucket, topic, table or tables, records).
+_Block = tuple[int, str, TableId | tuple[Run, ...] | None, Any]
 
 
 def change_blocks(
@@ -53,7 +59,7 @@ def change_blocks(
     border: Border = WHOLE,
     defaults: TableDefaults = (),
     first_event: int = 0,
-) -> Iterator[tuple[int, str, TableId | tuple[Run, ...] | None, Any]]:
+) -> Iterator[_Block]:
     """(bucket, topic, table, records in binlog order) for every table and bucket that the slice touches; (bucket, "",
     runs, records) for tables that have a few rows in it.
 
@@ -62,27 +68,44 @@ def change_blocks(
     ``first_event``: the number of the slice's first event, by which marks count.
     """
     sources = EventSources(slice_, queries=settings.include_query, first=first_event)
-    tables = table_rows(slice_, charsets)
+    writer = _Writer(sources, layout, now_us)
+    small = _Together(settings, sources, defaults)
+    many = small.laid(table_rows(slice_, charsets))
     if not settings.transaction_metadata:
-        made = _Together(settings, sources, defaults, layout, now_us)
-        yield from made.blocks(tables)
-        tables = made.left
-    laid_out = _laid_out(tables, settings, sources, defaults)
-    orders: Iterable[TransactionOrder | None] = repeat(None)
-    counted: list[Counted] = []
-    if settings.transaction_metadata:
-        laid_out = list(laid_out)
-        counted = [_counted(slice_, events, laid) for events, laid in laid_out]
-        orders = number(counted, border.begun)
-    for (events, laid), order in zip(laid_out, orders, strict=False):
-        for those in change_records(laid, sources.of(events), order, layout.partitions, now_us=now_us):
+        for each in many:
+            yield from writer.of_many(each, None)
+        for events, laid in _laid_out(small.left, settings, sources, defaults):
+            yield from writer.of_one(events, laid, None)
+        return
+    held, alone = list(many), list(_laid_out(small.left, settings, sources, defaults))
+    of_held = [each.counted(slice_) for each in held]
+    counted = [*chain.from_iterable(of_held), *(_counted(slice_, events, laid) for events, laid in alone)]
+    orders = iter(number(counted, border.begun))
+    for each, of_each in zip(held, of_held, strict=True):
+        yield from writer.of_many(each, list(islice(orders, len(of_each))))
+    for (events, laid), order in zip(alone, orders, strict=True):
+        yield from writer.of_one(events, laid, order)
+    metadata = transaction_records(settings, slice_, totals(counted, border.begun), border, layout.buckets)
+    if metadata is not None:
+        topic, bucket, block = metadata
+        yield bucket, topic, None, block
+
+
+class _Writer:
+    """Blocks, as ``change_blocks`` gives them."""
+
+    def __init__(self, sources: EventSources, layout: TopicLayout, now_us: int) -> None:
+        self._sources, self._layout, self._now_us = sources, layout, now_us
+
+    def of_many(self, laid: LaidTogether, orders: Sequence[TransactionOrder] | None) -> Iterator[_Block]:
+        for bucket, runs, records in laid.blocks(self._sources, orders, self._layout, self._now_us):
+            yield bucket, "", runs, records
+
+    def of_one(self, events: Longs, laid: RowChanges, order: TransactionOrder | None) -> Iterator[_Block]:
+        source, layout = self._sources.of(events), self._layout
+        for those in change_records(laid, source, order, layout.partitions, now_us=self._now_us):
             for bucket, block in _by_bucket(those, laid.format.topic, layout.buckets):
                 yield bucket, those.topic, laid.format.view.shape.id, block
-    if settings.transaction_metadata:
-        metadata = transaction_records(settings, slice_, totals(counted, border.begun), border, layout.buckets)
-        if metadata is not None:
-            topic, bucket, block = metadata
-            yield bucket, topic, None, block
 
 
 def open_counts(slice_: Slice, charsets: Charsets, settings: Settings, begun: OpenCounts | None) -> OpenCounts:
@@ -105,16 +128,14 @@ def _counted(slice_: Slice, these: Longs, laid: RowChanges) -> Counted:
 class _Together:
     """Of a slice's tables those that have a few rows each. ``left``: the others, when all blocks were asked for."""
 
-    def __init__(
-        self, settings: Settings, sources: EventSources, defaults: TableDefaults, layout: TopicLayout, now_us: int
-    ) -> None:
-        self._settings, self._sources, self._layout, self._now_us = settings, sources, layout, now_us
-        self._defaults = dict(defaults)
+    def __init__(self, settings: Settings, sources: EventSources, defaults: TableDefaults) -> None:
+        self._settings, self._sources, self._defaults = settings, sources, dict(defaults)
         self.left: list[TableRows] = []
 
-    def blocks(self, tables: Sequence[TableRows]) -> Iterator[tuple[int, str, tuple[Run, ...], Any]]:
+    def laid(self, tables: Sequence[TableRows]) -> Iterator[LaidTogether]:
+        """Each for blocks of ``_BLOCK_BYTES``."""
         for part in together(self._small(tables), _BLOCK_BYTES):
-            yield from self._blocks_of(part)
+            yield from self._laid(part)
         # As tables come without this: the first that cannot be written is the one that is told.
         places = {id(rows): place for place, rows in enumerate(tables)}
         self.left.sort(key=lambda rows: places[id(rows)])
@@ -122,27 +143,28 @@ class _Together:
     def _small(self, tables: Sequence[TableRows]) -> Iterator[SmallTable]:
         # What has two shapes in one slice must keep their order.
         times = Counter(rows.shape.id for rows in tables)
+        held, most = 0, _MOST_HELD if self._settings.transaction_metadata else math.inf
         small = SmallTables(self._settings, self._defaults, _GROWTH, _RECORD_BYTES)
         for rows in tables:
-            one = small.small(rows, self._sources) if times[rows.shape.id] == 1 else None
+            one = small.small(rows, self._sources) if times[rows.shape.id] == 1 and held < most else None
             if one is None:
                 self.left.append(rows)
             else:
+                held += one.bytes
                 yield one
 
-    def _blocks_of(self, part: Sequence[SmallTable]) -> Iterator[tuple[int, str, tuple[Run, ...], Any]]:
-        made = records_together(part, self._sources, self._layout, self._now_us)
-        if made is not None:
-            self.left += [part[number].rows for number in sorted(made.moved)]
-            for bucket, runs, records in blocks_of(made, part):
-                yield bucket, "", runs, records
+    def _laid(self, part: Sequence[SmallTable]) -> Iterator[LaidTogether]:
+        laid = laid_together(part)
+        if laid is not None:
+            self.left += laid.moved
+            yield laid
         elif len(part) == 1:
             self.left.append(part[0].rows)
         else:
             # The table that is to blame is found by halving.
             half = len(part) // 2
-            yield from self._blocks_of(part[:half])
-            yield from self._blocks_of(part[half:])
+            yield from self._laid(part[:half])
+            yield from self._laid(part[half:])
 
 
 def _laid_out(

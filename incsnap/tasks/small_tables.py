@@ -10,22 +10,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from incsnap.binlog.protocol.few_rows import FewRows
+from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.unreadable import VALUE_ERRORS
+from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import TableRows
 from incsnap.columns.images import Place
 from incsnap.config.settings import Settings
-from incsnap.envelope.many_tables import RecordsOfTables, RowsOfTables, records_of_tables
+from incsnap.envelope.format import TransactionOrder
+from incsnap.envelope.many_tables import ChangesOfTables, RowsOfTables, changes_of_tables, records_of_tables
 from incsnap.errors import IncsnapError
 from incsnap.snapshot.offset import TopicLayout
 from incsnap.tables import Defaults, TableId
 from incsnap.tasks.blocks import Run
 from incsnap.tasks.event_sources import EventSources
+from incsnap.tasks.numbering import Counted
 from incsnap.tasks.table_plans import CellKind, PlacedCells, TablePlan, ValueKind, plans_of
 
 #: More row images than these take longer in plain Python than in whole columns.
@@ -92,41 +97,85 @@ def together(tables: Iterable[SmallTable], most: int) -> Iterator[list[SmallTabl
         yield found
 
 
-def records_together(
-    tables: Sequence[SmallTable], sources: EventSources, layout: TopicLayout, now_us: int
-) -> RecordsOfTables | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class LaidTogether:
+    """Tables of which all is encoded that is theirs alone. ``events``: their rows events' numbers in the slice."""
+
+    tables: Sequence[SmallTable]
+    events: Longs
+    changes: ChangesOfTables
+
+    @property
+    def moved(self) -> list[TableRows]:
+        """Tables that are to be written by themselves after all."""
+        return [self.tables[number].rows for number in sorted(self.changes.moved)]
+
+    def counted(self, slice_: Slice) -> list[Counted]:
+        """Of each table that has any the records that a transaction counts."""
+        event = self.changes.event[self.changes.records.has_value]
+        numbers, firsts = np.unique(self.changes.what.of_event[event], return_index=True)
+        events = self.events[event]
+        owners = slice_.transaction_of(events)
+        borders = pairwise([*firsts.tolist(), len(event)])
+        return [
+            Counted(self.tables[number].plan.name, events[first:end], owners[first:end])
+            for number, (first, end) in zip(numbers.tolist(), borders, strict=True)
+        ]
+
+    def blocks(
+        self, sources: EventSources, orders: Sequence[TransactionOrder] | None, layout: TopicLayout, now_us: int
+    ) -> Iterator[tuple[int, tuple[Run, ...], Any]]:
+        """(bucket, tables, records in binlog order of each) for every bucket that has any. ``orders``: of each of
+        ``counted``, None where nobody counts."""
+        order = None
+        if orders is not None:
+            none = [np.zeros(0, np.int64)]
+            total, of_table = ([getattr(each, name) for each in orders] for name in ("total", "of_table"))
+            order = TransactionOrder(np.concatenate(none + total), np.concatenate(none + of_table))
+        source = sources.of(self.events)
+        made = records_of_tables(self.changes, source, order, layout.partitions, layout.buckets, now_us=now_us)
+        for bucket in np.unique(made.bucket).tolist():
+            of_bucket = np.flatnonzero(made.bucket == bucket)
+            records = made.records if len(of_bucket) == len(made.bucket) else made.records.take(pa.array(of_bucket))
+            numbers, counts = np.unique(made.table[of_bucket], return_counts=True)
+            plans = [self.tables[number].plan for number in numbers.tolist()]
+            runs = zip(plans, counts.tolist(), strict=True)
+            yield bucket, tuple(Run(plan.patterns.topic, plan.name, count) for plan, count in runs), records
+
+
+def laid_together(tables: Sequence[SmallTable]) -> LaidTogether | None:
     """None where a value is damaged, or has no form: by itself each table tells what is wrong, or writes what it is to
     write in its place."""
     try:
-        keys, rows = _encoded(tables)
-        events = np.concatenate([table.rows.events for table in tables])
+        made = _encoded(tables)
+        events = [table.rows.events for table in tables]
         images = np.array([count for table in tables for count in table.few.images], np.int64)
         what = RowsOfTables(
-            [table.plan.patterns for table in tables],
-            pa.array(keys, pa.binary()),
-            pa.array(rows, pa.binary()),
-            np.repeat(np.arange(len(images), dtype=np.int32), images),
-            np.concatenate([table.rows.kinds for table in tables]),
-            np.repeat(np.arange(len(tables)), [len(table.rows.events) for table in tables]),
+            tables=[table.plan.patterns for table in tables],
+            keys=pa.array(made.keys, pa.binary()),
+            rows=pa.array(made.rows, pa.binary()),
+            identities=pa.array(made.identities, pa.binary()),
+            shown=pa.array(made.shown, pa.binary()),
+            image_event=np.repeat(np.arange(len(images), dtype=np.int32), images),
+            kinds=np.concatenate([table.rows.kinds for table in tables]),
+            of_event=np.repeat(np.arange(len(tables)), [len(each) for each in events]),
         )
-        return records_of_tables(what, sources.of(events), layout.partitions, layout.buckets, now_us=now_us)
+        return LaidTogether(tables, np.concatenate(events), changes_of_tables(what))
     except (IncsnapError, *VALUE_ERRORS):
         return None
 
 
-def blocks_of(made: RecordsOfTables, tables: Sequence[SmallTable]) -> Iterator[tuple[int, tuple[Run, ...], Any]]:
-    """(bucket, tables, records in binlog order of each) for every bucket that has any."""
-    for bucket in np.unique(made.bucket).tolist():
-        of_bucket = np.flatnonzero(made.bucket == bucket)
-        records = made.records if len(of_bucket) == len(made.bucket) else made.records.take(pa.array(of_bucket))
-        numbers, counts = np.unique(made.table[of_bucket], return_counts=True)
-        plans = [tables[number].plan for number in numbers.tolist()]
-        runs = [Run(plan.patterns.topic, plan.name, count) for plan, count in zip(plans, counts.tolist(), strict=True)]
-        yield bucket, tuple(runs), records
+class _Encoded:
+    """Of each image its key, its row and so on; None where its table has none."""
+
+    def __init__(self) -> None:
+        self.keys: list[bytes | None] = []
+        self.rows: list[bytes | None] = []
+        self.identities: list[bytes | None] = []
+        self.shown: list[bytes | None] = []
 
 
-def _encoded(tables: Sequence[SmallTable]) -> tuple[list[bytes | None], list[bytes]]:
-    """The key and the row of each image."""
+def _encoded(tables: Sequence[SmallTable]) -> _Encoded:
     places: defaultdict[ValueKind, list[Place]] = defaultdict(list)
     firsts: list[dict[int, int]] = []
     for table in tables:
@@ -138,20 +187,23 @@ def _encoded(tables: Sequence[SmallTable]) -> tuple[list[bytes | None], list[byt
         firsts.append(first)
     packets = tables[0].rows.packets
     decoded = {kind: kind.decode(packets, of_kind) for kind, of_kind in places.items()}
-    kinds = dict.fromkeys(cell for table in tables for _, cell in table.plan.cells)
+    kinds = dict.fromkeys(kind for table in tables for kind in table.plan.cells)
     cells = {kind: kind.cells(decoded[kind.values]) for kind in kinds}
-    keys: list[bytes | None] = []
-    rows: list[bytes] = []
+    made = _Encoded()
     for table, first in zip(tables, firsts, strict=True):
         plan, count = table.plan, len(table.few)
-        rows += _put_together(plan.row, cells, first, count)
-        keys += [None] * count if plan.key is None else _put_together(plan.key, cells, first, count)
-    return keys, rows
+        made.keys += _put_together(plan.key, cells, first, count)
+        made.rows += _put_together(plan.row, cells, first, count)
+        made.identities += _put_together(plan.identity, cells, first, count)
+        made.shown += _put_together(plan.shown, cells, first, count)
+    return made
 
 
 def _put_together(
-    placed: PlacedCells, cells: Mapping[CellKind, list[bytes]], first: Mapping[int, int], count: int
-) -> list[bytes]:
-    """Rows or keys of ``count`` images. ``first``: where the values of a column begin among those of its kind."""
+    placed: PlacedCells | None, cells: Mapping[CellKind, list[bytes]], first: Mapping[int, int], count: int
+) -> Sequence[bytes | None]:
+    """Of ``count`` images. ``first``: where the values of a column begin among those of its kind."""
+    if placed is None:
+        return [None] * count
     columns = [cells[kind][first[index] : first[index] + count] for index, kind in placed.cells]
     return placed.pattern.rows(columns, count)

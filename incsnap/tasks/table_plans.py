@@ -5,7 +5,7 @@ Made once for each definition of a table and kept by the worker.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -60,7 +60,7 @@ class PlacedCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TablePlan:
-    """``needed``: columns that are decoded."""
+    """``needed``: columns that are decoded; ``key`` and what follows: as ``patterns`` has them."""
 
     patterns: RowPatterns
     name: str
@@ -68,15 +68,21 @@ class TablePlan:
     needed: tuple[tuple[int, ValueKind], ...]
     key: PlacedCells | None
     row: PlacedCells
+    identity: PlacedCells | None
+    shown: PlacedCells | None
 
     @property
     def literal_bytes(self) -> int:
-        """Bytes of a record's key and row beside their values: the names of columns."""
-        return len(self.row.pattern.template) + (0 if self.key is None else len(self.key.pattern.template))
+        """Bytes of what is made of an image beside its values: the names of columns."""
+        return sum(len(each.pattern.template) for each in self._placed)
 
     @property
-    def cells(self) -> tuple[tuple[int, CellKind], ...]:
-        return self.row.cells if self.key is None else (*self.key.cells, *self.row.cells)
+    def cells(self) -> Iterator[CellKind]:
+        return (kind for each in self._placed for _, kind in each.cells)
+
+    @property
+    def _placed(self) -> list[PlacedCells]:
+        return [each for each in (self.key, self.row, self.identity, self.shown) if each is not None]
 
 
 class TablePlans:
@@ -91,7 +97,7 @@ class TablePlans:
         self._known: dict[int, tuple[TableMap, Defaults, TablePlan | None]] = {}
 
     def of(self, settings: Settings, table_map: TableMap, defaults: Defaults) -> TablePlan | None:
-        """None for a table whose records are not of the usual form. Raises what ``format_of`` does."""
+        """None for a table whose records are written by themselves. Raises what ``format_of`` does."""
         known = self._known.get(id(table_map))
         if known is not None and known[0] is table_map and known[1] == defaults:
             return known[2]
@@ -122,8 +128,12 @@ def _plan(settings: Settings, table_map: TableMap, defaults: Defaults) -> TableP
     _, fields = types_and_fields(table_map)
     kinds = [_value_kind(replace(column, name=""), field) for column, field in zip(shape.columns, fields, strict=True)]
     needed = tuple((index, kinds[index]) for index in sorted(patterns.format.view.needed))
-    key = None if patterns.key is None else _placed(patterns.key, kinds)
-    return TablePlan(patterns, str(shape.id), layout_of(fields), needed, key, _placed(patterns.row, kinds))
+    placed = {
+        name: None if pattern is None else _placed(pattern, kinds)
+        for name, pattern in (("key", patterns.key), ("identity", patterns.identity), ("shown", patterns.shown))
+    }
+    row = _placed(patterns.row, kinds)
+    return TablePlan(patterns, str(shape.id), layout_of(fields), needed, row=row, **placed)
 
 
 def _placed(pattern: Pattern, kinds: Sequence[ValueKind]) -> PlacedCells:

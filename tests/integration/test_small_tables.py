@@ -16,27 +16,22 @@ from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.tasks import blocks, formats, small_tables
 from incsnap.tasks.partitions import BatchPart, SlicePart
 from incsnap.tasks.slice_rows import slice_rows
+from incsnap.transforms.chain import Step
+from incsnap.transforms.form import Reference
+from incsnap.transforms.unwrap import ExtractNewRecordState
 from incsnap.types.modes import Modes
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.all_modes import ALL_MODES
+from tests.support.numbered_schemas import NumberedSchemas
 from tests.support.planned_job import PlannedJob, settings_of
 from tests.support.random_values import CASES
 
 pytestmark = pytest.mark.servers
 
 _TABLES, _COLUMNS, _SECONDS = 40, 8, 60.0
+_ADDED = (Reference("", "op", "__op"), Reference("source", "table", "__table"))
 _CHOICES = {"json": FormatChoice(), "schemas": FormatChoice(schemas=True), "avro": FormatChoice("avro")}
-
-
-class _Registry:
-    """Numbers schemas."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], int] = {}
-
-    def register(self, subject: str, schema: str) -> int:
-        return self._known.setdefault((subject, schema), len(self._known))
 
 
 def _write(address: MySqlAddress, database: str, source: random.Random) -> int:
@@ -104,7 +99,7 @@ def test_every_type_is_written_as_by_itself(
         include__schema__changes="false",
         schema__name__adjustment__mode="avro",
     )
-    registry = _Registry()
+    registry = NumberedSchemas()
     monkeypatch.setattr(formats, "_registry", lambda url, client: registry)
     job = PlannedJob(settings, str(tmp_path))
     try:
@@ -113,16 +108,25 @@ def test_every_type_is_written_as_by_itself(
     finally:
         job.close()
 
-    def variant(choice: FormatChoice, modes: Modes) -> Settings:
+    def variant(choice: FormatChoice, modes: Modes, **more: object) -> Settings:
         chosen = settings.formats.model_copy(update={"key": choice, "value": choice})
-        return settings.model_copy(update={"formats": chosen, "modes": modes})
+        return settings.model_copy(update={"formats": chosen, "modes": modes, **more})
 
-    for name, choice in _CHOICES.items():
-        for modes in ALL_MODES:
-            together, kinds = _records(parts, variant(choice, modes))
-            with monkeypatch.context() as patch:
-                patch.setattr(small_tables, "_MOST_IMAGES", 0)
-                alone, others = _records(parts, variant(choice, modes))
-            assert blocks.TABLES not in others
-            assert together == alone, (name, modes)
-            assert modes != Modes() or kinds[blocks.TABLES] >= _TABLES // 2
+    plain: dict[str, object] = {}
+    unwrapped: dict[str, object] = {
+        "transforms": (Step(ExtractNewRecordState("rewrite-with-tombstone", _ADDED, _ADDED)),)
+    }
+    counted: dict[str, object] = {"transaction_metadata": True}
+    variants: list[tuple[str, Modes, dict[str, object]]] = [
+        *((name, modes, more) for name in _CHOICES for modes in ALL_MODES for more in (plain, unwrapped)),
+        *((name, Modes(), more) for name in _CHOICES for more in (unwrapped | counted, {"skip_unchanged": True})),
+    ]
+    for name, modes, more in variants:
+        chosen = variant(_CHOICES[name], modes, **more)
+        together, kinds = _records(parts, chosen)
+        with monkeypatch.context() as patch:
+            patch.setattr(small_tables, "_MOST_IMAGES", 0)
+            alone, others = _records(parts, chosen)
+        assert blocks.TABLES not in others
+        assert together == alone, (name, modes, more)
+        assert modes != Modes() or kinds[blocks.TABLES] >= _TABLES // 2

@@ -259,3 +259,14 @@ def test_a_block_of_many_tables_is_sent_and_overtakes_like_their_own(buffers: Wi
     assert (counts.events, counts.reads, counts.discarded) == (4, 1, 2)
     assert sorted(buffers.read_discards(4, 0, TABLE).to_pylist()) == [b"a", b"x"]
     assert buffers.read_discards(4, 0, "d.u").to_pylist() == [b"b"]
+
+
+def test_dropped_records_of_many_tables_are_not_sent_and_overtake(buffers: WindowBuffers, ledger: Ledger) -> None:
+    file = buffers.write_window("w", {0: keyed(("a", "ra"), ("b", "rb"), ("c", "rc"))})
+    runs = [blocks.Run("p.d.u", "d.u", 1), blocks.Run(TOPIC, TABLE, 3)]
+    together = keyed(("x", "1"), ("a", "2"), ("b", "3"), ("b", "4"))
+    dropping = together.set_column(0, together.schema.field(0), pa.array([-1, 0, -1, 0], pa.int32()))
+    release = blocks.release(4, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC))
+    counts = write_bucket(task(release, blocks.tables(4, 0, 2, runs, dropping)), buffers, ledger, one_partition)
+    assert [(topic, value) for topic, _, value in ledger.committed] == [(TOPIC, b"rc"), (TOPIC, b"2"), (TOPIC, b"4")]
+    assert (counts.events, counts.reads, counts.discarded) == (2, 1, 2)

@@ -23,6 +23,7 @@ from incsnap.tasks.partitions import SlicePart
 from incsnap.tasks.slice_rows import slice_rows
 from incsnap.tasks.table_plans import TablePlans
 from incsnap.tasks.transaction_metadata import WHOLE
+from incsnap.transforms.unwrap import MODES
 from tests.support import binlog_bytes as made
 from tests.support.packets import row_image, rows_event, table_map
 from tests.support.stream_in_memory import slice_of
@@ -110,14 +111,58 @@ CHANGES = [
     ],
     [map_of(1, key=False), update(1, (1, 2), (2, 2)), deletion(1, (2, 2))],
 ]
+SCHEMAS = {
+    "value__converter__schemas__enable": "true",
+    "value__converter": "org.apache.kafka.connect.json.JsonConverter",
+}
+UNWRAP = {"transforms": "u", "transforms__u__type": "io.debezium.transforms.ExtractNewRecordState"}
+ROUTED = {"transforms": "r", "transforms__r__topic__replacement": "all", "transforms__r__replacement": "all"}
+LOGICAL = "io.debezium.transforms.ByLogicalTableRouter"
 FORMS: list[dict[str, str]] = [
     {},
-    {"value__converter__schemas__enable": "true", "value__converter": "org.apache.kafka.connect.json.JsonConverter"},
+    SCHEMAS,
     {"tombstones__on__delete": "false"},
     {"skipped__operations": "u"},
     {"skipped__operations": "c,u,d"},
     {"column__exclude__list": "shop\\.t.*\\.c0%"},
     {"column__mask__with__3__chars": "shop\\.t.*\\.c1%"},
+    {"skip__messages__without__change": "true", "column__exclude__list": "shop\\.t.*\\.c1%"},
+    {"message__key__columns": "shop.t00001:c1%;shop.t00002:c0%"},
+    {"message__key__columns": "shop.t00002:c1%,c0%"},
+    {"provide__transaction__metadata": "true"},
+    *(
+        {**UNWRAP, "transforms__u__delete__tombstone__handling__mode": mode, **more}
+        for mode in MODES
+        for more in (
+            {},
+            {"transforms__u__add__fields": "op,table,db,source.ts_ms,ts_us,row,snapshot,transaction.total_order"},
+            {"transforms__u__add__headers": "op,table,gtid", "provide__transaction__metadata": "true"},
+            {**SCHEMAS, "transforms__u__add__fields": "op:what,pos", "transforms__u__add__headers": "op"},
+        )
+    ),
+    {
+        **UNWRAP,
+        "transforms__u__predicate": "p",
+        "predicates": "p",
+        "predicates__p__type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates__p__pattern": ".*[02]",
+    },
+    {**UNWRAP, "column__include__list": "shop\\.other\\.c", "transforms__u__add__fields": "op"},
+    {**ROUTED, "transforms__r__type": "org.apache.kafka.connect.transforms.RegexRouter", "transforms__r__regex": ".*"},
+    {**ROUTED, "transforms__r__type": LOGICAL, "transforms__r__topic__regex": "(.*)"},
+    {**UNWRAP, **ROUTED, "transforms": "r,u", "transforms__r__type": LOGICAL, "transforms__r__topic__regex": "(.*)"},
+    *(
+        {
+            "transforms": "f",
+            "transforms__f__type": "io.debezium.transforms.Filter",
+            "transforms__f__language": "jsr223.groovy",
+            "transforms__f__condition": condition,
+            "transforms__f__topic__regex": "p\\.shop\\..*",
+            "transforms__f__null__handling__mode": nulls,
+        }
+        for condition in ("value.op == 'u'", "value.op != 'd'")
+        for nulls in ("keep", "drop")
+    ),
 ]
 
 
@@ -130,16 +175,22 @@ def test_together_gives_what_each_gives_by_itself(form: dict[str, str], monkeypa
 
 
 OTHERWISE: list[dict[str, str]] = [
-    {"skip__messages__without__change": "true", "column__include__list": "shop\\..*"},
-    {"message__key__columns": "shop.t.*:c1%"},
-    {"transforms": "u", "transforms__u__type": "io.debezium.transforms.ExtractNewRecordState"},
-    {"provide__transaction__metadata": "true"},
+    {
+        "transforms": "r",
+        "transforms__r__type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms__r__regex": ".*",
+        "transforms__r__replacement": "gone",
+        "transforms__r__predicate": "t",
+        "predicates": "t",
+        "predicates__t__type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+    },
+    {"transforms": "d", "transforms__d__type": "org.apache.kafka.connect.transforms.Filter"},
 ]
 
 
-@pytest.mark.parametrize("form", OTHERWISE, ids=lambda form: next(iter(form)))
+@pytest.mark.parametrize("form", OTHERWISE, ids=["two topics", "all dropped"])
 def test_another_form_is_written_table_by_table(form: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not both(slice_of(*CHANGES), monkeypatch, **form) - {"shop.t00001"}
+    assert not both(slice_of(*CHANGES), monkeypatch, **form)
 
 
 def test_a_table_in_which_a_row_moves_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,18 +227,18 @@ def test_what_is_damaged_is_told_and_left_out_as_ever(monkeypatch: pytest.Monkey
 
 
 def test_a_table_with_a_value_of_no_form_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse = small_tables.records_together
+    refuse = small_tables.laid_together
 
-    def refusing(tables: Sequence[small_tables.SmallTable], *others: Any) -> Any:
-        return None if any(table.plan.name == "shop.t00003" for table in tables) else refuse(tables, *others)
+    def refusing(tables: Sequence[small_tables.SmallTable]) -> Any:
+        return None if any(table.plan.name == "shop.t00003" for table in tables) else refuse(tables)
 
-    monkeypatch.setattr("incsnap.tasks.slice_records.records_together", refusing)
+    monkeypatch.setattr("incsnap.tasks.slice_records.laid_together", refusing)
     piece = slice_of([each for table in range(6) for each in (map_of(table), insertion(table, (1, 2)))])
     assert both(piece, monkeypatch) == {f"shop.t0000{table}" for table in (0, 1, 2, 4, 5)}
 
 
 def test_tables_that_are_written_by_themselves_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("incsnap.tasks.slice_records.records_together", lambda *_: None)
+    monkeypatch.setattr("incsnap.tasks.slice_records.laid_together", lambda *_: None)
     many = [(number, number) for number in range(small_tables._MOST_IMAGES + 1)]
     piece = slice_of([map_of(0), insertion(0, (1, 1)), map_of(1), insertion(1, *many), map_of(2), insertion(2, (1, 1))])
     rows = [*slice_rows(SlicePart(1, TopicLayout(1), 0, piece, CHARSETS, WHOLE), settings_of(), 5)]
@@ -239,7 +290,7 @@ def test_a_table_of_many_values_goes_by_whole_columns(monkeypatch: pytest.Monkey
 def test_what_tables_have_alike_is_kept_once_and_plans_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """10,000 tables of 40 columns took 600 MB of each worker."""
     layout_of.cache_clear()  # another test may have read this layout by columns
-    piece = slice_of([each for table in range(6) for each in (map_of(table, 4), insertion(table, (1, 2, 3, 4)))])
+    piece = slice_of([each for table in range(6) for each in (map_of(table, 5), insertion(table, (1, 2, 3, 4, 5)))])
     maps = [rows.table_map for rows in table_rows(piece, CHARSETS)]
     plans, settings = TablePlans(), settings_of()
     one, other = (plans.of(settings, each, ()) for each in maps[:2])
@@ -249,7 +300,7 @@ def test_what_tables_have_alike_is_kept_once_and_plans_are_bounded(monkeypatch: 
     assert "_steps" not in vars(one.layout)
     for mine, theirs in zip(one.patterns.row.cells, other.patterns.row.cells, strict=True):
         assert mine[1] is theirs[1]
-    monkeypatch.setattr(TablePlans, "_MOST_COLUMNS", 12)
+    monkeypatch.setattr(TablePlans, "_MOST_COLUMNS", 15)
     known = []
     for each in maps[2:]:
         assert plans.of(settings, each, ()) is plans.of(settings, each, ())
