@@ -15,7 +15,7 @@ from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues, Regi
 from incsnap.envelope.connect_envelope import envelope_schema, key_schema, row_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import AvroRows, FlatRows, JsonRows, flat_schema
-from incsnap.envelope.format import EnvelopeFormat, KeyFormat, StructFormat
+from incsnap.envelope.format import EnvelopeFormat, JoinedFormat, KeyFormat, StructFormat, ValueFormat
 from incsnap.envelope.frame_format import IMAGES, ROW, FrameValues
 from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues, around
 from incsnap.envelope.json_rows import rows_of
@@ -54,6 +54,8 @@ class TableFormat:
     routed: bool = False
     #: What is to be done about an update that is no event: warn, error or fatal; "" where there is none.
     updates: str = ""
+    #: Of a record what does not grow with the values of its row: names of columns, a schema. About, and 0 for an event.
+    literal_bytes: int = 0
 
     def home(self, keys: Any, partitions: Mapping[str, int]) -> npt.NDArray[np.int32]:
         """The partition of ``topic`` that decides each key's bucket; ``keys`` as the method of that name gives them."""
@@ -85,7 +87,16 @@ def table_format(
     alike = not routed and len({(one.form.topic, one.key) for one in sent}) == 1
     updates = refusal_of_updates(envelope.transforms, change_form(topic, "u", envelope.schema_names))
     key = sent[0].key if alike else maker.own_key()
-    return TableFormat(maker.view, home, envelope, alike, key, written, routed, updates)
+    literal_bytes = max((_literal_bytes(one.value) for one in sent), default=0)
+    return TableFormat(maker.view, home, envelope, alike, key, written, routed, updates, literal_bytes)
+
+
+def _literal_bytes(values: ValueFormat | None) -> int:
+    if not isinstance(values, JoinedFormat):
+        return 0
+    pattern = values.pattern()
+    # A cell is two bytes of the template, and "null" four.
+    return len(pattern.template) + 2 * len(pattern.cells) + values.constant_bytes
 
 
 class _Maker:

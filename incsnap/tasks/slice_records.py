@@ -41,7 +41,7 @@ from incsnap.tasks.transaction_metadata import WHOLE, Border, transaction_record
 _BLOCK_BYTES = 8 << 20
 #: What a record has besides its row: the envelope and its source block.
 _RECORD_BYTES = 450
-#: JSON of a row for each of its bytes in the binlog, about: names of columns, digits, escapes.
+#: JSON of a row's values for each of their bytes in the binlog, about: digits, escapes.
 _GROWTH = 4
 #: Records of small tables that are encoded before the first block is given, where all of a slice is counted first.
 _MOST_HELD = 4 * _BLOCK_BYTES
@@ -176,18 +176,19 @@ def _laid_out(
         shape = rows.shape
         format_ = format_of(settings, shape.with_defaults(known[shape.id]) if shape.id in known else shape)
         images = rows.decode(format_.view.needed, settings.failures)
-        for part, of_part in _parts(images.event, rows.sizes, sources.text_bytes(rows.events)):
+        more = sources.text_bytes(rows.events) + format_.literal_bytes
+        for part, of_part in _parts(images.event, rows.sizes, more):
             columns = [None if column is None else column[of_part] for column in images.columns]
             laid = lay_out(format_, columns, images.event[of_part] - np.int32(part.start), images.kinds[part])
             if len(laid.records):
                 yield rows.events[part], laid
 
 
-def _parts(event: npt.NDArray[np.int32], sizes: Longs, texts: Longs) -> Iterator[tuple[slice, slice]]:
+def _parts(event: npt.NDArray[np.int32], sizes: Longs, more: Longs) -> Iterator[tuple[slice, slice]]:
     """Events, and their images, that make a block of about ``_BLOCK_BYTES``; ``sizes``: of the events, in bytes;
-    ``texts``: bytes of the statement that each of its records repeats."""
+    ``more``: bytes that each of an event's records has whatever its row is: a statement, names of columns, a schema."""
     first_image = np.searchsorted(event, np.arange(len(sizes) + 1))
-    cost = sizes * _GROWTH + np.diff(first_image) * (_RECORD_BYTES + texts)
+    cost = sizes * _GROWTH + np.diff(first_image) * (_RECORD_BYTES + more)
     number = (np.cumsum(cost) - cost) // _BLOCK_BYTES
     begins = [*np.flatnonzero(np.diff(number, prepend=-1)).tolist(), len(sizes)]
     for begin, end in pairwise(begins):

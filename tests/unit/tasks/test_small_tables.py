@@ -273,6 +273,17 @@ def test_no_more_values_are_looked_at_than_go_into_the_next_block(monkeypatch: p
     assert seen == [([2], 3), ([2], 5), ([2], 6)]
 
 
+@pytest.mark.parametrize("form", [{}, UNWRAP, SCHEMAS], ids=["envelopes", "rows", "schemas"])
+def test_names_of_columns_count_in_whole_columns_too(form: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of 200 NULLs is 30 bytes in the binlog, and 3 KB in Kafka."""
+    rows = [insertion(0, (number, *[None] * 199)) for number in range(4)]
+    monkeypatch.setattr("incsnap.tasks.slice_records._BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(small_tables, "_MOST_IMAGES", 0)
+    part = SlicePart(1, TopicLayout(1), 0, slice_of([map_of(0, 200), *rows]), CHARSETS, WHOLE)
+    found = [records for row in slice_rows(part, settings_of(**form), 5) for records in blocks.decode(row[6])]
+    assert [len(records) for records in found] == [1, 1, 1, 1]
+
+
 def test_names_of_columns_count_as_bytes_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = [each for table in range(4) for each in (map_of(table, 200), insertion(table, (1, *[None] * 199)))]
     monkeypatch.setattr("incsnap.tasks.slice_records._BLOCK_BYTES", 4_000)
