@@ -57,14 +57,17 @@ _way = lru_cache(maxsize=256)(Way)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPatterns:
-    """How rows of a table become records. ``topic``: of all that are sent; ``written``: of each of the four kinds of
-    them, None where these are dropped; ``key``: None for a table without one;
-    ``identity``: None where the key serves; ``shown``: of a row as skip.messages.without.change looks at it, None where
-    that is not asked for; ``record_bytes``: of a record without its row, about."""
+    """How rows of a table become records. ``topic``: of all that are sent; ``written``: what writes them, each once, and
+    by which way (``ways``); ``kinds``: which of these each of the four kinds goes by, -1 where it is dropped; ``key``:
+    None for a table without one; ``identity``: None where the key serves; ``shown``: of a row as
+    skip.messages.without.change looks at it, None where that is not asked for; ``record_bytes``: of a record without
+    its row, about."""
 
     format: TableFormat
     topic: str
-    written: tuple[tuple[Written, Way] | None, ...]
+    written: tuple[Written, ...]
+    ways: tuple[Way, ...]
+    kinds: tuple[int, ...]
     key: Pattern | None
     row: Pattern
     identity: Pattern | None
@@ -72,16 +75,10 @@ class RowPatterns:
     record_bytes: int
 
 
-def _with_way(written: Written | None) -> tuple[Written, Way] | None:
-    if written is None:
-        return None
-    form = written.form
-    return written, _way(form.value, form.op, form.fields, form.headers)
-
-
 def row_patterns(format_: TableFormat) -> RowPatterns | None:
     """None where its records are to be written by themselves."""
-    sent = [one for one in map(format_.written.get, _KINDS) if one is not None]
+    by_kind = [format_.written[kind] for kind in _KINDS]
+    sent = [one for one in by_kind if one is not None]
     if not format_.alike or format_.updates or not sent:
         return None
     values, key = [one.value for one in sent if one.value is not None], sent[0].key
@@ -91,11 +88,14 @@ def row_patterns(format_: TableFormat) -> RowPatterns | None:
         return None
     if not isinstance(key, JsonKeys | AvroKeys | None):
         return None
+    once = {id(one): one for one in sent}
     view, envelope = format_.view, format_.envelope
     return RowPatterns(
         format_,
         sent[0].form.topic,
-        tuple(map(_with_way, map(format_.written.get, _KINDS))),
+        tuple(once.values()),
+        tuple(_way(one.form.value, one.form.op, one.form.fields, one.form.headers) for one in once.values()),
+        tuple(list(once).index(id(one)) if one is not None else -1 for one in by_kind),
         None if key is None else key.pattern(),
         patterns[0] if patterns else Pattern(b"", ()),
         identity_pattern(view),
@@ -201,19 +201,12 @@ class _Writer:
 
     def _numbers(self, tables: Sequence[RowPatterns]) -> Ints:
         """By table and kind the place in ``_written``, -1 where such records are dropped."""
-        known: dict[int, int] = {}
-        numbers: list[int] = []
-        for one in (each for table in tables for each in table.written):
-            if one is None:
-                numbers.append(-1)
-                continue
-            written, way = one
-            number = known.setdefault(id(written), len(known))
-            if number == len(self._written):
-                self._written.append(written)
-                self._ways.append(way)
-            numbers.append(number)
-        return np.array(numbers, np.int64).reshape(-1, len(_KINDS))
+        for table in tables:
+            self._written += table.written
+            self._ways += table.ways
+        firsts = np.cumsum([0, *(len(table.written) for table in tables[:-1])])
+        of_table = np.array([table.kinds for table in tables], np.int64)
+        return np.where(of_table < 0, -1, of_table + firsts[:, None])
 
     def records(self, partitions: Mapping[str, int], buckets: int) -> RecordsOfTables:
         what, out, n = self._what, self._out, len(self._out)

@@ -5,7 +5,7 @@ Made once for each definition of a table and kept by the worker.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -60,7 +60,8 @@ class PlacedCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TablePlan:
-    """``needed``: columns that are decoded; ``key`` and what follows: as ``patterns`` has them."""
+    """``needed``: columns that are decoded; ``key`` and what follows: as ``patterns`` has them; ``cells``: of all of
+    these, each once; ``literal_bytes``: of what is made of an image beside its values, the names of columns."""
 
     patterns: RowPatterns
     name: str
@@ -70,19 +71,8 @@ class TablePlan:
     row: PlacedCells
     identity: PlacedCells | None
     shown: PlacedCells | None
-
-    @property
-    def literal_bytes(self) -> int:
-        """Bytes of what is made of an image beside its values: the names of columns."""
-        return sum(len(each.pattern.template) for each in self._placed)
-
-    @property
-    def cells(self) -> Iterator[CellKind]:
-        return (kind for each in self._placed for _, kind in each.cells)
-
-    @property
-    def _placed(self) -> list[PlacedCells]:
-        return [each for each in (self.key, self.row, self.identity, self.shown) if each is not None]
+    cells: tuple[CellKind, ...]
+    literal_bytes: int
 
 
 class TablePlans:
@@ -133,7 +123,17 @@ def _plan(settings: Settings, table_map: TableMap, defaults: Defaults) -> TableP
         for name, pattern in (("key", patterns.key), ("identity", patterns.identity), ("shown", patterns.shown))
     }
     row = _placed(patterns.row, kinds)
-    return TablePlan(patterns, str(shape.id), layout_of(fields), needed, row=row, **placed)
+    whole = [each for each in (row, *placed.values()) if each is not None]
+    return TablePlan(
+        patterns,
+        str(shape.id),
+        layout_of(fields),
+        needed,
+        row=row,
+        **placed,
+        cells=tuple(dict.fromkeys(kind for each in whole for _, kind in each.cells)),
+        literal_bytes=sum(len(each.pattern.template) for each in whole),
+    )
 
 
 def _placed(pattern: Pattern, kinds: Sequence[ValueKind]) -> PlacedCells:
