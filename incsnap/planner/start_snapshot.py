@@ -1,8 +1,8 @@
 """The snapshot that ``snapshot.mode`` asks for, by the way of a signal: beside the stream, with notifications.
 
 It has a signal channel of its own, whose position in the offset is the id of the snapshot that was asked for last. A
-job's first offset says by it that one is due (``DUE``), so that a job that has begun without one never gets one because
-the mode is another later.
+job's first offset says by it that one is due (``_DUE``), so that a job that has begun without one never gets one
+because the mode is another later.
 """
 
 from __future__ import annotations
