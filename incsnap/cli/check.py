@@ -90,7 +90,8 @@ def _of_signal_topic(settings: Settings) -> list[Finding]:
 
 
 def _of_machines(settings: Settings) -> list[Finding]:
-    """Of a cluster, on which a session is made for the question; the job on one machine needs none."""
+    """What the executors of a cluster lack, on which a session is made for the question; the job on one machine needs
+    none."""
     from incsnap.spark.machines import machine_findings
     from incsnap.spark.session import is_one_machine, properties
     from incsnap.spark.starting import starting

@@ -93,7 +93,8 @@ class CommitLatency:
 
 
 def replica_lag_ms(connection: Connection[Any]) -> int:
-    """Of the slowest of its channels, in whole seconds, as Seconds_Behind_Source has it."""
+    """How far the slowest of the replica's channels is behind, in milliseconds; whole seconds, as Seconds_Behind_Source
+    has it. Raises ``IncsnapError`` where that cannot be told."""
     server = version(connection)
     try:
         channels = named(connection, replica_status_statement(server))

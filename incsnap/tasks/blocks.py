@@ -77,7 +77,7 @@ def tables(batch: int, bucket: int, order: int, runs: Sequence[Run], records: pa
 
 
 def runs_of(records: pa.RecordBatch) -> list[Run]:
-    """Of what ``tables`` wrote."""
+    """The runs of the records that ``tables`` wrote, in order."""
     return [Run(*run) for run in json.loads(records.schema.metadata[_RUNS])]
 
 

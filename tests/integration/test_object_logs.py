@@ -63,7 +63,7 @@ def test_a_batch_is_two_writes_and_nothing_is_renamed(
     spark: SparkSession, location: str, object_store: ObjectStore
 ) -> None:
     def run(batches: int) -> Counter[str]:
-        """Of one life of a query, which does so many."""
+        """The requests of one life of a query, which does so many batches."""
         rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         query = rows.writeStream.format("noop").option("checkpointLocation", location).start()
         object_store.request_counts()
