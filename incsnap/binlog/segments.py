@@ -157,9 +157,9 @@ class Stretch(NamedTuple):
     end: int
 
 
-def note_maps(maps: dict[int, Map], seen: Iterable[Map]) -> None:
+def note_maps(maps: dict[int, Map], newer: Iterable[Map]) -> None:
     """Keep the newest map of each table id (the six bytes after the 19-byte header), and the newest statement text."""
-    for each in seen:
+    for each in newer:
         maps[_QUERY_IN_FORCE if each.is_query else int.from_bytes(each.event[19:25], "little")] = each
 
 

@@ -40,7 +40,7 @@ def _not_made(checkpoint_location: str, error: OSError) -> ConfigError:
     )
 
 
-class Held:
+class CheckpointLock:
     """A checkpoint that is held; on a local disk for as long as the process lives."""
 
     def __init__(self, lease: Lease | None = None) -> None:
@@ -58,7 +58,7 @@ class Held:
 
 
 @contextmanager
-def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float = 0.0) -> Iterator[Held]:
+def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float = 0.0) -> Iterator[CheckpointLock]:
     """Holds the checkpoint for the time of the block. On a local disk the kernel lets go of it when the process dies,
     however it dies; in a bucket it is a lease (``lease``).
 
@@ -70,12 +70,12 @@ def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float
         lease = Lease(ObjectFolder(root))
         lease.acquire(patience_seconds)
         try:
-            yield Held(lease)
+            yield CheckpointLock(lease)
         finally:
             lease.release()
         return
     if not is_local(checkpoint_location):
-        yield Held()
+        yield CheckpointLock()
         return
     folder = Path(root.removeprefix("file://"))
     try:
@@ -97,4 +97,4 @@ def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float
             "Put checkpoint.location on a file system that has locks (flock) and that the job may write to.",
         ) from None
     with held:
-        yield Held()
+        yield CheckpointLock()

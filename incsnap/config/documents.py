@@ -46,13 +46,13 @@ def read_document(path: str | Path) -> dict[str, str]:
 
 def _of_json(path: str | Path, text: str) -> dict[str, str]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}", _HINT) from None
-    if not isinstance(found.get("config"), dict):
-        return _values(path, found)
-    name = {"name": found["name"]} if "name" in found else {}
-    return _values(path, {**name, **found["config"]})
+    if not isinstance(document.get("config"), dict):
+        return _values(path, document)
+    name = {"name": document["name"]} if "name" in document else {}
+    return _values(path, {**name, **document["config"]})
 
 
 def _of_yaml(path: str | Path, text: str) -> dict[str, str]:
@@ -87,10 +87,10 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def _values(path: str | Path, found: Mapping[str, Any]) -> dict[str, str]:
+def _values(path: str | Path, config: Mapping[str, Any]) -> dict[str, str]:
     """Connect's values are texts; of a number or a truth value, as its REST API makes them."""
     values: dict[str, str] = {}
-    for name, value in found.items():
+    for name, value in config.items():
         if isinstance(value, dict | list):
             raise ConfigError(f"{path}: {name} is not a text but {json.dumps(value)[:60]}", _HINT)
         if value is not None:

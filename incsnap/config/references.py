@@ -29,20 +29,20 @@ def resolve(text: str, environment: Mapping[str, str] | None = None) -> str:
     """``text`` with every reference replaced, once: what a reference yields is not searched again."""
     names = os.environ if environment is None else environment
 
-    def replace(found: re.Match[str]) -> str:
-        provider, place = found["provider"], found["place"]
+    def replace(match: re.Match[str]) -> str:
+        provider, place = match["provider"], match["place"]
         if provider == "env":
             if place not in names:
-                raise UnresolvedError(f"{found[0]}: the environment has no variable {place}")
+                raise UnresolvedError(f"{match[0]}: the environment has no variable {place}")
             return names[place]
         if provider in ("file", "directory"):
             path, separator, key = place.rpartition(":")
             if not separator or not path or not key:
-                raise UnresolvedError(f"{found[0]}: write it as ${{{provider}:PATH:KEY}}")
+                raise UnresolvedError(f"{match[0]}: write it as ${{{provider}:PATH:KEY}}")
             read = _from_file if provider == "file" else _from_directory
-            return read(found[0], Path(path), key)
+            return read(match[0], Path(path), key)
         raise UnresolvedError(
-            f"{found[0]}: the provider {provider!r} is not known; env, file and directory are. Mount what it leads to,"
+            f"{match[0]}: the provider {provider!r} is not known; env, file and directory are. Mount what it leads to,"
             " and write ${file:PATH:KEY} (a properties file) or ${directory:PATH:KEY} (a file for each key)"
         )
 

@@ -20,19 +20,19 @@ class Meter:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._seen: deque[tuple[float, int]] = deque()
+        self._samples: deque[tuple[float, int]] = deque()
 
     def see(self, now: float, value: int) -> float | None:
         """``now`` in seconds of any clock that does not jump. The rate a second, None until enough was seen.
 
         A value that has gone down (a table that is begun again) is a new beginning.
         """
-        if self._seen and value < self._seen[-1][1]:
-            self._seen.clear()
-        self._seen.append((now, value))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - self._seconds:
-            self._seen.popleft()
-        since, before = self._seen[0]
+        if self._samples and value < self._samples[-1][1]:
+            self._samples.clear()
+        self._samples.append((now, value))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - self._seconds:
+            self._samples.popleft()
+        since, before = self._samples[0]
         return (value - before) / (now - since) if now - since >= _LEAST_SECONDS else None
 
 

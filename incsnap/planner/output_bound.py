@@ -15,7 +15,7 @@ OUTPUT_BYTES = 96 << 20
 #: ten times what a batch costs anyhow.
 MOST_BYTES, LEAST_BYTES, START_BYTES = 16 << 20, 64 << 10, 2 << 20
 #: A batch of fewer bytes says nothing: its output is mostly what is the same for each.
-_TELLING_BYTES = 64 << 10
+_MEASURED_BYTES = 64 << 10
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class OutputBound:
 
     def is_worth_measuring(self, binlog_bytes: int) -> bool:
         """Is a batch that takes so much worth measuring? Half of the bound always is, or it would never grow."""
-        return binlog_bytes >= min(_TELLING_BYTES, self.bytes // 2)
+        return binlog_bytes >= min(_MEASURED_BYTES, self.bytes // 2)
 
     def batch_gave(self, binlog_bytes: int, output_bytes: int) -> None:
         """What a batch took of the binlog, and the keys and values that came of it; of change events alone."""

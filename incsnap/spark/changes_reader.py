@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
 from incsnap.checkpoint.location import own_part
-from incsnap.checkpoint.lock import Held, checkpoint_lock
+from incsnap.checkpoint.lock import CheckpointLock, checkpoint_lock
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.planned import planned
 from incsnap.checkpoint.windows import WindowBuffers
@@ -66,8 +66,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._root = own_part(settings.checkpoint_location)
         self._buffers = WindowBuffers(self._root)
         self._planner: Planner | None = None
-        self._held: ExitStack | None = None
-        self._checkpoint = Held()
+        self._resources: ExitStack | None = None
+        self._checkpoint = CheckpointLock()
         self._watch: Watch | None = None
         #: What SIGTERM did in this process.
         self._ended_before: Callable[[int, FrameType | None], Any] | int | None = None
@@ -82,7 +82,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's names)
         """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
         with self._noting_failure():
-            self._hold()
+            self._lock_checkpoint()
             plan = planned(Files(self._root))
             if plan is not None and plan.batch > 1:
                 raise OffsetError(
@@ -136,9 +136,9 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._watch is not None:
             self._watch.close(STOPPED if self._failure is None else FAILED, self._failure)
             self._watch = None
-        if self._held is not None:
-            self._held.close()
-            self._held = None
+        if self._resources is not None:
+            self._resources.close()
+            self._resources = None
         if self._ended_before is not None:
             signal.signal(signal.SIGTERM, self._ended_before)
             self._ended_before = None
@@ -177,15 +177,15 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _planning(self) -> Planner:
         if self._planner is None:
-            self._hold()
-            assert self._held is not None
+            self._lock_checkpoint()
+            assert self._resources is not None
             # How Spark ends this process when the query ends; it is to say so first, by stop().
             before = signal.signal(signal.SIGTERM, _end)
             if self._ended_before is None:
                 self._ended_before = before
-            self._watch = begin_watch(self._settings, self._root, (), self._held)
+            self._watch = begin_watch(self._settings, self._root, (), self._resources)
             # Both ends are in this process; it is the way that the planner of a job has.
-            folder = self._held.enter_context(tempfile.TemporaryDirectory(prefix="incsnap-report-"))
+            folder = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="incsnap-report-"))
             report = Path(folder) / "report.json"
             self._watch.follow(report)
             readers = self._settings.snapshot.threads or _READERS
@@ -199,15 +199,15 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return self._planner
 
-    def _hold(self) -> None:
+    def _lock_checkpoint(self) -> None:
         """Two queries would overwrite each other's offsets. Raises ``ConfigError`` where another one has the folder."""
-        if self._held is not None:
+        if self._resources is not None:
             return
-        held = ExitStack()
-        self._checkpoint = held.enter_context(
+        resources = ExitStack()
+        self._checkpoint = resources.enter_context(
             checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS)
         )
-        self._held = held
+        self._resources = resources
 
 
 def _end(number: int, frame: FrameType | None) -> None:

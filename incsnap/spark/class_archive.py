@@ -67,7 +67,7 @@ class ClassArchive:
         #: There when Java could not make it: it is not tried again, at 20 s of a core for each start.
         self._failed = self._folder / f"{self._name}.failed"
         self._closed = threading.Event()
-        self._held: IO[bytes] | None = None
+        self._locked: IO[bytes] | None = None
         self._listing = False
 
     def options(self) -> str:
@@ -76,7 +76,7 @@ class ClassArchive:
             return ""
         if self._failed.exists():
             return ""
-        if self._hold():
+        if self._lock_archive():
             return _USE.format(self._file)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class ClassArchive:
 
     def file(self) -> Path | None:
         """The archive; None where there is none."""
-        return self._file if self._hold() else None
+        return self._file if self._lock_archive() else None
 
     def make_later(self, class_path: str) -> None:
         """Makes it in the background, if it is missing. ``class_path``: of the JVM that wrote the list."""
@@ -114,30 +114,30 @@ class ClassArchive:
         self._closed.set()
         with contextlib.suppress(OSError):  # a cache directory that cannot be one: nothing was written
             self._list.unlink()
-        if self._held is not None:
-            self._held.close()
+        if self._locked is not None:
+            self._locked.close()
 
-    def _hold(self) -> bool:
+    def _lock_archive(self) -> bool:
         """Is the archive there? Then it stays until ``close``, or the end of this process and all that it has forked;
         a JVM that has mapped it would not need it any more, one that is starting does."""
-        if self._held is not None:
+        if self._locked is not None:
             return True
         try:
-            held = self._file.open("rb")
+            archive = self._file.open("rb")
         except OSError:
             return False
         try:
-            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            usable = os.fstat(held.fileno()).st_nlink > 0
-            os.utime(held.fileno())  # its last use
+            fcntl.flock(archive, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            usable = os.fstat(archive.fileno()).st_nlink > 0
+            os.utime(archive.fileno())  # its last use
         except BlockingIOError:
             usable = False  # another environment is removing it
         except OSError:
             usable = True  # a file system without locks, where nothing is removed, or somebody else's file
         if not usable:
-            held.close()
+            archive.close()
             return False
-        self._held = held
+        self._locked = archive
         return True
 
     def _settle_and_make(self, class_path: str) -> None:

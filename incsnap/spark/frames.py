@@ -28,7 +28,7 @@ from incsnap.spark import process_log
 from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.table_frames import TableFrame
-from incsnap.tasks.frame_columns import RECORD, TOLD
+from incsnap.tasks.frame_columns import CHANGE_FIELDS, RECORD
 
 FORMAT = "incsnap"
 #: Of a column's metadata: it is one of those that tell the table's rows apart.
@@ -54,7 +54,7 @@ class ChangesFrame(DataSource):
             process_log.set_up(logging.WARNING, loaded.settings.monitoring.log_format)
             frame = loaded.settings.frame
             assert frame is not None
-            marks = list(TOLD)
+            marks = list(CHANGE_FIELDS)
             if frame.table is None:
                 return from_arrow_schema(pa.schema([*RECORD, *marks]))
             self._executed, view = _executed_and_view(loaded.settings)
@@ -102,7 +102,7 @@ def _executed_and_view(settings: Settings) -> tuple[GtidSet, TableView]:
 
 
 def _refuse_names_of_marks(view: TableView) -> None:
-    twice = sorted(field.name for field in view.fields if field.name.lower() in TOLD.names)
+    twice = sorted(field.name for field in view.fields if field.name.lower() in CHANGE_FIELDS.names)
     if twice:
         raise ConfigError(
             f"{view.shape.id} has columns that are called as the DataFrame's own: {', '.join(twice)}",

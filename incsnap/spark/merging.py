@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from incsnap.errors import ConfigError
 from incsnap.spark.frames import KEY
-from incsnap.tasks.frame_columns import TOLD
+from incsnap.tasks.frame_columns import CHANGE_FIELDS
 
 _TRUNCATED = "t"
 _NEWEST = "incsnap_newest"
@@ -39,8 +39,8 @@ def merge_into(
     columns of MySQL's primary key. Raises ``ConfigError`` where ``changes`` are not those of one table, flat, or have
     no key.
     """
-    columns = [name for name in changes.columns if name not in TOLD.names]
-    if not set(TOLD.names) <= set(changes.columns) or {"before", "after"} == set(columns):
+    columns = [name for name in changes.columns if name not in CHANGE_FIELDS.names]
+    if not set(CHANGE_FIELDS.names) <= set(changes.columns) or {"before", "after"} == set(columns):
         raise ConfigError(
             "merge_into takes the changes of one table, with their columns flat",
             "Read them with the option table and without envelope, and keep the columns that begin with _.",

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.checkpoint.location import own_part
-from incsnap.checkpoint.lock import Held, checkpoint_lock
+from incsnap.checkpoint.lock import CheckpointLock, checkpoint_lock
 from incsnap.checkpoint.object_store import reach
 from incsnap.config.explained import Explained
 from incsnap.config.settings import Settings
@@ -68,7 +68,7 @@ def run_forever(
         root = own_part(settings.checkpoint_location)
         reach(settings.checkpoint_location, settings.store)
         with (
-            checkpoint_lock(settings.checkpoint_location, root) as held,
+            checkpoint_lock(settings.checkpoint_location, root) as lock,
             watching(settings, root, explained) as watch,
         ):
             spark = starting.session()
@@ -76,7 +76,7 @@ def run_forever(
             signal.signal(signal.SIGINT, ask_to_stop)
             try:
                 ask(spark)
-                _supervise(spark, settings, stopping, starting.keep, watch, held)
+                _supervise(spark, settings, stopping, starting.keep, watch, lock)
             finally:
                 with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more, which is told
                     spark.stop()
@@ -91,12 +91,12 @@ def _supervise(
     stopping: threading.Event,
     ready: Callable[[], None],
     watch: Watch,
-    held: Held,
+    lock: CheckpointLock,
 ) -> None:
-    """``ready`` is called before each query; ``held``: the checkpoint, which none may go on without."""
+    """``ready`` is called before each query; ``lock``: of the checkpoint, which none may go on without."""
     retries, run = settings.retries, uuid4().hex
     failures, delay = 0, retries.initial_delay_ms / 1000
-    alone = not held.taken_over
+    alone = not lock.taken_over
     while not stopping.is_set():
         began = time.monotonic()
         try:
@@ -107,7 +107,7 @@ def _supervise(
             query = start(spark, settings, watch, run)
             log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
             while query.isActive and not stopping.wait(0.2):
-                _stop_where_lost(query, held)
+                _stop_where_lost(query, lock)
                 if time.monotonic() - began > _LASTING_SECONDS:
                     watch.recovered()
             if query.isActive:
@@ -133,10 +133,10 @@ def _supervise(
         delay = min(delay * 2, retries.max_delay_ms / 1000)
 
 
-def _stop_where_lost(query: StreamingQuery, held: Held) -> None:
+def _stop_where_lost(query: StreamingQuery, lock: CheckpointLock) -> None:
     """Raises ``LeaseLost``, and nothing is committed any more."""
     try:
-        held.refuse_if_lost()
+        lock.refuse_if_lost()
     except IncsnapError:
         query.stop()
         raise

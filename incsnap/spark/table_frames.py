@@ -32,7 +32,7 @@ from incsnap.snapshot.questions import Describe, Failed, KeyOrder, MaximumKey, N
 from incsnap.snapshot.window import Chunk, ordering_columns
 from incsnap.spark.error_text import hint_in_message
 from incsnap.tables import TableId, TableShape
-from incsnap.tasks.frame_columns import TOLD, SchemaChanged, first_position_of
+from incsnap.tasks.frame_columns import CHANGE_FIELDS, SchemaChanged, first_position_of
 
 #: Seconds that the server waits for a task which Spark keeps from taking rows.
 _PATIENCE_SECONDS = 3600
@@ -83,7 +83,7 @@ class TableFrame(DataSourceReader):
     def _rows(self, connection: Connection[Any], part: RangePart) -> Iterator[pa.RecordBatch]:
         shape = shape_of(connection, self._table)
         view = view_of(shape or TableShape(self._table, ()), self._settings.columns)
-        if shape is None or not pa.schema([*TOLD, *frame_fields(view)]).equals(self._schema):
+        if shape is None or not pa.schema([*CHANGE_FIELDS, *frame_fields(view)]).equals(self._schema):
             raise SchemaChanged(f"{self._table} has other columns than when the DataFrame was made", "Make it anew.")
         now_us = time.time_ns() // 1000
         for columns in stream_rows(connection, shape, _tail(shape, part), view.needed):
@@ -95,7 +95,7 @@ class TableFrame(DataSourceReader):
 def _marks(now_us: int, n: int) -> list[Any]:
     """The marks of ``n`` rows, as of rows that are read for a stream; all of them come before its first batch."""
     values = ["r", now_us, None, first_position_of(0), True]
-    return [pa.repeat(pa.scalar(value, field.type), n) for value, field in zip(values, TOLD, strict=True)]
+    return [pa.repeat(pa.scalar(value, field.type), n) for value, field in zip(values, CHANGE_FIELDS, strict=True)]
 
 
 def _tail(shape: TableShape, part: RangePart) -> str:

@@ -18,8 +18,8 @@ from incsnap.envelope.records import MARKED_OPERATIONS
 from incsnap.errors import IncsnapError
 from incsnap.gtid import GtidSet
 
-#: What stands before the columns of the table.
-TOLD = pa.schema(
+#: What is said of a change, before the columns of its table.
+CHANGE_FIELDS = pa.schema(
     [
         ("_op", pa.string()),
         ("_ts", pa.timestamp("us", "UTC")),
@@ -61,7 +61,7 @@ class FrameColumns:
     def __init__(self, frame: FrameSettings, schema: pa.Schema, older: GtidSet, batch: int, reached: GtidSet) -> None:
         self._frame, self._schema, self._older, self._batch = frame, schema, older, batch
         self._reads_are_older = reached <= older
-        self._row = pa.struct(schema.field("after").type if frame.envelope else list(schema)[len(TOLD) :])
+        self._row = pa.struct(schema.field("after").type if frame.envelope else list(schema)[len(CHANGE_FIELDS) :])
         self._had_events = False
         #: Records that are no events so far: these have no number of their own.
         self._others = 0
@@ -91,7 +91,7 @@ class FrameColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _body(self) -> list[pa.Field]:
-        return list(self._schema)[len(TOLD) :]
+        return list(self._schema)[len(CHANGE_FIELDS) :]
 
     # -- what is told of each record
 
@@ -107,7 +107,7 @@ class FrameColumns:
         else:
             self._had_events = True
             event, row = event.to_numpy() + 1, row.to_numpy()
-        return [_OPS.take(op), ts_us.cast(TOLD.field("_ts").type), gtid, self._position(event, row), read]
+        return [_OPS.take(op), ts_us.cast(CHANGE_FIELDS.field("_ts").type), gtid, self._position(event, row), read]
 
     def _metadata_of_others(self, records: Any) -> list[Any]:
         """Records that are of no row. Of a truncation in the DataFrame of one table the value says what its marks would
@@ -115,12 +115,12 @@ class FrameColumns:
         n = len(records)
         place = self._position(np.full(n, _BEHIND if self._had_events else _BEFORE), self._numbers(n))
         if self._frame.table is None:
-            empty = [pa.nulls(n, TOLD.field(name).type) for name in ("_op", "_ts", "_gtid")]
+            empty = [pa.nulls(n, CHANGE_FIELDS.field(name).type) for name in ("_op", "_ts", "_gtid")]
             return [*empty, place, pa.repeat(pa.scalar(False), n)]
         values = [json.loads(text) for text in records.column("value").to_pylist()]
         return [
             _OPS.take(pa.array([_TRUNCATED] * n)),
-            pa.array([each["ts_us"] for each in values], TOLD.field("_ts").type),
+            pa.array([each["ts_us"] for each in values], CHANGE_FIELDS.field("_ts").type),
             pa.array([each["gtid"] for each in values], pa.string()),
             self._position(np.full(n, _BEHIND), self._numbers(n)),
             pa.repeat(pa.scalar(False), n),
