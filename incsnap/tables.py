@@ -140,10 +140,6 @@ class TableShape:
             comments=tuple((index, each.comment) for index, each in known if each.comment),
         )
 
-    @property
-    def key_columns(self) -> tuple[Column, ...]:
-        return tuple(self.columns[i] for i in self.key)
-
 
 @dataclass(frozen=True, slots=True)
 class BatchDefinitions:

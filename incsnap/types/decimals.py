@@ -14,7 +14,7 @@ from incsnap.connect import json_numbers
 from incsnap.connect.json_text import Encoded
 from incsnap.connect.schema import Schema, decimal_schema
 from incsnap.tables import Column
-from incsnap.types.definition import Family, TypeDefinition, fixed_width
+from incsnap.types.definition import Family, TypeDefinition, fixed_width, unchanged
 from incsnap.types.modes import Modes
 
 #: Spark's decimals have 38 digits at most, MySQL's 65.
@@ -39,13 +39,9 @@ def _decimal(column: Column) -> TypeDefinition:
         encode=_encode,
         # As doubles.
         rounded=True,
-        frame=(lambda values: values.cast(pa.string())) if precision > _FRAME_DIGITS else _unchanged,
+        frame=(lambda values: values.cast(pa.string())) if precision > _FRAME_DIGITS else unchanged,
         frame_type=pa.string() if precision > _FRAME_DIGITS else None,
     )
-
-
-def _unchanged(values: Any) -> Any:
-    return values
 
 
 def _connect(values: Any, modes: Modes) -> Any:

@@ -23,11 +23,11 @@ from incsnap.types.modes import Modes
 Decode = Callable[[Spans], pa.Array]
 
 
-def _unchanged(values: Any, _modes: Modes) -> Any:
+def _as_it_is(values: Any, _modes: Modes) -> Any:
     return values
 
 
-def _same(values: Any) -> Any:
+def unchanged(values: Any) -> Any:
     return values
 
 
@@ -63,11 +63,11 @@ class TypeDefinition:
     default: Callable[[str], bytes | None] = str.encode
 
     schema: Callable[[Modes], Schema]
-    connect: Callable[[Any, Modes], Any] = _unchanged
+    connect: Callable[[Any, Modes], Any] = _as_it_is
     encode: Callable[[Any, Modes], Encoded] | None = None
     refused: Callable[[Any, Modes], Bools | None] | None = None
     rounded: bool = False
-    frame: Callable[[Any], Any] = _same
+    frame: Callable[[Any], Any] = unchanged
     frame_type: pa.DataType | None = None
 
 

@@ -102,7 +102,7 @@ def test_a_generated_invisible_primary_key_is_seen(session: Any, database: str) 
     _execute(session, f"CREATE TABLE `{database}`.t (a int)")
     shape = catalog.shape_of(session, TableId(database, "t"))
     assert shape is not None
-    assert [column.name for column in shape.key_columns] == ["my_row_id"]
+    assert [shape.columns[index].name for index in shape.key] == ["my_row_id"]
 
 
 def test_tables_are_those_the_filter_takes_without_views(session: Any, database: str) -> None:
