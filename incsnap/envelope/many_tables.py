@@ -57,8 +57,8 @@ _way = lru_cache(maxsize=256)(Way)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPatterns:
-    """How rows of a table become records. ``topic``: of all that are sent; ``written``: what writes them, each once, and
-    by which way (``ways``); ``kinds``: which of these each of the four kinds goes by, -1 where it is dropped; ``key``:
+    """How rows of a table become records. ``topic``: of all that are sent; ``written``: what writes them, each once, by
+    which way (``ways``); ``kinds``: which of these each of the four kinds goes by, -1 where it is dropped; ``key``:
     None for a table without one; ``identity``: None where the key serves; ``shown``: of a row as
     skip.messages.without.change looks at it, None where that is not asked for; ``record_bytes``: of a record without
     its row, about."""

@@ -7,7 +7,7 @@
     plan      which chunks are read from now on                            -> asks the server for keys
     complete  tables and signals of which all went with earlier batches    -> notifications
 
-It does nothing and reaches nothing: it is a generator that asks three questions (``questions``) and returns a Plan. Its
+It does nothing and reaches nothing: it is a generator that asks four questions (``questions``) and returns a Plan. Its
 state is a SnapshotContext; Spark writes it ahead of the batch, inside the offset. The rules for sending a row that
 was read by SELECT are in ``window``; here they are only applied.
 
