@@ -6,7 +6,6 @@ are read off it (``Scan.chunk``, ``released``, ``held_tables``). ``offset`` writ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from incsnap.snapshot.commands import DataCollection
@@ -160,8 +159,9 @@ class SnapshotContext:
         return bool(self.queue or self.scans)
 
     def wholly_released(self) -> list[Scan]:
-        """Tables that end with the next batch."""
-        return wholly_released(self.scans, self.in_flight)
+        """Tables that end with the next batch: every range was planned, nothing is in flight or must be read again."""
+        awaited = {window.scan for window in self.in_flight}
+        return [scan for scan in self.scans if scan.wholly_planned and not scan.again and scan.number not in awaited]
 
     def scans_by_number(self) -> dict[int, Scan]:
         return {scan.number: scan for scan in self.scans}
@@ -173,9 +173,3 @@ class SnapshotContext:
         ``planned``: their SELECT waits for this batch's events, so these overtake nothing.
         """
         return frozenset(window.table for window in self.held)
-
-
-def wholly_released(scans: Iterable[Scan], in_flight: Iterable[Window]) -> list[Scan]:
-    """Those of which every range was planned, and nothing is in flight or must be read again."""
-    awaited = {window.scan for window in in_flight}
-    return [scan for scan in scans if scan.wholly_planned and not scan.again and scan.number not in awaited]

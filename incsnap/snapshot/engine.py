@@ -1,11 +1,12 @@
 """The engine: from the state at the end of one batch, and what was learned since, to the state at the end of the next.
 
+    complete  tables and signals of which all went with earlier batches    -> notifications
     receive   the manifests of chunks that were read since the last batch  -> windows, or ranges to read again
     observe   DDL and TRUNCATE in this batch's events                      -> windows dropped, ranges read again
     obey      the signals in this batch                                    -> tables queued, stopped; paused, resumed
     release   windows whose high watermark a batch's end has passed        -> parts of their rows, within the budget
     plan      which chunks are read from now on                            -> asks the server for keys
-    complete  tables and signals of which all went with earlier batches    -> notifications
+    complete  signals of which the last tables turned out empty, or ended  -> notifications
 
 It does nothing and reaches nothing: it is a generator that asks four questions (``questions``) and returns a Plan. Its
 state is a SnapshotContext; Spark writes it ahead of the batch, inside the offset. The rules for sending a row that
@@ -22,13 +23,13 @@ was read by SELECT are in ``window``; here they are only applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import Command
-from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.context import Scan, SnapshotContext
 from incsnap.snapshot.failures import LOST, Verdict, verdict
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.load import HeldBack, Load, held_back
@@ -100,6 +101,7 @@ class Plan:
 def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Question, Answer, Plan]:
     """Plans batch ``facts.batch``; ``context`` is the state at the end of the batch before it."""
     state = NextContext(context, facts.batch, facts.now_ms, facts.configured)
+    _complete(state, context.wholly_released())
     _receive(state, context, facts)
     _observe(state, facts)
     for command in facts.commands:
@@ -108,7 +110,7 @@ def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Quest
     held = held_back(state.bounds, facts.loads)
     if not (state.paused or facts.behind or held):
         yield from plan_chunks(state, facts.limits, low_watermark_of(facts.end))
-    _complete(state)
+    _complete(state, ())
     after = state.finished()
     moved = after.planned or after.released or after.dropped or after.notifications
     return Plan(after, tuple(state.warned), after == context.settled() and not moved, state.bounds, held)
@@ -248,16 +250,14 @@ def _release(state: NextContext, facts: BatchFacts) -> None:
         )
 
 
-def _complete(state: NextContext) -> None:
-    """A table is done when the last of its rows (those not in quarantine) went with an earlier batch.
+def _complete(state: NextContext, released: Iterable[Scan]) -> None:
+    """``released``: tables of which the last rows (those not in quarantine) went with an earlier batch.
 
     Not with this one: each bucket commits by itself, and a notification is in one bucket's transaction. A consumer
     that sees COMPLETED, and only then looks for the rows, finds them all.
     """
-    sent_now = {release.window.scan for release in state.released}
-    for scan in state.wholly_released():
-        if scan.number not in sent_now:
-            state.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
-    for signal in state.signals_completed():
+    for scan in released:
+        state.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
+    for signal in state.completed_signals():
         state.notify(signal, notes.COMPLETED)
     end_pause(state)

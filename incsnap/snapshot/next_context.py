@@ -12,7 +12,7 @@ from typing import NamedTuple
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import SetThrottle
-from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext, wholly_released
+from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
 from incsnap.snapshot.failed_chunk import FailedChunk
 from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES
 from incsnap.snapshot.keys import show_key
@@ -242,10 +242,6 @@ class NextContext:
             if not left:
                 del self._unfinished[request.signal]
 
-    def wholly_released(self) -> list[Scan]:
-        """Tables of which nothing is left but to tell of their end."""
-        return wholly_released(self.scans.values(), (*self.held, *self.planned))
-
     def unknown(self, signal: str, name: str) -> None:
         """``name`` fits no table that is captured."""
         self._scan_completed(signal, shorten(name), notes.UNKNOWN_SCHEMA, 0)
@@ -282,10 +278,12 @@ class NextContext:
         for number in going:
             del self.scans[number]
 
-    def signals_completed(self) -> Iterable[str]:
-        """Signals of which a table ended in this batch and nothing is left."""
+    def completed_signals(self) -> list[str]:
+        """Signals of which a table ended in this batch and nothing is left: each is named once."""
         left = self.unfinished()
-        return [signal for signal in dict.fromkeys(self._ended_signals) if signal not in left]
+        completed = [signal for signal in dict.fromkeys(self._ended_signals) if signal not in left]
+        self._ended_signals = [signal for signal in self._ended_signals if signal in left]
+        return completed
 
     def finished(self) -> SnapshotContext:
         return SnapshotContext(

@@ -47,20 +47,19 @@ def plan_chunks(state: NextContext, limits: Limits, low_watermark: GtidSet) -> G
         return
     room = _Room.of(state, limits)
     yield from _look_ahead(state, limits, room, low_watermark)
-    released = {scan.number for scan in state.wholly_released()}
-    for number in [number for number in state.scans if number not in released]:
+    for number in list(state.scans):
         yield from _plan_scan(state, number, limits, room, low_watermark)
     if all(scan.wholly_planned for scan in state.scans.values()):
-        yield from _begin_tables(state, limits, room, low_watermark, len(released))
+        yield from _begin_tables(state, limits, room, low_watermark)
 
 
 def _begin_tables(
-    state: NextContext, limits: Limits, room: _Room, low_watermark: GtidSet, released: int
+    state: NextContext, limits: Limits, room: _Room, low_watermark: GtidSet
 ) -> Generator[Question, Answer, None]:
     """Begins tables of the queue, the next one only where the one before is wholly planned (or has ended: it is empty,
-    or refused). ``released``: how many of the open ones have nothing left to do."""
+    or refused)."""
     for _ in range(max(MAX_OPENED, limits.small_windows)):
-        too_many = len(state.scans) - released >= MAX_SCANS + limits.small_windows
+        too_many = len(state.scans) >= MAX_SCANS + limits.small_windows
         if not state.queue or too_many or not room.for_another_table(state):
             return
         opened = state.open(state.queue.pop(0), limits.start_rows)

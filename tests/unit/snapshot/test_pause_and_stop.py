@@ -80,3 +80,23 @@ def test_stop_of_everything_and_of_nothing() -> None:
     assert job.batch(Stop("w", frozenset())).warnings == ("signal w: no running or waiting snapshot to stop",)
     assert not job.batch(Stop("x")).context.active
     assert job.batch(Stop("y")).warnings == ("signal y: no running or waiting snapshot to stop",)
+
+
+def test_a_table_whose_last_rows_went_before_is_neither_paused_nor_stopped() -> None:
+    """Its end is told first: by the next batch, which is that of the signal."""
+    job = Snapshots({A: [1, 2], B: [1, 2, 3, 4, 5, 6]})
+    job.batch(execute("s", A, B))
+    job.batch()
+    assert "a" in {release.window.table.table for release in job.context.released}
+    job.batch(Pause("p"))
+    assert job.told()[1:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "PAUSED", "db.b")]
+
+    one = Snapshots({A: [1, 2]})
+    one.batch(execute("s", A))
+    one.batch()
+    one.batch(execute("s", A))  # the id is free again
+    assert one.told()[1:] == [
+        ("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"),
+        ("s", "COMPLETED", ""),
+        ("s", "STARTED", "db.a"),
+    ]
