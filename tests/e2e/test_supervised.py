@@ -25,7 +25,7 @@ from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 from tests.support.ledger import Ledger
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 
 @pytest.mark.parametrize("lost", ["its JVM", "its machine"])
