@@ -60,12 +60,12 @@ class ManyTables:
 
     @property
     def databases(self) -> Any:
-        """Of each event (``pa.string()``)."""
+        """The database of each event (``pa.string()``)."""
         return take(pa.array([each.database for each in self.ids], pa.string()), self.of_event)
 
     @property
     def names(self) -> Any:
-        """Of each event (``pa.string()``)."""
+        """The table's name of each event (``pa.string()``)."""
         return take(pa.array([each.table for each in self.ids], pa.string()), self.of_event)
 
 
@@ -91,7 +91,7 @@ class JoinedFormat(ValueFormat, Protocol):
 
     @property
     def constant_bytes(self) -> int:
-        """Of a record beside its row and its source, about."""
+        """What a record takes beside its row and its source, about."""
 
     def of_tables(self, formats: Sequence[Any], tables: ManyTables, rows: Any, what: Changes) -> Any:
         """As ``changes``, by ``formats``, which differ from this one by their tables alone; ``rows``: of each image

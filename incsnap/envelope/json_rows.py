@@ -85,7 +85,7 @@ def json_pattern(
 
 
 def begun(fields: Sequence[ViewField], modes: Modes, *, head: str, goes_on: bool) -> Pattern:
-    """Of a row up to where ``ended`` takes over; ``goes_on``: with members."""
+    """The pattern of a row up to where ``ended`` takes over; ``goes_on``: with members."""
     pattern = json_pattern(fields, modes, head=head)
     return replace(pattern, template=pattern.template[:-1] + (b"," if fields and goes_on else b""))
 

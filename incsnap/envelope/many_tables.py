@@ -136,7 +136,7 @@ class ChangesOfTables:
 
     @property
     def event(self) -> Ints:
-        """Of each record, ascending."""
+        """The event of each record, ascending."""
         return self.what.image_event[self.changes.image[self.records.change]].astype(np.int64)
 
 

@@ -26,8 +26,8 @@ def kinds_of(records: RecordImages) -> npt.NDArray[np.uint8]:
 
 
 def orders_of(order: TransactionOrder, whole: RecordImages, which: Bools | None) -> TransactionOrder:
-    """Of the records that ``which`` names, None for all; ``order``: of those of ``whole`` that have a value. Tombstones
-    have no number of their own."""
+    """The numbers of the records that ``which`` names, None for all; ``order``: those of the records of ``whole`` that
+    have a value. Tombstones have no number of their own."""
     at = np.cumsum(whole.has_value) - 1
     at = at if which is None else at[which]
     return TransactionOrder(order.total[at], order.of_table[at])

@@ -126,7 +126,7 @@ def _counted(slice_: Slice, these: Longs, laid: RowChanges) -> Counted:
 
 
 class _Together:
-    """Of a slice's tables those that have a few rows each. ``left``: the others, when all blocks were asked for."""
+    """Those tables of a slice that have a few rows each. ``left``: the others, when all blocks were asked for."""
 
     def __init__(self, settings: Settings, sources: EventSources, defaults: TableDefaults) -> None:
         self._settings, self._sources, self._defaults = settings, sources, dict(defaults)

@@ -59,7 +59,8 @@ class SmallTable:
 
 
 class SmallTables:
-    """Of one slice. ``growth`` and ``record_bytes``: what a byte of the binlog and a record become, about."""
+    """Finds the small tables of one slice. ``growth`` and ``record_bytes``: what a byte of the binlog and a record
+    become, about."""
 
     def __init__(
         self, settings: Settings, defaults: Mapping[TableId, Defaults], growth: int, record_bytes: int
@@ -111,7 +112,7 @@ class LaidTogether:
         return [self.tables[number].rows for number in sorted(self.changes.moved)]
 
     def counted(self, slice_: Slice) -> list[Counted]:
-        """Of each table that has any the records that a transaction counts."""
+        """The records that a transaction counts, of each table that has any."""
         event = self.changes.event[self.changes.records.has_value]
         numbers, firsts = np.unique(self.changes.what.of_event[event], return_index=True)
         events = self.events[event]
@@ -166,7 +167,7 @@ def laid_together(tables: Sequence[SmallTable]) -> LaidTogether | None:
 
 
 class _Encoded:
-    """Of each image its key, its row and so on; None where its table has none."""
+    """The key of each image, its row and so on; None where its table has none."""
 
     def __init__(self) -> None:
         self.keys: list[bytes | None] = []
@@ -202,7 +203,7 @@ def _encoded(tables: Sequence[SmallTable]) -> _Encoded:
 def _put_together(
     placed: PlacedCells | None, cells: Mapping[CellKind, list[bytes]], first: Mapping[int, int], count: int
 ) -> Sequence[bytes | None]:
-    """Of ``count`` images. ``first``: where the values of a column begin among those of its kind."""
+    """The texts of ``count`` images. ``first``: where the values of a column begin among those of its kind."""
     if placed is None:
         return [None] * count
     columns = [cells[kind][first[index] : first[index] + count] for index, kind in placed.cells]

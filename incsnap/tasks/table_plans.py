@@ -76,7 +76,7 @@ class TablePlan:
 
 
 class TablePlans:
-    """Of one job's tables, by their table maps."""
+    """The plans of one job's tables, by their table maps."""
 
     #: Columns of all of them, 0.3 KB each; then all are forgotten and made again.
     _MOST_COLUMNS = 200_000
