@@ -6,7 +6,7 @@ For many tables at once the same is asked in a few statements (``LookAhead``): a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,10 +52,17 @@ _NO_INDEX = "without an index that begins with {}, its rows cannot be put in ord
 
 
 class Answers:
-    """``connection`` is the planner's; a lost one raises ``ServerUnreachable`` through the engine's caller."""
+    """``connection`` is the planner's; a lost one raises ``ServerUnreachable`` through the engine's caller. ``beside``:
+    who answers what need not be answered now; without it all is."""
 
-    def __init__(self, connection: Connection[Any], rules: ColumnRules) -> None:
+    def __init__(
+        self,
+        connection: Connection[Any],
+        rules: ColumnRules,
+        beside: Callable[[NextBoundary], Answer] | None = None,
+    ) -> None:
         self._connection = connection
+        self._beside = beside
         self._rules = rules
         # Within one planning nothing is looked for twice; the next planning asks anew.
         self._columns: dict[tuple[TableId, tuple[str, ...]], tuple[Column, ...]] = {}
@@ -93,6 +100,8 @@ class Answers:
                 self._wait(question.low_watermark)
                 columns = self._ordering(question.table, question.columns)
                 return self._key(maximum_key(question.table, columns, index=question.index))
+            case NextBoundary(beside=True) if self._beside is not None:
+                return self._beside(question)
             case NextBoundary(table, names, index, after, maximum, rows):
                 columns = self._ordering(table, names)
                 return self._key(next_boundary(table, columns, after, maximum, rows, index=index))

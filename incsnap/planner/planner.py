@@ -42,6 +42,7 @@ from incsnap.mysql.session import connect, dial
 from incsnap.mysql.start_place import start_gtids
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
+from incsnap.planner.boundary_search import BoundarySearch
 from incsnap.planner.chunk_readers import ChunkReading
 from incsnap.planner.known_definitions import DefinitionFiles, KnownDefinitions
 from incsnap.planner.observe import Observed, Observer
@@ -85,6 +86,7 @@ class Planner:
         self._reporter: Reporter | None = None
         self._tail: Tail | None = None
         self._queries = QueryConnection(settings.mysql)
+        self._boundaries: BoundarySearch | None = None
         self._layouts = layouts_of(settings)
         files = Files(buffers.root)
         self.offsets = KeptOffsets(files)
@@ -159,6 +161,8 @@ class Planner:
         if self._reporter is not None:
             self._reporter.close()
         self._observer.close()
+        if self._boundaries is not None:
+            self._boundaries.close()
         if self._tail is not None:
             self._tail.close()
         self._queries.close()
@@ -179,6 +183,7 @@ class Planner:
                 options=capture_options(settings),
                 prepared=self._xa.transactions_from(start.prepared),
             )
+            self._boundaries = BoundarySearch(settings.mysql, settings.columns, self._tail.wake)
             if self._report_path:
                 asks, buffer_bytes = partial(connect, settings.mysql, read_timeout=10.0), settings.max_queue_bytes
                 self._reporter = Reporter(self._report_path, start, asks, self._tail.condition, buffer_bytes)
@@ -186,7 +191,7 @@ class Planner:
 
     def _decide(self, start: Offset, observed: Observed, connection: Connection[Any]) -> Plan:
         """What follows from what was observed. The engine asks for keys while it plans chunks; it writes nothing."""
-        answers = Answers(connection, self._settings.columns)
+        answers = Answers(connection, self._settings.columns, self._boundaries)
         plan = drive(next_context(start.snapshot, observed.facts), answers)
         for warned in plan.warned:
             log.warning("%s", warned.text, extra=about(warned.signal))

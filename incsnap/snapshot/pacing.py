@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Before anything was measured, and never less: some 4,000 ordinary rows. They add about half to a batch's fixed time
-#: (50 ms), on a machine that is busy as on one that is not; with less it would be little quicker, and snapshots would
-#: crawl (p50 and rows/s beside 50 updates/s: 6 MiB 149 ms, 71 thousand; 3 MiB 113, 47; 1.5 MiB 104, 18).
-START_BYTES = LEAST_BYTES = 3 << 20
+#: Before anything was measured, and never less: some 5,000 ordinary rows. They add about half to a batch's fixed time
+#: (60 ms), on a machine that is busy as on one that is not; with less it would be little quicker, and snapshots would
+#: crawl (p50, p99 and rows/s beside 50 updates/s: 6 MiB 149 ms, 71 thousand; 4 MiB 130, 273, 54; 3 MiB 116, 274, 47;
+#: 1.5 MiB 104, 18).
+START_BYTES = LEAST_BYTES = 4 << 20
 #: What a sink task may be given of windows whatever the target: it holds them in memory.
 MOST_BYTES = 64 << 20
 #: Times the target, while nobody writes. The first change after a quiet time waits that long at the most.

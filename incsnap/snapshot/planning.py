@@ -25,6 +25,7 @@ from incsnap.snapshot.questions import (
     LookAhead,
     MaximumKey,
     NextBoundary,
+    NotYet,
     Question,
     Refused,
 )
@@ -238,13 +239,17 @@ def _plan_small(state: NextContext, number: int, limits: Limits, room: _Room) ->
 
 
 def _plan_new(state: NextContext, number: int, limits: Limits, room: _Room) -> Generator[Question, Answer, None]:
-    """Plans ranges that were never read, up to the maximum key; none while many wait to be read again."""
+    """Plans ranges that were never read, up to the maximum key; none while many wait to be read again, nor while the
+    end of the next is being looked for."""
     scan = state.scans[number]
     rows = state.rows_of(scan.chunk_rows)
     while room.for_chunk(state, rows) and not scan.wholly_planned and len(scan.again) < limits.windows:
         maximum: Key | None = scan.maximum
         assert maximum is not None
-        answer = yield NextBoundary(scan.table, scan.columns, scan.index, scan.boundary, maximum, rows)
+        beside = rows > limits.boundary_rows
+        answer = yield NextBoundary(scan.table, scan.columns, scan.index, scan.boundary, maximum, rows, beside)
+        if isinstance(answer, NotYet):
+            return
         if answer is not None and not isinstance(answer, tuple):
             _postponed(state, number, answer)
             return

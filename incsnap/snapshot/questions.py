@@ -52,7 +52,8 @@ class NextBoundary:
     """The ``rows``-th key above ``after`` up to ``maximum`` (``chunk_query.next_boundary``).
 
     Answer: Key, None when fewer rows are left, or Failed. Any key of the table at any moment is a right answer:
-    boundaries only cut the range, so this question needs no low watermark.
+    boundaries only cut the range, so this question needs no low watermark. For the same reason it may be looked into
+    ``beside`` the stream: then the answer may be NotYet.
     """
 
     table: TableId
@@ -61,6 +62,7 @@ class NextBoundary:
     after: Key | None
     maximum: Key
     rows: int
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +103,10 @@ class Failed:
     permanent: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """It is being looked into: the same question is to be asked again with the next batch."""
+
+
 Question = Describe | MaximumKey | NextBoundary | LookAhead
-Answer = KeyOrder | Refused | Failed | Key | None
+Answer = KeyOrder | Refused | Failed | NotYet | Key | None

@@ -22,6 +22,8 @@ class Limits:
     which the batch waits for); the rest of a table costs a millisecond.
     ``small_windows``: windows over whole tables of less than ``small_rows`` rows, planned in one batch and in flight;
     they are counted by themselves. 0: no table is small.
+    ``boundary_rows``: the border of a chunk of more rows is looked for beside the stream, and the chunk planned with
+    the batch after.
 
     ``start_rows``, ``max_rows``: rows of the first and of the largest chunk. 2,500 is 2 MB of ordinary rows, 30 ms to
     read and to send: the first rows come soon, and it is small enough for a table nobody knows. 50,000 rows amortise
@@ -47,6 +49,7 @@ class Limits:
     cuts: int = 1 << 30
     small_rows: int = 0
     small_windows: int = 0
+    boundary_rows: int = 1 << 30
 
     @classmethod
     def configured(cls, chunk_size: int | None, parallelism: int = 2, windows: int = 0) -> Limits:

@@ -74,7 +74,13 @@ _JVM = (
     "-XX:CompileThresholdScaling=0.1",
     # 45 MB live. A heap that begins at a 64th of the machine's memory fills that before it looks for garbage.
     "-Xms128m",
-    "-Xmn40m",
+    # Each task leaves a thread that sleeps for 2 s (Spark's MonitorThread) and holds 70 kB of it, 40 tasks a second.
+    # Survivor spaces that have room for these 5 MB, until they die, keep them out of the old generation, which was full
+    # of them every 8 s, and a full collection takes 115 to 150 ms: idle p99 168 ms, now 124; beside a snapshot 333 and
+    # 292. A young collection takes 8 ms instead of 6.
+    "-Xmn48m",
+    "-XX:SurvivorRatio=4",
+    "-XX:TargetSurvivorRatio=90",
     # A backlog has 160 to 220 MB live. Two fifths of the heap free behind each full collection (the default) made it
     # 430 MB; a fifth makes it 350.
     "-XX:MinHeapFreeRatio=20",

@@ -31,6 +31,7 @@ class Habits:
     small_rows: int
     batches: int
     signals: float
+    boundaries_beside: bool
 
 
 _CHOICES = (
@@ -50,6 +51,7 @@ _CHOICES = (
     (0, 0, 1, 4),
     tuple(range(8, 17)),
     (0.25, 0.0),
+    (False, True),
 )
 
 HABITS = st.tuples(*map(st.sampled_from, _CHOICES)).map(lambda chosen: Habits(*chosen))

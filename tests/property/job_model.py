@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
@@ -36,6 +36,8 @@ from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, R
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.notifications import COMPLETED, QUARANTINED
 from incsnap.snapshot.offset import Offset, PlannedRelease, TopicLayout, digest
+from incsnap.snapshot.questions import Answer as PlanningAnswer
+from incsnap.snapshot.questions import Failed, NextBoundary, NotYet
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.throttle import ROWS
 from incsnap.snapshot.window import Window
@@ -77,6 +79,24 @@ class Readers:
     def close(self) -> None: ...
 
 
+class LateBoundaries:
+    """``BoundarySearch`` without its thread: what it is asked it finds out now, and tells when it is asked again."""
+
+    def __init__(self, find: Callable[[NextBoundary], PlanningAnswer]) -> None:
+        self._find = find
+        self._found: tuple[NextBoundary, PlanningAnswer] | None = None
+
+    def __call__(self, question: NextBoundary) -> PlanningAnswer:
+        if self._found is not None and self._found[0] == question:
+            answer, self._found = self._found[1], None
+            return answer
+        try:
+            self._found = question, self._find(question)
+        except ServerUnreachable as error:
+            self._found = question, Failed(error.message)
+        return NotYet()
+
+
 class Job:
     """One run. ``live`` ends by asking for all tables again, so that the topic must become the tables."""
 
@@ -103,6 +123,7 @@ class Job:
             held_batches=habits.held_batches,
             small_rows=habits.small_rows,
             small_windows=2 if habits.small_rows else 0,
+            boundary_rows=0 if habits.boundaries_beside else 1 << 30,
         )
         start = self.server.cut(self.random.randint(0, len(self.server.log)))
         #: Events of prepared transactions, in files that offsets name.
@@ -227,6 +248,7 @@ class Job:
         self.strays += [order for order in self.readers.orders if self.random.random() < 0.2]
         self.readers = Readers()
         self.readings = WindowReadings(self.readers, self.buffers, 2, lambda table: (TOPICS[table],))
+        self.boundaries = LateBoundaries(lambda asked: Answers(self.connection, SETTINGS.columns)(asked))
         self.cleaned = False
 
     def _plan(self, start: Offset, all_of_it: bool) -> Offset:
@@ -267,7 +289,8 @@ class Job:
             release_bytes=self.random.choice((1_000, 30, 10, 0)) * 40,
             behind=not all_of_it and self.random.random() < 0.1,
         )
-        plan: Plan = drive(next_context(start.snapshot, facts), Answers(self.connection, SETTINGS.columns))
+        answers = Answers(self.connection, SETTINGS.columns, self.boundaries)
+        plan: Plan = drive(next_context(start.snapshot, facts), answers)
         flying, planned = self._counted(plan.context.in_flight), self._counted(plan.context.planned)
         limits = self.limits
         if flying[0] > limits.windows or planned[0] > limits.parallelism or flying[1] > limits.small_windows:

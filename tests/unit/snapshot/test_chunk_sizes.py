@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from incsnap.snapshot.questions import Answer, NextBoundary, NotYet, Question
 from incsnap.snapshot.sizing import Limits, next_chunk_rows
 from incsnap.snapshot.window import Reading, Window
-from tests.support.snapshots import A, Snapshots, execute
+from tests.support.snapshots import A, Snapshots, execute, spans
 
 
 def test_chunks_grow_at_most_fourfold_and_shrink_at_once() -> None:
@@ -36,3 +37,25 @@ def test_a_configured_chunk_size_is_the_first_and_the_largest() -> None:
 
     assert (limits.start_rows, limits.max_rows, limits.parallelism, limits.windows) == (1_024, 1_024, 3, 12)
     assert Limits.configured(None) == Limits()
+
+
+def test_no_batch_waits_for_the_end_of_a_large_chunk() -> None:
+    job = Snapshots({A: list(range(1, 31))}, Limits(2, 4, start_rows=5, max_rows=10, boundary_rows=5))
+    found = False
+
+    def answer(question: Question) -> Answer:
+        beside = isinstance(question, NextBoundary) and question.beside
+        return NotYet() if beside and not found else job.truth(question)
+
+    job.answer = answer
+    assert spans(job.batch(execute("s", A)).context.planned) == [("a", None, "5"), ("a", "5", "10")]
+    # The next is one of ten rows.
+    for _ in range(3):
+        plan = job.batch()
+        assert plan.context.planned == ()
+        assert plan.warned == ()
+    assert plan.idle
+    found = True
+    assert spans(job.batch().context.planned) == [("a", "10", "20"), ("a", "20", "30")]
+    job.until_done()
+    assert job.told()[-1] == ("s", "COMPLETED", "")

@@ -1,0 +1,125 @@
+"""The ends of chunks, looked for beside the stream."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from incsnap.config.settings import MySqlSettings
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.mysql.session import connect, query
+from incsnap.planner.answers import Answers
+from incsnap.planner.boundary_search import BoundarySearch
+from incsnap.snapshot.questions import Answer, Failed, NextBoundary, NotYet
+from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
+from tests.support.planned_job import settings_of
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def mysql(mysql_address: MySqlAddress, database: str) -> MySqlSettings:
+    return settings_of(mysql_address, "unused:1", "p", database).mysql
+
+
+@pytest.fixture
+def connection(mysql: MySqlSettings, database: str) -> Iterator[Any]:
+    with closing(connect(mysql)) as opened:
+        query(opened, f"CREATE TABLE {database}.t (k INT PRIMARY KEY)")
+        query(opened, f"INSERT INTO {database}.t VALUES (3), (5), (7), (12)")
+        yield opened
+
+
+class Searched:
+    """A search, and what it has told."""
+
+    def __init__(self, mysql: MySqlSettings) -> None:
+        self.woken = threading.Event()
+        self.search = BoundarySearch(mysql, ColumnRules(), self.woken.set)
+
+    def later(self, question: NextBoundary) -> Answer:
+        """The answer, when it is there."""
+        answer = self.search(question)
+        while isinstance(answer, NotYet):
+            assert self.woken.wait(30)
+            self.woken.clear()
+            answer = self.search(question)
+        return answer
+
+
+@pytest.fixture
+def searched(mysql: MySqlSettings) -> Iterator[Searched]:
+    made = Searched(mysql)
+    yield made
+    made.search.close()
+
+
+def after(table: TableId, key: str | None, rows: int) -> NextBoundary:
+    return NextBoundary(table, ("k",), "PRIMARY", (key,) if key else None, ("12",), rows, beside=True)
+
+
+def test_it_finds_what_the_planner_would_have_found(connection: Any, searched: Searched, database: str) -> None:
+    table = TableId(database, "t")
+    ask = Answers(connection, ColumnRules(), searched.search)
+    for question, key in (
+        (after(table, None, 2), ("5",)),
+        (after(table, "5", 1), ("7",)),
+        (after(table, "5", 9), None),
+    ):
+        assert isinstance(ask(question), NotYet)
+        assert searched.later(question) == key
+        assert Answers(connection, ColumnRules())(question) == key
+
+
+def test_an_answer_is_given_once_and_of_two_questions_the_later_is_looked_into(
+    connection: Any, searched: Searched, database: str
+) -> None:
+    table = TableId(database, "t")
+    first, second = after(table, None, 1), after(table, None, 3)
+    assert isinstance(searched.search(first), NotYet)
+    assert searched.later(second) == ("7",)
+    assert isinstance(searched.search(second), NotYet)
+
+
+def test_who_asks_is_not_held_up_by_a_table_that_is_locked(
+    connection: Any, searched: Searched, mysql: MySqlSettings, database: str
+) -> None:
+    table = TableId(database, "t")
+    with closing(connect(mysql)) as other:
+        query(other, f"LOCK TABLES {table.sql} WRITE")
+        began = time.monotonic()
+        assert isinstance(searched.search(after(table, None, 2)), NotYet)
+        assert time.monotonic() - began < 0.5  # the lock is waited for by the thread, for a second
+        answer = searched.later(after(table, None, 2))
+        assert isinstance(answer, Failed)
+        assert not answer.permanent
+        query(other, "UNLOCK TABLES")
+        assert searched.later(after(table, None, 2)) == ("5",)
+
+
+def test_a_connection_that_was_lost_is_made_again(connection: Any, searched: Searched, database: str) -> None:
+    table = TableId(database, "t")
+    others = _connections(connection)
+    assert searched.later(after(table, None, 2)) == ("5",)
+    (its_own,) = _connections(connection) - others
+    query(connection, f"KILL {its_own}")
+    assert searched.later(after(table, "5", 1)) == ("7",)
+
+
+def test_a_server_that_is_away_is_no_reason_to_stop() -> None:
+    nobody = settings_of(MySqlAddress("127.0.0.1", 1), "unused:1", "p", "d").mysql
+    searched = Searched(nobody)
+    answer = searched.later(after(TableId("d", "t"), None, 2))
+    searched.search.close()
+    assert isinstance(answer, Failed)
+    assert not answer.permanent
+
+
+def _connections(connection: Any) -> set[str]:
+    return {str(row[0]) for row in query(connection, "SELECT id FROM information_schema.processlist")}
