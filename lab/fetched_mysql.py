@@ -34,6 +34,9 @@ _INSTEAD = "Set INCSNAP_MYSQL=host:port (a server with GTIDs and row binlog), or
 # root may come over TCP from anywhere; the server listens on the loopback address only.
 _ROOT = "CREATE USER root@'%' IDENTIFIED BY ''; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;\n"
 
+#: Options that a data folder is made with, and that no server takes for another one: it makes one of its own, in 3 s.
+_AT_FIRST = ("--lower-case-table-names",)
+
 # Documentation, Perl and manuals that come along: a quarter of the bytes, never read.
 _NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/perl", "var", "etc")
 
@@ -55,11 +58,16 @@ def breakable_mysql(options: Sequence[str] = ()) -> Iterator[tuple[MySqlAddress,
 
 @contextlib.contextmanager
 def _server(installed: Path, folder: Path, options: Sequence[str]) -> Iterator[tuple[MySqlAddress, Breakable]]:
-    shutil.copytree(installed / "template", folder / "data")
+    data = folder / "data"
+    at_first = [option for option in options if option.startswith(_AT_FIRST)]
+    if at_first:
+        _initialise(installed / "prefix", data, installed / "init.sql", folder / "initialize.log", at_first)
+    else:
+        shutil.copytree(installed / "template", data)
     (port,) = free_ports(1)
     address = MySqlAddress("127.0.0.1", port)
     command = [
-        *_mysqld(installed / "prefix", folder / "data"),
+        *_mysqld(installed / "prefix", data),
         *MYSQL_OPTIONS,
         f"--port={port}",
         f"--socket={folder}/s",
@@ -122,10 +130,14 @@ def _build(folder: Path, downloads: Path) -> None:
     tell("preparing MySQL's empty data folder (once)")
     init_file = folder / "init.sql"
     init_file.write_text(_ROOT)
-    settings = ["--initialize-insecure", "--innodb-redo-log-capacity=64M", f"--init-file={init_file}"]
-    run("mysqld --initialize", [*_mysqld(prefix, template), *settings], log)
+    _initialise(prefix, template, init_file, log)
     # Every server makes its own server_uuid: two with one UUID would look like one source of GTIDs.
     (template / "auto.cnf").unlink(missing_ok=True)
+
+
+def _initialise(prefix: Path, data: Path, init_file: Path, log: Path, options: Sequence[str] = ()) -> None:
+    settings = ["--initialize-insecure", "--innodb-redo-log-capacity=64M", f"--init-file={init_file}", *options]
+    run("mysqld --initialize", [*_mysqld(prefix, data), *settings], log)
 
 
 def _download(source: debian_mirror.MirrorEntry, downloads: Path, log: Path) -> list[Path]:

@@ -32,15 +32,20 @@ class _Names:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
         self._of_length: dict[int, list[str]] = {}
+        self._alike: dict[str, list[str]] = {}
         for name in names:
             self._of_length.setdefault(len(name), []).append(name)
-        self._known = frozenset(names)
+            self._alike.setdefault(name.lower(), []).append(name)
         self._until = time.monotonic() + SECONDS
 
-    def matched(self, pattern: str, *, ignore_case: bool = False) -> list[str]:
+    def called(self, name: str, *, ignore_case: bool) -> list[str]:
+        alike = self._alike.get(name.lower(), [])
+        return alike if ignore_case else [each for each in alike if each == name]
+
+    def matched(self, pattern: str, *, ignore_case: bool) -> list[str]:
         """What all of ``pattern`` matches, in order; nothing where it is no expression. Raises ``TimeoutError``."""
-        if not ignore_case and (name := exact_name(pattern)):
-            return [name] if name in self._known else []
+        if name := exact_name(pattern):
+            return self.called(name, ignore_case=ignore_case)
         try:
             matches = signal_matcher(pattern, ignore_case=ignore_case)
         except re.error:
@@ -54,21 +59,21 @@ class _Names:
         return matching
 
 
-def resolve(patterns: Iterable[str], captured: Sequence[str]) -> Resolved:
-    """Full match, letter case counts; order by pattern, then as in ``captured``; each table once.
+def resolve(patterns: Iterable[str], captured: Sequence[str], *, ignore_case: bool = False) -> Resolved:
+    """Full match; order by pattern, then as in ``captured``; each table once. ``ignore_case``: letter case does not
+    count, as it does not in the names of the server's tables.
 
     As in Debezium. There ``.*`` means the signal table too; leave it out of ``captured`` when that is not wanted.
     Raises ``TimeoutError`` when it takes longer than ``SECONDS``.
     """
-    names, known = _Names(captured), frozenset(captured)
+    names = _Names(captured)
     tables: dict[str, None] = {}
     unknown: dict[str, None] = {}
     for pattern in patterns:
-        matching = names.matched(pattern)
         literal = pattern.replace("`", "")
-        if not matching and literal in known:
-            matching = [literal]
-        if matching:
+        if matching := names.matched(pattern, ignore_case=ignore_case) or names.called(
+            literal, ignore_case=ignore_case
+        ):
             tables.update(dict.fromkeys(matching))
         else:
             unknown[literal] = None
@@ -76,7 +81,7 @@ def resolve(patterns: Iterable[str], captured: Sequence[str]) -> Resolved:
 
 
 def conditions_of(conditions: Iterable[AdditionalCondition], tables: Sequence[str]) -> dict[str, str]:
-    """The SQL of the first condition that matches, for each table that has one; here letter case does not count.
+    """The SQL of the first condition that matches, for each table that has one; here letter case never counts.
 
     Raises ``TimeoutError`` when it takes longer than ``SECONDS``.
     """

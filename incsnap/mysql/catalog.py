@@ -39,6 +39,11 @@ def tables(connection: Connection[Any], included: TableFilter) -> list[TableId]:
     return [table for table in visible if included.included(table)]
 
 
+def ignores_letter_case(connection: Connection[Any]) -> bool:
+    """lower_case_table_names=1 or 2: names of databases and tables are equal in any letter case."""
+    return str(query(connection, "SELECT @@lower_case_table_names")[0][0]) != "0"
+
+
 def shape_of(connection: Connection[Any], table: TableId) -> TableShape | None:
     """The table as it is now; ``None`` when it does not exist or the user may not see it."""
     return next(iter(shapes_of(connection, [table]).values()), None)

@@ -21,7 +21,7 @@ from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
 from incsnap.events import StreamPosition, server_of
-from incsnap.mysql.catalog import tables
+from incsnap.mysql.catalog import ignores_letter_case, tables
 from incsnap.mysql.known_defaults import KnownDefaults
 from incsnap.planner.chunk_readers import ChunkReading
 from incsnap.planner.definitions import DefinitionsAt
@@ -31,6 +31,7 @@ from incsnap.planner.load_watch import LoadWatch
 from incsnap.planner.pace import Pace
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import statement_records
+from incsnap.planner.signal_commands import CapturedTables
 from incsnap.planner.signal_inbox import SignalInbox
 from incsnap.planner.start_snapshot import StartSnapshot
 from incsnap.planner.topic_layout import Layouts
@@ -42,7 +43,7 @@ from incsnap.snapshot.load import Load
 from incsnap.snapshot.offset import Offset, OpenCounts
 from incsnap.snapshot.throttle import STREAM_LAG
 from incsnap.snapshot.window import Reading
-from incsnap.tables import BatchDefinitions, TableDefaults, TableId, TableShape
+from incsnap.tables import BatchDefinitions, TableDefaults, TableShape
 from incsnap.tasks.slice_records import open_counts
 
 #: Seconds to wait for changes when nothing else is to be done. Spark asks again at once; a stop waits at most this
@@ -208,7 +209,7 @@ class Observer:
         at_start, position = self._start_snapshot.commands(start, captured)
         return (*at_start, *commands), {**positions, **position}
 
-    def _captured(self, connection: Connection[Any], snapshot: SnapshotContext) -> list[TableId]:
+    def _captured(self, connection: Connection[Any], snapshot: SnapshotContext) -> CapturedTables:
         """Tables that a signal may ask for, or stop: also those that are gone, while they are read or wait.
 
         The signal table itself is not data, though ``.*`` matches it.
@@ -216,7 +217,9 @@ class Observer:
         own = self._settings.signals.data_collection
         unfinished = (*(scan.table for scan in snapshot.scans), *(request.table for request in snapshot.queue))
         table_ids = dict.fromkeys((*tables(connection, self._settings.tables), *unfinished))
-        return [table for table in table_ids if table != own]
+        return CapturedTables(
+            tuple(table for table in table_ids if table != own), ignore_case=ignores_letter_case(connection)
+        )
 
     def _control(
         self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from incsnap.errors import shorten
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
@@ -16,8 +17,23 @@ log = logging.getLogger(__name__)
 #: Names of one signal that are told in the log: it may have ten thousand.
 _NAMED = 5
 
-Captured = Callable[[], Sequence[TableId]]
-"""The tables that a signal may mean."""
+
+@dataclass(frozen=True, slots=True)
+class CapturedTables:
+    """The tables that a signal may mean. ``ignore_case``: whoever names them may write them in any letter case."""
+
+    tables: tuple[TableId, ...]
+    ignore_case: bool = False
+
+    def by_name(self) -> dict[str, TableId]:
+        return {str(table): table for table in self.tables}
+
+    def compared(self, name: str) -> str:
+        """Names that are written so are of one table."""
+        return name.lower() if self.ignore_case else name
+
+
+Captured = Callable[[], CapturedTables]
 
 
 def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured, where: str) -> Command | None:
@@ -45,21 +61,23 @@ def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured,
 
 
 def _execute(signal: Signal, channel: str, captured: Captured) -> Execute:
-    names = {str(table): table for table in captured()}
+    tables = captured()
+    names = tables.by_name()
     if signal.blocking:
         log.info(
             "Signal %s asks for a blocking snapshot: its rows are read beside the stream, which goes on", signal.id
         )
-    resolved = resolve(signal.data_collections, list(names))
+    resolved = resolve(signal.data_collections, list(names), ignore_case=tables.ignore_case)
     if resolved.unknown:
         left = len(resolved.unknown) - _NAMED
         log.warning(
-            "Signal %s by channel %s: no captured table is called or matches %s%s. Tables are named db.table, in the"
-            " letter case of the server; those that table.include.list leaves out cannot be snapshotted.",
+            "Signal %s by channel %s: no captured table is called or matches %s%s. Tables are named db.table%s; those"
+            " that table.include.list leaves out cannot be snapshotted.",
             signal.id,
             channel,
             ", ".join(shorten(each) for each in resolved.unknown[:_NAMED]),
             f" and {left} more" if left > 0 else "",
+            "" if tables.ignore_case else ", in the letter case of the server",
         )
     conditions = conditions_of(signal.additional_conditions, resolved.tables)
     collections = tuple(
@@ -71,5 +89,7 @@ def _execute(signal: Signal, channel: str, captured: Captured) -> Execute:
 def _stop(signal: Signal, captured: Captured) -> Stop:
     if not signal.data_collections:
         return Stop(signal.id)
-    names = {str(table): table for table in captured()}
-    return Stop(signal.id, frozenset(names[table] for table in resolve(signal.data_collections, list(names)).tables))
+    tables = captured()
+    names = tables.by_name()
+    stopped = resolve(signal.data_collections, list(names), ignore_case=tables.ignore_case).tables
+    return Stop(signal.id, frozenset(names[table] for table in stopped))

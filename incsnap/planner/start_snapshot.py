@@ -8,13 +8,12 @@ because the mode is another later.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from incsnap.config.settings import SnapshotSettings
+from incsnap.planner.signal_commands import Captured
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Stop
 from incsnap.snapshot.offset import Offset
-from incsnap.tables import TableId
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +35,7 @@ class StartSnapshot:
         self._settings = settings
         self._run = run
 
-    def commands(
-        self, start: Offset, captured: Callable[[], Sequence[TableId]]
-    ) -> tuple[tuple[Command, ...], dict[str, Any]]:
+    def commands(self, start: Offset, captured: Captured) -> tuple[tuple[Command, ...], dict[str, Any]]:
         """What is asked of the batch behind ``start``, and the channel's position then; nothing, mostly.
 
         One of an earlier start that is not done ends: its tables are read from their beginning.
@@ -46,10 +43,11 @@ class StartSnapshot:
         name = self._due(start)
         if not name:
             return (), {}
-        tables = captured()
+        found = captured()
+        tables, compared = found.tables, found.compared
         included = [table for table in tables if self._settings.included(table)]
-        conditions = self._settings.conditions
-        for lost in sorted(set(conditions) - {str(table) for table in tables}):
+        conditions = {compared(table): condition for table, condition in self._settings.conditions.items()}
+        for lost in sorted(set(conditions) - {compared(str(table)) for table in tables}):
             log.warning("snapshot.select.statement.overrides names %s, which is not captured", lost)
         log.info(
             "snapshot.mode=%s: %d of %d captured tables are read, beside the stream, as by signal %s",
@@ -64,7 +62,7 @@ class StartSnapshot:
         if any(request.signal.startswith(_ID) for request in unfinished):
             commands.append(Stop(name, asked_by=_ID))
         if included:
-            collections = (DataCollection(each, conditions.get(str(each), "")) for each in included)
+            collections = (DataCollection(each, conditions.get(compared(str(each)), "")) for each in included)
             commands.append(Execute(name, tuple(collections)))
         return tuple(commands), {_CHANNEL: name}
 

@@ -13,11 +13,9 @@ from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import ChunkFailed, PreflightFailed, ServerUnreachable
 from incsnap.gtid import GtidSet
-from incsnap.mysql import catalog, watermarks
-from incsnap.mysql.catalog import shape_of
+from incsnap.mysql import watermarks
 from incsnap.mysql.preflight import Finding, findings, require
 from incsnap.mysql.session import connect
-from incsnap.tables import TableId, TableShape
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
 
@@ -90,21 +88,6 @@ def test_a_signal_table_of_another_form_is_found_with_the_statement_that_makes_i
     (finding,) = _named(found, "signal.data.collection")
     assert said in finding.problem
     assert f"CREATE TABLE `{database}`.`sig` (id VARCHAR(42) PRIMARY KEY" in finding.repair
-
-
-def test_a_signal_table_that_the_server_calls_by_another_letter_case_is_found(
-    mysql_address: MySqlAddress, database: str, run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(f"CREATE TABLE `{database}`.sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
-
-    def stored_in_lower_case(connection: Any, table: TableId) -> TableShape | None:
-        """As with lower_case_table_names=1, which only a new server can be given."""
-        return shape_of(connection, TableId(table.database.lower(), table.table.lower()))
-
-    monkeypatch.setattr(catalog, "shape_of", stored_in_lower_case)
-    found = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.Sig"))
-    (finding,) = _named(found, "signal.data.collection")
-    assert (finding.severity, finding.repair) == ("error", f"Set signal.data.collection={database}.sig")
 
 
 def test_no_table_and_patterns_without_a_table_are_warnings(mysql_address: MySqlAddress, database: str) -> None:

@@ -256,6 +256,27 @@ def test_patterns_match_wholly_and_by_letter_case_and_a_name_stands_for_itself(
     assert resolve(patterns, _CAPTURED) == Resolved(tables, unknown)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "tables"),
+    [
+        ("B.T", ("b.T",)),
+        (r"B\.t", ("b.T",)),
+        ("`A`.`One`", ("a.one",)),
+        ("A.*", ("a.one", "a.two")),
+        ("(?!X)A.T.*", ("a.two",)),
+        ("A.on", ()),
+    ],
+)
+def test_letter_case_does_not_count_where_the_servers_names_have_none(pattern: str, tables: tuple[str, ...]) -> None:
+    assert resolve([pattern], _CAPTURED, ignore_case=True).tables == tables
+    assert resolve([pattern], _CAPTURED).tables == ()
+
+
+def test_thousands_of_names_in_another_letter_case_are_looked_up() -> None:
+    names = [f"shop.t{number}" for number in range(5_000)]
+    assert resolve([name.upper() for name in names], names, ignore_case=True) == Resolved(tuple(names), ())
+
+
 def test_the_first_condition_that_matches_counts_whatever_its_letter_case() -> None:
     conditions = (AdditionalCondition("A.O.*", "first"), AdditionalCondition("a.one", "second"))
     assert conditions_of(conditions, _CAPTURED) == {"a.one": "first"}
