@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pymysql
 from confluent_kafka import KafkaException
+from pymysql.connections import Connection
+from pymysql.constants import ER
 
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
+from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.session import connect, error_of
+from incsnap.mysql.signal_table import shape_or_lack
 from incsnap.snapshot.throttle import REPLICA_LAG
+from incsnap.tables import TableId
 from signals import send
 from signals.parse import parse
 from signals.records import InvalidSignal, SignalRecord
@@ -65,19 +71,28 @@ def _by_row(settings: Settings, name: str, kind: str, data: Data) -> None:
     try:
         send.to_table(connection, table.sql, name, kind, data)
     except pymysql.err.MySQLError as error:
-        code, text = error_of(error)
-        hint = f"GRANT INSERT ON {table.sql} TO the user, or signal by --channel kafka."
-        if code == 1146:
-            hint = (
-                f"CREATE TABLE {table.sql} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data VARCHAR(2048));"
-            )
-        elif code == 1062:
-            hint = "Choose another --id."
-        elif code == 1406:
-            hint = "Make the columns of the signal table wider, or name fewer tables."
+        text, hint = _refusal(connection, table, error)
         raise IncsnapError(f"The row was not inserted into {table}: {text}", hint) from None
     finally:
         connection.close()
+
+
+def _refusal(connection: Connection[Any], table: TableId, error: pymysql.err.MySQLError) -> tuple[str, str]:
+    """Why the row was not inserted, and what to do."""
+    code, text = error_of(error)
+    if code == ER.DUP_ENTRY:
+        return text, "Choose another --id."
+    if code == ER.DATA_TOO_LONG:
+        return text, "Make the columns of the signal table wider, or name fewer tables."
+    grant = f"GRANT INSERT ON {table.sql} TO the user, or signal by --channel kafka."
+    if code in (ER.BAD_DB_ERROR, ER.NO_SUCH_TABLE) or code in NO_PRIVILEGE:
+        # Who may not insert is told only that, also of a table that is not there.
+        shape, lack, repair = shape_or_lack(connection, table)
+        if shape is None and code in NO_PRIVILEGE:
+            return f"{text}; {lack}, or the user may not see it", f"{repair} {grant}"
+        if shape is None:
+            return lack, repair
+    return text, grant
 
 
 def _by_message(settings: Settings, name: str, kind: str, data: Data) -> None:

@@ -22,6 +22,7 @@ from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.load_findings import load_findings
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
 from incsnap.mysql.session import QueryRefusedError, connect, named, query
+from incsnap.mysql.signal_table import creation, shape_or_lack
 from incsnap.mysql.start_place import start_gtids
 from incsnap.mysql.versions import OLDEST, replica_status_statement, says_replica, version
 from incsnap.mysql.xa import prepared_findings
@@ -175,10 +176,9 @@ def _signal_table(connection: Connection[Any], settings: Settings) -> Iterable[F
     table = settings.tables.signal_table
     if table is None:
         return
-    create = f"CREATE TABLE {table.sql} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data VARCHAR(2048));"
-    shape = catalog.shape_of(connection, table)
+    shape, lack, repair = shape_or_lack(connection, table)
     if shape is None:
-        yield Finding("signal.data.collection", f"{table} does not exist, or may not be read", create)
+        yield Finding("signal.data.collection", f"{lack}, or may not be seen", repair)
         return
     if shape.id != table:
         # lower_case_table_names: a SELECT finds it in any letter case, the binlog tells it in one.
@@ -186,7 +186,7 @@ def _signal_table(connection: Connection[Any], settings: Settings) -> Iterable[F
         yield Finding("signal.data.collection", problem, f"Set signal.data.collection={shape.id}")
     if len(shape.columns) != 3:
         problem = f"{table} has {len(shape.columns)} columns; it must have three: id, type, data"
-        yield Finding("signal.data.collection", problem, f"DROP TABLE {table.sql}; {create}")
+        yield Finding("signal.data.collection", problem, f"DROP TABLE {table.sql}; {creation(table)}")
         return
     for column in shape.columns:
         if column.type not in _TEXT:
