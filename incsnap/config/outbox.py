@@ -13,6 +13,8 @@ from incsnap.transforms.outbox import EventRouter
 
 _REGEX, _REPLACEMENT = "(?<routedByValue>.*)", "outbox.event.${routedByValue}"
 _PLACES = ("header", "envelope")
+#: Kinds of formats that write nothing but a column's value.
+_ALONE = ("text", "bytes")
 
 
 def event_router(
@@ -93,26 +95,28 @@ def problems(chain: Chain, formats: Formats) -> list[str]:
     """What of the formats cannot be written of events."""
     routers = [step.transform.event for step in chain if isinstance(step.transform, EventRouter)]
     found = [
-        f"{side}.converter: StringConverter writes the events of an outbox's EventRouter, and there is none; name"
-        " org.apache.kafka.connect.json.JsonConverter or io.confluent.connect.avro.AvroConverter"
+        f"{side}.converter: it writes {choice.kind}, which only the events of an outbox's EventRouter are, and there is"
+        " none; name org.apache.kafka.connect.json.JsonConverter or io.confluent.connect.avro.AvroConverter"
         for side, choice in (("key", formats.key), ("value", formats.value))
-        if choice.kind == "text" and not routers
+        if choice.kind in _ALONE and not routers
     ]
+    kind = formats.value.kind
     for event in routers:
         for side, choice in (("key", formats.key), ("value", formats.value)):
             if choice.kind == "avro":
                 found.append(
-                    f"{side}.converter: events of transforms.{event.name} are written as JSON or text; name"
-                    " JsonConverter or StringConverter, or give the outbox table a job of its own"
+                    f"{side}.converter: events of transforms.{event.name} are written as JSON, text or bytes; name"
+                    " JsonConverter, StringConverter or io.debezium.converters.BinaryDataConverter, or give the outbox"
+                    " table a job of its own"
                 )
-        if formats.value.kind == "text" and event.expands:
+        if kind in _ALONE and event.expands:
             found.append(
-                f"transforms.{event.name}.table.expand.json.payload: a struct is no text, which value.converter is to"
-                " write; take it out, for the text is the JSON then, or name JsonConverter"
+                f"transforms.{event.name}.table.expand.json.payload: a struct is no {kind}, which value.converter is to"
+                " write; take it out, for the column is the JSON then, or name JsonConverter"
             )
-        if formats.value.kind == "text" and event.in_envelope:
+        if kind in _ALONE and event.in_envelope:
             found.append(
-                f"transforms.{event.name}.table.fields.additional.placement: an envelope is no text, which"
+                f"transforms.{event.name}.table.fields.additional.placement: an envelope is no {kind}, which"
                 " value.converter is to write; place the columns in headers, or name JsonConverter"
             )
         if formats.value.schemas and event.in_envelope:

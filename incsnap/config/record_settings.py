@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from incsnap.config.patterns import split_list
 from incsnap.config.reading import SettingsReader
 from incsnap.config.settings import FailureHandling, Formats, RegistrySettings
@@ -16,7 +18,11 @@ _CONVERTERS = {
     "io.confluent.connect.avro.AvroConverter": "avro",
     # Only for values of an outbox, see ``outbox.problems``.
     "org.apache.kafka.connect.storage.StringConverter": "text",
+    "org.apache.kafka.connect.converters.ByteArrayConverter": "bytes",
+    "io.debezium.converters.BinaryDataConverter": "bytes",
 }
+#: Of BinaryDataConverter: what writes all that is not bytes. Its own settings stand behind it.
+_DELEGATE = "delegate.converter.type"
 _OF_JSON = ("schemas.enable", "schemas.cache.size", "decimal.format")
 #: Of the Avro converter; the rest goes to the registry's client.
 _URL = "schema.registry.url"
@@ -78,26 +84,44 @@ def _format(reading: SettingsReader, name: str) -> tuple[FormatChoice, RegistryS
     """Without a converter: JSON without schemas. With Connect's JSON converter schemas are on unless switched off."""
     given = reading.text(name)
     options = reading.prefixed(f"{name}.")
-    kind = next((kind for whole, kind in _CONVERTERS.items() if given in ("", whole, whole.rpartition(".")[2])), "")
+    kind = _kind(given)
     if not kind:
         reading.problem(name, f"one of: {', '.join(_CONVERTERS)}")
         return FormatChoice(), RegistrySettings()
-    if kind == "text":
+    delegate = f"{name}.{_DELEGATE}"
+    if given.endswith("BinaryDataConverter") and reading.given(delegate):
+        if _kind(reading.text(delegate)) != "json":
+            reading.problem(delegate, "org.apache.kafka.connect.json.JsonConverter, the only one here")
+        return replace(_json(reading, delegate, schemas=True), raw=True), RegistrySettings()
+    if kind in ("text", "bytes"):
         if options:
-            reading.warnings.append(f"Settings without effect on text: {', '.join(f'{name}.{one}' for one in options)}")
-        return FormatChoice("text"), RegistrySettings()
+            listed = ", ".join(f"{name}.{one}" for one in options)
+            reading.warnings.append(f"Settings without effect on {kind}: {listed}")
+        return FormatChoice(kind), RegistrySettings()
     if kind == "json":
-        schemas = reading.flag(f"{name}.schemas.enable", bool(given))
-        decimals = reading.choice(f"{name}.decimal.format", "base64", ("base64", "numeric"))
-        others = sorted(f"{name}.{option}" for option in options if option not in _OF_JSON)
-        if others:
-            reading.warnings.append(f"Settings without effect on JSON: {', '.join(others)}")
-        return FormatChoice("json", schemas, decimals), RegistrySettings()
+        return _json(reading, name, schemas=bool(given)), RegistrySettings()
     url = reading.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
     if url and not url.startswith(("http://", "https://")):
         reading.problem(f"{name}.{_URL}", "of the form http://host:port")
     return FormatChoice("avro"), RegistrySettings(
         url=url, client={option: value for option, value in options.items() if option not in (_URL, "schemas.enable")}
+    )
+
+
+def _kind(given: str) -> str:
+    """That of the first converter that is called so; "" for none."""
+    return next((kind for whole, kind in _CONVERTERS.items() if given in ("", whole, whole.rpartition(".")[2])), "")
+
+
+def _json(reading: SettingsReader, name: str, *, schemas: bool) -> FormatChoice:
+    """What the settings behind ``name`` say. ``schemas``: are they written where nothing is said of them?"""
+    others = sorted(f"{name}.{option}" for option in reading.prefixed(f"{name}.") if option not in _OF_JSON)
+    if others:
+        reading.warnings.append(f"Settings without effect on JSON: {', '.join(others)}")
+    return FormatChoice(
+        "json",
+        reading.flag(f"{name}.schemas.enable", schemas),
+        reading.choice(f"{name}.decimal.format", "base64", ("base64", "numeric")),
     )
 
 

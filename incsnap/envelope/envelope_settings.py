@@ -11,13 +11,15 @@ from incsnap.types.modes import Modes
 
 @dataclass(frozen=True, slots=True)
 class FormatChoice:
-    """The format of keys, or of values. ``kind`` is json, avro, or text (of events; all else is JSON then), of values
-    also row or images: columns of a DataFrame (``frame_format``). ``schemas``: each message brings its JSON schema;
-    ``decimals``: base64, or numeric: decimal.format of JSON."""
+    """The format of keys, or of values. ``kind`` is json, avro, or text or bytes (of events; all else is JSON then), of
+    values also row or images: columns of a DataFrame (``frame_format``). ``schemas``: each message brings its JSON
+    schema; ``decimals``: base64, or numeric: decimal.format of JSON. ``raw``: of events what is bytes stays what it is,
+    and only the rest is JSON."""
 
     kind: str = "json"
     schemas: bool = False
     decimals: str = field(default="base64", repr=False)
+    raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What an outbox table's rows hold, by columns: topics, keys, values, headers and times of events.
 
 An event's key is a column's value alone, and so is its value, unless other columns are placed beside it. A null has
-the column's schema, so JSON writes it as the text ``null``; StringConverter writes nothing.
+the column's schema, so JSON writes it as the text ``null``; as text, and as bytes, it is nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from incsnap.columns.variable import take
 from incsnap.connect.json_numbers import plain_text
+from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import map_of
-from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import Changes
 from incsnap.envelope.json_format import around
 from incsnap.envelope.json_rows import Member, join, json_objects
@@ -39,6 +40,11 @@ _TIMES = {
     "io.debezium.time.MicroTimestamp": 1_000,
     "io.debezium.time.NanoTimestamp": 1_000_000,
 }
+#: What to do about what is no bytes.
+_BYTES = (
+    "Make it a BLOB (with binary.handling.mode=bytes); or name io.debezium.converters.BinaryDataConverter with"
+    " delegate.converter.type=org.apache.kafka.connect.json.JsonConverter, which writes the rest as JSON"
+)
 #: What Java's String.trim takes away.
 _BLANKS = "".join(map(chr, range(33)))
 
@@ -53,9 +59,8 @@ class EventFormat:
         self._route = self._field("route.by.field", event.route)
         if self._schema(self._route).type != "string":
             raise self._wrong("route.by.field", event.route, "is no text")
-        self._key_is_text, self._value_is_text = envelope.key.kind == "text", envelope.value.kind == "text"
-        self._key = self._part("table.field.event.key", event.key, text=self._key_is_text)
-        self._payload = self._part("table.field.event.payload", event.payload, text=self._value_is_text)
+        self._key, self._key_is_plain = self._part("table.field.event.key", event.key, envelope.key)
+        self._payload, self._value_is_plain = self._part("table.field.event.payload", event.payload, envelope.value)
         self._key_ends = around(self._key.schema(self._key_modes) if envelope.key.schemas else None)
         self._ends = around(self._schema(self._payload) if envelope.value.schemas else None)
         placement = "table.fields.additional.placement"
@@ -77,8 +82,8 @@ class EventFormat:
     # -- of rows that are at hand
 
     def keys(self, columns: Columns) -> Any:
-        if self._key_is_text:
-            return self._text(self._key, columns)
+        if self._key_is_plain:
+            return self._plain(self._key, columns)
         return self._alone(self._key, columns, self._key_ends, self._key_modes)
 
     def topics(self, columns: Columns) -> Any:
@@ -121,8 +126,8 @@ class EventFormat:
             values = json_objects(self._struct, columns, self._modes)
         elif self._expanded is not None:
             values = self._expanded.alone(columns, self._modes, schemas=self._schemas)
-        elif self._value_is_text:
-            values = self._text(self._payload, columns)
+        elif self._value_is_plain:
+            values = self._plain(self._payload, columns)
         else:
             values = self._alone(self._payload, columns, self._ends, self._modes)
         if not self._event.tombstones:
@@ -136,6 +141,12 @@ class EventFormat:
 
     def _alone(self, field: ViewField, columns: Columns, ends: tuple[str, str], modes: Modes) -> Any:
         return join([ends[0], field.encode(columns, modes).complete(), ends[1]])
+
+    def _plain(self, field: ViewField, columns: Columns) -> Any:
+        """Bytes as they are, and all else as text: ``pa.binary()``, null for null."""
+        if self._is_bytes(field):
+            return field.connect(columns, self._modes).cast(pa.binary())
+        return self._text(field, columns)
 
     def _text(self, field: ViewField, columns: Columns) -> Any:
         schema = self._schema(field)
@@ -162,8 +173,12 @@ class EventFormat:
 
     # -- of the table
 
-    def _schema(self, field: ViewField) -> Any:
+    def _schema(self, field: ViewField) -> Schema:
         return field.schema(self._modes)
+
+    def _is_bytes(self, field: ViewField) -> bool:
+        schema = self._schema(field)
+        return schema.type == "bytes" and schema.name != _DECIMAL
 
     def _field(self, setting: str, column: str) -> ViewField:
         field = self._fields.get(column)
@@ -171,13 +186,15 @@ class EventFormat:
             raise self._wrong(setting, column, "is none of the columns that are written")
         return field
 
-    def _part(self, setting: str, column: str, *, text: bool) -> ViewField:
-        """The field of a key or a payload. ``text``: StringConverter writes it."""
+    def _part(self, setting: str, column: str, choice: FormatChoice) -> tuple[ViewField, bool]:
+        """The field of a key or a payload. Is it written without JSON around it?"""
         field = self._field(setting, column)
-        schema = self._schema(field)
-        if text and schema.type in (*_NESTED, "bytes") and schema.name != _DECIMAL:
+        type_, is_bytes = self._schema(field).type, self._is_bytes(field)
+        if choice.kind == "text" and (is_bytes or type_ in _NESTED):
             raise self._wrong(setting, column, "has a type that is no text, which StringConverter is to write")
-        return field
+        if choice.kind == "bytes" and not is_bytes:
+            raise self._wrong(setting, column, f"is written as {type_}, and the converter takes only bytes", _BYTES)
+        return field, choice.kind == "text" or (is_bytes and (choice.raw or choice.kind == "bytes"))
 
     def _header(self, setting: str, column: str) -> ViewField:
         field = self._field(setting, column)
@@ -192,9 +209,9 @@ class EventFormat:
             raise self._wrong("table.field.event.timestamp", column, "is no DATETIME that is written as a number")
         return field, parts
 
-    def _wrong(self, setting: str, column: str, why: str) -> ConfigError:
+    def _wrong(self, setting: str, column: str, why: str, repair: str = "Correct it") -> ConfigError:
         start = f"transforms.{self._event.name}."
         return ConfigError(
             f"{start}{setting} names {column}, which in {self._table} {why}",
-            f"Correct it; or let a predicate (TopicNameMatches) keep {start[:-1]} to the topic of the outbox table.",
+            f"{repair}; or let a predicate (TopicNameMatches) keep {start[:-1]} to the topic of the outbox table.",
         )

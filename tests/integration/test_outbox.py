@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from incsnap.config.settings import TopicCreation, TopicGroup
+from incsnap.config.settings import Settings, TopicCreation, TopicGroup
 from incsnap.envelope.records import batch_of
 from incsnap.errors import ValueRefused
 from incsnap.kafka.client_settings import ClientSettings
@@ -22,7 +22,7 @@ from incsnap.kafka.transaction import BucketWriter
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.kafka import keyed
-from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
 
@@ -41,9 +41,9 @@ def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
 
 
 @pytest.fixture
-def job(
-    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, session: Any, tmp_path: Path
-) -> Iterator[PlannedJob]:
+def make_settings(
+    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, session: Any
+) -> Callable[..., Settings]:
     options: dict[str, str] = {
         "transforms": "outbox",
         "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
@@ -57,10 +57,22 @@ def job(
         "signal.data.collection": f"{database}.signals",
         "incremental.snapshot.chunk.size": "3",
     }
-    settings = settings_of(mysql_address, kafka_address, topic_prefix, database, **options)
-    found = PlannedJob(settings, str(tmp_path))
-    yield found
-    found.close()
+
+    def make(**more: str) -> Settings:
+        return settings_of(mysql_address, kafka_address, topic_prefix, database, **options, **more)
+
+    return make
+
+
+@pytest.fixture
+def make_job(make_settings: Callable[..., Settings], tmp_path: Path) -> Iterator[MakeJob]:
+    with planned_jobs(make_settings, tmp_path) as make:
+        yield make
+
+
+@pytest.fixture
+def job(make_job: MakeJob) -> PlannedJob:
+    return make_job()
 
 
 def _write(session: Any, first: int, end: int) -> None:
@@ -108,6 +120,30 @@ def test_a_snapshot_of_the_table_sends_what_nobody_has_deleted(session: Any, job
         # What was deleted before its chunk was sent is not sent again; what was written meanwhile may be read too.
         assert sorted(set(found)) == [*range(parity, 10, 2), 20 + parity]
         assert [found.count(number) for number in range(parity, 10, 2)] == [1] * 5
+
+
+def test_payloads_of_bytes_go_out_as_they_are_and_all_else_by_the_delegate(
+    session: Any, make_job: MakeJob, topic_prefix: str, database: str
+) -> None:
+    session.execute("ALTER TABLE outbox MODIFY payload BLOB")
+    delegate = "value.converter.delegate.converter.type"
+    job = make_job(
+        **{
+            "value.converter": "io.debezium.converters.BinaryDataConverter",
+            delegate: "org.apache.kafka.connect.json.JsonConverter",
+            f"{delegate}.schemas.enable": "false",
+        }
+    )
+    _write(session, 0, 4)
+    session.execute("INSERT INTO outbox VALUES ('empty', 'order', 'k', 'made', NULL, NOW())")
+    session.execute("INSERT INTO signals VALUES ('1', 'log', '{\"message\": \"seen\"}')")
+    job.until("outbox.event.order", 3)
+    job.until(f"{topic_prefix}.{database}.signals")
+
+    # Were they JSON, they would be texts in base64.
+    assert [each.value for each in job.of("outbox.event.order")] == [{"n": 1}, {"n": 3}, None]
+    [signal] = job.of(f"{topic_prefix}.{database}.signals")
+    assert signal.value["after"]["type"] == "log"
 
 
 def test_a_topic_that_kafka_does_not_allow_is_told_with_the_value(session: Any, job: PlannedJob) -> None:

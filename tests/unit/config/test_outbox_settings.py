@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from incsnap.config.load import from_properties
+from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.errors import ConfigError
 from incsnap.transforms.form import Event, Placed
 from incsnap.transforms.outbox import EventRouter
@@ -106,7 +107,7 @@ def test_what_debezium_does_not_do_to_expanded_payloads_either_is_refused(settin
 
 def test_formats_that_events_cannot_have_are_refused() -> None:
     avro = {"key.converter": "AvroConverter", "key.converter.schema.registry.url": "http://r"}
-    assert refused(avro).startswith("key.converter: events of transforms.out are written as JSON or text")
+    assert refused(avro).startswith("key.converter: events of transforms.out are written as JSON, text or bytes")
     text = {"value.converter": "StringConverter"}
     assert router(text)
     assert "an envelope is no text" in refused(text, table__fields__additional__placement="a:envelope")
@@ -117,3 +118,35 @@ def test_formats_that_events_cannot_have_are_refused() -> None:
     assert "set value.converter.schemas.enable=false" in refused(
         schemas, table__fields__additional__placement="a:envelope"
     )
+
+
+_BINARY = "io.debezium.converters.BinaryDataConverter"
+_DELEGATE = "value.converter.delegate.converter.type"
+
+
+def _value(**options: str) -> FormatChoice:
+    """What is made of ``value.converter`` and its settings; ``__`` for dots."""
+    router_ = {"transforms": "out", "transforms.out.type": "io.debezium.transforms.outbox.EventRouter"}
+    loaded = from_properties({**QUIET, **router_, **dotted(options, "value.")}, {})
+    assert loaded.warnings == ()
+    return loaded.settings.formats.value
+
+
+def test_payloads_of_bytes_have_converters_of_their_own() -> None:
+    assert _value(converter=_BINARY) == FormatChoice("bytes")
+    assert _value(converter="org.apache.kafka.connect.converters.ByteArrayConverter") == FormatChoice("bytes")
+    schemas = "converter__delegate__converter__type__schemas__enable"
+    delegated = _value(converter=_BINARY, converter__delegate__converter__type=JSON, **{schemas: "false"})
+    assert delegated == FormatChoice("json", raw=True)
+    assert _value(converter=_BINARY, converter__delegate__converter__type=JSON).schemas
+
+
+def test_what_is_no_bytes_takes_a_delegate_that_writes_json() -> None:
+    binary = {"value.converter": _BINARY}
+    avro = "io.confluent.connect.avro.AvroConverter"
+    assert refused({**binary, _DELEGATE: avro}).startswith(f"{_DELEGATE}: '{avro}' is not")
+    assert "an envelope is no bytes" in refused(binary, table__fields__additional__placement="a:envelope")
+    assert "a struct is no bytes" in refused(binary, table__expand__json__payload="true")
+    assert router({**binary, _DELEGATE: JSON}, table__expand__json__payload="true").event.expands
+    with pytest.raises(ConfigError, match="it writes bytes, which only the events of an outbox's EventRouter are"):
+        from_properties({**QUIET, **binary}, {})

@@ -44,7 +44,7 @@ SHAPE = TableShape(TableId("d", "outbox"), COLUMNS, key=(0,))
 EVENT = Event(
     "outbox", "id", "aggregateid", "payload", "", "aggregatetype", "(?<routedByValue>.*)", "to.${routedByValue}"
 )
-Row = tuple[int, str | None, str | None, str | None]
+Row = tuple[int, str | None, str | None, str | bytes | None]
 ROWS: list[Row] = [(1, "a", "k1", "one"), (2, "b", "k2", None), (3, "a", "k1", " \t"), (4, "a", None, "four")]
 
 
@@ -57,7 +57,14 @@ def made(event: Event = EVENT, *, updates: str = "warn", schemas: bool = False, 
 def columns(rows: list[Row]) -> list[Any]:
     ids, *texts = zip(*rows, strict=True)
     at = [None if id_ == 2 else 1_600_000_000_000_000 + 1_999 * id_ for id_ in ids]
-    return [pa.array(ids, pa.int64()), *(pa.array(each, pa.string()) for each in texts), pa.array(at, pa.int64())]
+    *texts, payloads = texts
+    payload = pa.array(payloads, pa.binary() if any(isinstance(each, bytes) for each in payloads) else pa.string())
+    return [
+        pa.array(ids, pa.int64()),
+        *(pa.array(each, pa.string()) for each in texts),
+        payload,
+        pa.array(at, pa.int64()),
+    ]
 
 
 def changes(format_: TableFormat, rows: list[Row], kinds: list[int], events: list[int]) -> list[TopicRecords]:
@@ -117,6 +124,40 @@ def test_bytes_have_no_text() -> None:
     envelope = EnvelopeSettings("p", "1", value=FormatChoice("text"), transforms=(Step(EventRouter(EVENT, "warn")),))
     with pytest.raises(ConfigError, match=r"names payload, which in d\.outbox has a type that is no text"):
         table_format(shape, TOPIC, envelope)
+
+
+BLOB = replace(SHAPE, columns=(*COLUMNS[:3], Column("payload", "blob"), COLUMNS[4]))
+RAW = (FormatChoice("bytes"), FormatChoice("json", schemas=True, raw=True))
+
+
+def _values_of(shape: TableShape, value: FormatChoice, rows: list[Row] = ROWS, binary: str = "bytes") -> list[Any]:
+    modes = Modes(binary_handling=binary)
+    envelope = EnvelopeSettings("p", "1", modes, value=value, transforms=(Step(EventRouter(EVENT, "warn")),))
+    return [value for _, _, value in sent(inserted(table_format(shape, TOPIC, envelope), rows))]
+
+
+@pytest.mark.parametrize("value", RAW)
+def test_a_payload_of_bytes_goes_out_as_it_is(value: FormatChoice) -> None:
+    rows: list[Row] = [(1, "a", "k1", b"\xff\x00"), (2, "a", "k1", None), (3, "a", "k1", b"")]
+    assert _values_of(BLOB, value, rows) == [b"\xff\x00", None, b""]
+
+
+def test_a_payload_that_is_no_bytes_is_left_to_the_delegate_or_refused() -> None:
+    bytes_alone, delegating = RAW
+    own = b'{"schema":{"type":"string","optional":true},"payload":"one"}'
+    assert _values_of(SHAPE, delegating)[0] == own
+    with pytest.raises(ConfigError, match=r"names payload, which in d\.outbox is written as string, and the converter"):
+        _values_of(SHAPE, bytes_alone)
+    with pytest.raises(ConfigError) as error:
+        _values_of(BLOB, bytes_alone, binary="base64")
+    assert "binary.handling.mode=bytes" in error.value.hint
+
+
+def test_a_key_of_bytes_goes_out_as_it_is() -> None:
+    shape = replace(SHAPE, columns=(*COLUMNS[:2], Column("aggregateid", "varbinary", length=9), *COLUMNS[3:]))
+    chain = (Step(EventRouter(EVENT, "warn")),)
+    envelope = EnvelopeSettings("p", "1", key=FormatChoice("bytes"), transforms=chain)
+    assert [key for _, key, _ in sent(inserted(table_format(shape, TOPIC, envelope)))] == [b"k1", b"k2", b"k1", None]
 
 
 def test_an_empty_payload_is_a_tombstone_where_that_is_wanted() -> None:
