@@ -20,7 +20,9 @@ OBEYED = words(
     database.hostname database.port database.user database.password database.server.id database.ssl.mode
     database.ssl.truststore database.ssl.keystore database.ssl.keystore.password connect.timeout.ms
     topic.prefix topic.delimiter database.include.list database.exclude.list table.include.list table.exclude.list
-    snapshot.mode signal.enabled.channels signal.data.collection signal.kafka.topic signal.kafka.bootstrap.servers
+    snapshot.mode snapshot.mode.configuration.based.snapshot.data snapshot.mode.configuration.based.start.stream
+    snapshot.mode.configuration.based.snapshot.on.data.error
+    signal.enabled.channels signal.data.collection signal.kafka.topic signal.kafka.bootstrap.servers
     signal.kafka.groupId signal.file signal.poll.interval.ms read.only incremental.snapshot.chunk.size
     snapshot.max.threads max.batch.size max.queue.size.in.bytes decimal.handling.mode bigint.unsigned.handling.mode
     time.precision.mode binary.handling.mode tombstones.on.delete notification.enabled.channels
@@ -60,6 +62,7 @@ OBEYED_PREFIXES = (
 
 ELSEWHERE = words(
     """
+    snapshot.mode.configuration.based.snapshot.schema snapshot.mode.configuration.based.snapshot.on.schema.error
     name connector.class tasks.max config.action.reload header.converter errors.tolerance errors.log.enable
     errors.log.include.messages errors.retry.timeout exactly.once.support
     transaction.boundary transaction.boundary.interval.ms topic.creation.enable
@@ -101,7 +104,6 @@ ELSEWHERE_PREFIXES = (
     "internal.",
     "admin.",
     "consumer.",
-    "snapshot.mode.configuration.based.",
     "openlineage.",
     "header.converter.",
     "post.processors.",

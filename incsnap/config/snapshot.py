@@ -18,11 +18,10 @@ _REPLICAS = "incsnap.snapshot.throttle.replicas"
 _GTIDS, _FILE, _POSITION = "incsnap.start.gtid.set", "incsnap.start.binlog.file", "incsnap.start.binlog.position"
 #: What Debezium called them, and what they are called now.
 _OLD_NAMES = {"schema_only": "no_data", "never": "no_data", "schema_only_recovery": "recovery"}
-#: Modes that are decided by something that cannot be asked here.
-_NOT_HERE = {
-    "custom": "it names a Java class of your own, which does not run here",
-    "configuration_based": "Debezium puts a mode together of snapshot.mode.configuration.based.*",
-}
+_BASED = "configuration_based"
+_PARTS = f"{_MODE}.configuration.based."
+_DATA, _STREAM = f"{_PARTS}snapshot.data", f"{_PARTS}start.stream"
+_ON_DATA_ERROR = f"{_PARTS}snapshot.on.data.error"
 #: The first event of a binlog file.
 _FIRST_POSITION = 4
 
@@ -67,10 +66,15 @@ def _replicas(reading: SettingsReader) -> tuple[tuple[str, int], ...]:
 
 def _mode(reading: SettingsReader) -> str:
     given = reading.text(_MODE, SNAPSHOT_MODES[0]).lower()
-    if given in _NOT_HERE:
+    if given == "custom":
         allowed = " or ".join(SNAPSHOT_MODES)
-        reading.problem(_MODE, f"possible: {_NOT_HERE[given]}; name what it comes to, of {allowed}")
+        why = "it names a Java class of your own, which does not run here"
+        reading.problem(_MODE, f"possible: {why}; name what it comes to, of {allowed}")
         return SNAPSHOT_MODES[0]
+    if given == _BASED:
+        return _put_together(reading)
+    if idle := [name for name in (_DATA, _STREAM, _ON_DATA_ERROR) if reading.flag(name, False)]:
+        reading.warnings.append(f"Without effect where {_MODE} is not {_BASED}: {', '.join(idle)}")
     if given in _OLD_NAMES:
         reading.warnings.append(f"{_MODE}={given} is an old name and taken as {_OLD_NAMES[given]}")
         given = _OLD_NAMES[given]
@@ -83,6 +87,33 @@ def _mode(reading: SettingsReader) -> str:
             " offset as with no_data"
         )
     return given
+
+
+def _put_together(reading: SettingsReader) -> str:
+    """What ``configuration_based`` comes to: Debezium asks its parts at each start, whether there is an offset or not.
+
+    Those about schemas say nothing here: tables are described by the server, and there is no schema history.
+    """
+    reads, streams = reading.flag(_DATA, False), reading.flag(_STREAM, False)
+    reads_when_lost = reading.flag(_ON_DATA_ERROR, False)
+    mode, instead = "", ""
+    if reads and not streams:
+        instead = f"{_STREAM} is false: name {_MODE}=initial_only, which reads once and not at each start"
+    elif not streams:
+        instead = f"neither {_DATA} nor {_STREAM} is true, so nothing would be done: set one of them, or name a mode"
+    elif reads_when_lost:
+        instead = (
+            f"{_ON_DATA_ERROR} is true: name {_MODE}=when_needed, which reads at a job's beginning and where the binlog"
+            f" is gone; or take it out, for {'a reading at each start' if reads else 'no reading at all'}"
+        )
+    else:
+        mode = "always" if reads else "no_data"
+    if instead:
+        reading.problems.append(f"{_MODE}: {_BASED} comes to no mode here. {instead}")
+        return SNAPSHOT_MODES[0]
+    once = "; initial reads only once" if reads else ""
+    reading.warnings.append(f"{_MODE}={_BASED} comes to {mode}, by {_DATA} and {_STREAM}{once}")
+    return mode
 
 
 def _conditions(reading: SettingsReader) -> dict[str, str]:

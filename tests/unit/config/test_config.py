@@ -68,7 +68,7 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("database.port", "70000", "from 1 to 65535"),
         ("database.port", "3_306", "whole number"),
         ("snapshot.mode", "custom", "which does not run here; name what it comes to, of initial"),
-        ("snapshot.mode", "configuration_based", "snapshot.mode.configuration.based.*; name what it comes to"),
+        ("snapshot.mode", "configuration_based", "configuration_based comes to no mode here. neither snapshot.mode."),
         ("snapshot.mode", "sometimes", "one of: initial, initial_only, when_needed, always, no_data, recovery"),
         ("snapshot.include.collection.list", "db.(t", "not a regular expression"),
         ("snapshot.select.statement.overrides", "orders", "a list of tables as database.table"),

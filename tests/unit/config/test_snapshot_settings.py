@@ -126,3 +126,49 @@ def test_a_replica_is_a_host_and_a_port(address: str) -> None:
     problem = problem_of({"incsnap.snapshot.throttle.replicas": address})
 
     assert "is not host:port[,host:port...]" in problem
+
+
+_PARTS = "snapshot.mode.configuration.based."
+
+
+def _put_together(*true: str) -> dict[str, str]:
+    """``configuration_based`` with these parts; the others are false by default, as in Debezium."""
+    return {"snapshot.mode": "configuration_based", **{f"{_PARTS}{part}": "true" for part in true}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "mode"),
+    [
+        (("snapshot.data", "start.stream"), "always"),
+        (("snapshot.schema", "snapshot.data", "start.stream"), "always"),
+        (("start.stream",), "no_data"),
+        (("start.stream", "snapshot.schema", "snapshot.on.schema.error"), "no_data"),
+    ],
+)
+def test_a_mode_that_is_put_together_is_the_one_that_does_the_same(parts: tuple[str, ...], mode: str) -> None:
+    loaded = from_properties({**_BASE, **_put_together(*parts)}, {})
+    assert loaded.settings.snapshot.mode == mode
+    assert f"snapshot.mode=configuration_based comes to {mode}, by" in loaded.warnings[0]
+    assert ("initial reads only once" in loaded.warnings[0]) is (mode == "always")
+
+
+@pytest.mark.parametrize(
+    ("parts", "instead"),
+    [
+        ((), "neither snapshot.mode.configuration.based.snapshot.data nor"),
+        (("snapshot.schema",), "neither snapshot.mode.configuration.based.snapshot.data nor"),
+        (("snapshot.data",), "name snapshot.mode=initial_only, which reads once and not at each start"),
+        (("snapshot.data", "start.stream", "snapshot.on.data.error"), "take it out, for a reading at each start"),
+        (("start.stream", "snapshot.on.data.error"), "name snapshot.mode=when_needed"),
+    ],
+)
+def test_a_mode_that_no_other_does_is_refused_with_what_to_name(parts: tuple[str, ...], instead: str) -> None:
+    problem = problem_of(_put_together(*parts))
+    assert "snapshot.mode: configuration_based comes to no mode here. " in problem
+    assert instead in problem
+
+
+def test_parts_of_a_mode_have_no_effect_beside_another_one() -> None:
+    loaded = from_properties({**_BASE, **_put_together("snapshot.data"), "snapshot.mode": "no_data"}, {})
+    assert loaded.settings.snapshot.mode == "no_data"
+    assert loaded.warnings == (f"Without effect where snapshot.mode is not configuration_based: {_PARTS}snapshot.data",)
