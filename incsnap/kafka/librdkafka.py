@@ -139,6 +139,11 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
 }
 
 
+def milliseconds(seconds: float) -> int:
+    """A time-out as the functions take it, and never 0."""
+    return max(1, int(seconds * 1000))
+
+
 @cache
 def loaded_library() -> ctypes.CDLL:
     """librdkafka as confluent-kafka has loaded it: a name is looked up in a module's dependencies too.

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 import pyarrow as pa
-from confluent_kafka import KafkaError
 
-from incsnap.errors import ConfigError, shorten
+from incsnap.errors import ConfigError
 from incsnap.kafka import librdkafka as c
-from incsnap.kafka.binary_columns import places, plain
 from incsnap.kafka.left_behind import Calls
-from incsnap.kafka.record_headers import RecordHeaders
-from incsnap.kafka.refusals import ClientError
+from incsnap.kafka.metadata_request import REACH_SECONDS, look_up
+from incsnap.kafka.outgoing_messages import SingleRecord
+from incsnap.kafka.producer_errors import ProducerErrors
+from incsnap.kafka.producer_queue import ProducerQueue
 
-# At most so many messages a call: 72 bytes each, and the sending thread sees the first ones while the next are copied.
-_MESSAGES_A_CALL = 20_000
-_QUEUE_FULL, _UNKNOWN_PARTITION = KafkaError._QUEUE_FULL, KafkaError._UNKNOWN_PARTITION
-#: What passes; any other code is the end of the transaction.
-_PASSING = frozenset((_QUEUE_FULL, _UNKNOWN_PARTITION))
-#: Seconds until each broker knows of partitions that a topic was given: the planner has them from another one.
-_SPREAD_SECONDS = 5.0
-#: Seconds to reach a first broker in, and to look every millisecond whether all records have been taken.
-_REACH_SECONDS = 3.0
+#: Seconds in which it is looked every millisecond whether all records have been taken.
 _CLOSE_LOOK_SECONDS = 0.1
 
 
@@ -42,22 +32,19 @@ class TransactionalProducer:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._lib: Any = c.loaded_library()
-        self._topics: dict[str, int] = {}
         self._calls = Calls()
-        self.refused: str | None = None
-        self.refused_code = 0
-        self._callback = c.DELIVERY_CALLBACK(self._delivery_failed)  # kept: librdkafka holds only its address
-        reason = ctypes.create_string_buffer(512)
-        conf = self._lib.rd_kafka_conf_new()
-        for name, value in settings.items():
-            if self._lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), reason, len(reason)) != c.CONF_OK:
-                self._lib.rd_kafka_conf_destroy(conf)
-                raise _wrong_setting(name, reason.value)
-        self._lib.rd_kafka_conf_set_dr_msg_cb(conf, self._callback)
-        self._rk = self._lib.rd_kafka_new(c.PRODUCER, conf, reason, len(reason))
-        if not self._rk:
-            self._lib.rd_kafka_conf_destroy(conf)
-            raise _wrong_setting("producer.*", reason.value)
+        self._errors = ProducerErrors(self._lib)
+        rk = _opened(self._lib, settings, self._errors)
+        self._rk: int | None = rk
+        self._queue = ProducerQueue(self._lib, rk, self._calls, self._errors)
+
+    @property
+    def refused(self) -> str | None:
+        return self._errors.refused
+
+    @property
+    def refused_code(self) -> int:
+        return self._errors.refused_code
 
     def __enter__(self) -> Self:
         return self
@@ -73,9 +60,7 @@ class TransactionalProducer:
             # A thread is in it still: to destroy it would wait for that thread.
             self._rk = None
         if self._rk:
-            for handle in self._topics.values():
-                self._lib.rd_kafka_topic_destroy(handle)
-            self._topics.clear()
+            self._queue.close()
             self._lib.rd_kafka_destroy(self._rk)
             self._rk = None
 
@@ -86,14 +71,14 @@ class TransactionalProducer:
 
         A broker is reached first: when none is, librdkafka may look again only after 500 ms.
         """
-        self._calls.run("init_transactions", lambda: self._init_transactions(seconds), seconds + _REACH_SECONDS)
+        self._calls.run("init_transactions", lambda: self._init_transactions(seconds), seconds + REACH_SECONDS)
 
     def _init_transactions(self, seconds: float) -> None:
-        self._look_up(None, min(seconds, _REACH_SECONDS))
-        self._check(self._lib.rd_kafka_init_transactions(self._rk, _ms(seconds)))
+        look_up(self._lib, self._rk, None, min(seconds, REACH_SECONDS))
+        self._errors.check(self._lib.rd_kafka_init_transactions(self._rk, c.milliseconds(seconds)))
 
     def begin(self) -> None:
-        self._check(self._lib.rd_kafka_begin_transaction(self._rk))
+        self._errors.check(self._lib.rd_kafka_begin_transaction(self._rk))
 
     def send_offset(self, topic: str, partition: int, offset: int, metadata: str, group: str, seconds: float) -> None:
         """Makes ``offset``, with ``metadata``, the group's committed one when, and only when, the transaction commits.
@@ -116,7 +101,9 @@ class TransactionalProducer:
         added.offset = offset
         added.metadata, added.metadata_size = ctypes.addressof(text), len(text)
         try:
-            self._check(lib.rd_kafka_send_offsets_to_transaction(self._rk, offsets, member, _ms(seconds)))
+            self._errors.check(
+                lib.rd_kafka_send_offsets_to_transaction(self._rk, offsets, member, c.milliseconds(seconds))
+            )
         finally:
             added.metadata, added.metadata_size = None, 0  # ours: the list would free it
             lib.rd_kafka_topic_partition_list_destroy(offsets)
@@ -134,11 +121,11 @@ class TransactionalProducer:
         deadline = time.monotonic() + min(seconds, _CLOSE_LOOK_SECONDS)
         while self._lib.rd_kafka_outq_len(self._rk) and time.monotonic() < deadline:
             self._lib.rd_kafka_flush(self._rk, 1)
-        self._check(self._lib.rd_kafka_commit_transaction(self._rk, _ms(seconds)))
+        self._errors.check(self._lib.rd_kafka_commit_transaction(self._rk, c.milliseconds(seconds)))
 
     def abort(self, seconds: float) -> None:
         def call() -> None:
-            self._check(self._lib.rd_kafka_abort_transaction(self._rk, _ms(seconds)))
+            self._errors.check(self._lib.rd_kafka_abort_transaction(self._rk, c.milliseconds(seconds)))
 
         self._calls.run("abort_transaction", call, seconds)
 
@@ -150,180 +137,26 @@ class TransactionalProducer:
         ``topics``: how many records go to which topic, one after the other. ``patience``: seconds to wait for room in
         the queue before giving up.
         """
-        if not records.num_rows:
-            return
-        keys, values = plain(records.column("key")), plain(records.column("value"))  # hold the bytes until copied
-        messages = np.zeros(records.num_rows, c.MESSAGE)
-        messages["partition"] = records.column("partition").to_numpy(zero_copy_only=False)
-        messages["key"], messages["key_len"] = places(keys)
-        messages["payload"], messages["len"] = places(values)
-        # One call a partition: with a partition in each message (MSG_F_PARTITION) librdkafka 2.16 adds partition -1 to
-        # the transaction whenever it has yet to learn of the topic, and the brokers refuse that.
-        run = np.repeat(np.arange(len(topics)), [count for _, count in topics])
-        order = np.lexsort((messages["partition"], run))
-        messages = messages[order]
-        headers = RecordHeaders(records)
-        singles = set(np.flatnonzero(headers.present[order]).tolist())
-        changes = (np.diff(messages["partition"]) != 0) | (np.diff(run) != 0)
-        starts = {0, *(np.flatnonzero(changes) + 1).tolist()}
-        borders = sorted(starts | singles | {at + 1 for at in singles} | {len(messages)})
-        names = [topics[number][0] for number in run[borders[:-1]].tolist()]
-        times = records.column("timestamp").to_pylist() if "timestamp" in records.schema.names else None
-        for topic, (at, end) in zip(names, itertools.pairwise(borders), strict=True):
-            handle = self._topic(topic)
-            if at not in singles:
-                self._enqueue(topic, handle, messages[at:end], patience)
-                continue
-            row = int(order[at])
-            partition = int(messages["partition"][at])
-            key, value, when = keys[row].as_py(), values[row].as_py(), times[row] if times else 0
-            self._enqueue_one(handle, partition, key, value, headers.of(row), patience, when)
+        self._queue.send(topics, records, patience)
 
     def send_one(self, topic: str, partition: int, key: bytes, value: bytes, patience: float = 60.0) -> None:
-        self._enqueue_one(self._topic(topic), partition, key, value, [], patience, 0)
-
-    def _enqueue(self, topic: str, handle: int, messages: Any, patience: float) -> None:
-        """Hands over messages of one partition, waiting where the queue is full.
-
-        librdkafka stops at the first message that finds the queue full and takes none after it, so what is left is a
-        tail, and order holds.
-        """
-        at = 0
-        partition = int(messages["partition"][0])
-        began = time.monotonic()
-        while at < len(messages):
-            part = messages[at : at + _MESSAGES_A_CALL]
-            taken = self._lib.rd_kafka_produce_batch(handle, partition, c.MSG_F_COPY, part.ctypes.data, len(part))
-            if taken == len(part):
-                at += taken
-                continue
-            first = int(np.argmax(part["err"] != 0))
-            code = int(part["err"][first])
-            passes = code in _PASSING and not (part["err"][first:] != code).any()
-            if not passes or not self._waited(code, handle, began, patience):
-                self._note(code, topic, int(part["key"][first]), int(part["key_len"][first]), int(part["len"][first]))
-                raise self._failure(code)
-            at += first
-
-    def _enqueue_one(
-        self,
-        handle: int,
-        partition: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[tuple[bytes, bytes | None]],
-        patience: float,
-        timestamp: int,
-    ) -> None:
-        """``timestamp``: milliseconds since 1970; 0: now."""
-        arguments = (c.Argument * (6 + len(headers)))()
-        for argument, kind in zip(
-            arguments,
-            (
-                c.VTYPE_RKT,
-                c.VTYPE_PARTITION,
-                c.VTYPE_MSGFLAGS,
-                c.VTYPE_TIMESTAMP,
-                c.VTYPE_KEY,
-                c.VTYPE_VALUE,
-                *[c.VTYPE_HEADER] * len(headers),
-            ),
-            strict=True,
-        ):
-            argument.vtype = kind
-        arguments[0].u.rkt = handle
-        arguments[1].u.i32 = partition
-        arguments[2].u.i = c.MSG_F_COPY
-        arguments[3].u.i64 = timestamp
-        for argument, content in ((arguments[4], key), (arguments[5], value)):
-            argument.u.mem.ptr = content
-            argument.u.mem.size = len(content or b"")
-        for argument, (name, content) in zip(list(arguments)[6:], headers, strict=True):
-            argument.u.header.name = name
-            argument.u.header.val = content
-            argument.u.header.size = len(content or b"")
-        began = time.monotonic()
-        while True:
-            try:
-                return self._check(self._lib.rd_kafka_produceva(self._rk, arguments, len(arguments)))
-            except ClientError as error:
-                if error.code not in _PASSING or not self._waited(error.code, handle, began, patience):
-                    topic = self._lib.rd_kafka_topic_name(handle).decode()
-                    self._note(error.code, topic, key or b"", 0, len(value or b""))
-                    raise self._failure(error.code) from None
-
-    def _waited(self, code: int, handle: int, began: float, patience: float) -> bool:
-        """A moment, for room in the queue, or until the topic was looked up again: librdkafka does that every five
-        minutes, and a producer is kept longer than a topic its number of partitions. False: it does not pass."""
-        passed = time.monotonic() - began
-        if code == _UNKNOWN_PARTITION:
-            if passed > _SPREAD_SECONDS:
-                return False
-            self._calls.run("metadata", lambda: self._look_up(handle), _REACH_SECONDS)
-        elif passed > patience:
-            raise ClientError(_QUEUE_FULL, "the brokers take no records: the queue has been full for too long")
-        else:
-            self._lib.rd_kafka_poll(self._rk, 5)
-        return True
-
-    def _look_up(self, handle: int | None, seconds: float = _REACH_SECONDS) -> None:
-        """Asks a broker for its cluster, and for the topic where one is given; an answer that does not come is no
-        error here, as what is done next tells it better."""
-        metadata = ctypes.c_void_p()
-        code = self._lib.rd_kafka_metadata(self._rk, 0, handle, ctypes.byref(metadata), _ms(seconds))
-        if not code:
-            self._lib.rd_kafka_metadata_destroy(metadata)
-
-    def _topic(self, topic: str) -> int:
-        handle = self._topics.get(topic)
-        if handle is None:
-            handle = self._topics[topic] = self._lib.rd_kafka_topic_new(self._rk, topic.encode(), None)
-            if not handle:
-                del self._topics[topic]
-                raise ClientError(KafkaError._INVALID_ARG, f"{topic!r} is not a possible topic name")
-        return handle
-
-    # -- errors ------------------------------------------------------------------------------------------------------
-
-    def _delivery_failed(self, _rk: int, message: Any, _opaque: int) -> None:
-        record = message.contents
-        topic = self._lib.rd_kafka_topic_name(record.rkt) if record.rkt else b"?"
-        self._note(record.err, topic.decode(), record.key or 0, record.key_len, record.len)
-
-    def _note(self, code: int, topic: str, key: int | bytes, key_len: int, size: int) -> None:
-        # After the first failure the rest are purged: only the first says anything.
-        if code and self.refused is None and code not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
-            raw = key if isinstance(key, bytes) else ctypes.string_at(key, key_len) if key else b""
-            reason = self._lib.rd_kafka_err2str(code).decode()
-            name = shorten(raw.decode("utf-8", "replace"))
-            self.refused_code = code
-            self.refused = f"{reason} (topic {topic}, key {name}, value of {size} bytes)"
-
-    def _failure(self, code: int) -> ClientError:
-        """What a code without an error object stands for: the fatal error, when there is one, is the cause."""
-        reason = ctypes.create_string_buffer(512)
-        fatal = self._lib.rd_kafka_fatal_error(self._rk, reason, len(reason))
-        if fatal:
-            return ClientError(fatal, reason.value.decode("utf-8", "replace"), fatal=True)
-        return ClientError(code, self.refused or self._lib.rd_kafka_err2str(code).decode(), requires_abort=True)
-
-    def _check(self, error: int | None) -> None:
-        if not error:
-            return
-        lib = self._lib
-        problem = ClientError(
-            lib.rd_kafka_error_code(error),
-            lib.rd_kafka_error_string(error).decode("utf-8", "replace"),
-            fatal=bool(lib.rd_kafka_error_is_fatal(error)),
-            retriable=bool(lib.rd_kafka_error_is_retriable(error)),
-            requires_abort=bool(lib.rd_kafka_error_txn_requires_abort(error)),
-        )
-        lib.rd_kafka_error_destroy(error)
-        raise problem
+        self._queue.send_one(topic, SingleRecord(partition, key, value), patience)
 
 
-def _ms(seconds: float) -> int:
-    return max(1, int(seconds * 1000))
+def _opened(lib: Any, settings: Mapping[str, str], errors: ProducerErrors) -> int:
+    """A new librdkafka producer. ``ConfigError`` where it does not take a setting."""
+    reason = ctypes.create_string_buffer(512)
+    conf = lib.rd_kafka_conf_new()
+    for name, value in settings.items():
+        if lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), reason, len(reason)) != c.CONF_OK:
+            lib.rd_kafka_conf_destroy(conf)
+            raise _wrong_setting(name, reason.value)
+    lib.rd_kafka_conf_set_dr_msg_cb(conf, errors.callback)
+    rk: int | None = lib.rd_kafka_new(c.PRODUCER, conf, reason, len(reason))
+    if not rk:
+        lib.rd_kafka_conf_destroy(conf)
+        raise _wrong_setting("producer.*", reason.value)
+    return rk
 
 
 def _wrong_setting(name: str, reason: bytes) -> ConfigError:

@@ -1,0 +1,20 @@
+"""A request for metadata, made for what librdkafka learns by it: a broker to talk to, and the partitions of a topic."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from incsnap.kafka import librdkafka as c
+
+#: Seconds to reach a first broker in.
+REACH_SECONDS = 3.0
+
+
+def look_up(lib: Any, rk: int | None, topic: int | None, seconds: float = REACH_SECONDS) -> None:
+    """Asks a broker for its cluster, and for the topic where the handle of one is given; an answer that does not come
+    is no error here, as what is done next tells it better."""
+    metadata = ctypes.c_void_p()
+    code = lib.rd_kafka_metadata(rk, 0, topic, ctypes.byref(metadata), c.milliseconds(seconds))
+    if not code:
+        lib.rd_kafka_metadata_destroy(metadata)

@@ -1,0 +1,75 @@
+"""Arrow columns of records as librdkafka's messages, cut into the calls that they are handed over by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from incsnap.kafka import librdkafka as c
+from incsnap.kafka.binary_columns import places, plain
+from incsnap.kafka.record_headers import RecordHeaders
+
+
+class SingleRecord(NamedTuple):
+    """A record that needs a call for itself. ``timestamp``: milliseconds since 1970; 0: now."""
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[bytes, bytes | None]] = ()
+    timestamp: int = 0
+
+
+class OutgoingMessages:
+    """``records`` (columns of ``envelope.records.RECORDS``, at least one) by topic and partition, else in their order.
+
+    ``topics``: how many records go to which topic, one after the other. ``array``: messages (``librdkafka.MESSAGE``)
+    whose addresses lead into the columns, which are held as long as this object.
+    """
+
+    def __init__(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None:
+        self._keys, self._values = plain(records.column("key")), plain(records.column("value"))
+        self._times = records.column("timestamp").to_pylist() if "timestamp" in records.schema.names else None
+        self._headers = RecordHeaders(records)
+        messages = np.zeros(records.num_rows, c.MESSAGE)
+        messages["partition"] = records.column("partition").to_numpy(zero_copy_only=False)
+        messages["key"], messages["key_len"] = places(self._keys)
+        messages["payload"], messages["len"] = places(self._values)
+        topic_numbers = np.repeat(np.arange(len(topics)), [count for _, count in topics])
+        #: The record of each message.
+        self._order = np.lexsort((messages["partition"], topic_numbers))
+        self.array: Any = messages[self._order]
+        #: The messages that have headers.
+        self.with_headers = frozenset(np.flatnonzero(self._headers.present[self._order]).tolist())
+        self._topics = topics
+        self._topic_numbers = topic_numbers
+
+    def calls(self) -> list[tuple[str, int, int]]:
+        """Topic, first message and end of each call: one for each partition, and one for each message with headers.
+
+        With a partition in each message (MSG_F_PARTITION) one call would do for a topic, but then librdkafka 2.16 adds
+        partition -1 to the transaction whenever it has yet to learn of the topic, and the brokers refuse that.
+        """
+        # Ordering leaves each topic's records where they were, so the numbers need not be ordered.
+        numbers = self._topic_numbers
+        changes = (np.diff(self.array["partition"]) != 0) | (np.diff(numbers) != 0)
+        alone = self.with_headers
+        borders = {0, len(self.array), *(np.flatnonzero(changes) + 1).tolist(), *alone, *(at + 1 for at in alone)}
+        ordered = sorted(borders)
+        names = [self._topics[number][0] for number in numbers[ordered[:-1]].tolist()]
+        return [(name, begin, end) for name, (begin, end) in zip(names, pairwise(ordered), strict=True)]
+
+    def single(self, message: int) -> SingleRecord:
+        """One with headers, as values."""
+        record = int(self._order[message])
+        return SingleRecord(
+            int(self.array["partition"][message]),
+            self._keys[record].as_py(),
+            self._values[record].as_py(),
+            self._headers.of(record),
+            self._times[record] if self._times else 0,
+        )

@@ -1,0 +1,63 @@
+"""What librdkafka says went wrong in a producer, as ``ClientError``, and the first record that was not taken."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from incsnap.errors import shorten
+from incsnap.kafka import librdkafka as c
+from incsnap.kafka.refusals import ClientError
+
+#: What is said of every record behind the first failure.
+_PURGED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
+
+
+class ProducerErrors:
+    """One producer's. ``refused``, ``refused_code``: the first record that the broker or the client would not take."""
+
+    def __init__(self, lib: Any) -> None:
+        self._lib = lib
+        self.refused: str | None = None
+        self.refused_code = 0
+        self.callback = c.DELIVERY_CALLBACK(self._delivered)  # kept: librdkafka holds only its address
+
+    def _delivered(self, _rk: int, message: Any, _opaque: int) -> None:
+        record = message.contents
+        topic = self._lib.rd_kafka_topic_name(record.rkt) if record.rkt else b"?"
+        self.note(record.err, topic.decode(), record.key or 0, record.key_len, record.len)
+
+    def note(self, code: int, topic: str, key: int | bytes, key_len: int, size: int) -> None:
+        """Keeps what is said of a record, if anything is. ``key``: its bytes, or the address of ``key_len`` of them."""
+        # After the first failure the rest are purged: only the first says anything.
+        if code and self.refused is None and code not in _PURGED:
+            raw = key if isinstance(key, bytes) else ctypes.string_at(key, key_len) if key else b""
+            reason = self._lib.rd_kafka_err2str(code).decode()
+            name = shorten(raw.decode("utf-8", "replace"))
+            self.refused_code = code
+            self.refused = f"{reason} (topic {topic}, key {name}, value of {size} bytes)"
+
+    def failure(self, rk: int | None, code: int) -> ClientError:
+        """What a code without an error object stands for: the fatal error, when there is one, is the cause."""
+        reason = ctypes.create_string_buffer(512)
+        fatal = self._lib.rd_kafka_fatal_error(rk, reason, len(reason))
+        if fatal:
+            return ClientError(fatal, reason.value.decode("utf-8", "replace"), fatal=True)
+        return ClientError(code, self.refused or self._lib.rd_kafka_err2str(code).decode(), requires_abort=True)
+
+    def check(self, error: int | None) -> None:
+        """Raises, and frees, the error object that a function has returned, if there is one."""
+        if not error:
+            return
+        lib = self._lib
+        problem = ClientError(
+            lib.rd_kafka_error_code(error),
+            lib.rd_kafka_error_string(error).decode("utf-8", "replace"),
+            fatal=bool(lib.rd_kafka_error_is_fatal(error)),
+            retriable=bool(lib.rd_kafka_error_is_retriable(error)),
+            requires_abort=bool(lib.rd_kafka_error_txn_requires_abort(error)),
+        )
+        lib.rd_kafka_error_destroy(error)
+        raise problem
