@@ -81,7 +81,7 @@ BOUNDS: Mapping[str, Bound] = {
 
 #: Calls of that name which need no time, and why.
 FREE = {
-    "self._changed.wait()": "the tail's thread waits for room in its own queue, until it is closed",
+    "self.changed.wait()": "the tail's thread waits for room in its own queue, until it is closed",
     "_listen: a socket without settimeout": "planner and driver wait for each other's word; whoever dies hangs up",
     "_reap: a socket without settimeout": "the zygote's own pipe, which does not block",
     "schema_registry.SchemaRegistryClient(dict(settings.client))": "client_settings puts a timeout there",
