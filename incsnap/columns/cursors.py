@@ -31,18 +31,6 @@ def prefixed_lengths(packets: Packets, cursors: Positions, prefix: int) -> Posit
     return words_at(packets, cursors) & ((1 << 8 * prefix) - 1)
 
 
-def prefixed(packets: Packets, cursors: Positions, prefix: int, present: Mask | None) -> tuple[Spans, Positions]:
-    """Values behind a length of ``prefix`` bytes. Where ``present`` is False nothing is stored at all (a binlog
-    NULL).
-    """
-    lengths = prefixed_lengths(packets, cursors, prefix)
-    start = cursors + prefix
-    if present is not None:
-        lengths *= present
-        start = cursors + prefix * present.astype(np.int64)
-    return Spans(packets, start, lengths, present), start + lengths
-
-
 def lenenc(packets: Packets, cursors: Positions) -> tuple[Spans, Positions]:
     """Values behind a length-encoded integer, 0xFB for NULL: the text protocol's columns. Also the cursors behind them.
 

@@ -76,11 +76,6 @@ class BinlogStream:
         self._socket: socket.socket = connection._sock
         self._block = memoryview(bytearray(BLOCK))
 
-    @property
-    def thread_id(self) -> int:
-        """The server's number of this connection, as in SHOW PROCESSLIST."""
-        return int(self._connection.thread_id())
-
     def read(self) -> bytes:
         """At least one byte; ``ConnectionLost`` when the server hung up or was silent for two minutes.
 
