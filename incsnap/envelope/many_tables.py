@@ -173,10 +173,10 @@ def records_of_tables(
     now_us: int,
 ) -> RecordsOfTables:
     """The arguments as ``change_records`` has them."""
-    return _Writer(laid, source, order, now_us).records(partitions, buckets)
+    return _ManyTablesWriter(laid, source, order, now_us).records(partitions, buckets)
 
 
-class _Writer:
+class _ManyTablesWriter:
     def __init__(
         self, laid: ChangesOfTables, source: SourceColumns, order: TransactionOrder | None, now_us: int
     ) -> None:

@@ -24,7 +24,7 @@ _FIRST_LOOK = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedBatch:
     """The last batch that a bucket has committed: its number and the digest of its end ("" if written without)."""
 
     batch: int
@@ -51,7 +51,7 @@ def control_record(job_id: str, bucket: int, batch: int, digest: str) -> tuple[b
 
 def committed_batch(
     settings: ClientSettings, prefix: str, job_id: str, bucket: int, seconds: float
-) -> Committed | None:
+) -> CommittedBatch | None:
     """The last batch that the bucket has committed for this job; ``None`` when there is none.
 
     Call it after ``init_transactions``: no transaction of the bucket is open then. Raises ``ClientError``.
@@ -67,7 +67,7 @@ def committed_batch(
     if committed.error is not None:
         raise client_error(committed.error)
     if committed.offset != OFFSET_INVALID:
-        return Committed(int(committed.offset), committed.metadata or "")
+        return CommittedBatch(int(committed.offset), committed.metadata or "")
     recorded = recorded_batch(settings, prefix, job_id, bucket, seconds)
     if recorded is not None:
         _log.warning(
@@ -79,7 +79,7 @@ def committed_batch(
 
 def recorded_batch(
     settings: ClientSettings, prefix: str, job_id: str, bucket: int, seconds: float, first_look: int = _FIRST_LOOK
-) -> Committed | None:
+) -> CommittedBatch | None:
     """The same, from the records of the control topic: reads back from the end, ten times further each time."""
     topic = control_topic(prefix)
     hasty = {"enable.partition.eof": "true", "fetch.wait.max.ms": "10"}
@@ -100,7 +100,7 @@ def recorded_batch(
         consumer.close()
 
 
-def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: float) -> Committed | None:
+def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: float) -> CommittedBatch | None:
     consumer.assign([start])
     key, newest = job_id.encode(), None
     deadline = time.monotonic() + seconds
@@ -113,7 +113,7 @@ def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: fl
             value = message.value()
             if message.key() == key and value is not None:
                 content = json.loads(value)
-                newest = Committed(int(content["batch"]), content.get("digest", ""))
+                newest = CommittedBatch(int(content["batch"]), content.get("digest", ""))
         elif error.code() == KafkaError._PARTITION_EOF:
             return newest
         else:

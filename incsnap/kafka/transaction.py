@@ -23,7 +23,7 @@ import pyarrow as pa
 from incsnap.errors import SinkError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import (
-    Committed,
+    CommittedBatch,
     committed_batch,
     control_record,
     control_topic,
@@ -103,7 +103,7 @@ class BucketWriter:
         settings = self.client.for_producer(transactional_id(self.prefix, bucket))
         return self.job_id, tuple(sorted(settings.items()))
 
-    def _committed(self, bucket: int) -> Callable[[float], Committed | None]:
+    def _committed(self, bucket: int) -> Callable[[float], CommittedBatch | None]:
         return lambda seconds: committed_batch(self.client, self.prefix, self.job_id, bucket, seconds)
 
 
@@ -187,7 +187,7 @@ class Transaction:
         return sink_error(where, error, transactional_id(self._writer.prefix, self._bucket))
 
 
-def _refuse_another(done: Committed, bucket: int, batch: int, digest: str) -> None:
+def _refuse_another(done: CommittedBatch, bucket: int, batch: int, digest: str) -> None:
     """Raises when what the bucket has committed is a later batch, or another one of the same number.
 
     Digests of two forms (another release) cannot be compared. A replay is of the last batch only: batches are begun

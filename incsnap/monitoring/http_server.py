@@ -77,7 +77,7 @@ class StatusServer:
         self.metrics = exposition(status)
         place = f"{settings.host}:{settings.port}"
         try:
-            self._server = _Server((settings.host, settings.port or 0), _Handler, self)
+            self._server = _StatusHttpServer((settings.host, settings.port or 0), _Handler, self)
         except OSError as error:
             raise ConfigError(
                 f"incsnap.metrics.port: nobody can listen to {place}: {error.strerror or error}",
@@ -99,7 +99,7 @@ class StatusServer:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class _StatusHttpServer(ThreadingHTTPServer):
     daemon_threads = True
     # What still talks to a job that ends need not be waited for.
     block_on_close = False
@@ -118,7 +118,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: _StatusHttpServer
     timeout = _SECONDS
     # A connection for each request: a kept one would be answered by its thread after the job's end.
     protocol_version = "HTTP/1.0"

@@ -26,7 +26,7 @@ from incsnap.binlog.buffer_position import TailCondition
 from incsnap.errors import IncsnapError, shorten
 from incsnap.events import StreamPosition
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
-from incsnap.monitoring.snapshot_view import NO_LIMITS, Limits, finished_table, snapshot_status
+from incsnap.monitoring.snapshot_view import NO_LIMITS, LimitsInForce, finished_table, snapshot_status
 from incsnap.monitoring.status import FinishedTable, NotificationStatus, SnapshotStatus, StreamStatus, clock_ms
 from incsnap.snapshot.dataclass_json import from_json
 from incsnap.snapshot.notifications import IN_PROGRESS, Notification
@@ -70,7 +70,7 @@ class Planned:
     is_more_buffered: bool
     waits_for: str
     failed_readings: int
-    limits: Limits = NO_LIMITS
+    limits: LimitsInForce = NO_LIMITS
 
 
 class Reporter:

@@ -37,7 +37,7 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LimitsInForce:
     """``listed``: those in force. ``held_back_by``: the name of the one that chunks wait for, "" for none; ``why``: the
     same for people."""
 
@@ -47,10 +47,10 @@ class Limits:
 
 
 #: Of a job that has none.
-NO_LIMITS = Limits()
+NO_LIMITS = LimitsInForce()
 
 
-def limits_of(plan: Plan, facts: BatchFacts) -> Limits:
+def limits_of(plan: Plan, facts: BatchFacts) -> LimitsInForce:
     """What holds reading back, or may, at the end of the batch that was planned by these facts."""
     context, bounds, held = plan.context, plan.bounds, plan.held_back
     listed = tuple(
@@ -58,12 +58,12 @@ def limits_of(plan: Plan, facts: BatchFacts) -> Limits:
         for bound in bounds.values()
     )
     if not context.active or context.paused:
-        return Limits(listed)
+        return LimitsInForce(listed)
     if held is not None:
-        return Limits(listed, held.name, held.why)
+        return LimitsInForce(listed, held.name, held.why)
     if ROWS in bounds and context.throttle.next_ms > facts.now_ms:
-        return Limits(listed, ROWS, f"throttled to {bounds[ROWS].most:,} rows/s by {bounds[ROWS].whose}")
-    return Limits(listed)
+        return LimitsInForce(listed, ROWS, f"throttled to {bounds[ROWS].most:,} rows/s by {bounds[ROWS].whose}")
+    return LimitsInForce(listed)
 
 
 def _measured(name: str, loads: Sequence[Load]) -> int | None:
@@ -76,7 +76,7 @@ def snapshot_status(
     finished: Sequence[FinishedTable] = (),
     waits_for: str = "",
     retried: int = 0,
-    limits: Limits = NO_LIMITS,
+    limits: LimitsInForce = NO_LIMITS,
 ) -> SnapshotStatus:
     """``facts``: of the tables being read, as far as they are known."""
     in_flight = context.in_flight
@@ -100,7 +100,9 @@ def snapshot_status(
     )
 
 
-def waits_for(context: SnapshotContext, now_ms: int, behind_seconds: float | None, limits: Limits = NO_LIMITS) -> str:
+def waits_for(
+    context: SnapshotContext, now_ms: int, behind_seconds: float | None, limits: LimitsInForce = NO_LIMITS
+) -> str:
     """Why no chunk is planned at the end of a batch, "" where nothing is in the way. ``behind_seconds``: of the stream,
     where it is so far behind that none is planned."""
     if not context.active:

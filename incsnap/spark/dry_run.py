@@ -27,7 +27,7 @@ _BATCHES = 3
 _SCHEMA = "bucket int, block binary"
 
 
-class _Reader(DataSourceStreamReader):
+class _DryRunReader(DataSourceStreamReader):
     """One row a batch, and a batch whenever it is asked."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Reader(DataSourceStreamReader):
         )
 
 
-class _Writer(DataSourceStreamArrowWriter):
+class _DryRunWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         for _ in iterator:
             pass
@@ -72,11 +72,11 @@ class _DryRun(DataSource):
     def schema(self) -> str:
         return _SCHEMA
 
-    def streamReader(self, schema: StructType) -> _Reader:  # noqa: N802 (Spark's names)
-        return _Reader()
+    def streamReader(self, schema: StructType) -> _DryRunReader:  # noqa: N802 (Spark's names)
+        return _DryRunReader()
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> _Writer:  # noqa: N802
-        return _Writer()
+    def streamWriter(self, schema: StructType, overwrite: bool) -> _DryRunWriter:  # noqa: N802
+        return _DryRunWriter()
 
 
 def dry_run(spark: SparkSession, folder: str) -> None:

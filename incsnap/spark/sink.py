@@ -71,7 +71,7 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
 
 
 @dataclass(frozen=True)
-class Committed(WriterCommitMessage):
+class BucketCommitMessage(WriterCommitMessage):
     """What a task tells the driver of its bucket."""
 
     counts: BucketCounts
@@ -90,13 +90,13 @@ class KafkaWriter(DataSourceStreamArrowWriter):
             buffers = options.buffers()
             if options.many_machines:
                 require_shared(options.buffer_root)
-            return Committed(write_bucket(iterator, buffers, options.writer(), options.partitions_of))
+            return BucketCommitMessage(write_bucket(iterator, buffers, options.writer(), options.partitions_of))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         options = self._options
         process_log.set_up(options.log_level, options.log_format)
         reach(options.buffer_root, options.store)
-        counts = [message.counts for message in messages if isinstance(message, Committed)]
+        counts = [message.counts for message in messages if isinstance(message, BucketCommitMessage)]
         add_batch(options.buffer_root, options.job_id, batchId, counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

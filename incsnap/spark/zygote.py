@@ -92,7 +92,7 @@ class Zygote:
                 # Ctrl-C in a terminal is for the job, which stops in order.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 process_name.take(process_name.ZYGOTE)
-                _Server(listener, life).serve()
+                _ForkServer(listener, life).serve()
             except BaseException:  # noqa: BLE001 - told, as by any program that ends
                 sys.excepthook(*sys.exc_info())
             finally:
@@ -143,7 +143,7 @@ def sweep(prefix: str, name: str) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Server:
+class _ForkServer:
     def __init__(self, listener: socket.socket, life: int) -> None:
         self._listener = listener
         self._life = life

@@ -31,7 +31,7 @@ class NotUnderstoodError(ValueError):
 
 def operations(condition: str, language: str) -> tuple[str, ...]:
     """Those of ``OPERATIONS`` that make the condition true, in order of letters. Raises ``NotUnderstoodError``."""
-    reader = _Reader(condition, language)
+    reader = _ConditionParser(condition, language)
     is_met = reader.condition()
     reader.end()
     return tuple(sorted(each for each in OPERATIONS if is_met(each)))
@@ -40,7 +40,7 @@ def operations(condition: str, language: str) -> tuple[str, ...]:
 Test = Callable[[str], bool]
 
 
-class _Reader:
+class _ConditionParser:
     def __init__(self, text: str, language: str) -> None:
         self._language = language
         self._tokens = list(_tokens(text))

@@ -15,7 +15,7 @@ from incsnap.envelope.records import RECORDS
 from incsnap.errors import ConfigError, SinkError
 from incsnap.kafka import transaction as transactions
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import Committed, committed_batch, control_topic, group_of, recorded_batch
+from incsnap.kafka.control import CommittedBatch, committed_batch, control_topic, group_of, recorded_batch
 from incsnap.kafka.kept import KeptProducers
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import SinkRefused
@@ -137,7 +137,7 @@ def test_a_zombie_in_the_middle_is_fenced_and_leaves_nothing(writer: BucketWrite
         zombie.commit()
     assert caught.value.resumable
     assert values(writer) == [b"heir"]
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == Committed(1, "2:same")
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == CommittedBatch(1, "2:same")
 
 
 def test_an_aborted_transaction_shows_nothing_and_counts_for_nothing(writer: BucketWriter) -> None:
@@ -172,7 +172,9 @@ def test_when_the_brokers_forgot_the_offset_the_control_record_still_knows(
     assert send(replace(writer, job_id="other"), 9, keyed(("a", "9")))
     group = group_of(writer.prefix, writer.job_id)
     admin.delete_consumer_groups([group], request_timeout=10)[group].result()
-    assert recorded_batch(writer.client, writer.prefix, writer.job_id, 0, 10, first_look=1) == Committed(4, "2:same")
+    assert recorded_batch(writer.client, writer.prefix, writer.job_id, 0, 10, first_look=1) == CommittedBatch(
+        4, "2:same"
+    )
     assert recorded_batch(writer.client, writer.prefix, "unknown", 0, 10, first_look=1) is None
     assert not send(writer, 4, keyed(("a", "4")))
     assert send(writer, 5, keyed(("a", "5")))
@@ -271,7 +273,7 @@ def test_an_unknown_setting_is_named() -> None:
 
 def test_the_committed_number_is_an_ordinary_group_offset(writer: BucketWriter, admin: AdminClient) -> None:
     assert send(writer, 7, keyed(("a", "1")), bucket=1)
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 1, 10) == Committed(7, "2:same")
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 1, 10) == CommittedBatch(7, "2:same")
     assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) is None
     (record,) = read_all(writer.client.bootstrap_servers, control_topic(writer.prefix), (1,))
     assert record.value == b'{"job": "job1", "bucket": 1, "batch": 7, "digest": "2:same"}'
@@ -303,7 +305,7 @@ def test_a_digest_of_any_length_comes_back_as_it_was_committed(writer: BucketWri
         digest = "2:" + "x" * (batch % 23)
         assert send(writer, batch, keyed(), digest=digest)
         found = committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10)
-        assert found == Committed(batch, digest)
+        assert found == CommittedBatch(batch, digest)
 
 
 def test_the_next_batches_go_on_with_the_producer_of_the_first(writer: BucketWriter, opened: list[str]) -> None:
@@ -313,7 +315,7 @@ def test_the_next_batches_go_on_with_the_producer_of_the_first(writer: BucketWri
 
     assert opened == [f"incsnap-{writer.prefix}-0", f"incsnap-{writer.prefix}-1"]
     assert values(writer) == [b"1", b"1", b"2", b"2", b"7", b"7"]
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == Committed(7, "2:same")
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == CommittedBatch(7, "2:same")
 
 
 def test_a_bucket_that_moves_between_processes_loses_and_repeats_nothing(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError
 
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import Committed, control_topic
+from incsnap.kafka.control import CommittedBatch, control_topic
 from incsnap.kafka.refusals import ClientError
 
 
@@ -38,7 +38,7 @@ class Broker:
     #: Chance that a commit is the last that its process does.
     deadly: float = 0.0
     epochs: dict[str, int] = field(default_factory=dict)
-    numbers: dict[int, Committed] = field(default_factory=dict)
+    numbers: dict[int, CommittedBatch] = field(default_factory=dict)
     frozen: list[Producer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Broker:
 
     def committed_batch(
         self, _settings: ClientSettings, _prefix: str, _job_id: str, bucket: int, _seconds: float
-    ) -> Committed | None:
+    ) -> CommittedBatch | None:
         found = self.numbers.get(bucket)
         self.wake()
         return found
@@ -72,7 +72,7 @@ class Producer:
         self._epoch = -1
         self._dead = False
         self._records: list[tuple[str, pa.RecordBatch]] = []
-        self._number: tuple[int, Committed] | None = None
+        self._number: tuple[int, CommittedBatch] | None = None
 
     @property
     def fenced(self) -> bool:
@@ -91,7 +91,7 @@ class Producer:
     ) -> None:
         self._broker.wake()
         self._refuse_fenced()
-        self._number = partition, Committed(offset, metadata)
+        self._number = partition, CommittedBatch(offset, metadata)
 
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch, _seconds: float) -> None:
         begin = 0

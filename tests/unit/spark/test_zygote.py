@@ -89,10 +89,10 @@ def test_anything_else_is_run_by_a_python_of_its_own(running: Job) -> None:
 def test_the_end_of_a_child_is_not_told_to_a_server_that_has_ended() -> None:
     program = """
 import os, signal, socket
-from incsnap.spark.zygote import _Server
+from incsnap.spark.zygote import _ForkServer
 life, end = os.pipe()
 os.close(end)
-_Server(socket.create_server(("127.0.0.1", 0)), life).serve()
+_ForkServer(socket.create_server(("127.0.0.1", 0)), life).serve()
 os.kill(os.getpid(), signal.SIGCHLD)
 """
     ended = run(sys.executable, "-c", program)
