@@ -94,17 +94,17 @@ class Lease:
             tagged = self._read()
             if tagged is None:
                 if tag := self._folder.create(_NAME, _dump(self._own_holder)):
-                    return self._hold(tag, asked_at)
+                    return self._begin_renewals(tag, asked_at)
                 continue
             holder, tag = tagged
             if holder.token == self._own_holder.token:  # a write of ours whose answer was lost
-                return self._hold(tag, asked_at)
+                return self._begin_renewals(tag, asked_at)
             if holder.released or holder.is_dead or (tag == seen_tag and asked_at - seen_at > self._times.lease):
                 if taken := self._folder.replace(_NAME, _dump(self._own_holder), tag):
                     self.taken_over = not holder.released
                     if self.taken_over:
                         log.warning("The checkpoint was left by %s, which does not renew its lease", holder)
-                    return self._hold(taken, asked_at)
+                    return self._begin_renewals(taken, asked_at)
                 continue
             if tag != seen_tag:
                 if seen_tag and asked_at - began >= patience_seconds:
@@ -119,7 +119,7 @@ class Lease:
             self._ending.wait(min(1.0, self._times.renewal / 3))
         return None
 
-    def _hold(self, tag: str, asked_at: float) -> None:
+    def _begin_renewals(self, tag: str, asked_at: float) -> None:
         self._tag, self._renewed = tag, asked_at
         self._thread = threading.Thread(target=self._renew, name="incsnap-lease", daemon=True)
         self._thread.start()

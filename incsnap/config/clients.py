@@ -71,10 +71,10 @@ def client_settings(reading: SettingsReader, prefix: str) -> dict[str, str]:
 
 
 def _jaas(reading: SettingsReader, whole: str, value: str) -> Mapping[str, str]:
-    found = {which: double or single for which, double, single in _JAAS.findall(value)}
-    if found.keys() != {"username", "password"}:
+    login = {which: double or single for which, double, single in _JAAS.findall(value)}
+    if login.keys() != {"username", "password"}:
         reading.problem(whole, 'a login with username="..." and password="..."; other logins: use sasl.* of librdkafka')
-    return {f"sasl.{which}": text for which, text in found.items()}
+    return {f"sasl.{which}": text for which, text in login.items()}
 
 
 def _store(

@@ -47,8 +47,8 @@ def _field_names(reading: SettingsReader, formats: Formats) -> str:
 
 def _patterns(reading: SettingsReader, name: str, shown: str = "") -> tuple[str, ...]:
     """``shown``: the name for messages, where ``name`` holds a salt."""
-    found = tuple(part.replace(r"\,", ",") for part in split_list(reading.text(name)))
-    return tuple(pattern for pattern in found if reading.sound(shown or name, pattern))
+    patterns = tuple(part.replace(r"\,", ",") for part in split_list(reading.text(name)))
+    return tuple(pattern for pattern in patterns if reading.sound(shown or name, pattern))
 
 
 def _transforms(reading: SettingsReader) -> tuple[TransformRule, ...]:
@@ -65,16 +65,16 @@ def _transforms(reading: SettingsReader) -> tuple[TransformRule, ...]:
 
 
 def _transform(reading: SettingsReader, name: str, shown: str) -> Transform | None:
-    if found := _NUMBER.fullmatch(name):
-        number = found["number"]
+    if match := _NUMBER.fullmatch(name):
+        number = match["number"]
         if number.isascii() and number.isdigit() and int(number) <= _LARGEST:
             return Transform("mask" if name.startswith("column.mask.") else "truncate", int(number))
         reading.problems.append(f"{shown}: {number!r} is not a whole number from 0 to {_LARGEST}")
-    elif found := _HASH.fullmatch(name):
-        algorithm = found["algorithm"].upper()
+    elif match := _HASH.fullmatch(name):
+        algorithm = match["algorithm"].upper()
         if algorithm in DIGESTS:
-            return Transform(found["kind"].replace(".", "_"), algorithm=algorithm, salt=found["salt"])
-        reading.problems.append(f"{shown}: {found['algorithm']} is not one of: {', '.join(DIGESTS)}")
+            return Transform(match["kind"].replace(".", "_"), algorithm=algorithm, salt=match["salt"])
+        reading.problems.append(f"{shown}: {match['algorithm']} is not one of: {', '.join(DIGESTS)}")
     else:
         reading.problems.append(f"{shown}: not a setting; there are {_FORMS}")
     return None

@@ -25,18 +25,18 @@ def booleans(reading: SettingsReader) -> tuple[str, ...]:
     ignored = split_list(reading.text(IGNORE))
     if "converters" in ignored:
         return ()
-    found: list[str] = []
+    patterns: list[str] = []
     for name in names(reading):
         type_ = reading.required(f"{name}.type", "the class of the converter")
         if type_ in _BOOLEAN:
-            found += _selected(reading, name)
+            patterns += _selected(reading, name)
         elif type_:
             accepted = ",".join([*ignored, "converters"])
             reading.problems.append(
                 f"{name}.type: {type_} is not supported, columns would not be converted by it; take it out of"
                 f" converters, or accept that with {IGNORE}={accepted} (supported is {_BOOLEAN[0]})"
             )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(patterns))
 
 
 def _selected(reading: SettingsReader, name: str) -> tuple[str, ...]:

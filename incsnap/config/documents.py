@@ -60,7 +60,7 @@ def _of_yaml(path: str | Path, text: str) -> dict[str, str]:
         documents: Iterable[Any] = list(yaml.load_all(text, Loader=_Loader))
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", _HINT) from None
-    connectors = [found for found in documents if isinstance(found, dict) and found.get("kind") == _KIND]
+    connectors = [document for document in documents if isinstance(document, dict) and document.get("kind") == _KIND]
     if len(connectors) != 1:
         raise ConfigError(
             f"{path} has {len(connectors)} resources of the kind {_KIND}", "Give each job a file of its own."

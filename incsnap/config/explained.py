@@ -52,8 +52,8 @@ def explained(reading: SettingsReader, own: frozenset[str], inherited: frozenset
 
     ``own``: names of the connector's file, ``inherited``: those of its worker's.
     """
-    found = sort_names(reading.names(), converters.names(reading))
-    elsewhere, unknown = set(found.elsewhere), dict(found.unknown)
+    sorted_names = sort_names(reading.names(), converters.names(reading))
+    elsewhere, unknown = set(sorted_names.elsewhere), dict(sorted_names.unknown)
     problems = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in reading.problems}
     given = []
     for name in sorted({*own, *inherited}):

@@ -77,7 +77,7 @@ def refuse_mode(mode: str) -> None:
 
 
 def _given(options: Mapping[str, str]) -> dict[str, str]:
-    found = {}
+    settings = {}
     for name, value in options.items():
         low = name.lower()
         if low in OWN:
@@ -87,8 +87,8 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
                 f"{name}: Spark gives the names of options in small letters, and this one has others",
                 "Put it into a properties file, and name that by the option config.",
             )
-        found[_NAMES.get(low, low)] = value
-    return found
+        settings[_NAMES.get(low, low)] = value
+    return settings
 
 
 def _table(options: Mapping[str, str]) -> TableId | None:

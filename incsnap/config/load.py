@@ -87,7 +87,7 @@ def from_properties(
 
 
 def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) -> Loaded:
-    found = sort_names(reading.names(), converters.names(reading))
+    sorted_names = sort_names(reading.names(), converters.names(reading))
     unsupported.refuse(reading)
     prefix = sections.topic_prefix(reading)
     kafka = sections.kafka(reading, needed=to_kafka)
@@ -134,7 +134,11 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         store=store_access(location, spark, os.environ),
         spark=spark,
     )
-    problems = [*reading.problems, *outbox.problems(settings.transforms, formats), *_misspelt(found.unknown, reading)]
+    problems = [
+        *reading.problems,
+        *outbox.problems(settings.transforms, formats),
+        *_misspelt(sorted_names.unknown, reading),
+    ]
     try:
         control_topics(settings)
     except ConfigError as error:
@@ -143,7 +147,7 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
         raise ConfigError(f"{source} has {count}:{lines}", "Correct these settings and start again.")
-    return Loaded(settings, (*reading.warnings, *_about_names(found.elsewhere, found.unknown)))
+    return Loaded(settings, (*reading.warnings, *_about_names(sorted_names.elsewhere, sorted_names.unknown)))
 
 
 def _misspelt(unknown: tuple[tuple[str, str | None], ...], reading: SettingsReader) -> list[str]:

@@ -140,5 +140,5 @@ def sort_names(names: Iterable[str], converters: Iterable[str] = ()) -> Sorted:
 
 def meant(name: str) -> str | None:
     """The obeyed name closest to ``name``; ``None`` when none is close (0.8: one or two letters in twenty differ)."""
-    found = difflib.get_close_matches(name.lower().replace("_", "."), OBEYED, n=1, cutoff=0.8)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(name.lower().replace("_", "."), OBEYED, n=1, cutoff=0.8)
+    return matches[0] if matches else None

@@ -54,12 +54,12 @@ def failures(reading: SettingsReader) -> FailureHandling:
 
 def skipped_operations(reading: SettingsReader) -> frozenset[str]:
     """``none``, or some of c (insert), u (update), d (delete), t (truncate); the default is t alone."""
-    found = frozenset(split_list(reading.text("skipped.operations", "t").lower()))
-    if found == {"none"}:
+    operations = frozenset(split_list(reading.text("skipped.operations", "t").lower()))
+    if operations == {"none"}:
         return frozenset()
-    if not found <= _OPERATIONS:
+    if not operations <= _OPERATIONS:
         reading.problem("skipped.operations", "none, or a list of c, u, d and t")
-    return found & _OPERATIONS
+    return operations & _OPERATIONS
 
 
 def field_names(reading: SettingsReader) -> str:

@@ -221,14 +221,14 @@ def retries(reading: SettingsReader) -> RetrySettings:
 
 def checkpoint_location(reading: SettingsReader) -> str:
     """A path is made absolute: Spark's workers have working directories of their own."""
-    found = reading.text("checkpoint.location")
-    if not found and not reading.given("checkpoint.location"):
+    location = reading.text("checkpoint.location")
+    if not location and not reading.given("checkpoint.location"):
         # Debezium's place is Connect's topic of offsets; here a folder, one for each prefix.
-        found = str(checkpoint_folder(reading.text("topic.prefix")))
-        reading.warnings.append(f"checkpoint.location is not given: the job keeps its state in {found}")
-        reading.defaults["checkpoint.location"] = found
-    scheme = urlparse(found).scheme
+        location = str(checkpoint_folder(reading.text("topic.prefix")))
+        reading.warnings.append(f"checkpoint.location is not given: the job keeps its state in {location}")
+        reading.defaults["checkpoint.location"] = location
+    scheme = urlparse(location).scheme
     if scheme in ("s3", "s3n"):
         # Spark's name for all three.
-        return f"s3a{found[len(scheme) :]}"
-    return os.path.abspath(found) if found and len(scheme) < 2 else found
+        return f"s3a{location[len(scheme) :]}"
+    return os.path.abspath(location) if location and len(scheme) < 2 else location

@@ -31,7 +31,7 @@ def topic_name(prefix: str, delimiter: str, table: TableId, *, unicode: bool = F
     """
     name = delimiter.join((prefix, table.database, table.table))
     if unicode:
-        return _ESCAPED.sub(lambda found: unicode_escape(found[0]), name)[:LONGEST_NAME]
+        return _ESCAPED.sub(lambda match: unicode_escape(match[0]), name)[:LONGEST_NAME]
     return INVALID.sub("_", name)[:LONGEST_NAME]
 
 
@@ -101,5 +101,5 @@ def heartbeat_topic(settings: Settings) -> ControlTopic | None:
 def control_topics(settings: Settings) -> set[str]:
     """Those that this job may write to."""
     made = (notification_topic, transaction_topic, schema_topic, heartbeat_topic)
-    found = [of(settings) for of in made]
-    return {topic.name for topic in found if topic is not None}
+    topics = [of(settings) for of in made]
+    return {topic.name for topic in topics if topic is not None}

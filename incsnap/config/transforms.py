@@ -61,8 +61,8 @@ def _say_what_is_unknown(reading: SettingsReader, names: list[str]) -> None:
     refused = {problem.partition(":")[0] for problem in reading.problems}
     known = [name for name in reading.defaults if name.startswith(starts)]
     lost = [name for name in sorted(reading.names()) if name.startswith(starts) and is_unasked(reading, name)]
-    if told := [name for name in lost if name not in refused]:
-        guesses = [(name, difflib.get_close_matches(name, known, n=1, cutoff=0.9)) for name in told]
+    if unknown := [name for name in lost if name not in refused]:
+        guesses = [(name, difflib.get_close_matches(name, known, n=1, cutoff=0.9)) for name in unknown]
         shown = [f"{name} (did you mean {near[0]}?)" if near else name for name, near in guesses]
         reading.warnings.append(f"Settings without effect, of which their transforms know nothing: {', '.join(shown)}")
 
@@ -129,19 +129,19 @@ def _filters() -> list[str]:
 
 def _regex(reading: SettingsReader, name: str) -> str:
     """``.*`` where there is a problem."""
-    found = reading.required(name, "a regular expression of Java's")
-    return found if found and reading.sound(name, found) else ".*"
+    regex = reading.required(name, "a regular expression of Java's")
+    return regex if regex and reading.sound(name, regex) else ".*"
 
 
 def _replacement(reading: SettingsReader, name: str, regex: str) -> str:
     """ "" where there is a problem."""
-    found = reading.required(name, "what is written for what the regular expression matches, with $1 for groups")
+    replacement = reading.required(name, "what is written for what the regular expression matches, with $1 for groups")
     try:
-        parsed(regex, found)
+        parsed(regex, replacement)
     except ValueError as error:
-        reading.problems.append(f"{name}: {found!r} is no replacement: {error}")
+        reading.problems.append(f"{name}: {replacement!r} is no replacement: {error}")
         return ""
-    return found
+    return replacement
 
 
 def _regex_router(reading: SettingsReader, name: str) -> Transform:

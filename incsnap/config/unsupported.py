@@ -59,11 +59,11 @@ def refuse(reading: SettingsReader) -> None:
         if reading.given(old):
             reading.problems.append(f"{old}: a name of Debezium 1; write {new}, which takes the same patterns")
     ignored = split_list(reading.text(IGNORE))
-    found = [name for name in CHANGE_RECORDS if _asks(reading, name)]
-    idle = [name for name in ignored if name not in found and name.partition(".")[0] not in _ELSEWHERE]
+    asked_for = [name for name in CHANGE_RECORDS if _asks(reading, name)]
+    idle = [name for name in ignored if name not in asked_for and name.partition(".")[0] not in _ELSEWHERE]
     if idle:
         reading.warnings.append(f"{IGNORE}: nothing is to be ignored of {', '.join(idle)}")
-    for name in (name for name in found if name not in ignored):
+    for name in (name for name in asked_for if name not in ignored):
         missed = CHANGE_RECORDS[name].format(value=reading.text(name))
         reading.problems.append(
             f"{name}: not supported, {missed}; take it out, or accept that with {IGNORE}={','.join([*ignored, name])}"

@@ -39,22 +39,22 @@ _REFUSED = {
 
 def _references(reading: SettingsReader, setting: str) -> tuple[Reference, ...]:
     prefix = reading.text(f"{setting}.prefix", "__") if not _is_empty(reading, f"{setting}.prefix") else ""
-    found: list[Reference] = []
+    references: list[Reference] = []
     absent: list[str] = []
     for text in split_list(reading.text(setting)):
         reference = _reference(reading, setting, prefix, text)
         if reference is None:
             continue
         if is_known(reference):
-            found.append(reference)
+            references.append(reference)
         else:
             absent.append(text)
     if absent:
         reading.warnings.append(f"{setting}: records of MySQL have no {', '.join(absent)}; left out, as by Debezium")
-    twice = sorted({each.name for each in found if [other.name for other in found].count(each.name) > 1})
+    twice = sorted({each.name for each in references if [other.name for other in references].count(each.name) > 1})
     if twice and setting.endswith("fields"):
         reading.problems.append(f"{setting}: {', '.join(twice)} would be there twice; give one another name behind a :")
-    return tuple(found)
+    return tuple(references)
 
 
 def _is_empty(reading: SettingsReader, name: str) -> bool:

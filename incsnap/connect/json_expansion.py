@@ -76,8 +76,8 @@ class _Schemas:
             raise NotExpandedError("a field has no name")
         for each in members:
             each.encode()  # half a surrogate pair is no name
-        found = [(each, self.of(f"{name}.{each}" if name else each, value)) for each, value in members.items()]
-        fields = tuple((each, schema) for each, schema in found if schema is not None)
+        schemas = [(each, self.of(f"{name}.{each}" if name else each, value)) for each, value in members.items()]
+        fields = tuple((each, schema) for each, schema in schemas if schema is not None)
         return Schema("struct", optional=True, name=name, fields=fields)
 
     def _items(self, name: str | None, values: Sequence[Any]) -> Schema:

@@ -28,7 +28,7 @@ from incsnap.envelope.partitioner import crc, owners, partition
 from incsnap.envelope.record_columns import identities, kinds_of, marks_of, orders_of, spread
 from incsnap.envelope.record_images import DELETE, ChangedRows, RecordImages, changed_rows, moves, record_images
 from incsnap.envelope.records import batch_of, identity_pattern
-from incsnap.envelope.row_changes import told, unchanged
+from incsnap.envelope.row_changes import unchanged, without_skipped
 from incsnap.envelope.source_block import SourceColumns
 from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.written import CHANGES, Written
@@ -152,7 +152,7 @@ class RecordsOfTables:
 def changes_of_tables(what: RowsOfTables) -> ChangesOfTables:
     """As ``lay_out``, of many tables. Raises ``BinlogError`` for an event type that changes no rows."""
     envelope = what.envelope
-    changes = told(changed_rows(what.tables[0].format.view.shape.id, what.image_event, what.kinds), envelope)
+    changes = without_skipped(changed_rows(what.tables[0].format.view.shape.id, what.image_event, what.kinds), envelope)
     if envelope.skip_unchanged:
         changes = changes.only(~unchanged(changes, what.shown))
     of_change = what.of_event[what.image_event[changes.image]]

@@ -51,14 +51,14 @@ class ExpandedPayload:
         left = 0
         texts = self._field.connect(columns, modes).to_pylist()
         for text, as_text in zip(texts, self._field.encode(columns, modes).complete().to_pylist(), strict=True):
-            found: tuple[Schema | None, str | None] = (None, as_text)
+            payload: tuple[Schema | None, str | None] = (None, as_text)
             if text is not None:
                 try:
-                    found = expanded(text, self._event.payload, keep_nulls=self._event.keeps_nulls)
+                    payload = expanded(text, self._event.payload, keep_nulls=self._event.keeps_nulls)
                 except NotExpandedError as error:
                     left, why = left + 1, error
-            schemas.append(found[0])
-            written.append(found[1])
+            schemas.append(payload[0])
+            written.append(payload[1])
         if left:
             _log.warning("%s: %d payloads are not expanded, they stay text; the last: %s", self._field.table, left, why)
         return schemas, pa.array(written, pa.string())

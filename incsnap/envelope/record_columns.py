@@ -37,9 +37,9 @@ def marks_of(records: RecordImages, event: Ints, source: SourceColumns) -> Any:
     """MARKS of each record, in binlog order; ``event``: of each, ascending. Tombstones have no operation."""
     assert source.number is not None
     row = np.arange(len(records)) - np.searchsorted(event, event)
-    told = records.has_value
+    is_change = records.has_value
     values = [
-        pa.array(np.where(told, np.minimum(records.op, np.uint8(DELETE)), 0), pa.int8(), mask=~told),
+        pa.array(np.where(is_change, np.minimum(records.op, np.uint8(DELETE)), 0), pa.int8(), mask=~is_change),
         pa.array(source.ts_us[event]),
         take(source.gtid, event),
         pa.array(source.number[event], pa.int64()),

@@ -66,7 +66,7 @@ def lay_out(
     Raises ``BinlogError`` for an event type that changes no rows.
     """
     keys = format_.keys(images)
-    changes = told(changed_rows(format_.view.shape.id, event, kinds), format_.envelope)
+    changes = without_skipped(changed_rows(format_.view.shape.id, event, kinds), format_.envelope)
     if format_.envelope.skip_unchanged and (changes.does == UPDATE).any():
         shown = json_objects(format_.view.fields, images, format_.envelope.modes)
         changes = changes.only(~unchanged(changes, shown))
@@ -74,7 +74,7 @@ def lay_out(
     return RowChanges(format_, images, keys, event, changes, records)
 
 
-def told(changes: ChangedRows, envelope: EnvelopeSettings) -> ChangedRows:
+def without_skipped(changes: ChangedRows, envelope: EnvelopeSettings) -> ChangedRows:
     """Without those that skipped.operations names."""
     skipped = [_LETTER[letter] for letter in envelope.skipped if letter in _LETTER]
     return changes.only(~np.isin(changes.does, skipped)) if skipped else changes

@@ -54,9 +54,9 @@ def few_rows(data: bytes, events: Iterable[tuple[int, int, int]], layout: ImageL
             if int.from_bytes(data[at : at + width], "little") & every != every:
                 return None
             at += width
-        found, behind = layout.places(data, at, end, most - len(rows) + 1)
-        rows += found
-        if behind != end or len(rows) > most or (pair and len(found) & 1):
+        image_places, behind = layout.places(data, at, end, most - len(rows) + 1)
+        rows += image_places
+        if behind != end or len(rows) > most or (pair and len(image_places) & 1):
             return None
-        images.append(len(found))
+        images.append(len(image_places))
     return FewRows(images, list(zip(*rows, strict=True))) if rows else None
