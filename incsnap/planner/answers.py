@@ -6,9 +6,9 @@ For many tables at once the same is asked in a few statements (``LookAhead``): a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pymysql.connections import Connection
 from pymysql.constants import ER
@@ -51,6 +51,14 @@ _LOW_WATERMARK_SECONDS = 0.2
 _NO_INDEX = "without an index that begins with {}, its rows cannot be put in order in time: create one"
 
 
+class SearchBeside(Protocol):
+    """What is needed of ``planner.boundary_search.BoundarySearch``."""
+
+    @property
+    def is_able(self) -> bool: ...
+    def __call__(self, question: NextBoundary) -> Answer: ...
+
+
 class Answers:
     """``connection`` is the planner's; a lost one raises ``ServerUnreachable`` through the engine's caller. ``beside``:
     who answers what need not be answered now; without it all is."""
@@ -59,7 +67,7 @@ class Answers:
         self,
         connection: Connection[Any],
         rules: ColumnRules,
-        beside: Callable[[NextBoundary], Answer] | None = None,
+        beside: SearchBeside | None = None,
     ) -> None:
         self._connection = connection
         self._beside = beside
@@ -100,7 +108,7 @@ class Answers:
                 self._wait(question.low_watermark)
                 columns = self._ordering(question.table, question.columns)
                 return self._key(maximum_key(question.table, columns, index=question.index))
-            case NextBoundary(beside=True) if self._beside is not None:
+            case NextBoundary(beside=True) if self._beside is not None and self._beside.is_able:
                 return self._beside(question)
             case NextBoundary(table, names, index, after, maximum, rows):
                 columns = self._ordering(table, names)

@@ -7,7 +7,9 @@ snapshot took three times as long for. Any key of the table at any moment is a r
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -20,12 +22,19 @@ from incsnap.errors import IncsnapError, shorten
 from incsnap.mysql.session import connect, is_alive
 from incsnap.planner.answers import Answers
 from incsnap.snapshot.questions import Answer, Failed, NextBoundary, NotYet
+from incsnap.tables import TableId
+
+_log = logging.getLogger(__name__)
 
 #: Seconds for one read of the socket: longer than any question may take, and short enough that a server which has
 #: vanished is noticed while the snapshot can wait.
 _READ_SECONDS = 10.0
 #: Seconds that ``close`` waits for the thread, which may be in a statement.
 _CLOSE_SECONDS = 1.0
+#: Seconds without another attempt where no connection can be had, as where the user may have only so many.
+_UNABLE_SECONDS = 30.0
+#: Answers kept for tables that may not be asked about again.
+_KEPT = 16
 
 
 class BoundarySearch:
@@ -38,23 +47,38 @@ class BoundarySearch:
         self._wake = wake
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._wanted: NextBoundary | None = None
-        self._answered: tuple[NextBoundary, Answer] | None = None
+        #: Of each table the question that was asked last.
+        self._wanted: dict[TableId, NextBoundary] = {}
+        self._found: dict[TableId, tuple[NextBoundary, Answer]] = {}
+        self._unable_until = 0.0
+        #: Counts the servers that were asked.
+        self._server = 0
         self._closed = False
 
+    @property
+    def is_able(self) -> bool:
+        """May it be asked? Not for a while after it could not connect."""
+        return time.monotonic() >= self._unable_until
+
     def __call__(self, question: NextBoundary) -> Answer:
-        """The answer, once; ``NotYet`` until there is one. Only the question asked last is looked into."""
+        """The answer, once; ``NotYet`` until there is one. Of a table the question asked last is looked into."""
+        table = question.table
         with self._changed:
-            if self._answered is not None and self._answered[0] == question:
-                answer, self._answered, self._wanted = self._answered[1], None, None
-                return answer
-            if self._wanted != question:
-                self._wanted = question
+            if (found := self._found.pop(table, None)) is not None and found[0] == question:
+                return found[1]
+            if self._wanted.get(table) != question:
+                self._wanted[table] = question
                 self._changed.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="incsnap-boundaries", daemon=True)
                 self._thread.start()
         return NotYet()
+
+    def begin_again(self) -> None:
+        """The server is another: what the one before said, or is asked, does not count."""
+        with self._changed:
+            self._server += 1
+            self._found.clear()
 
     def close(self) -> None:
         with self._changed:
@@ -65,27 +89,51 @@ class BoundarySearch:
 
     def _run(self) -> None:
         connection: Connection[Any] | None = None
-        while (question := self._next()) is not None:
+        connected_to = -1
+        while (wanted := self._next()) is not None:
+            question, server = wanted
             try:
-                if connection is None or not is_alive(connection):
-                    connection = connect(self._mysql, read_timeout=_READ_SECONDS)
-                answer = Answers(connection, self._rules)(question)
+                if connection is None or connected_to != server or not is_alive(connection):
+                    _close(connection)
+                    connection, connected_to = connect(self._mysql, read_timeout=_READ_SECONDS), server
             except IncsnapError as error:
-                answer = Failed(error.message)
+                connection = None
+                self._give_up(error)
+                continue
+            try:
+                answer = Answers(connection, self._rules)(question)
             except Exception as error:  # noqa: BLE001 - the planner asks again; a thread that ends would never answer
                 answer = Failed(shorten(error))
-            with self._changed:
-                self._answered = question, answer
-            self._wake()
-        if connection is not None and connection.open:
-            with suppress(Exception):  # a socket that is gone may complain
-                connection.close()
+            self._answered(question, answer, server)
+        _close(connection)
 
-    def _next(self) -> NextBoundary | None:
-        """The question that is to be looked into, waiting for one; None when all is over."""
+    def _next(self) -> tuple[NextBoundary, int] | None:
+        """The question that is to be looked into, and the server's number, waiting for one; None when all is over."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._is_unanswered())
-            return None if self._closed else self._wanted
+            self._changed.wait_for(lambda: self._closed or self._wanted)
+            return None if self._closed else (next(iter(self._wanted.values())), self._server)
 
-    def _is_unanswered(self) -> bool:
-        return self._wanted is not None and (self._answered is None or self._answered[0] != self._wanted)
+    def _answered(self, question: NextBoundary, answer: Answer, server: int) -> None:
+        with self._changed:
+            if server != self._server:
+                return  # it is asked of the other
+            if self._wanted.get(question.table) == question:
+                del self._wanted[question.table]
+                self._found[question.table] = question, answer
+                while len(self._found) > _KEPT:
+                    del self._found[next(iter(self._found))]
+        self._wake()
+
+    def _give_up(self, error: IncsnapError) -> None:
+        """Whoever asks must ask on a connection of his own."""
+        _log.info("The ends of chunks are looked for by the stream itself, for %.0f s: %s", _UNABLE_SECONDS, error)
+        with self._changed:
+            self._wanted.clear()
+            self._unable_until = time.monotonic() + _UNABLE_SECONDS
+        self._wake()
+
+
+def _close(connection: Connection[Any] | None) -> None:
+    if connection is not None and connection.open:
+        with suppress(Exception):  # a socket that is gone may complain
+            connection.close()

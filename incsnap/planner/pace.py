@@ -18,11 +18,10 @@ from incsnap.snapshot.sizing import Limits
 #: Seconds without a change after which nobody is thought to wait for one.
 _QUIET_SECONDS = 2.0
 #: Rows that the chunks planned in one batch should have together: with a small incremental.snapshot.chunk.size it
-#: plans many. While somebody writes, fewer: each chunk needs its border, which takes up to 50 ms of the batch.
+#: plans many. While somebody writes, fewer: each chunk needs its border, which the batch waits for (20 to 30 ms); not
+#: for that of a chunk which has more rows by itself.
 _BATCH_ROWS, _BATCH_ROWS_BESIDE = 50_000, 10_000
 _MOST_CHUNKS = 64
-#: While somebody writes no batch waits for the border of a chunk of more rows (2,500: 3 ms).
-_BOUNDARY_ROWS = 2_500
 #: A table of fewer rows is one of the small ones, of which many are read together.
 _SMALL_ROWS = 1_000
 #: Of these in flight. A batch waits for the server's answers about them, about a millisecond each, and sends to as many
@@ -57,7 +56,9 @@ class Pace:
         # The ends of large tables need no border: as many as there may be windows.
         limits = replace(limits, parallelism=limits.windows, small_rows=_SMALL_ROWS)
         self._limits = replace(limits, cuts=chunks, small_windows=_SMALL)
-        self._limits_beside = replace(limits, cuts=beside, small_windows=_SMALL_BESIDE, boundary_rows=_BOUNDARY_ROWS)
+        self._limits_beside = replace(
+            limits, cuts=beside, small_windows=_SMALL_BESIDE, boundary_rows=_BATCH_ROWS_BESIDE
+        )
 
     @property
     def is_quiet(self) -> bool:

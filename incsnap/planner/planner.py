@@ -121,7 +121,8 @@ class Planner:
         observed = self._observer.observe(start, tail, connection)
         plan = self._decide(start, observed, connection)
         self._observer.decided(observed, plan)
-        self._queries.follow(observed.advance.end.server_uuid)
+        if self._queries.follow(observed.advance.end.server_uuid) and self._boundaries is not None:
+            self._boundaries.begin_again()
         if plan.idle and not self._is_worth_a_batch(start, observed):
             self._report(start, observed, plan, is_batch=False)
             return start

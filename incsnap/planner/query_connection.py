@@ -48,18 +48,20 @@ class QueryConnection:
             self.open()
         return self._charsets
 
-    def follow(self, server_uuid: str) -> None:
+    def follow(self, server_uuid: str) -> bool:
         """The stream comes from that server: a connection from before a failover is replaced with the next question.
+        Was it one?
 
         The tail is left where it is: events must flow, chunks can wait (those read elsewhere are read again).
         """
         if server_of(server_uuid) in ("", self.server_uuid) or time.monotonic() < self._redial_at:
-            return
+            return False
         self._redial_at = time.monotonic() + _REDIAL_SECONDS
         log.warning(
             "The binlog comes from server %s, queries go to %s: connecting again", server_uuid, self.server_uuid
         )
         self.close()
+        return True
 
     def close(self) -> None:
         if self._connection is not None and self._connection.open:

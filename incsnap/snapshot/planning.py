@@ -253,7 +253,7 @@ def _plan_new(state: NextContext, number: int, limits: Limits, room: _Room) -> G
         if answer is not None and not isinstance(answer, tuple):
             _postponed(state, number, answer)
             return
-        state.cuts += answer is not None
+        state.cuts += answer is not None and not beside
         upper = maximum if answer is None else answer
         room.take(rows)
         state.plan(scan, Range(scan.boundary, upper, rows))

@@ -23,7 +23,7 @@ class Limits:
     ``small_windows``: windows over whole tables of less than ``small_rows`` rows, planned in one batch and in flight;
     they are counted by themselves. 0: no table is small.
     ``boundary_rows``: the border of a chunk of more rows is looked for beside the stream, and the chunk planned with
-    the batch after.
+    the batch after; no batch waits for it, so it is none of ``cuts``.
 
     ``start_rows``, ``max_rows``: rows of the first and of the largest chunk. 2,500 is 2 MB of ordinary rows, 30 ms to
     read and to send: the first rows come soon, and it is small enough for a table nobody knows. 50,000 rows amortise

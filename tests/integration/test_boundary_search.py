@@ -77,7 +77,7 @@ def test_it_finds_what_the_planner_would_have_found(connection: Any, searched: S
         assert Answers(connection, ColumnRules())(question) == key
 
 
-def test_an_answer_is_given_once_and_of_two_questions_the_later_is_looked_into(
+def test_an_answer_is_given_once_and_of_a_tables_questions_the_last_is_looked_into(
     connection: Any, searched: Searched, database: str
 ) -> None:
     table = TableId(database, "t")
@@ -85,6 +85,32 @@ def test_an_answer_is_given_once_and_of_two_questions_the_later_is_looked_into(
     assert isinstance(searched.search(first), NotYet)
     assert searched.later(second) == ("7",)
     assert isinstance(searched.search(second), NotYet)
+
+
+def test_several_tables_that_are_asked_about_in_turn_all_get_their_answers(
+    connection: Any, searched: Searched, database: str
+) -> None:
+    tables = [TableId(database, name) for name in ("t", "u", "v")]
+    for each in tables[1:]:
+        query(connection, f"CREATE TABLE {each.sql} LIKE {tables[0].sql}")
+        query(connection, f"INSERT INTO {each.sql} SELECT * FROM {tables[0].sql}")
+    missing = [after(each, None, 2) for each in tables]
+    while missing:
+        missing = [question for question in missing if isinstance(searched.search(question), NotYet)]
+        assert not missing or searched.woken.wait(30)
+        searched.woken.clear()
+
+
+def test_what_another_server_said_does_not_count(connection: Any, searched: Searched, database: str) -> None:
+    table = TableId(database, "t")
+    question = after(table, None, 2)
+    assert isinstance(searched.search(question), NotYet)
+    assert searched.woken.wait(30)
+    before = _connections(connection)
+    query(connection, f"DELETE FROM {table.sql} WHERE k = 3")
+    searched.search.begin_again()
+    assert searched.later(question) == ("7",)
+    assert _connections(connection) - before
 
 
 def test_who_asks_is_not_held_up_by_a_table_that_is_locked(
@@ -112,13 +138,16 @@ def test_a_connection_that_was_lost_is_made_again(connection: Any, searched: Sea
     assert searched.later(after(table, "5", 1)) == ("7",)
 
 
-def test_a_server_that_is_away_is_no_reason_to_stop() -> None:
+def test_who_may_have_no_further_connection_asks_on_the_one_there_is(connection: Any, database: str) -> None:
     nobody = settings_of(MySqlAddress("127.0.0.1", 1), "unused:1", "p", "d").mysql
     searched = Searched(nobody)
-    answer = searched.later(after(TableId("d", "t"), None, 2))
+    question = after(TableId(database, "t"), None, 2)
+    ask = Answers(connection, ColumnRules(), searched.search)
+    assert isinstance(ask(question), NotYet)
+    assert searched.woken.wait(30)
     searched.search.close()
-    assert isinstance(answer, Failed)
-    assert not answer.permanent
+    assert not searched.search.is_able
+    assert ask(question) == ("5",)
 
 
 def _connections(connection: Any) -> set[str]:

@@ -82,6 +82,8 @@ class Readers:
 class LateBoundaries:
     """``BoundarySearch`` without its thread: what it is asked it finds out now, and tells when it is asked again."""
 
+    is_able = True
+
     def __init__(self, find: Callable[[NextBoundary], PlanningAnswer]) -> None:
         self._find = find
         self._found: tuple[NextBoundary, PlanningAnswer] | None = None

@@ -59,3 +59,12 @@ def test_no_batch_waits_for_the_end_of_a_large_chunk() -> None:
     assert spans(job.batch().context.planned) == [("a", "10", "20"), ("a", "20", "30")]
     job.until_done()
     assert job.told()[-1] == ("s", "COMPLETED", "")
+
+
+def test_borders_that_no_batch_waited_for_are_not_counted() -> None:
+    sizes = {"start_rows": 10, "max_rows": 10}
+    beside = Snapshots({A: list(range(1, 61))}, Limits(3, 3, **sizes, cuts=1, boundary_rows=5))
+    waited_for = Snapshots({A: list(range(1, 61))}, Limits(3, 3, **sizes, cuts=1))
+
+    assert len(beside.batch(execute("s", A)).context.planned) == 3
+    assert len(waited_for.batch(execute("s", A)).context.planned) == 1
