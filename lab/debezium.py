@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import signal
-import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +25,7 @@ from lab.free_port import free_ports
 from lab.java import java
 from lab.progress import tell
 from lab.run_folder import run_folder
+from lab.unpacking import unpack
 
 VERSION = "3.6.1.Final"
 _PLUGIN = "debezium-connector-mysql"
@@ -176,8 +176,7 @@ def _build(folder: Path, downloads: Path) -> None:
     maven.retrieve("Kafka Connect", "".join(connect), f"{folder}/libs/[artifact]-[revision].[ext]", downloads, log)
     plugin = maven.archive("io.debezium", _PLUGIN, VERSION, "plugin")
     maven.retrieve("Debezium", plugin, f"{downloads}/plugin/[artifact].[ext]", downloads, log)
-    with tarfile.open(downloads / f"plugin/{_PLUGIN}.tar.gz") as archive:
-        archive.extractall(folder / "plugins", filter="data")
+    unpack(downloads / f"plugin/{_PLUGIN}.tar.gz", folder / "plugins")
     converter = maven.dependency("io.apicurio", "apicurio-registry-utils-converter", _APICURIO)
     maven.retrieve("Apicurio's converter", converter, f"{folder}/plugins/apicurio/[artifact].[ext]", downloads, log)
     for name in _CONNECTS_OWN:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -22,6 +21,7 @@ from lab.java import java
 from lab.maven import archive, retrieve
 from lab.progress import tell
 from lab.run_folder import on_free_ports
+from lab.unpacking import unpack
 
 VERSION = "3.3.3"
 _CONFLUENT = "/apis/ccompat/v7"
@@ -86,5 +86,4 @@ def _build(folder: Path, downloads: Path) -> None:
     tell(f"fetching Apicurio Registry {VERSION} into {cache.root()} (once; about 160 MB)")
     dependencies = archive("io.apicurio", _NAME, VERSION, "all")
     retrieve("Apicurio Registry", dependencies, f"{downloads}/[artifact].[ext]", downloads, downloads / "log")
-    with tarfile.open(downloads / f"{_NAME}.tar.gz") as files:
-        files.extractall(folder, filter="data")
+    unpack(downloads / f"{_NAME}.tar.gz", folder)

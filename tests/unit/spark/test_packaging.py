@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from incsnap.spark import packaging
 from incsnap.spark.packaging import package, required
+from lab.unpacking import unpack
 
 
 def test_what_is_required_is_followed_to_its_end_with_extras_and_without_spark() -> None:
@@ -28,8 +28,7 @@ def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     small = {name: each for name, each in required("incsnap").items() if name in ("incsnap", "click")}
     monkeypatch.setattr(packaging, "required", lambda name: small)
     archive, _ = package(tmp_path / "made")
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path / "unpacked", filter="data")
+    unpack(archive, tmp_path / "unpacked")
     return tmp_path / "unpacked"
 
 
