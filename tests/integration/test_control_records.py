@@ -222,15 +222,19 @@ def test_what_planning_has_found_out_is_sent_again_when_a_batch_is_run_again(
     _run(session, "CREATE TABLE t (id INT PRIMARY KEY)")
     job = make_job(skipped__operations="none")
     job.until(topic_prefix)
+    before = len(job.batches)
     _run(session, "ALTER TABLE t ADD COLUMN v INT", "INSERT INTO t VALUES (1, 2)", "TRUNCATE TABLE t")
     job.until(f"{topic_prefix}.{database}.t", 2)
-    start, end = next((start, end) for start, end in job.batches if len(end.control) == 2)
+    # One, or as many as the binlog came in.
+    planned = [(start, end) for start, end in job.batches[before:] if end.control]
     sent = [each for each in job.sent if each.topic == topic_prefix or each.value["op"] == "t"]
 
     _run(session, "ALTER TABLE t DROP COLUMN v", "DROP TABLE t")
-    job.offset = start
-    job.restart()
-    again = run(job.planner.parts(start, end), job.settings, job.root)
+    again = []
+    for start, end in planned:
+        job.offset = start
+        job.restart()
+        again += run(job.planner.parts(start, end), job.settings, job.root)
     control = [each for each in again if each.topic == topic_prefix or each.value["op"] == "t"]
     assert len(control) == 2
     assert all(each in sent for each in control)
