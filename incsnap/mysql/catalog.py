@@ -39,9 +39,18 @@ def tables(connection: Connection[Any], included: TableFilter) -> list[TableId]:
     return [table for table in visible if included.included(table)]
 
 
+def stores_lower_case(connection: Connection[Any]) -> bool:
+    """lower_case_table_names=1: whatever a statement calls a table, its name is stored in lower case."""
+    return _lower_case_table_names(connection) == 1
+
+
 def ignores_letter_case(connection: Connection[Any]) -> bool:
     """lower_case_table_names=1 or 2: names of databases and tables are equal in any letter case."""
-    return str(query(connection, "SELECT @@lower_case_table_names")[0][0]) != "0"
+    return _lower_case_table_names(connection) != 0
+
+
+def _lower_case_table_names(connection: Connection[Any]) -> int:
+    return int(query(connection, "SELECT @@lower_case_table_names")[0][0])
 
 
 def shape_of(connection: Connection[Any], table: TableId) -> TableShape | None:

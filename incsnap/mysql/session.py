@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeGuard
 
 import pymysql
@@ -155,6 +156,13 @@ def is_alive(connection: Connection[Any] | None) -> TypeGuard[Connection[Any]]:
     except (pymysql.err.MySQLError, OSError):
         return False
     return True
+
+
+def close(connection: Connection[Any] | None) -> None:
+    """Closes it, where there is one and it is open; never raises."""
+    if connection is not None and connection.open:
+        with suppress(Exception):  # a socket that is gone may complain
+            connection.close()
 
 
 def query(

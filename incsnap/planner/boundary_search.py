@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from pymysql.connections import Connection
@@ -19,7 +18,7 @@ from pymysql.connections import Connection
 from incsnap.config.settings import MySqlSettings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.errors import IncsnapError, shorten
-from incsnap.mysql.session import connect, is_alive
+from incsnap.mysql.session import close, connect, is_alive
 from incsnap.planner.answers import Answers
 from incsnap.snapshot.questions import Answer, Failed, NextBoundary, NotYet
 from incsnap.tables import TableId
@@ -94,7 +93,7 @@ class BoundarySearch:
             question, server = wanted
             try:
                 if connection is None or connected_to != server or not is_alive(connection):
-                    _close(connection)
+                    close(connection)
                     connection, connected_to = connect(self._mysql, read_timeout=_READ_SECONDS), server
             except IncsnapError as error:
                 connection = None
@@ -105,7 +104,7 @@ class BoundarySearch:
             except Exception as error:  # noqa: BLE001 - the planner asks again; a thread that ends would never answer
                 answer = Failed(shorten(error))
             self._answered(question, answer, server)
-        _close(connection)
+        close(connection)
 
     def _next(self) -> tuple[NextBoundary, int] | None:
         """The question that is to be looked into, and the server's number, waiting for one; None when all is over."""
@@ -131,9 +130,3 @@ class BoundarySearch:
             self._wanted.clear()
             self._unable_until = time.monotonic() + _UNABLE_SECONDS
         self._wake()
-
-
-def _close(connection: Connection[Any] | None) -> None:
-    if connection is not None and connection.open:
-        with suppress(Exception):  # a socket that is gone may complain
-            connection.close()

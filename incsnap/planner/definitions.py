@@ -17,7 +17,6 @@ from incsnap.binlog.tail import Tail
 from incsnap.errors import ChunkFailed
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.mysql import watermarks
-from incsnap.mysql.session import query
 from incsnap.mysql.table_definitions import Definition, definitions_of
 from incsnap.snapshot.window import low_watermark_of
 from incsnap.tables import TableId
@@ -91,10 +90,6 @@ class DefinitionsAt:
         except NotCertain:
             return {}
         return {table: definition for table, definition in definitions.items() if not redefined(table, later)}
-
-    def stores_lower_case(self) -> bool:
-        """lower_case_table_names=1: whatever a statement calls a table, its name is stored in lower case."""
-        return str(query(self.connection, "SELECT @@lower_case_table_names")[0][0]) == "1"
 
 
 def redefined(table: TableId, changes: Sequence[SchemaChange]) -> bool:

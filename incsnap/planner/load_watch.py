@@ -10,7 +10,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from typing import Any
 
 from pymysql.connections import Connection
@@ -25,7 +24,7 @@ from incsnap.mysql.loads import (
     replicas_of,
     threads_running,
 )
-from incsnap.mysql.session import connect
+from incsnap.mysql.session import close, connect
 from incsnap.snapshot.load import BEING_ASKED, Load
 from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, THREADS_RUNNING
 
@@ -115,7 +114,7 @@ class _Probe:
         trouble_before = ""
         while not self._closing.is_set():
             if time.monotonic() - self._requested_at > _REQUESTED_SECONDS:
-                _close(connection)
+                close(connection)
                 connection = measure = None
                 self._requested.clear()
                 # Looked at again behind the clearing: it may have been wanted between the two.
@@ -129,7 +128,7 @@ class _Probe:
                 value, trouble = measure(connection), ""
                 load = Load(self._name, value, self._where, "" if value is not None else BEING_ASKED)
             except IncsnapError as error:
-                _close(connection)
+                close(connection)
                 connection = measure = None
                 trouble = shorten(f"{error.message.rstrip('.')}. {error.hint.rstrip('.')}", _TROUBLE)
                 load = Load(self._name, None, self._where, trouble)
@@ -137,7 +136,7 @@ class _Probe:
             self._log_trouble(trouble, trouble_before)
             trouble_before = trouble
             self._closing.wait(_EVERY_SECONDS)
-        _close(connection)
+        close(connection)
 
     def _log_trouble(self, trouble: str, before: str) -> None:
         """The same trouble is told once."""
@@ -146,9 +145,3 @@ class _Probe:
             log.warning("%s%s is not known, so snapshots wait: %s", self._name, of, trouble)
         elif before and not trouble:
             log.info("%s%s is known again", self._name, of)
-
-
-def _close(connection: Connection[Any] | None) -> None:
-    if connection is not None and connection.open:
-        with suppress(Exception):  # a socket that is gone may complain
-            connection.close()

@@ -18,7 +18,7 @@ from incsnap.ddl.table_statements import TableStatement, table_statements
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.written import TRUNCATION
 from incsnap.events import Origin, SchemaChange
-from incsnap.mysql.catalog import shape_of, tables
+from incsnap.mysql.catalog import shape_of, stores_lower_case, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.planner.definitions import DefinitionsAt, redefined
 from incsnap.planner.schema_topic import SchemaTopic
@@ -82,7 +82,7 @@ def statement_records(
     tables as they are. Records of the schema change topic come before truncations."""
     if not advance.changes and not first:
         return ()
-    stored_lower = definitions.stores_lower_case() if advance.changes else False
+    stored_lower = stores_lower_case(definitions.connection) if advance.changes else False
     records: list[ControlRecord] = []
     if (topic := schema_topic(settings)) is not None:
         records += _schema_changes(settings, topic, definitions, advance, now_us, stored_lower, first=first)
