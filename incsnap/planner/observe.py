@@ -119,6 +119,10 @@ class Observer:
         self._pace.measure()
         outdated, readings = self._read_windows(start, tail)
         advance = self._advance(start, tail, readings)
+        if not outdated and (late := self._late_readings(start)):
+            # What has ended the wait. Left for the next batch, it comes behind one that releases nothing (75-100 ms).
+            readings.update(late)
+            advance = self._advance(start, tail, readings)
         behind_seconds = time.time() - advance.last_ts_us / 1e6
         behind = advance.full and behind_seconds > _BEHIND_SECONDS
         definitions = self._definitions.at(start.definitions, advance, tail, connection, behind=behind)
@@ -182,6 +186,10 @@ class Observer:
         relaid = self._layouts.checked(start.layout, {window.table for window in start.snapshot.in_flight})
         outdated = relaid or start.form != self._form
         return outdated, {} if outdated else self._readings.arrived(start)
+
+    def _late_readings(self, start: Offset) -> dict[str, Reading]:
+        """Manifests that have come while changes were waited for."""
+        return self._readings.arrived(start) if self._readings is not None else {}
 
     def _advance(self, start: Offset, tail: Tail, readings: dict[str, Reading]) -> Advance:
         """How far the stream has come; that somebody writes slows down the reading of chunks."""

@@ -12,7 +12,7 @@ from incsnap.checkpoint.progress import read_progress
 from incsnap.config.settings import SnapshotSettings
 from incsnap.planner.output_bound import OutputBound
 from incsnap.snapshot.offset import Offset
-from incsnap.snapshot.pacing import ReleaseBudget
+from incsnap.snapshot.pacing import QUIET, ReleaseBudget
 from incsnap.snapshot.sizing import Limits
 
 #: Seconds without a change after which nobody is thought to wait for one.
@@ -31,9 +31,11 @@ _SMALL, _SMALL_BESIDE = 256, 64
 
 @dataclass(frozen=True, slots=True)
 class _UnderWay:
-    """The batch planned last. ``output``: of all batches before it, where it is large enough to be measured."""
+    """The batch planned last. ``budget``: by which it was planned. ``output``: of all batches before it, where it is
+    large enough to be measured."""
 
     began: float
+    budget: ReleaseBudget
     binlog_bytes: int
     released_bytes: int
     output: int | None
@@ -44,7 +46,8 @@ class Pace:
 
     def __init__(self, settings: SnapshotSettings, root: str, readers: int) -> None:
         self._root = root
-        self._budget = ReleaseBudget(settings.latency_target_ms / 1000)
+        target_seconds = settings.latency_target_ms / 1000
+        self._quiet_budget, self._budget_beside = ReleaseBudget(QUIET * target_seconds), ReleaseBudget(target_seconds)
         self._bound = OutputBound()
         self._under_way: _UnderWay | None = None
         self._written_at = 0.0
@@ -80,6 +83,10 @@ class Pace:
         return self._budget.bytes
 
     @property
+    def _budget(self) -> ReleaseBudget:
+        return self._quiet_budget if self.is_quiet else self._budget_beside
+
+    @property
     def limits(self) -> Limits:
         return self._limits if self.reads_at_full_speed else self._limits_beside
 
@@ -90,14 +97,14 @@ class Pace:
         """The batch that ends at ``end`` is planned."""
         released = sum(each.bytes for each in end.snapshot.released)
         output = read_progress(self._root).bytes if self._bound.is_worth_measuring(binlog_bytes) else None
-        self._under_way = _UnderWay(time.monotonic(), binlog_bytes, released, output)
+        self._under_way = _UnderWay(time.monotonic(), self._budget, binlog_bytes, released, output)
 
     def measure(self) -> None:
         """The batch under way is done: the next is about to be planned."""
         last, self._under_way = self._under_way, None
         if last is None:
             return
-        self._budget.batch_took(time.monotonic() - last.began, last.released_bytes, quiet=self.is_quiet)
+        last.budget.batch_took(time.monotonic() - last.began, last.released_bytes)
         if last.output is not None:
             output = read_progress(self._root).bytes - last.output - last.released_bytes
             self._bound.batch_gave(last.binlog_bytes, max(0, output))
