@@ -16,6 +16,7 @@ from incsnap.config.monitoring import monitoring
 from incsnap.config.names import sort_names
 from incsnap.config.object_store import is_object_store, store_access
 from incsnap.config.reading import SettingsReader
+from incsnap.config.references import providers_of
 from incsnap.config.settings import Settings
 from incsnap.config.topics import control_topics
 from incsnap.config.worker import inherited
@@ -53,25 +54,28 @@ def load(path: str | Path, worker: str | Path | None = None) -> Settings:
 
 def read(path: str | Path, worker: str | Path | None = None) -> Loaded:
     """As ``load``, with the warnings handed back."""
-    own, of_worker = _documents(path, worker)
-    return from_properties({**of_worker, **own}, source=str(path))
+    return _settings(_reading(path, worker)[0], str(path))
 
 
 def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
     """Each setting of the file and each default. Raises ``ConfigError`` only where there is no such file."""
-    own, of_worker = _documents(path, worker)
-    reading = SettingsReader({**of_worker, **own})
+    reading, own, of_worker = _reading(path, worker)
     problem = ""
     try:
         warnings = _settings(reading, str(path)).warnings
     except ConfigError as error:
         problem, warnings = error.message, tuple(reading.warnings)
-    return Explanation(explained(reading, frozenset(own), frozenset(of_worker)), warnings, problem)
+    return Explanation(explained(reading, own, of_worker), warnings, problem)
 
 
-def _documents(path: str | Path, worker: str | Path | None) -> tuple[dict[str, str], dict[str, str]]:
+def _reading(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
+    """With the names that are the connector's own, and those that it has of its worker."""
     own = read_document(path)
-    return own, inherited(read_document(worker), own) if worker is not None else {}
+    of_worker = {} if worker is None else read_document(worker)
+    taken = inherited(of_worker, own)
+    # Secrets are the worker's affair: its file says what their providers are called.
+    reading = SettingsReader({**taken, **own}, providers=providers_of({**of_worker, **own}))
+    return reading, frozenset(own), frozenset(taken)
 
 
 def from_properties(

@@ -91,7 +91,9 @@ ELSEWHERE = words(
     custom.retriable.exception custom.sanitize.pattern database.protocol ddl.parser.type gtid.ignore.on.recovery
     log.position.check.enable poll.dispatch.interval.ms queue.provider.type statistics.metrics.enabled
     database.whitelist database.blacklist table.whitelist table.blacklist column.whitelist column.blacklist
-    post.processors transaction.metadata.factory async.engine.enable notification.log.level
+    post.processors transaction.metadata.factory sourceinfo.struct.maker database.server.id.offset
+    topic.regex topic.replacement topic.key.enforce.uniqueness topic.key.field.name topic.key.field.regex
+    topic.key.field.replacement async.engine.enable notification.log.level
     """
 )
 ELSEWHERE_PREFIXES = (

@@ -13,7 +13,12 @@ from incsnap.errors import shorten
 class SettingsReader:
     """Every method returns something usable after a problem, so that all others are found in the same pass."""
 
-    def __init__(self, properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        environment: Mapping[str, str] | None = None,
+        providers: Mapping[str, str] | None = None,
+    ) -> None:
         self.problems: list[str] = []
         self.warnings: list[str] = []
         self._raw = {name: value.strip() for name, value in properties.items()}
@@ -23,7 +28,7 @@ class SettingsReader:
         self.defaults: dict[str, str] = {}
         for name, value in self._raw.items():
             try:
-                self._values[name] = resolve(value, environment)
+                self._values[name] = resolve(value, environment, providers)
             except UnresolvedError as error:
                 self._unresolved.add(name)
                 self.problems.append(f"{name}: {error}")

@@ -45,10 +45,16 @@ def modes(reading: SettingsReader, converting: str) -> Modes:
 
 def failures(reading: SettingsReader) -> FailureHandling:
     choices = ("fail", "warn", "skip")
+
+    def of_event(name: str) -> str:
+        # Debezium's older word for skip, which it still takes for these two.
+        mode = reading.choice(name, "fail", (*choices, "ignore"))
+        return "skip" if mode == "ignore" else mode
+
     return FailureHandling(
-        processing=reading.choice("event.processing.failure.handling.mode", "fail", choices),
+        processing=of_event("event.processing.failure.handling.mode"),
         converting=reading.choice("event.converting.failure.handling.mode", "warn", choices),
-        inconsistent_schema=reading.choice("inconsistent.schema.handling.mode", "fail", choices),
+        inconsistent_schema=of_event("inconsistent.schema.handling.mode"),
     )
 
 

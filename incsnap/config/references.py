@@ -17,6 +17,11 @@ import javaproperties
 _REFERENCE = re.compile(r"\$\{(?P<provider>[A-Za-z][A-Za-z0-9_.-]*):(?P<place>[^{}]*)\}")
 
 
+#: Kafka's own providers.
+_CLASSES = {"EnvVarConfigProvider": "env", "FileConfigProvider": "file", "DirectoryConfigProvider": "directory"}
+_PROVIDERS = {name: name for name in _CLASSES.values()}
+
+
 class UnresolvedError(Exception):
     """A reference that leads nowhere; the text says which and why."""
 
@@ -25,25 +30,34 @@ def is_reference(text: str) -> bool:
     return _REFERENCE.search(text) is not None
 
 
-def resolve(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """``text`` with every reference replaced, once: what a reference yields is not searched again."""
+def providers_of(worker: Mapping[str, str]) -> dict[str, str]:
+    """What a worker's file calls the providers that are known here: names to env, file and directory."""
+    names = [name.strip() for name in worker.get("config.providers", "").split(",")]
+    classes = {name: worker.get(f"config.providers.{name}.class", "").strip().rpartition(".")[2] for name in names}
+    return {name: _CLASSES[class_] for name, class_ in classes.items() if class_ in _CLASSES}
+
+
+def resolve(text: str, environment: Mapping[str, str] | None = None, providers: Mapping[str, str] | None = None) -> str:
+    """``text`` with every reference replaced, once: what a reference yields is not searched again. ``providers``: names
+    of ``providers_of``, beside env, file and directory."""
     names = os.environ if environment is None else environment
+    kinds = {**_PROVIDERS, **(providers or {})}
 
     def replace(match: re.Match[str]) -> str:
-        provider, place = match["provider"], match["place"]
-        if provider == "env":
+        kind, place = kinds.get(match["provider"]), match["place"]
+        if kind == "env":
             if place not in names:
                 raise UnresolvedError(f"{match[0]}: the environment has no variable {place}")
             return names[place]
-        if provider in ("file", "directory"):
+        if kind is not None:
             path, separator, key = place.rpartition(":")
             if not separator or not path or not key:
-                raise UnresolvedError(f"{match[0]}: write it as ${{{provider}:PATH:KEY}}")
-            read = _from_file if provider == "file" else _from_directory
+                raise UnresolvedError(f"{match[0]}: write it as ${{{match['provider']}:PATH:KEY}}")
+            read = _from_file if kind == "file" else _from_directory
             return read(match[0], Path(path), key)
         raise UnresolvedError(
-            f"{match[0]}: the provider {provider!r} is not known; env, file and directory are. Mount what it leads to,"
-            " and write ${file:PATH:KEY} (a properties file) or ${directory:PATH:KEY} (a file for each key)"
+            f"{match[0]}: the provider {match['provider']!r} is not known; {', '.join(kinds)} are. Mount what it"
+            " leads to, and write ${file:PATH:KEY} (a properties file) or ${directory:PATH:KEY} (a file for each key)"
         )
 
     return _REFERENCE.sub(replace, text)

@@ -18,12 +18,14 @@ CHANGE_RECORDS = {
     "gtid.source.excludes": "changes of {value} would be sent",
     "table.ignore.builtin": "tables of MySQL's own would not be captured",
     "transaction.metadata.factory": "transactions would not be described by {value}",
+    "sourceinfo.struct.maker": "source blocks would not be made by {value}",
 }
 #: Where this is the value, it asks for what is done anyway.
 _HARMLESS = {
     "table.ignore.builtin": "true",
     "header.converter": "org.apache.kafka.connect.storage.simpleheaderconverter",
     "gtid.source.includes": ".*",
+    "sourceinfo.struct.maker": "io.debezium.connector.mysql.mysqlsourceinfostructmaker",
 }
 #: Names of Debezium 1, which Debezium 3 ignores: what they were to leave out would be sent.
 _RENAMED = {

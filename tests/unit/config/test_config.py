@@ -88,7 +88,7 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("value.converter.schemas.enable", "perhaps", "true or false"),
         ("skipped.operations", "u,x", "none, or a list of c, u, d and t"),
         ("skipped.operations", "none,t", "none, or a list of c, u, d and t"),
-        ("event.processing.failure.handling.mode", "ignore", "one of: fail, warn, skip"),
+        ("event.processing.failure.handling.mode", "log", "one of: fail, warn, skip, ignore"),
         ("event.converting.failure.handling.mode", "null", "one of: fail, warn, skip"),
         ("inconsistent.schema.handling.mode", "guess", "one of: fail, warn, skip"),
         ("field.name.adjustment.mode", "json", "one of: none, avro, avro_unicode"),
@@ -222,6 +222,13 @@ def test_each_kind_of_failure_has_its_mode(mode: str) -> None:
     settings = from_properties({**LEAST, **{f"{name}.handling.mode": mode for name in names}}, {}).settings
 
     assert settings.failures == FailureHandling(processing=mode, converting=mode, inconsistent_schema=mode)
+
+
+def test_ignoring_an_event_is_an_older_word_for_skipping_it() -> None:
+    names = ("event.processing.failure", "inconsistent.schema")
+    settings = from_properties({**LEAST, **{f"{name}.handling.mode": "ignore" for name in names}}, {}).settings
+
+    assert settings.failures == FailureHandling(processing="skip", converting="warn", inconsistent_schema="skip")
 
 
 @pytest.mark.parametrize(

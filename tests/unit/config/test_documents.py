@@ -134,6 +134,24 @@ def test_a_connector_with_a_converter_of_its_own_gets_none_of_the_workers(tmp_pa
     assert loaded.settings.kafka.producer == {"linger.ms": "1"}
 
 
+def test_secrets_are_found_by_what_the_worker_calls_their_providers(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("from the folder", encoding="utf-8")
+    start = "org.apache.kafka.common.config.provider."
+    providers = {
+        "config.providers": "vault, mounted",
+        "config.providers.vault.class": "com.acme.VaultConfigProvider",
+        "config.providers.mounted.class": f"{start}DirectoryConfigProvider",
+    }
+    worker = written(tmp_path / "worker.properties", properties({**WORKER, **providers}))
+    job = written(tmp_path / "job.json", {**JOB, "database.password": f"${{mounted:{tmp_path}:password}}"})
+    assert read(job, worker).settings.mysql.password.get_secret_value() == "from the folder"
+    with pytest.raises(ConfigError, match="the provider 'mounted' is not known; env, file, directory are"):
+        read(job)
+    other = written(tmp_path / "other.json", {**JOB, "database.password": "${vault:a:b}"})
+    with pytest.raises(ConfigError, match="the provider 'vault' is not known; env, file, directory, mounted are"):
+        read(other, worker)
+
+
 @pytest.mark.parametrize("name", sorted(CHANGE_RECORDS))
 def test_a_setting_that_would_change_records_stops_the_start_unless_that_is_accepted(name: str) -> None:
     value = {"table.ignore.builtin": "false"}.get(name, "true")
@@ -154,6 +172,7 @@ _HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
         ("table.ignore.builtin", "TRUE"),
         ("gtid.source.includes", ".*"),
         ("header.converter", _HEADERS),
+        ("sourceinfo.struct.maker", "io.debezium.connector.mysql.MySqlSourceInfoStructMaker"),
     ],
 )
 def test_a_setting_that_asks_for_what_is_done_anyway_stops_nothing(name: str, value: str) -> None:
