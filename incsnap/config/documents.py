@@ -1,9 +1,11 @@
 """A file as people have it becomes names and values: properties, Connect's REST API, Strimzi's resource.
 
 - properties, as Kafka Connect standalone and Debezium Server read them;
-- JSON: what is sent to ``POST /connectors`` (``{"name": ..., "config": {...}}``) or to ``PUT .../config``, its inside
+- JSON: what is sent to ``POST /connectors`` (``{"name": ..., "config": {...}}``) or to ``PUT .../config``, its inside,
+  or what ``GET /connectors?expand=info`` answers where there is one
   (https://docs.confluent.io/platform/current/connect/references/restapi.html);
-- YAML: a ``KafkaConnector`` (https://strimzi.io/docs/operators/latest/configuring#type-KafkaConnectorSpec-reference).
+- YAML, or JSON: a ``KafkaConnector``, also in the ``List`` that ``kubectl get`` prints
+  (https://strimzi.io/docs/operators/latest/configuring#type-KafkaConnectorSpec-reference).
 
 The form is found by the text, not by the file's name: a ConfigMap's key has any.
 """
@@ -21,8 +23,9 @@ import yaml
 
 from incsnap.errors import ConfigError
 
+_JSON = re.compile(r"\s*(\[\s*)?\{")
 _RESOURCE = re.compile(r"^kind\s*:\s*\S", re.MULTILINE)
-_KIND = "KafkaConnector"
+_KIND, _LIST = "KafkaConnector", "List"
 _HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
 
 
@@ -34,7 +37,7 @@ def read_document(path: str | Path) -> dict[str, str]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", "Name a settings file that exists.") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not text in UTF-8", _HINT) from None
-    if text.lstrip().startswith("{"):
+    if _JSON.match(text):
         return _of_json(path, text)
     if _RESOURCE.search(text):
         return _of_yaml(path, text)
@@ -49,6 +52,14 @@ def _of_json(path: str | Path, text: str) -> dict[str, str]:
         document = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}", _HINT) from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path} is a list", "Give each job a file of its own.")
+    if document.get("kind") in (_KIND, _LIST):
+        return _of_resources(path, [document])
+    answers = [each["info"] for each in document.values() if isinstance(each, dict) and "info" in each]
+    if len(answers) > 1:
+        raise ConfigError(f"{path} has {len(answers)} connectors", "Give each job a file of its own.")
+    document = answers[0] if answers else document
     if not isinstance(document.get("config"), dict):
         return _values(path, document)
     name = {"name": document["name"]} if "name" in document else {}
@@ -60,7 +71,13 @@ def _of_yaml(path: str | Path, text: str) -> dict[str, str]:
         documents: Iterable[Any] = list(yaml.load_all(text, Loader=_Loader))
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", _HINT) from None
-    connectors = [document for document in documents if isinstance(document, dict) and document.get("kind") == _KIND]
+    return _of_resources(path, documents)
+
+
+def _of_resources(path: str | Path, documents: Iterable[Any]) -> dict[str, str]:
+    known = [document for document in documents if isinstance(document, dict)]
+    listed = [item for each in known if each.get("kind") == _LIST for item in each.get("items") or ()]
+    connectors = [each for each in (*known, *listed) if isinstance(each, dict) and each.get("kind") == _KIND]
     if len(connectors) != 1:
         raise ConfigError(
             f"{path} has {len(connectors)} resources of the kind {_KIND}", "Give each job a file of its own."

@@ -69,10 +69,37 @@ def properties(values: dict[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in values.items())
 
 
+REST = {"name": "inventory", "config": {name: value for name, value in JOB.items() if name != "name"}}
+
+
+def _resource() -> dict[str, object]:
+    config = {name: value for name, value in JOB.items() if name not in ("name", "connector.class", "tasks.max")}
+    spec = {"class": JOB["connector.class"], "tasksMax": 1, "config": config}
+    return {
+        "apiVersion": "kafka.strimzi.io/v1",
+        "kind": "KafkaConnector",
+        "metadata": {"name": "inventory"},
+        "spec": spec,
+    }
+
+
+_LISTED = "apiVersion: v1\nkind: List\nitems:\n- " + json.dumps(_resource()) + "\n"
+
+
 @pytest.mark.parametrize(
     "content",
-    [properties(JOB), {"name": "inventory", "config": {k: v for k, v in JOB.items() if k != "name"}}, JOB],
-    ids=["properties", "POST /connectors", "PUT /connectors/NAME/config"],
+    [
+        properties(JOB),
+        REST,
+        JOB,
+        {"inventory": {"info": {**REST, "tasks": [], "type": "source"}}},
+        _resource(),
+        _LISTED,
+    ],
+    ids=[
+        *("properties", "POST /connectors", "PUT /connectors/NAME/config", "GET /connectors?expand=info"),
+        *("kubectl get kafkaconnector NAME -o json", "kubectl get kafkaconnector -o yaml"),
+    ],
 )
 def test_a_connectors_file_is_read_in_each_of_its_forms(content: object, tmp_path: Path) -> None:
     assert read_document(written(tmp_path / "a file", content)) == JOB
@@ -103,6 +130,9 @@ def test_a_resource_of_strimzis_is_read_with_every_value_as_written(tmp_path: Pa
     [
         ('{"config": ', "is not JSON"),
         ('{"config": {"a": ["b"]}}', "a is not a text"),
+        ('[ {"config": {}}]', "is a list"),
+        ('{"a": {"info": {"config": {}}}, "b": {"info": {"config": {}}}}', "has 2 connectors"),
+        ("kind: List\nitems:\n", "has 0 resources of the kind KafkaConnector"),
         ("kind: KafkaConnect\n", "has 0 resources of the kind KafkaConnector"),
         (STRIMZI + "---" + STRIMZI, "has 2 resources"),
         ("kind: KafkaConnector\nspec: 3\n", "no spec with a config"),
