@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from incsnap.config import columns, converters, outbox, record_settings, sections, snapshot, transforms, unsupported
+from incsnap.config import (
+    columns,
+    converters,
+    outbox,
+    record_settings,
+    sections,
+    snapshot,
+    transforms,
+    unsupported,
+    unwrap,
+)
 from incsnap.config.documents import read_document
 from incsnap.config.explained import Explained, explained
 from incsnap.config.heartbeats import heartbeats
@@ -141,6 +151,7 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
     problems = [
         *reading.problems,
         *outbox.problems(settings.transforms, formats),
+        *unwrap.problems(settings.transforms, formats),
         *_misspelt(sorted_names.unknown, reading),
     ]
     try:

@@ -12,7 +12,7 @@ from incsnap.transforms.form import Event, Placed
 from incsnap.transforms.outbox import EventRouter
 
 _REGEX, _REPLACEMENT = "(?<routedByValue>.*)", "outbox.event.${routedByValue}"
-_PLACES = ("header", "envelope")
+_PLACES = ("header", "envelope", "partition")
 #: Kinds of formats that write nothing but a column's value.
 _ALONE = ("text", "bytes")
 
@@ -80,10 +80,8 @@ def _placed(reading: SettingsReader, setting: str, optional: bool) -> Iterator[P
             reading.problems.append(f"{setting}: {text!r} is not of the form column:place or column:place:name")
             continue
         place, name = parts[1].lower(), parts[-1] if len(parts) == 3 else parts[0]
-        if place == "partition":
-            reading.problems.append(f"{setting}: {text!r}: not supported; events go to the partition of their key")
-        elif place not in _PLACES:
-            reading.problems.append(f"{setting}: {text!r}: there is no place {parts[1]}, but {' and '.join(_PLACES)}")
+        if place not in _PLACES:
+            reading.problems.append(f"{setting}: {text!r}: there is no place {parts[1]}, but {', '.join(_PLACES)}")
         elif place == "envelope" and ((place, name) in names or name == "payload"):
             reading.problems.append(f"{setting}: {name} would be there twice; give it another name behind a second :")
         else:

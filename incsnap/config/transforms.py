@@ -55,13 +55,25 @@ def _say_what_is_idle(reading: SettingsReader, setting: str, names: list[str]) -
         reading.warnings.append(f"Settings without effect: {setting} does not name {', '.join(lost)}")
 
 
+#: Debezium's options that have nothing to act on here: no cache, no OpenTelemetry, no header that names fields.
+_IDLE = (
+    *("logical.table.cache.size", "drop.fields.header.name", "drop.fields.from.key"),
+    *("drop.fields.keep.schema.compatible", "tracing.span.context.field", "tracing.operation.name"),
+    "tracing.with.context.field.only",
+)
+
+
 def _say_what_is_unknown(reading: SettingsReader, names: list[str]) -> None:
     """Options that no transform has asked for. Kafka Connect says nothing of them."""
     starts = tuple(f"transforms.{name}." for name in names if _maker(reading.text(f"transforms.{name}.type")))
     refused = {problem.partition(":")[0] for problem in reading.problems}
     known = [name for name in reading.defaults if name.startswith(starts)]
     lost = [name for name in sorted(reading.names()) if name.startswith(starts) and is_unasked(reading, name)]
-    if unknown := [name for name in lost if name not in refused]:
+    if idle := [name for name in lost if name.endswith(_IDLE)]:
+        reading.warnings.append(
+            f"Settings without effect, for there is nothing here that they could act on: {', '.join(idle)}"
+        )
+    if unknown := [name for name in lost if name not in refused and name not in idle]:
         guesses = [(name, difflib.get_close_matches(name, known, n=1, cutoff=0.9)) for name in unknown]
         shown = [f"{name} (did you mean {near[0]}?)" if near else name for name, near in guesses]
         reading.warnings.append(f"Settings without effect, of which their transforms know nothing: {', '.join(shown)}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from incsnap.config.patterns import split_list
 from incsnap.config.reading import SettingsReader
+from incsnap.config.settings import Formats
 from incsnap.envelope.added_fields import is_known
-from incsnap.transforms.form import Reference
+from incsnap.transforms.chain import Chain
+from incsnap.transforms.form import Reference, Route
 from incsnap.transforms.unwrap import MODES, ExtractNewRecordState
 
 _STRUCTS = ("before", "after", "source", "transaction")
@@ -24,12 +26,24 @@ def extract_new_record_state(reading: SettingsReader, name: str) -> ExtractNewRe
         reading.choice(start + "delete.tombstone.handling.mode", MODES[0], MODES),
         _references(reading, start + "add.fields"),
         _references(reading, start + "add.headers"),
+        Route(name, column) if (column := reading.text(start + "route.by.field")) else None,
     )
 
 
+def problems(chain: Chain, formats: Formats) -> list[str]:
+    """What of the formats cannot be written where rows name their topics."""
+    routes = [step.transform.route for step in chain if isinstance(step.transform, ExtractNewRecordState)]
+    avro = [side for side, choice in (("key", formats.key), ("value", formats.value)) if choice.kind == "avro"]
+    return [
+        f"transforms.{route.name}.route.by.field: Avro's schemas are registered by topic, before rows are looked at, so"
+        f" {side}.converter cannot be Avro; name JsonConverter, or send tables to topics by a RegexRouter"
+        for route in routes
+        if route is not None
+        for side in avro
+    ]
+
+
 _REFUSED = {
-    "route.by.field": "take it out, and send tables to other topics by a RegexRouter",
-    "drop.fields.header.name": "no transform writes a header of fields to be dropped here; take it out",
     "drop.tombstones": "Debezium 3 does not know it either; write {start}delete.tombstone.handling.mode, which is"
     " rewrite-with-tombstone for drop.tombstones=false with delete.handling.mode=rewrite",
     "delete.handling.mode": "Debezium 3 does not know it either; write {start}delete.tombstone.handling.mode, which is"

@@ -125,15 +125,25 @@ class _TopicWriter:
         marks = marks_of(out, laid.event_of(out.change), self._source) if format_.envelope.marked else None
         if events := [(which, one.event) for which, one in parts if one.event is not None]:
             return TopicRecords(topic, self._events(arrays, events, marks), home)
-        return TopicRecords(topic, batch_of(arrays, spread(headers, self._n) if headers else None, marks=marks), home)
+        own_topics: tuple[Any, ...] = ()
+        if any(one.topics is not None for _, one in parts):
+            own_topics = (spread([(which, self._topics(one, which)) for which, one in parts], self._n),)
+        added = spread(headers, self._n) if headers else None
+        return TopicRecords(topic, batch_of(arrays, added, own_topics, marks), home)
 
     def _events(self, arrays: Sequence[Any], parts: Sequence[tuple[Bools, EventFormat]], marks: Any) -> Any:
         """What goes to the topic "", to which nothing else does."""
         rows = [(which, event, event.rows(self._laid.images, self._out.after[which])) for which, event in parts]
         headers = spread([(which, event.headers(each)) for which, event, each in rows], self._n)
-        topics = spread([(which, event.topics(each)) for which, event, each in rows], self._n)
-        times = spread([(which, event.times(each, self._now_us)) for which, event, each in rows], self._n)
-        return batch_of(arrays, headers, (topics, times), marks)
+        own = [(which, event.own(each, self._now_us)) for which, event, each in rows]
+        by_column = [spread([(which, values[at]) for which, values in own], self._n) for at in range(len(own[0][1]))]
+        return batch_of(arrays, headers, by_column, marks)
+
+    def _topics(self, written: Written, which: Bools) -> Any:
+        """Of records that may have their topics in their rows."""
+        if written.topics is None:
+            return pa.repeat(pa.scalar(written.form.topic), int(which.sum()))
+        return written.topics.changes(self._laid.images, self._out.before[which], self._out.after[which])
 
     def _parts(self, written: Sequence[Written | None]) -> list[tuple[Bools, Written]]:
         """Records that are written alike."""

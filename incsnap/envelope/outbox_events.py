@@ -6,7 +6,6 @@ the column's schema, so JSON writes it as the text ``null``; as text, and as byt
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +21,7 @@ from incsnap.envelope.format import Changes
 from incsnap.envelope.json_format import around
 from incsnap.envelope.json_rows import Member, join, json_objects
 from incsnap.envelope.outbox_payloads import ExpandedPayload
+from incsnap.envelope.row_topics import BLANKS, is_topic_name
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_view import Columns, TableView, ViewField
 from incsnap.errors import ConfigError, ValueRefused
@@ -32,8 +32,6 @@ from incsnap.types.modes import Modes
 #: Kinds of schemas whose values have parts.
 _NESTED = ("struct", "array", "map")
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
-#: What Kafka takes for a topic's name.
-_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 #: Parts of a millisecond of the schemas that a time of an event may have.
 _TIMES = {
     "io.debezium.time.Timestamp": 1,
@@ -45,8 +43,6 @@ _BYTES = (
     "Make it a BLOB (with binary.handling.mode=bytes); or name io.debezium.converters.BinaryDataConverter with"
     " delegate.converter.type=org.apache.kafka.connect.json.JsonConverter, which writes the rest as JSON"
 )
-#: What Java's String.trim takes away.
-_BLANKS = "".join(map(chr, range(33)))
 
 
 class EventFormat:
@@ -69,6 +65,10 @@ class EventFormat:
             (each.name, self._header(placement, each.column)) for each in placed if each.place == "header"
         ]
         beside = [(each.name, self._field(placement, each.column)) for each in placed if each.place == "envelope"]
+        #: The last that is named, as with Debezium.
+        self._place = next(
+            (self._number(placement, each.column) for each in reversed(placed) if each.place == "partition"), None
+        )
         self._expanded: ExpandedPayload | None = None
         if event.expands and self._schema(self._payload).type == "string":
             self._expanded = ExpandedPayload(self._payload, event)
@@ -109,6 +109,11 @@ class EventFormat:
         # Java divides towards zero, and so does Arrow.
         return pc.fill_null(pc.divide(times, parts), now)
 
+    def own(self, columns: Columns, now_us: int) -> tuple[Any, ...]:
+        """What each event has of its own: its topic, its time, and its partition, where that is in a column."""
+        of_each = (self.topics(columns), self.times(columns, now_us))
+        return of_each if self._place is None else (*of_each, self._place.connect(columns, self._modes))
+
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
         return self._values(columns)
 
@@ -135,7 +140,7 @@ class EventFormat:
         payload = self._payload.connect(columns, self._modes)
         empty = payload.is_null()
         if self._schema(self._payload).type == "string":
-            blank = pc.equal(pc.utf8_trim(payload, characters=_BLANKS), "")
+            blank = pc.equal(pc.utf8_trim(payload, characters=BLANKS), "")
             empty = pc.or_(empty, pc.fill_null(blank, False))
         return pc.if_else(empty, pa.scalar(None, pa.binary()), values)
 
@@ -162,7 +167,7 @@ class EventFormat:
         event = self._event
         topic = "" if value is None else replaced(event.regex, event.replacement, value)
         topic = value if topic is None else topic
-        if not topic or not _TOPIC.match(topic):
+        if topic is None or not is_topic_name(topic):
             raise ValueRefused(
                 f"{self._table}: transforms.{event.name} sends an event whose {event.route} is {value!r} to the topic"
                 f" {topic!r}, and Kafka allows no such name",
@@ -208,6 +213,14 @@ class EventFormat:
         if parts is None:
             raise self._wrong("table.field.event.timestamp", column, "is no DATETIME that is written as a number")
         return field, parts
+
+    def _number(self, setting: str, column: str) -> ViewField:
+        """Debezium takes no other type for a partition."""
+        field = self._field(setting, column)
+        schema = self._schema(field)
+        if schema.type != "int32" or schema.name is not None:
+            raise self._wrong(setting, column, "is no INT, which the number of a partition must be")
+        return field
 
     def _wrong(self, setting: str, column: str, why: str, repair: str = "Correct it") -> ConfigError:
         start = f"transforms.{self._event.name}."

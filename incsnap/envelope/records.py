@@ -28,9 +28,8 @@ from incsnap.types.modes import Modes
 #: ``value`` null: a tombstone. ``old_key`` and ``new_key``: of the headers __debezium.oldkey and __debezium.newkey,
 #: or null. ``identity``: what de-duplication of window rows goes by, null where that is the key; ``old_identity``:
 #: of the row before an update that changed it. ``partition`` -1: a transform drops the record, it only overtakes rows.
-#: Batches of records to which a transform adds headers have one column more (``HEADERS``), those of events two more
-#: again: each has its own topic (``EVENTS``), of which it goes to the partition of its key, and its own time. For a
-#: DataFrame ``value`` may be a struct of columns (``frame_format``).
+#: Batches of records to which a transform adds headers have one column more (``HEADERS``), those whose rows say where
+#: they go one to three more again (``OWN``). For a DataFrame ``value`` may be a struct of columns (``frame_format``).
 RECORDS = pa.schema(
     [
         ("partition", pa.int32()),
@@ -57,8 +56,9 @@ MARKS = pa.struct(
 )
 MARKED_OPERATIONS = (*OPERATIONS, "r")
 _MARKS_COLUMN = pa.field("marks", MARKS)
-#: ``timestamp``: milliseconds since 1970.
-EVENTS = (pa.field("topic", pa.string()), pa.field("timestamp", pa.int64()))
+#: What a record may have of its own, in this order: its topic, of which it goes to the partition of its key; its time
+#: (milliseconds since 1970); its partition, null for that of its key.
+OWN = (pa.field("topic", pa.string()), pa.field("timestamp", pa.int64()), pa.field("place", pa.int32()))
 
 #: Raw bytes of rows whose values are encoded at once: that takes some ten times as many for a moment.
 _ENCODED_AT_ONCE = 8 << 20
@@ -131,10 +131,11 @@ def snapshot_records(
     marks = _read_marks(source, n) if format_.envelope.marked else None
     if written.event is not None:
         event = written.event
-        batch = batch_of(arrays, event.headers(columns), (event.topics(columns), event.times(columns, now_us)), marks)
+        batch = batch_of(arrays, event.headers(columns), event.own(columns, now_us), marks)
     else:
         values = read_values(written.form.headers, source, now_us, format_.view.shape.id, format_.envelope)
-        batch = batch_of(arrays, header_maps(written.form.headers, values, n), marks=marks)
+        own_topics = () if written.topics is None else (written.topics.reads(columns),)
+        batch = batch_of(arrays, header_maps(written.form.headers, values, n), own_topics, marks)
     by_bucket = {}
     for bucket in np.flatnonzero(counts).tolist():
         by_bucket[bucket] = batch.slice(first, int(counts[bucket]))
@@ -182,12 +183,12 @@ def _read_marks(source: SourceConstants, n: int) -> Any:
     return pa.repeat(pa.scalar(marks, MARKS), n)
 
 
-def batch_of(arrays: Sequence[Any], headers: Any, events: tuple[Any, Any] | None = None, marks: Any = None) -> Any:
-    """``arrays``: in the order of RECORDS. Columns behind them, None for none: ``headers``, topics and times of
-    ``events``, and ``marks``."""
+def batch_of(arrays: Sequence[Any], headers: Any, own: Sequence[Any] = (), marks: Any = None) -> Any:
+    """``arrays``: in the order of RECORDS. Columns behind them, None for none: ``headers``, the first of OWN, and
+    ``marks``."""
     fields = [*RECORDS.set(_VALUE, pa.field("value", arrays[_VALUE].type))]
     more = []
-    for field, values in ((HEADERS, headers), *zip(EVENTS, events or (), strict=False), (_MARKS_COLUMN, marks)):
+    for field, values in ((HEADERS, headers), *zip(OWN, own, strict=False), (_MARKS_COLUMN, marks)):
         if values is not None:
             fields.append(field)
             more.append(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues, arou
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.partitioner import partition
+from incsnap.envelope.row_topics import RowTopics
 from incsnap.envelope.table_view import Columns, TableView, view_of
 from incsnap.envelope.written import Kind, Written, forms, topics
 from incsnap.tables import TableShape
@@ -84,7 +85,8 @@ def table_format(
     home = (*topics(topic, envelope.transforms, envelope.schema_names), topic)[0]
     sent = list(known.values())
     routed = any(one.event is not None for one in sent)
-    alike = not routed and len({(one.form.topic, one.key) for one in sent}) == 1
+    by_rows = routed or any(one.topics is not None for one in sent)
+    alike = not by_rows and len({(one.form.topic, one.key) for one in sent}) == 1
     updates = refusal_of_updates(envelope.transforms, change_form(topic, "u", envelope.schema_names))
     key = sent[0].key if alike else maker.own_key()
     literal_bytes = max((_literal_bytes(one.value) for one in sent), default=0)
@@ -114,6 +116,12 @@ class _Maker:
         if form.event is not None:
             event = EventFormat(self.view, form.event, self._envelope)
             return Written(form, event, event, event=event)
+        written = self._of_row(form)
+        if form.route is None:
+            return written
+        return replace(written, topics=RowTopics(self.view, form, form.route, self._envelope.value_modes))
+
+    def _of_row(self, form: Form) -> Written:
         key = self._key(form)
         if form.value is Value.ENVELOPE:
             envelope = self._envelope_format(form)

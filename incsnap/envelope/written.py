@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from incsnap.envelope.format import EnvelopeFormat, KeyFormat, ValueFormat
 from incsnap.envelope.outbox_events import EventFormat
+from incsnap.envelope.row_topics import RowTopics
 from incsnap.transforms.chain import Chain, headers_of_tombstone, passed
 from incsnap.transforms.form import Form, change_form
 
@@ -29,7 +30,8 @@ READ, TRUNCATION = Kind("r"), Kind("t")
 class Written:
     """``key`` is None where the table has none. ``value`` is None where there is none, and ``nothing`` what is written
     in its place: no bytes (None), or those that a converter makes of a null with a schema. ``envelope`` is ``value``
-    where that is the whole envelope, and ``event`` where it is what a row of an outbox table holds.
+    where that is the whole envelope, and ``event`` where it is what a row of an outbox table holds. ``topics``: where
+    a row itself says which it goes to.
     """
 
     form: Form
@@ -38,6 +40,7 @@ class Written:
     envelope: EnvelopeFormat | None = None
     nothing: bytes | None = None
     event: EventFormat | None = None
+    topics: RowTopics | None = None
 
     @property
     def has_bytes(self) -> bool:

@@ -22,7 +22,7 @@ from incsnap.checkpoint.progress import BucketCounts
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.records import overtaken_by
-from incsnap.errors import SinkError
+from incsnap.errors import SinkError, ValueRefused
 from incsnap.tasks import blocks
 
 #: Of RECORDS, what rows are told apart by.
@@ -209,7 +209,8 @@ class BucketTransactions(Protocol):
 
 
 def by_topic(topic: str, records: pa.RecordBatch, partitions_of: PartitionsOf) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Events by their own topics, in order, each with the partition of its key; all others as they are."""
+    """Records that name their topics by these, in order, each with the partition of its key or, where it has that, its
+    own; all others as they are. Raises ``ValueRefused`` for a partition that a topic does not have."""
     if "topic" not in records.schema.names:
         yield topic, records
         return
@@ -217,8 +218,21 @@ def by_topic(topic: str, records: pa.RecordBatch, partitions_of: PartitionsOf) -
     index = records.schema.get_field_index("partition")
     for number, name in enumerate(names.dictionary.to_pylist()):
         of_topic = records.filter(pc.equal(names.indices, number))
-        chosen = pa.array(partition(of_topic.column("key"), partitions_of(name)), pa.int32())
+        count = partitions_of(name)
+        chosen = pa.array(partition(of_topic.column("key"), count), pa.int32())
+        if "place" in of_topic.schema.names:
+            chosen = pc.coalesce(_places(name, of_topic.column("place"), count), chosen)
         yield name, of_topic.set_column(index, "partition", chosen)
+
+
+def _places(topic: str, places: Any, count: int) -> Any:
+    wrong = places.filter(pc.or_(pc.less(places, 0), pc.greater_equal(places, count)))
+    if len(wrong):
+        raise ValueRefused(
+            f"an event is to go to partition {wrong[0]} of {topic}, which has {count}",
+            "Give the topic more partitions, or correct what writes the number into the outbox table.",
+        )
+    return places
 
 
 def write_bucket(

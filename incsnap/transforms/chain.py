@@ -54,11 +54,12 @@ def passed(chain: Chain, form: Form) -> Form | None:
     for step in chain:
         if passing is None:
             return None
-        if passing.event is not None:
+        if own := passing.event or passing.route:
+            what = "its route.topic.replacement can name any topic" if passing.event else "or take route.by.field out"
             raise ConfigError(
-                f"transforms: another one stands behind {passing.event.name}, and would be asked about events, whose"
-                " topics are in their rows",
-                f"Let {passing.event.name} be the last of transforms; its route.topic.replacement can name any topic.",
+                f"transforms: another one stands behind {own.name}, and would be asked about records whose topics are"
+                " in their rows",
+                f"Let {own.name} be the last of transforms; {what}.",
             )
         passing = step.apply(passing)
     return passing

@@ -52,9 +52,17 @@ Added = Reference | Constant
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """The ``column`` whose value is the topic of a row; ``name``: of the transform, for messages."""
+
+    name: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Placed:
-    """A column of an outbox table that goes with the event: in a ``header``, or beside the payload in an ``envelope``.
-    ``optional``: it may be missing."""
+    """A column of an outbox table that goes with the event: in a ``header``, beside the payload in an ``envelope``, or
+    as the number of its ``partition``. ``optional``: it may be missing."""
 
     column: str
     place: str
@@ -95,7 +103,8 @@ class Form:
     """``op``: c, u, d, r, t, or "" of a tombstone and of a record that is no change. ``key_name``, ``row_name``,
     ``envelope_name``: of the schemas; ``key_fields``: what stands in the key behind its columns; ``fields``: behind a
     row's; ``headers``: those added, in order; ``own_headers``: names of those that the record had before; ``event``:
-    where the value is one, whose topic is "" then, for each row has its own.
+    where the value is one, whose topic is "" then, for each row has its own; ``route``: where a row's own topic is in a
+    column, and ``topic`` that of rows in which the column says nothing.
     """
 
     topic: str
@@ -109,6 +118,7 @@ class Form:
     headers: tuple[Added, ...] = ()
     own_headers: tuple[str, ...] = ()
     event: Event | None = None
+    route: Route | None = None
 
     @property
     def is_tombstone(self) -> bool:
@@ -118,7 +128,7 @@ class Form:
     @property
     def written(self) -> Form:
         """Equal for kinds of records that are written alike: the operation only matters where it chooses the row."""
-        image = "d" if self.op == "d" and self.value is Value.ROW else ""
+        image = "d" if self.op == "d" and (self.value is Value.ROW or self.route is not None) else ""
         return replace(self, op=image, own_headers=())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from incsnap.transforms.form import Added, Constant, Form, Reference, Value
+from incsnap.transforms.form import Added, Constant, Form, Reference, Route, Value
 
 #: delete.tombstone.handling.mode
 MODES = ("tombstone", "drop", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone")
@@ -17,11 +17,13 @@ _DELETED = "__deleted"
 
 @dataclass(frozen=True, slots=True)
 class ExtractNewRecordState:
-    """``mode`` is one of ``MODES``; ``fields`` and ``headers`` are add.fields and add.headers under their new names."""
+    """``mode`` is one of ``MODES``; ``fields`` and ``headers`` are add.fields and add.headers under their new names;
+    ``route`` is route.by.field."""
 
     mode: str = "tombstone"
     fields: tuple[Reference, ...] = ()
     headers: tuple[Reference, ...] = ()
+    route: Route | None = None
     kind: Literal["ExtractNewRecordState"] = "ExtractNewRecordState"
 
     def apply(self, form: Form) -> Form | None:
@@ -33,12 +35,11 @@ class ExtractNewRecordState:
         form = replace(form, headers=(*form.headers, *self.headers))
         if form.op == "t":
             return None
-        if form.op == "d":
-            return self._deletion(form)
-        return self._row(form, "false")
+        changed = self._deletion(form) if form.op == "d" else self._row(form, "false")
+        return changed if changed is None or self.route is None else replace(changed, route=self.route)
 
     def _tombstone(self, form: Form) -> Form | None:
-        """It has nothing of the envelope, but that a deletion stands before it is known."""
+        """It has nothing of the envelope, so no route either, but that a deletion stands before it is known."""
         if self.mode != "rewrite-with-tombstone":
             return None
         constants = tuple(Constant(header.name, "d") for header in self.headers if header.field == "op")

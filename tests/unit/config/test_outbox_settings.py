@@ -53,7 +53,7 @@ def test_every_setting_is_obeyed() -> None:
         table__field__event__payload="p",
         table__field__event__timestamp="at",
         table__field__event__schema__version="v",
-        table__fields__additional__placement="a:header, b:envelope:B ,c:HEADER:d",
+        table__fields__additional__placement="a:header, b:envelope:B ,c:HEADER:d,e:partition",
         table__field__additional__missing="ignore",
         route__by__field="r",
         route__topic__regex="(.*)",
@@ -65,6 +65,7 @@ def test_every_setting_is_obeyed() -> None:
         Placed("a", "header", "a", True),
         Placed("b", "envelope", "B", True),
         Placed("c", "header", "d", True),
+        Placed("e", "partition", "e", True),
     )
     assert event_router == EventRouter(
         Event("out", "i", "k", "p", "at", "r", "(.*)", "to.$1", placed, "v", tombstones=True), "fatal"
@@ -75,8 +76,7 @@ def test_every_setting_is_obeyed() -> None:
     ("setting", "value", "why"),
     [
         ("table__json__payload__null__behavior", "keep", "is not one of: ignore, optional_bytes"),
-        ("table__fields__additional__placement", "a:partition", "'a:partition': not supported; events go to"),
-        ("table__fields__additional__placement", "a:key", "there is no place key, but header and envelope"),
+        ("table__fields__additional__placement", "a:key", "there is no place key, but header, envelope, partition"),
         ("table__fields__additional__placement", "a", "is not of the form column:place or column:place:name"),
         ("table__fields__additional__placement", "a:envelope:payload", "payload would be there twice"),
         ("table__op__invalid__behavior", "skip", "is not one of: warn, error, fatal"),

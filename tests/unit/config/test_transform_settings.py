@@ -13,7 +13,7 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.transforms.chain import Step
 from incsnap.transforms.filter import Drop, Filter
-from incsnap.transforms.form import Reference
+from incsnap.transforms.form import Reference, Route
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
@@ -57,6 +57,15 @@ def test_unwrap_is_read_with_its_fields_and_headers() -> None:
     headers = (Reference("", "ts_ms", "when"), Reference("source", "db", "db"))
     assert read.settings.transforms == (Step(ExtractNewRecordState("rewrite", fields, headers)),)
     assert [warning for warning in read.warnings if "transforms.t.add.fields" in warning and "no lsn" in warning]
+
+
+def test_rows_may_say_which_topic_they_go_to() -> None:
+    read = loaded(_UNWRAP, route__by__field="lane")
+    assert read.settings.transforms == (Step(ExtractNewRecordState(route=Route("t", "lane"))),)
+    avro = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://r"}
+    assert "transforms.t.route.by.field: Avro's schemas are registered by topic" in problem(
+        _UNWRAP, avro, route__by__field="lane"
+    )
 
 
 def test_routers_and_predicates_are_read() -> None:
@@ -142,8 +151,6 @@ def test_workers_get_the_same_transforms() -> None:
         ("com.acme.Mine", {}, "com.acme.Mine is not supported.*incsnap.ignore=transforms.t "),
         ("Filter", {}, "two classes"),
         (_UNWRAP, {"delete__tombstone__handling__mode": "none"}, "transforms.t.delete.tombstone.handling.mode: 'none'"),
-        (_UNWRAP, {"route__by__field": "x"}, "transforms.t.route.by.field: not supported"),
-        (_UNWRAP, {"drop__fields__header__name": "x"}, "transforms.t.drop.fields.header.name: not supported"),
         (_UNWRAP, {"drop__tombstones": "false"}, "write transforms.t.delete.tombstone.handling.mode"),
         (_UNWRAP, {"delete__handling__mode": "rewrite"}, "write transforms.t.delete.tombstone.handling.mode"),
         (_UNWRAP, {"add__fields": "before"}, "'before' cannot be added"),
@@ -214,13 +221,16 @@ def test_options_that_a_transform_does_not_know_are_told_and_not_called_obeyed(t
         "transforms.unwrap.replace.null.with.default": "false",
         "transforms.out.type": "EventRouter",
         "transforms.out.tracing.operation.name": "x",
+        "transforms.unwrap.drop.fields.header.name": "dropped",
         "transforms.out.table.json.payload.empty.array.behavior": "ignore",
     }
     told = (
-        "Settings without effect, of which their transforms know nothing: transforms.out.tracing.operation.name,"
-        " transforms.unwrap.add.field (did you mean transforms.unwrap.add.fields?)"
+        "Settings without effect, for there is nothing here that they could act on:"
+        " transforms.out.tracing.operation.name, transforms.unwrap.drop.fields.header.name",
+        "Settings without effect, of which their transforms know nothing: transforms.unwrap.add.field (did you mean"
+        " transforms.unwrap.add.fields?)",
     )
-    assert from_properties(given, {}).warnings == (told,)
+    assert from_properties(given, {}).warnings == told
     (tmp_path / "job.json").write_text(json.dumps(given))
     fates = {each.name: each.fate for each in explain(tmp_path / "job.json").settings}
     assert fates["transforms.unwrap.add.field"] == "without effect"

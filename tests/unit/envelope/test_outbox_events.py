@@ -286,6 +286,22 @@ def test_an_event_goes_to_the_partition_of_its_key() -> None:
     assert len(set(mine.column("partition").to_pylist())) == 2
 
 
+def test_an_event_goes_to_the_partition_that_its_row_names() -> None:
+    placed = (Placed("no", "partition", "no", True), Placed("id", "partition", "id"))
+    records = inserted(made(replace(EVENT, placed=placed)), [(2, "a", "k1", "x"), (0, "a", "k1", "y")])
+    [(_, mine)] = by_topic("", records, lambda topic: 3)
+    assert mine.column("partition").to_pylist() == [2, 0]
+    with pytest.raises(ValueRefused, match=r"to partition 2 of to\.a, which has 2"):
+        list(by_topic("", records, lambda topic: 2))
+
+
+def test_an_event_without_a_partition_of_its_own_goes_to_that_of_its_key() -> None:
+    records = inserted(made(replace(EVENT, placed=(Placed("id", "partition", "id"),))), [(1, "a", "k1", "x")])
+    index = records.schema.get_field_index("place")
+    [(_, mine)] = by_topic("", records.set_column(index, "place", pa.nulls(1, pa.int32())), lambda topic: 11)
+    assert mine.column("partition").to_pylist() == partition(mine.column("key"), 11).tolist()
+
+
 @pytest.mark.parametrize("value", [None, "", "ü", "x" * 250])
 def test_a_row_that_names_no_possible_topic_is_refused(value: str | None) -> None:
     event = replace(EVENT, replacement="${routedByValue}")
@@ -305,6 +321,7 @@ def test_what_the_pattern_does_not_match_is_the_topic_itself() -> None:
         (replace(EVENT, route="id"), "route.by.field names id, which in d.outbox is no text"),
         (replace(EVENT, timestamp="id"), "table.field.event.timestamp names id, which in d.outbox is no DATETIME"),
         (replace(EVENT, placed=(Placed("no", "header", "no"),)), "additional.placement names no, which"),
+        (replace(EVENT, placed=(Placed("at", "partition", "at"),)), "names at, which in d.outbox is no INT"),
     ],
 )
 def test_a_table_without_the_columns_is_refused_by_name(event: Event, why: str) -> None:

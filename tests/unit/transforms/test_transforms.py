@@ -10,7 +10,7 @@ from incsnap.envelope.written import CHANGES, READ, TRUNCATION, Kind, forms, top
 from incsnap.errors import ConfigError
 from incsnap.transforms.chain import Chain, Step, passed
 from incsnap.transforms.filter import Drop, Filter
-from incsnap.transforms.form import Constant, Form, Reference, Value, change_form
+from incsnap.transforms.form import Constant, Form, Reference, Route, Value, change_form
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import MODES, ExtractNewRecordState
@@ -69,6 +69,26 @@ def test_a_tombstone_has_the_headers_of_its_deletion_and_the_operation_once_more
     form = found(ExtractNewRecordState("rewrite-with-tombstone", headers=(TABLE, OP)))["tombstone"]
     assert form is not None
     assert form.headers == (TABLE, OP, Constant("__op", "d"))
+
+
+def test_rows_and_deletions_go_where_they_say_and_tombstones_do_not() -> None:
+    route = Route("unwrap", "lane")
+    for mode in MODES:
+        by_kind = found(ExtractNewRecordState(mode, route=route))
+        told = {op for op, form in by_kind.items() if form is not None and form.route == route}
+        assert told == ({*"rcu"} if mode == "drop" else {*"rcud"})
+    # The row before a deletion says it, so a deletion is written by itself.
+    deletion, insertion = by_kind["d"], by_kind["c"]
+    assert deletion is not None
+    assert insertion is not None
+    assert deletion.written.op == "d"
+    assert not insertion.written.op
+
+
+def test_no_transform_stands_behind_one_whose_rows_say_where_they_go() -> None:
+    with pytest.raises(ConfigError, match="stands behind unwrap") as error:
+        found(ExtractNewRecordState(route=Route("unwrap", "lane")), RegexRouter("a", "b"))
+    assert "take route.by.field out" in (error.value.hint or "")
 
 
 def test_behind_a_router_a_tombstone_has_headers_of_its_own() -> None:
