@@ -26,13 +26,15 @@ _KEYS = "message.key.columns"
 def column_rules(reading: SettingsReader, formats: Formats) -> ColumnRules:
     if reading.given("column.include.list") and reading.given("column.exclude.list"):
         reading.problems.append("column.include.list, column.exclude.list: give only one of the two")
+    every, narrow = booleans(reading)
     return ColumnRules(
         include=_patterns(reading, "column.include.list"),
         exclude=_patterns(reading, "column.exclude.list"),
         transforms=_transforms(reading),
         keys=_keys(reading),
         field_names=_field_names(reading, formats),
-        booleans=booleans(reading),
+        booleans=every,
+        narrow_booleans=narrow,
         typed=_patterns(reading, "column.propagate.source.type"),
         typed_as=_patterns(reading, "datatype.propagate.source.type"),
         comments=reading.flag("include.schema.comments", False),

@@ -289,6 +289,11 @@ class Settings(_Frozen):
     frame: FrameSettings | None = None
     spark: dict[str, str] = Field(default_factory=dict, repr=False)
 
+    @property
+    def asks_for_columns(self) -> bool:
+        """Must the server be asked what no table map tells of columns: DEFAULTs, and how they were defined?"""
+        return self.formats.show_schemas or bool(self.columns.narrow_booleans)
+
     @field_serializer("columns", mode="wrap")
     def _columns(
         self, value: ColumnRules, serialize: SerializerFunctionWrapHandler, info: SerializationInfo

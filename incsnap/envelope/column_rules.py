@@ -27,7 +27,8 @@ class TransformRule:
 class ColumnRules:
     """``include``, ``exclude``: column.include.list, column.exclude.list. ``keys``: message.key.columns, pairs of a
     pattern for ``db.table`` and patterns for columns. ``field_names``: field.name.adjustment.mode. ``booleans``: of
-    TINYINTs that are written as booleans (TinyIntOneToBooleanConverter). ``typed``, ``typed_as``: of columns
+    TINYINTs that are written as booleans (TinyIntOneToBooleanConverter), ``narrow_booleans`` where they were defined as
+    TINYINT(1). ``typed``, ``typed_as``: of columns
     (``db.table.column``) and of types (``db.table.TYPE``) whose schemas show how the column was defined. ``comments``:
     include.schema.comments, schemas show the comments of columns.
     """
@@ -38,6 +39,7 @@ class ColumnRules:
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     field_names: str = "none"
     booleans: tuple[str, ...] = ()
+    narrow_booleans: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     typed_as: tuple[str, ...] = ()
     comments: bool = False
@@ -61,9 +63,17 @@ class ColumnRules:
         return matching[0].transform if matching else None
 
     @property
-    def shows_definitions(self) -> bool:
-        """May any schema show how a column was defined?  Then the server must be asked."""
-        return bool(self.typed or self.typed_as or self.comments)
+    def needs_definitions(self) -> bool:
+        """May it matter to any record how a column was defined?  Then the server must be asked."""
+        return bool(self.typed or self.typed_as or self.comments or self.narrow_booleans)
+
+    def is_boolean(self, name: str, type_: str, source: SourceType | None) -> bool:
+        """Is the column of MySQL's ``type_`` written as a boolean?  ``source``: as it was defined, None where nobody
+        knows."""
+        if type_ != "tinyint":
+            return False
+        narrow = source is not None and source.length == 1
+        return matches(self.booleans, name) or (narrow and matches(self.narrow_booleans, name))
 
     def shows_type(self, table: TableId, column: str, source: SourceType) -> bool:
         """Does the schema of the column show that it was defined as ``source``?"""

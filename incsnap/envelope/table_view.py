@@ -142,19 +142,19 @@ def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
     names = [f"{shape.id}.{column.name}" for column in shape.columns]
     defaults = dict(shape.defaults)
     comments = dict(shape.comments) if rules.comments else {}
+    sources = dict(shape.sources)
     plain = tuple(
         ViewField(
             index,
             adjust_field(column.name, rules.field_names),
             column,
             shape.id,
-            boolean=column.type == "tinyint" and matches(rules.booleans, names[index]),
+            boolean=rules.is_boolean(names[index], column.type, sources.get(index)),
             default=defaults.get(index),
             comment=comments.get(index, ""),
         )
         for index, column in enumerate(shape.columns)
     )
-    sources = dict(shape.sources)
     fields = tuple(
         _in_row(field, names[field.index], rules, sources.get(field.index))
         for field in plain

@@ -108,7 +108,7 @@ class Observer:
         self._heartbeat = Heartbeat(settings)
         self._start_snapshot = StartSnapshot(settings.snapshot, run)
         self._form = record_form(settings)
-        self._defaults = KnownDefaults(definitions=settings.columns.shows_definitions)
+        self._defaults = KnownDefaults(definitions=settings.columns.needs_definitions)
         self._pace = Pace(settings.snapshot, buffers.root, readers)
         self._loads = LoadWatch(settings.mysql, settings.snapshot)
         #: Did a load that was measured hold chunks back in the last planning?
@@ -238,7 +238,7 @@ class Observer:
         return statement_records(self._settings, definitions, advance, time.time_ns() // 1000, first=start.batch == 0)
 
     def _known_defaults(self, advance: Advance, connection: Connection[Any]) -> TableDefaults | None:
-        if not self._settings.formats.show_schemas:
+        if not self._settings.asks_for_columns:
             return None
         return self._defaults.learned(connection, advance.tables, advance.changes)
 

@@ -226,12 +226,12 @@ class Planner:
         return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS
 
     def _defaults(self, start: Offset, end: Offset, tail: Tail) -> TableDefaults:
-        """The DEFAULTs of columns that the batch's schemas show."""
-        if not self._settings.formats.show_schemas:
+        """What the server was asked of columns for the batch: their DEFAULTs, and how they were defined."""
+        if not self._settings.asks_for_columns:
             return ()
         touched = tail.contents(start.stream, end.stream).tables
         if not end.defaults:
-            return KnownDefaults(definitions=self._settings.columns.shows_definitions).learned(
+            return KnownDefaults(definitions=self._settings.columns.needs_definitions).learned(
                 self._queries.open(), touched, ()
             )
         return tuple(each for each in self._batches.defaults.read(end.defaults) if each[0] in touched)

@@ -159,7 +159,7 @@ def _truncation(
         if shape is None:
             log.warning("%s is gone: its TRUNCATE cannot be written with a schema and is left out", table)
             return None
-        shape = shape_with_defaults(definitions.connection, shape, definitions=settings.columns.shows_definitions)
+        shape = shape_with_defaults(definitions.connection, shape, definitions=settings.columns.needs_definitions)
     written = format_of(settings, shape or TableShape(table, ())).written[TRUNCATION]
     if written is None or written.envelope is None:
         return None

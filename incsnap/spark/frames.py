@@ -23,6 +23,7 @@ from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import shape_of
+from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect
 from incsnap.spark import process_log
 from incsnap.spark.changes_reader import ChangesReader
@@ -93,6 +94,8 @@ def _executed_and_view(settings: Settings) -> tuple[GtidSet, TableView]:
     with closing(connect(settings.mysql)) as connection:
         executed = watermarks.executed(connection)
         shape = shape_of(connection, settings.frame.table)
+        if shape is not None and settings.columns.needs_definitions:
+            shape = shape_with_defaults(connection, shape, definitions=True)
     if shape is None:
         raise ConfigError(
             f"{settings.frame.table} does not exist, or {settings.mysql.user} may not see it",

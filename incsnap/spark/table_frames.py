@@ -24,6 +24,7 @@ from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import stream_rows
+from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect, query
 from incsnap.planner.answers import Answers
 from incsnap.snapshot.chunk_query import between, chunk_tail
@@ -82,6 +83,8 @@ class TableFrame(DataSourceReader):
 
     def _rows(self, connection: Connection[Any], part: RangePart) -> Iterator[pa.RecordBatch]:
         shape = shape_of(connection, self._table)
+        if shape is not None and self._settings.columns.needs_definitions:
+            shape = shape_with_defaults(connection, shape, definitions=True)
         view = view_of(shape or TableShape(self._table, ()), self._settings.columns)
         if shape is None or not pa.schema([*CHANGE_FIELDS, *frame_fields(view)]).equals(self._schema):
             raise SchemaChanged(f"{self._table} has other columns than when the DataFrame was made", "Make it anew.")

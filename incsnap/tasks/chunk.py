@@ -193,8 +193,8 @@ class _Group:
         """Behind the low watermark, so that a DDL that this shape does not know lies inside the window and drops it."""
         if not self._shapes:
             self._shapes = shapes_of(connection, self._tables)
-            if self._settings.formats.show_schemas:
-                definitions = self._settings.columns.shows_definitions
+            if self._settings.asks_for_columns:
+                definitions = self._settings.columns.needs_definitions
                 defaults = defaults_of(connection, list(self._shapes), definitions=definitions)
                 self._shapes = {table: shape.with_defaults(defaults[table]) for table, shape in self._shapes.items()}
         shape = self._shapes.get(table)

@@ -166,7 +166,7 @@ def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
         shape = shape_of(connection, TableId(stage.database, table))
         if shape is None or not shape.key:
             return {}
-        shape = shape_with_defaults(connection, shape, definitions=settings.columns.shows_definitions)
+        shape = shape_with_defaults(connection, shape, definitions=settings.columns.needs_definitions)
         format_ = format_of(settings, shape)
         order = ", ".join(quote(shape.columns[index].name) for index in shape.key)
         tail = f"FROM {shape.id.sql} ORDER BY {order}"

@@ -48,14 +48,14 @@ def test_columns_and_types_whose_definition_is_shown_are_patterns() -> None:
     name, other = "column.propagate.source.type", "datatype.propagate.source.type"
     rules = _rules({name: r"a\.b\.c,a.d.e{1\,2}", other: r".*\.VARCHAR"})
     assert (rules.typed, rules.typed_as) == ((r"a\.b\.c", "a.d.e{1,2}"), (r".*\.VARCHAR",))
-    assert rules.shows_definitions
-    assert not _rules({}).shows_definitions
+    assert rules.needs_definitions
+    assert not _rules({}).needs_definitions
     assert _problem({other: "(", name: ".*"}).startswith("datatype.propagate.source.type: '(' is not a regular")
 
 
 def test_comments_are_shown_where_that_is_wanted() -> None:
     assert _rules({"include.schema.comments": "true"}) == ColumnRules(comments=True)
-    assert ColumnRules(comments=True).shows_definitions
+    assert ColumnRules(comments=True).needs_definitions
 
 
 def test_masks_are_read_from_the_names_of_settings() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -10,7 +12,7 @@ from incsnap.connect.schema import Schema
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.table_view import view_of
 from incsnap.errors import ConfigError
-from incsnap.tables import Column, TableId, TableShape
+from incsnap.tables import Column, SourceType, TableId, TableShape
 from incsnap.types.modes import Modes
 from tests.support.properties import QUIET, dotted
 
@@ -44,6 +46,20 @@ def test_without_a_selector_all_are() -> None:
     assert [field.boolean for field in view.fields] == [True, True, False, True]
 
 
+def test_the_length_is_looked_at_where_nothing_else_is_said() -> None:
+    shape = replace(
+        _SHAPE, sources=((1, SourceType("TINYINT", 1)), (2, SourceType("INT", 1)), (3, SourceType("TINYINT")))
+    )
+    settings = loaded(flags__type=_TYPE).settings
+    assert [field.boolean for field in view_of(shape, settings.columns).fields] == [False, True, False, False]
+    named = loaded(flags__type=_TYPE, flags__selector=r"d\.t\.(id|t)").settings
+    assert not any(field.boolean for field in view_of(shape, named.columns).fields)
+    # The binlog does not tell it, so the server is asked, though no schema shows it.
+    assert settings.asks_for_columns
+    assert settings.columns.needs_definitions
+    assert not loaded(flags__type=_TYPE, flags__length__checker="false").settings.asks_for_columns
+
+
 def test_a_boolean_is_no_key_to_tell_rows_apart_by() -> None:
     assert view_of(_SHAPE, ColumnRules()).key_is_identity
     assert not view_of(_SHAPE, ColumnRules(booleans=(".*",))).key_is_identity
@@ -54,8 +70,8 @@ def test_a_boolean_is_no_key_to_tell_rows_apart_by() -> None:
     [
         ({}, "flags.type: missing"),
         ({"flags.type": "com.acme.Mine"}, "com.acme.Mine is not supported.*incsnap.ignore=converters "),
-        ({"flags.type": _TYPE}, "flags.length.checker: .*set flags.length.checker=false"),
-        ({"flags.type": _TYPE, "flags.length.checker": "false", "flags.selector": "("}, "flags.selector: '\\('"),
+        ({"flags.type": _TYPE, "flags.length.checker": "perhaps"}, "flags.length.checker: 'perhaps' is not true or"),
+        ({"flags.type": _TYPE, "flags.selector": "("}, "flags.selector: '\\('"),
     ],
 )
 def test_what_cannot_be_obeyed_is_refused_by_name(properties: dict[str, str], message: str) -> None:
@@ -64,4 +80,5 @@ def test_what_cannot_be_obeyed_is_refused_by_name(properties: dict[str, str], me
 
 
 def test_a_converter_may_be_left_out() -> None:
-    assert loaded(flags__type="com.acme.Mine", incsnap__ignore="converters").settings.columns.booleans == ()
+    rules = loaded(flags__type="com.acme.Mine", incsnap__ignore="converters").settings.columns
+    assert (rules.booleans, rules.narrow_booleans) == ((), ())

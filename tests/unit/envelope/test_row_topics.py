@@ -103,7 +103,9 @@ def test_headers_stay() -> None:
 
 
 def test_each_topic_has_partitions_of_its_own() -> None:
-    found = dict(by_topic(TOPIC, changed(made(), ROWS, [INSERT], [0] * 4), {TOPIC: 1, "north": 1, "south": 50}.get))
+    found = dict(
+        by_topic(TOPIC, changed(made(), ROWS, [INSERT], [0] * 4), {TOPIC: 1, "north": 1, "south": 50}.__getitem__)
+    )
     assert {topic: len(records) for topic, records in found.items()} == {"north": 1, TOPIC: 2, "south": 1}
     assert found["south"].column("partition").to_pylist() > [0]
 
