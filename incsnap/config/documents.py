@@ -95,11 +95,12 @@ def _of_resources(path: str | Path, documents: Iterable[Any]) -> dict[str, str]:
 
 
 class _Loader(yaml.SafeLoader):
-    """All values stay as they are written: ``no``, ``010`` and ``2026-11-22`` too."""
+    """Truth values are Kubernetes' (``no`` is false there); all others stay as they are written: ``010``, ``1.50`` and
+    ``2026-11-22`` too."""
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "merge")]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "merge", "bool")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 

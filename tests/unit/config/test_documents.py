@@ -110,7 +110,7 @@ def test_the_rest_api_makes_texts_of_numbers_and_truth_values(tmp_path: Path) ->
     assert properties == {"tasks.max": "1", "read.only": "false"}
 
 
-def test_a_resource_of_strimzis_is_read_with_every_value_as_written(tmp_path: Path) -> None:
+def test_a_resource_of_strimzis_is_read_with_its_truth_values_and_all_else_as_written(tmp_path: Path) -> None:
     assert read_document(written(tmp_path / "connector.yaml", STRIMZI)) == {
         "name": "inventory",
         "connector.class": "io.debezium.connector.mysql.MySqlConnector",
@@ -121,7 +121,7 @@ def test_a_resource_of_strimzis_is_read_with_every_value_as_written(tmp_path: Pa
         "database.port": "0307",
         "topic.prefix": "shop",
         "tombstones.on.delete": "false",
-        "read.only": "no",
+        "read.only": "false",
     }
 
 
