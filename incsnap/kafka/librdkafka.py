@@ -71,6 +71,28 @@ class TopicPartition(ctypes.Structure):
     )
 
 
+class MetadataTopic(ctypes.Structure):
+    """rd_kafka_metadata_topic_t."""
+
+    _fields_ = (
+        ("topic", ctypes.c_char_p),
+        ("partition_cnt", ctypes.c_int),
+        ("partitions", ctypes.c_void_p),
+        ("err", ctypes.c_int),
+    )
+
+
+class Metadata(ctypes.Structure):
+    """rd_kafka_metadata_t, as far as it is read."""
+
+    _fields_ = (
+        ("broker_cnt", ctypes.c_int),
+        ("brokers", ctypes.c_void_p),
+        ("topic_cnt", ctypes.c_int),
+        ("topics", ctypes.POINTER(MetadataTopic)),
+    )
+
+
 class _Bytes(ctypes.Structure):
     _fields_ = (("ptr", ctypes.c_char_p), ("size", ctypes.c_size_t))
 
@@ -111,8 +133,11 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "rd_kafka_poll": (_INT, (_POINTER, _INT)),
     "rd_kafka_flush": (_INT, (_POINTER, _INT)),
     "rd_kafka_outq_len": (_INT, (_POINTER,)),
-    "rd_kafka_metadata": (_INT, (_POINTER, _INT, _POINTER, ctypes.POINTER(_POINTER), _INT)),
-    "rd_kafka_metadata_destroy": (None, (_POINTER,)),
+    "rd_kafka_metadata": (
+        _INT,
+        (_POINTER, _INT, _POINTER, ctypes.POINTER(ctypes.POINTER(Metadata)), _INT),
+    ),
+    "rd_kafka_metadata_destroy": (None, (ctypes.POINTER(Metadata),)),
     "rd_kafka_topic_new": (_POINTER, (_POINTER, _TEXT, _POINTER)),
     "rd_kafka_topic_name": (_TEXT, (_POINTER,)),
     "rd_kafka_topic_destroy": (None, (_POINTER,)),

@@ -11,10 +11,14 @@ from incsnap.kafka import librdkafka as c
 REACH_SECONDS = 3.0
 
 
-def look_up(lib: Any, rk: int | None, topic: int | None, seconds: float = REACH_SECONDS) -> None:
-    """Asks a broker for its cluster, and for the topic where the handle of one is given; an answer that does not come
-    is no error here, as what is done next tells it better."""
-    metadata = ctypes.c_void_p()
-    code = lib.rd_kafka_metadata(rk, 0, topic, ctypes.byref(metadata), c.milliseconds(seconds))
-    if not code:
+def look_up(lib: Any, rk: int | None, topic: int | None, seconds: float = REACH_SECONDS) -> int:
+    """Asks a broker for its cluster, and for the topic where the handle of one is given: what it says of that, as a
+    code of ``KafkaError``. An answer that does not come is no error here, as what is done next tells it better."""
+    metadata = ctypes.POINTER(c.Metadata)()
+    if lib.rd_kafka_metadata(rk, 0, topic, ctypes.byref(metadata), c.milliseconds(seconds)):
+        return 0
+    try:
+        found = metadata.contents
+        return int(found.topics[0].err) if topic is not None and found.topic_cnt == 1 else 0
+    finally:
         lib.rd_kafka_metadata_destroy(metadata)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
+from confluent_kafka import KafkaError
 
 from incsnap.errors import ConfigError
 from incsnap.kafka import librdkafka as c
@@ -17,9 +18,13 @@ from incsnap.kafka.metadata_request import REACH_SECONDS, look_up
 from incsnap.kafka.outgoing_messages import SingleRecord
 from incsnap.kafka.producer_errors import ProducerErrors
 from incsnap.kafka.producer_queue import ProducerQueue
+from incsnap.kafka.refusals import ClientError
 
 #: Seconds in which it is looked every millisecond whether all records have been taken.
 _CLOSE_LOOK_SECONDS = 0.1
+#: Seconds after which the brokers are asked whether a topic is gone: librdkafka adds it to the transaction again and
+#: again until the time is up. Far above what a transaction takes.
+_DOUBT_SECONDS = 2.0
 
 
 class TransactionalProducer:
@@ -78,6 +83,7 @@ class TransactionalProducer:
         self._errors.check(self._lib.rd_kafka_init_transactions(self._rk, c.milliseconds(seconds)))
 
     def begin(self) -> None:
+        self._queue.begin()
         self._errors.check(self._lib.rd_kafka_begin_transaction(self._rk))
 
     def send_offset(self, topic: str, partition: int, offset: int, metadata: str, group: str, seconds: float) -> None:
@@ -115,13 +121,24 @@ class TransactionalProducer:
         librdkafka's own wait looks every 10 ms only, which is most of a small transaction; so the first looks are ours.
         Either way linger.ms is not waited for: there is nothing to come.
         """
-        self._calls.run("commit_transaction", lambda: self._commit(seconds), seconds + _CLOSE_LOOK_SECONDS)
+        self._calls.run("commit_transaction", lambda: self._commit(seconds), seconds + _DOUBT_SECONDS + REACH_SECONDS)
 
     def _commit(self, seconds: float) -> None:
-        deadline = time.monotonic() + min(seconds, _CLOSE_LOOK_SECONDS)
-        while self._lib.rd_kafka_outq_len(self._rk) and time.monotonic() < deadline:
-            self._lib.rd_kafka_flush(self._rk, 1)
-        self._errors.check(self._lib.rd_kafka_commit_transaction(self._rk, c.milliseconds(seconds)))
+        began = time.monotonic()
+        taken = self._taken(min(seconds, _CLOSE_LOOK_SECONDS), 1) or self._taken(min(seconds, _DOUBT_SECONDS), 50)
+        if not taken and (topic := self._queue.gone()) is not None:
+            raise ClientError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"the topic {topic} is not there any more")
+        left = max(seconds - (time.monotonic() - began), 1.0)
+        self._errors.check(self._lib.rd_kafka_commit_transaction(self._rk, c.milliseconds(left)))
+
+    def _taken(self, seconds: float, look_ms: int) -> bool:
+        """Have all records been taken, or been refused, before the time is up?"""
+        deadline = time.monotonic() + seconds
+        while self._lib.rd_kafka_outq_len(self._rk):
+            if time.monotonic() >= deadline:
+                return False
+            self._lib.rd_kafka_flush(self._rk, look_ms)
+        return True
 
     def abort(self, seconds: float) -> None:
         def call() -> None:

@@ -38,6 +38,23 @@ class ProducerQueue:
         self._calls = calls
         self._errors = errors
         self._topics: dict[str, int] = {}
+        #: Those of the open transaction.
+        self._written: set[str] = set()
+
+    def begin(self) -> None:
+        """A transaction begins."""
+        self._written.clear()
+
+    def gone(self) -> str | None:
+        """A topic of the open transaction that the brokers do not have any more."""
+        deadline = time.monotonic() + REACH_SECONDS
+        for topic in sorted(self._written):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            if look_up(self._lib, self._rk, self._topics[topic], left) == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return topic
+        return None
 
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch, patience: float) -> None:
         """Queues all ``records``, as ``OutgoingMessages`` are, in order within a partition."""
@@ -110,11 +127,13 @@ class ProducerQueue:
         return True
 
     def _topic(self, topic: str) -> int:
+        self._written.add(topic)
         handle = self._topics.get(topic)
         if handle is None:
             handle = self._topics[topic] = self._lib.rd_kafka_topic_new(self._rk, topic.encode(), None)
             if not handle:
                 del self._topics[topic]
+                self._written.discard(topic)
                 raise ClientError(KafkaError._INVALID_ARG, f"{topic!r} is not a possible topic name")
         return handle
 

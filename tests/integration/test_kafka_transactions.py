@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -19,9 +20,10 @@ from incsnap.kafka.control import CommittedBatch, committed_batch, control_topic
 from incsnap.kafka.kept import KeptProducers
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import SinkRefused
-from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
+from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics, partition_counts
 from incsnap.kafka.transaction import BucketWriter
 from tests.support.kafka import keyed, read_all, records, unique
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 Move = Callable[[int], None]
@@ -389,3 +391,32 @@ def test_a_kept_producer_sends_to_partitions_that_its_topic_was_given_meanwhile(
     admin.create_partitions([NewPartitions(topic, 6)], request_timeout=10)[topic].result()
     assert send(writer, 2, keyed(("a", "2"), partition=5))
     assert values(writer, (5,)) == [b"2"]
+
+
+def test_a_topic_that_was_deleted_under_a_kept_producer_is_named_soon(writer: BucketWriter, admin: AdminClient) -> None:
+    topic = f"{writer.prefix}.gone"
+    ensure_topics(admin, [topic], 1)
+    assert _sent_to(writer, 1, topic)
+    admin.delete_topics([topic], request_timeout=30)[topic].result(30)
+    wait_until(lambda: not partition_counts(admin, [topic]))
+
+    began = time.monotonic()
+    with pytest.raises(SinkError, match=f"the topic {topic} is not there any more"):
+        _sent_to(writer, 2, topic)
+    # librdkafka alone would try until the time for a commit is up, which is half a minute.
+    assert time.monotonic() - began < transactions._STEP_SECONDS / 2
+
+    ensure_topics(admin, [topic], 1)
+    assert _sent_to(writer, 2, topic)
+    assert [read.value for read in read_all(writer.client.bootstrap_servers, topic)] == [b"2"]
+    admin.delete_topics([topic], request_timeout=30)[topic].result(30)
+
+
+def _sent_to(writer: BucketWriter, batch: int, topic: str) -> bool:
+    transaction = writer.open(0, batch, f"1:{batch}")
+    if transaction is None:
+        return False
+    with transaction:
+        transaction.send([(topic, 1)], keyed(("a", str(batch))))
+        transaction.commit()
+    return True
