@@ -14,7 +14,8 @@ from incsnap.config.documents import read_document
 from incsnap.config.load import Loaded, from_properties
 from incsnap.config.names import ELSEWHERE, OBEYED
 from incsnap.config.patterns import TableFilter
-from incsnap.config.settings import Formats, FrameSettings, HeartbeatSettings, KafkaSettings, Settings
+from incsnap.config.servers import KafkaSettings
+from incsnap.config.settings import Formats, FrameSettings, HeartbeatSettings, Settings
 from incsnap.envelope.frame_format import IMAGES, ROW
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlparse
 
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import SecretStr
 
+from incsnap.config.frozen import Frozen
 from incsnap.config.secrets import Secret
 
 _S3A = "spark.hadoop.fs.s3a."
@@ -19,10 +20,8 @@ _S3A = "spark.hadoop.fs.s3a."
 _REGION = "us-east-1"
 
 
-class StoreAccess(BaseModel):
+class StoreAccess(Frozen):
     """Empty texts: not given. ``endpoint``: a URL."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     access_key: Secret = SecretStr("")
     secret_key: Secret = SecretStr("")

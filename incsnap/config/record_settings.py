@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from incsnap.config.patterns import split_list
 from incsnap.config.reading import SettingsReader
-from incsnap.config.settings import FailureHandling, Formats, RegistrySettings
+from incsnap.config.servers import RegistrySettings
+from incsnap.config.settings import FailureHandling, Formats
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.types.modes import CHOICES, Modes
 

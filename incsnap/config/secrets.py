@@ -8,6 +8,7 @@ from pydantic import PlainSerializer, SecretStr, SerializationInfo
 
 #: Parts of names whose values nobody may see in a log.
 _NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info", "access.key")
+_HIDDEN = "**********"
 
 
 def is_secret(name: str) -> bool:
@@ -25,3 +26,13 @@ def _shown(value: SecretStr, info: SerializationInfo) -> str:
 
 #: Shown by no ``repr``, and by a dump only where that reveals.
 Secret = Annotated[SecretStr, PlainSerializer(_shown)]
+
+
+def _shown_properties(values: dict[str, str], info: SerializationInfo) -> dict[str, str]:
+    if revealing(info):
+        return values
+    return {name: _HIDDEN if is_secret(name) else value for name, value in values.items()}
+
+
+#: What is handed on to a client as it is given: those whose names are of secrets are shown where a dump reveals.
+Properties = Annotated[dict[str, str], PlainSerializer(_shown_properties)]

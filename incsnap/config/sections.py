@@ -12,15 +12,9 @@ from pydantic import SecretStr
 from incsnap.config.clients import client_settings
 from incsnap.config.patterns import TableFilter, split_list
 from incsnap.config.reading import SettingsReader
-from incsnap.config.settings import (
-    KafkaSettings,
-    MySqlSettings,
-    Notifications,
-    RetrySettings,
-    SignalSettings,
-    TopicCreation,
-    TopicGroup,
-)
+from incsnap.config.servers import KafkaSettings, MySqlSettings
+from incsnap.config.settings import Notifications, RetrySettings, SignalSettings
+from incsnap.config.topic_groups import TopicCreation, TopicGroup
 from incsnap.config.user_folders import checkpoint_folder
 from incsnap.tables import TableId
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from incsnap.config.patterns import split_list
 from incsnap.config.reading import SettingsReader
-from incsnap.config.settings import SNAPSHOT_MODES, SnapshotSettings, StartPlace
+from incsnap.config.snapshot_settings import SNAPSHOT_MODES, SnapshotSettings, StartPlace
 from incsnap.errors import shorten
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.throttle import REPLICA_LAG, setting_of

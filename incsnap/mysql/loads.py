@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from pymysql.connections import Connection
 
-from incsnap.config.settings import MySqlSettings, SnapshotSettings
+from incsnap.config.servers import MySqlSettings
+from incsnap.config.snapshot_settings import SnapshotSettings
 from incsnap.errors import IncsnapError
 from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.session import QueryRefusedError, named, query

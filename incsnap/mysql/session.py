@@ -14,7 +14,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import ER
 
-from incsnap.config.settings import MySqlSettings
+from incsnap.config.servers import MySqlSettings
 from incsnap.errors import IncsnapError, ServerUnreachable, shorten
 from incsnap.mysql.error_codes import GONE, NOT_LET_IN
 

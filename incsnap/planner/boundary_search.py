@@ -15,7 +15,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.config.settings import MySqlSettings
+from incsnap.config.servers import MySqlSettings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.errors import IncsnapError, shorten
 from incsnap.mysql.session import close, connect, is_alive

@@ -13,7 +13,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
-from incsnap.config.settings import MySqlSettings
+from incsnap.config.servers import MySqlSettings
 from incsnap.errors import IncsnapError
 from incsnap.mysql.session import connect, error_of, is_alive, query
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.config.settings import MySqlSettings, SnapshotSettings
+from incsnap.config.servers import MySqlSettings
+from incsnap.config.snapshot_settings import SnapshotSettings
 from incsnap.errors import IncsnapError, shorten
 from incsnap.mysql.loads import (
     PATIENCE_SECONDS,

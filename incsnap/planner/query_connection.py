@@ -9,7 +9,7 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.binlog.table_rows import Charsets
-from incsnap.config.settings import MySqlSettings
+from incsnap.config.servers import MySqlSettings
 from incsnap.events import server_of
 from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import charsets

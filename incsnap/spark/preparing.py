@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
-from incsnap.config.settings import KafkaSettings, MySqlSettings, Settings
+from incsnap.config.servers import KafkaSettings, MySqlSettings
+from incsnap.config.settings import Settings
 from incsnap.spark.class_archive import ClassArchive
 from incsnap.spark.dry_run import dry_run
 from incsnap.spark.gateway import Gateway

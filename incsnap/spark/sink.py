@@ -17,7 +17,7 @@ from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.object_store import StoreAccess
-from incsnap.config.settings import TopicCreation
+from incsnap.config.topic_groups import TopicCreation
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.event_topics import event_topics
 from incsnap.kafka.transaction import BucketWriter

@@ -20,7 +20,8 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.checkpoint.windows import Manifest, WindowBuffers
-from incsnap.config.settings import MySqlSettings, Settings
+from incsnap.config.servers import MySqlSettings
+from incsnap.config.settings import Settings
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.records import shares_identity, snapshot_records
 from incsnap.envelope.source_block import SourceConstants

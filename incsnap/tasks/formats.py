@@ -6,7 +6,8 @@ from collections.abc import Hashable
 from functools import lru_cache
 
 from incsnap import __version__
-from incsnap.config.settings import RegistrySettings, Settings
+from incsnap.config.servers import RegistrySettings
+from incsnap.config.settings import Settings
 from incsnap.config.topics import topic_of
 from incsnap.envelope.avro_format import Register
 from incsnap.envelope.envelope_settings import EnvelopeSettings

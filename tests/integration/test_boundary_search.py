@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from incsnap.config.settings import MySqlSettings
+from incsnap.config.servers import MySqlSettings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.mysql.session import connect, query
 from incsnap.planner.answers import Answers

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from incsnap.binlog.protocol.table_map import parse_table_map
 from incsnap.config.patterns import TableFilter
-from incsnap.config.settings import MySqlSettings
+from incsnap.config.servers import MySqlSettings
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import connect, named
 from incsnap.tables import TableId

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from pydantic import SecretStr
 
-from incsnap.config.settings import MySqlSettings
+from incsnap.config.servers import MySqlSettings
 from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.session import connect, query
 from incsnap.mysql.table_definitions import definitions_of

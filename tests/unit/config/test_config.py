@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from incsnap.config.load import from_properties, load, read
-from incsnap.config.settings import FailureHandling, Formats, RegistrySettings, Settings
+from incsnap.config.servers import RegistrySettings
+from incsnap.config.settings import FailureHandling, Formats, Settings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.errors import ConfigError
