@@ -53,10 +53,9 @@ def of_chunk(place: Place, table: str) -> dict[str, float]:
 
 
 def _release(settings: Settings, root: str, at: Offset, window_id: str, topic: str) -> None:
-    manifest = WindowBuffers(root).read_manifest(window_id)
-    assert manifest is not None
-    assert not manifest.reading.error, manifest
-    reading = manifest.reading
+    reading = WindowBuffers(root).read_manifest(window_id)
+    assert reading is not None
+    assert not reading.error, reading
     what = blocks.ReleaseOrder(reading.file, topic, topic, parts=(0, reading.parts))
     release = blocks.release(1, 0, 0, what)
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)

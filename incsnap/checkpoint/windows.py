@@ -1,7 +1,7 @@
 """Windows beside the checkpoint: rows that a reader has left wait here until the sink tasks of later batches emit them.
 
     windows/<window>/<token>.arrow    one record batch a bucket and part
-    windows/<window>/manifest.json    written last: names the rows' file, or says why there are none
+    windows/<window>/manifest.json    its ``Reading``, written last: names the rows' file, or says why there are none
     discards/<batch>/<bucket>.arrow   keys that the events of a batch have overtaken, a record batch a table
 
 Each attempt to read a chunk writes a file of its own: the manifest names one, the offset repeats that name when it
@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from urllib.parse import quote, unquote
 from uuid import uuid4
@@ -53,18 +52,6 @@ def required_batch(files: Files, file: str, name: str, description: str) -> pa.R
     if batch is None:
         raise CheckpointDamaged(f"{files.path(file)} lacks {description}")
     return batch
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a reader leaves of a chunk: ``reading``, by which the engine judges its window (its ``file`` is below
-    ``windows``); and when the SELECT and what followed began and ended, in seconds since 1970, and in which process."""
-
-    window_id: str
-    reading: Reading
-    began: float = 0.0
-    ended: float = 0.0
-    process: int = 0
 
 
 class WindowBuffers:
@@ -104,19 +91,17 @@ class WindowBuffers:
         except pa.ArrowInvalid as problem:
             raise CheckpointDamaged(f"{self._files.path('windows')}/{file} is torn: {problem}") from problem
 
-    def write_manifest(self, window_id: str, manifest: Manifest) -> None:
-        self._files.write(
-            f"windows/{_window(window_id)}/manifest.json", json.dumps(to_json(Manifest, manifest)).encode()
-        )
+    def write_manifest(self, window_id: str, reading: Reading) -> None:
+        self._files.write(f"windows/{_window(window_id)}/manifest.json", json.dumps(to_json(Reading, reading)).encode())
 
-    def read_manifest(self, window_id: str) -> Manifest | None:
+    def read_manifest(self, window_id: str) -> Reading | None:
         """The window's manifest; ``None`` when there is none yet, or a torn one: either way the chunk counts as not
         read."""
         content = self._files.read(f"windows/{_window(window_id)}/manifest.json")
         if content is None:
             return None
         try:
-            return from_json(Manifest, json.loads(content.to_pybytes()))
+            return from_json(Reading, json.loads(content.to_pybytes()))
         except ValueError:
             _log.warning("The manifest of window %s cannot be read; its chunk is read again", window_id)
             return None

@@ -57,7 +57,7 @@ class WindowReadings:
                 self._buffers.delete(window_id)  # dropped while it was being read
             elif window_id in unread:
                 # Where the job failed, a manifest that names an error is of an earlier life.
-                reading = self._manifest(window_id)
+                reading = self._buffers.read_manifest(window_id)
                 if reading is None or (error and reading.error):
                     reading = Reading(error=f"{LOST}: {error or 'the task left no manifest'}")
                 readings[window_id] = reading
@@ -70,17 +70,13 @@ class WindowReadings:
         """What counts for a chunk that an earlier life has ordered. It may have been read without its planner seeing
         it. Else it is not asked for again: it may be what the last life died of, and would be for ever if nobody
         counted."""
-        reading = self._manifest(window_id)
+        reading = self._buffers.read_manifest(window_id)
         return reading if reading is not None and not reading.error else Reading(error=_LEFT)
 
     def _layout(self, whole: TopicLayout, read: PlannedRead) -> TopicLayout:
         """The layout of the chunk's topics alone: that of thousands of tables is larger than a socket's buffer."""
         topics = self._topics_of(read.window.table)
         return replace(whole, partitions={topic: whole.partitions[topic] for topic in topics})
-
-    def _manifest(self, window_id: str) -> Reading | None:
-        manifest = self._buffers.read_manifest(window_id)
-        return None if manifest is None else manifest.reading
 
     def close(self) -> None:
         self._readers.close()

@@ -19,7 +19,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.checkpoint.windows import Manifest, WindowBuffers
+from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.servers import MySqlSettings
 from incsnap.config.settings import Settings
 from incsnap.envelope.json_rows import rows_of
@@ -44,7 +44,6 @@ from incsnap.tasks.chunk_failures import (
     SharedKeyError,
     StalledError,
     failed,
-    kind_of_error,
 )
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.partitions import ChunkOrder
@@ -117,24 +116,24 @@ class _Group:
         self._left = ""
         self._locked: dict[TableId, str] = {}
         #: What was read, and wants a high watermark.
-        self._read: list[tuple[ChunkOrder, Manifest]] = []
+        self._read: list[tuple[ChunkOrder, Reading]] = []
 
     def read(self, order: ChunkOrder) -> None:
-        id_, table = order.read.window.id, order.read.chunk.table
+        table = order.read.chunk.table
         held_up = self._left or self._locked.get(table, "")
         if held_up:
-            self._reported(Manifest(id_, Reading(error=held_up)), table)
+            self._give_up(order, Reading(error=held_up))
             return
         try:
             connection = self._at_low_watermark(order.read.low_watermark)
             self._read.append((order, self._selected(connection, order)))
         except Exception as error:  # noqa: BLE001 - the chunk is in the offset: raised, it would fail every replay
-            manifest = failed(id_, kind_of_error(error), error)
+            reading = failed(error)
             if isinstance(error, StalledError):
-                self._left = manifest.reading.error
-            elif manifest.reading.error.startswith(f"{failures.STALLED}:"):
-                self._locked[table] = manifest.reading.error
-            self._reported(manifest, table)
+                self._left = reading.error
+            elif reading.error.startswith(f"{failures.STALLED}:"):
+                self._locked[table] = reading.error
+            self._give_up(order, reading)
 
     def finish(self) -> None:
         """The high watermark lies behind every SELECT."""
@@ -149,23 +148,25 @@ class _Group:
                 raise ServerUnreachable("The server was exchanged while chunks were read")
             file, pos = high_watermark(connection)
         except Exception as error:  # noqa: BLE001 - as above
-            for order, manifest in read:
-                self._reported(failed(manifest.window_id, kind_of_error(error), error), order.read.chunk.table)
+            for order, _ in read:
+                self._give_up(order, failed(error))
             return
-        for order, manifest in read:
+        for order, reading in read:
             try:
                 log_id = _log_id(order.end, self._server[1], file, pos)
             except AnotherLogError as error:
-                self._reported(failed(manifest.window_id, kind_of_error(error), error), order.read.chunk.table)
+                self._give_up(order, failed(error))
                 continue
-            reading = replace(manifest.reading, high_file=file, high_pos=pos, server_uuid=log_id)
-            self._buffers.write_manifest(manifest.window_id, replace(manifest, reading=reading, ended=time.time()))
+            whole = replace(reading, high_file=file, high_pos=pos, server_uuid=log_id)
+            self._buffers.write_manifest(order.read.window.id, whole)
         if any(server_of(order.end.server_uuid) not in ("", self._server[1]) for order, _ in read):
             connection.close()  # this one or the tail's is from before a failover; they are read again on a new one
 
-    def _reported(self, manifest: Manifest, table: TableId) -> None:
-        log.warning("Chunk %s of %s was not read: %s", manifest.window_id, table, manifest.reading.error)
-        self._buffers.write_manifest(manifest.window_id, manifest)
+    def _give_up(self, order: ChunkOrder, reading: Reading) -> None:
+        """``reading`` says why it was not read."""
+        window_id = order.read.window.id
+        log.warning("Chunk %s of %s was not read: %s", window_id, order.read.chunk.table, reading.error)
+        self._buffers.write_manifest(window_id, reading)
 
     def _at_low_watermark(self, low_watermark: GtidSet) -> Connection[Any]:
         """The connection, on which all of ``low_watermark`` is visible."""
@@ -203,10 +204,10 @@ class _Group:
             raise ShapeChangedError(f"table {table} does not exist")
         return shape
 
-    def _selected(self, connection: Connection[Any], order: ChunkOrder) -> Manifest:
+    def _selected(self, connection: Connection[Any], order: ChunkOrder) -> Reading:
+        """All but the high watermark; the window's file is written."""
         chunk, window, end = order.read.chunk, order.read.window, order.end
         settings = self._settings
-        began = time.time()
         shape = self._shape(connection, chunk.table)
         try:
             tail = chunk_tail(chunk, ordering_columns(shape, chunk.columns))
@@ -243,7 +244,7 @@ class _Group:
         record_bytes = sum(map(blocks.record_bytes, records.values()))
         rows = rows_of(columns)
         parts = max(1, min(rows, -(-record_bytes // PART_BYTES)))
-        reading = Reading(
+        return Reading(
             rows=rows,
             bytes=sum(int(column.nbytes) for column in columns if column is not None),
             seconds=seconds,
@@ -251,7 +252,6 @@ class _Group:
             record_bytes=record_bytes,
             parts=parts,
         )
-        return Manifest(window.id, reading, began, process=os.getpid())
 
 
 def _log_id(end: StreamPosition, server_uuid: str, high_file: str, high_pos: int) -> str:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pymysql
 from pymysql.constants import ER
 
-from incsnap.checkpoint.windows import Manifest
 from incsnap.envelope.records import RecordsTooLarge
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, ValueRefused, shorten
 from incsnap.mysql.error_codes import CHANGED, IN_THE_WAY
@@ -35,7 +34,7 @@ class ShapeChangedError(Exception):
     """The table is not the one that the chunk was planned for; the DDL is on its way through the log."""
 
 
-def kind_of_error(error: Exception) -> str:
+def _kind(error: Exception) -> str:
     """Whose fault it was: what decides whether the chunk is read again, halved or given up (``snapshot.failures``)."""
     if isinstance(error, ChunkFailed):
         cause = error.__cause__
@@ -78,6 +77,7 @@ def _kind_of_refusal(error: pymysql.err.MySQLError) -> str:
     return "sql"
 
 
-def failed(window_id: str, kind: str, error: Exception) -> Manifest:
+def failed(error: Exception) -> Reading:
+    """What the manifest says of a chunk that has met ``error``."""
     text = error.message if isinstance(error, IncsnapError) else shorten(error, 400)
-    return Manifest(window_id, Reading(error=f"{kind}: {text}"))
+    return Reading(error=f"{_kind(error)}: {text}")

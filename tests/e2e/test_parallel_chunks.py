@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
-from itertools import combinations
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
-from incsnap.checkpoint.windows import Manifest
-from incsnap.snapshot.dataclass_json import from_json
 from lab.captured_database import CapturedDatabase
 from lab.replay import read_topics
 from lab.table_designs import ORDERS
@@ -20,16 +18,17 @@ from lab.workload import Writer
 pytestmark = pytest.mark.servers
 
 
-class Manifests:
-    """Keeps what readers wrote about their chunks; the job deletes a manifest once its window is sent."""
+class SelectsOfChunks:
+    """Looks again and again at the SELECTs of chunks that the server is executing, each on a connection of its own."""
 
-    def __init__(self, checkpoint: Path) -> None:
-        self.found: dict[str, Manifest] = {}
-        self._windows = checkpoint / "incsnap" / "windows"
+    def __init__(self, play: CapturedDatabase) -> None:
+        self._play = play
+        #: When more than one was executed, in ms since 1970.
+        self.together_ms: list[int] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Manifests:
+    def __enter__(self) -> SelectsOfChunks:
         self._thread.start()
         return self
 
@@ -38,13 +37,13 @@ class Manifests:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(0.005):
-            for path in self._windows.glob("*/manifest.json"):
-                if path.parent.name not in self.found:
-                    try:
-                        self.found[path.parent.name] = from_json(Manifest, json.loads(path.read_bytes()))
-                    except (FileNotFoundError, ValueError):
-                        continue
+        with closing(self._play.connect()) as connection, connection.cursor() as cursor:
+            while not self._stop.wait(0.002):
+                cursor.execute("SHOW FULL PROCESSLIST")
+                statements = [row[7] for row in cursor.fetchall() if row[7]]
+                chunks = {each for each in statements if "MAX_EXECUTION_TIME" in each and self._play.database in each}
+                if len(chunks) > 1:
+                    self.together_ms.append(time.time_ns() // 1_000_000)
 
 
 def test_chunks_of_one_table_are_read_at_once_while_events_flow(
@@ -54,7 +53,7 @@ def test_chunks_of_one_table_are_read_at_once_while_events_flow(
     with (
         play.job({"incremental.snapshot.chunk.size": "20000", "snapshot.max.threads": "2"}) as job,
         play.notices() as notices,
-        Manifests(play.checkpoint) as manifests,
+        SelectsOfChunks(play) as selects,
     ):
         job.wait_until_streaming()
         with Writer(play.connect, play.tables, seed=3, rate=300, largest_transaction=4):
@@ -63,23 +62,15 @@ def test_chunks_of_one_table_are_read_at_once_while_events_flow(
         play.drain(job)
         job.stop()
 
-    read = [each for each in manifests.found.values() if not each.reading.error and each.reading.rows]
-    together = [
-        (one, other)
-        for one, other in combinations(read, 2)
-        if one.process != other.process and one.began < other.ended and other.began < one.ended
-    ]
-    assert together, f"no two of {len(read)} chunks overlap: {read}"
+    together_ms = selects.together_ms
+    assert together_ms, "no two chunks were read at the same time"
 
-    spans = [(max(one.began, other.began), min(one.ended, other.ended)) for one, other in together]
-    begin_ms, end_ms = min(begin for begin, _ in spans) * 1000, max(end for _, end in spans) * 1000
     sent: list[int] = []
     read_topics(play.kafka, [play.topic(orders)], lambda message: sent.append(live_event_time(message.value())))
-    while_read = [time_ms for time_ms in sent if begin_ms <= time_ms <= end_ms]
+    while_read = [time_ms for time_ms in sent if together_ms[0] <= time_ms <= together_ms[-1]]
     assert while_read, "no event was sent while chunks were read"
-    longest = max(end - begin for begin, end in spans)
     say(
-        f"{len(together)} pairs of {len(read)} chunks were read at once (up to {longest:.2f} s);"
+        f"two chunks were being read {len(together_ms)} of the times that were looked at;"
         f" {len(while_read)} live events were encoded between the first and the last of these moments"
     )
     (verdict,) = play.verdicts()

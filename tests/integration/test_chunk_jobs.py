@@ -58,7 +58,7 @@ def readings(asked: list[ChunkOrder], settings: Settings, root: Path) -> dict[st
     buffers = WindowBuffers(str(root))
     ids = read_chunks(asked, settings, buffers)
     read = {order.read.window.table.table: buffers.read_manifest(id_) for order, id_ in zip(asked, ids, strict=True)}
-    return {name: manifest.reading for name, manifest in read.items() if manifest is not None}
+    return {name: reading for name, reading in read.items() if reading is not None}
 
 
 def test_all_chunks_of_a_job_have_a_high_watermark_behind_their_rows(

@@ -387,8 +387,8 @@ class Job:
             self.server.fail_over()
         with patch.object(chunk_task, "PART_BYTES", self.random.choice((300, 600, 1_200))):
             chunk_task.read_together([order], SETTINGS, self.buffers)
-        manifest = self.buffers.read_manifest(order.read.window.id)
-        if manifest is not None and not manifest.reading.error:
+        reading = self.buffers.read_manifest(order.read.window.id)
+        if reading is not None and not reading.error:
             self.read[self.connection.identified] = order.read.window
 
     # -- sink

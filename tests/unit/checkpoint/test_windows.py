@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.windows import CheckpointDamaged, Manifest, WindowBuffers
+from incsnap.checkpoint.windows import CheckpointDamaged, WindowBuffers
 from incsnap.snapshot.window import Reading
 from tests.support.kafka import keyed
 
@@ -69,12 +69,12 @@ def test_a_lost_or_torn_window_is_damage_and_says_what_to_do(buffers: WindowBuff
 
 
 def test_a_manifest_comes_back_and_a_torn_one_counts_as_absent(buffers: WindowBuffers) -> None:
-    manifest = Manifest("w", Reading(3, high_file="binlog.000002", high_pos=2**33, seconds=0.5), began=1.5, process=7)
+    reading = Reading(3, high_file="binlog.000002", high_pos=2**33, seconds=0.5)
     assert buffers.read_manifest("w") is None
-    buffers.write_manifest("w", manifest)
-    assert buffers.read_manifest("w") == manifest
+    buffers.write_manifest("w", reading)
+    assert buffers.read_manifest("w") == reading
     (path,) = Path(Files(buffers.root).path("windows")).glob("w/*.json")
-    for torn in (b"", path.read_bytes()[:-3], b"[]", b'{"window_id":"w"}'):
+    for torn in (b"", path.read_bytes()[:-3], b"[]", b'{"window_id":"w","reading":{"rows":3}}'):
         path.write_bytes(torn)
         assert buffers.read_manifest("w") is None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from incsnap.checkpoint.windows import Manifest, WindowBuffers
+from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.planner.chunk_readers import Answer, Ask
 from incsnap.planner.window_readings import WindowReadings
 from incsnap.snapshot.offset import Offset, TopicLayout
@@ -112,7 +112,7 @@ class Lives:
             if self.deadly in self.job.rows(window):
                 self.begin()
                 return
-            self.buffers.write_manifest(window.id, Manifest(window.id, self.job.good(window)))
+            self.buffers.write_manifest(window.id, self.job.good(window))
             self.driver.waiting.append(Answer(window.id))
 
 
