@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from itertools import chain
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +39,20 @@ class Buffers(Protocol):
     def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array: ...
 
 
+class TableBlock(NamedTuple):
+    """Encoded records of one table; ``table`` is "" for notifications."""
+
+    topic: str
+    table: str
+    records: pa.Buffer
+
+
+class TablesBlock(NamedTuple):
+    """Encoded records of many tables, which it names itself."""
+
+    records: pa.Buffer
+
+
 @dataclass(slots=True)
 class BucketBatch:
     """The blocks of one bucket and batch, in order."""
@@ -46,9 +60,8 @@ class BucketBatch:
     batch: int
     digest: str
     bucket: int
-    #: (topic, table or "" for a notification, encoded records): decoded one by one, for all of them may be gigabytes.
-    #: A topic and a table of None: a block of many tables.
-    changes: list[tuple[str | None, str | None, pa.Buffer]] = field(default_factory=list)
+    #: Decoded one by one, for all of them may be gigabytes.
+    changes: list[TableBlock | TablesBlock] = field(default_factory=list)
     releases: list[blocks.ReleaseOrder] = field(default_factory=list)
     #: Tables with held windows, whose keys are written down; None where nobody asks for any.
     held_tables: tuple[str, ...] | None = None
@@ -56,8 +69,8 @@ class BucketBatch:
 
     def keys_of(self, table: str) -> pa.Array:
         """Identities of all events of the table in this batch and bucket: inserts, both of updates, deletes."""
-        of_table = (block for _, owner, block in self.changes if owner == table and table)
-        keys = [overtaken_by(records) for block in of_table for records in blocks.decode(block)]
+        of_table = (each for each in self.changes if isinstance(each, TableBlock) and each.table == table != "")
+        keys = [overtaken_by(records) for each in of_table for records in blocks.decode(each.records)]
         keys += map(overtaken_by, self._in_tables().get(table, ()))
         return pa.concat_arrays(keys) if keys else pa.array([], pa.binary())
 
@@ -65,8 +78,8 @@ class BucketBatch:
         """By table, the keys in the blocks of many tables: each is decoded once, whichever tables are asked for."""
         if self._identifying is None:
             self._identifying = {}
-            for topic, _, block in self.changes:
-                for records in blocks.decode(block) if topic is None else ():
+            for block in self.changes:
+                for records in blocks.decode(block.records) if isinstance(block, TablesBlock) else ():
                     for run, of_table in blocks.by_run(records.select(_IDENTIFYING), blocks.runs_of(records)):
                         self._identifying.setdefault(run.table, []).append(of_table)
         return self._identifying
@@ -102,9 +115,9 @@ def _add(received: BucketBatch, row: Mapping[str, Any]) -> None:
     kind, block = row["kind"].as_py(), row["block"].as_buffer()
     if kind in (blocks.EVENTS, blocks.NOTES):
         owner = row["tbl"].as_py() if kind == blocks.EVENTS else ""
-        received.changes.append((row["topic"].as_py(), owner, block))
+        received.changes.append(TableBlock(row["topic"].as_py(), owner, block))
     elif kind == blocks.TABLES:
-        received.changes.append((None, None, block))
+        received.changes.append(TablesBlock(block))
     elif kind == blocks.RELEASE:
         received.releases.append(blocks.decode_release(block.to_pybytes()))
     elif kind == blocks.HELD_TABLES:
@@ -141,14 +154,14 @@ class Delivery:
                 yield run.topic, run.table, of_table
 
     def _changes(self) -> Iterator[tuple[Sequence[blocks.Run], pa.RecordBatch]]:
-        for topic, table, block in self._received.changes:
-            for each in blocks.decode(block):
-                if topic is None or table is None:
+        for block in self._received.changes:
+            for each in blocks.decode(block.records):
+                if isinstance(block, TablesBlock):
                     runs, records = _sent_runs(each)
                 else:
                     records = sent(each)
-                    runs = [blocks.Run(topic, table, len(records))]
-                if table != "":
+                    runs = [blocks.Run(block.topic, block.table, len(records))]
+                if isinstance(block, TablesBlock) or block.table:
                     self._events += len(records) - records.column("value").null_count
                 yield runs, records
 

@@ -21,7 +21,7 @@ from incsnap.envelope.written import topics
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks import blocks
-from incsnap.tasks.bucket import BucketBatch, Delivery
+from incsnap.tasks.bucket import BucketBatch, Delivery, TableBlock
 from incsnap.transforms.chain import Chain, Step
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.form import Reference
@@ -182,7 +182,7 @@ def test_where_rows_are_dropped_a_window_has_none() -> None:
 def test_what_is_dropped_is_not_sent_and_not_counted() -> None:
     (found,) = changes(made(Filter("f", ("c",), keeps_empty=False)))
     block = pa.py_buffer(blocks.encode(found.records))
-    delivery = Delivery(BucketBatch(1, "d", 0, [(TOPIC, "d.t", block)]), WindowBuffers("/nowhere"))
+    delivery = Delivery(BucketBatch(1, "d", 0, [TableBlock(TOPIC, "d.t", block)]), WindowBuffers("/nowhere"))
     sent = [
         json.loads(value)["op"] for _, records in delivery.records() for value in records.column("value").to_pylist()
     ]
