@@ -21,7 +21,7 @@ from incsnap.columns.cursors import prefixed_lengths
 from incsnap.columns.packets import Bytes, Packets, Positions, Spans
 
 #: Where a value begins, and how many bytes it has: -1 for a NULL.
-Place = tuple[int, int]
+ValueSpan = tuple[int, int]
 _ALL_BYTES = np.arange(256)
 #: A round costs 20 µs however few events are left, an image walked alone in plain Python 0.5 µs.
 _FEW = 32
@@ -98,9 +98,9 @@ class ImageLayout:
             at = end + 1
         return images, at
 
-    def places(self, data: bytes, at: int, end: int, most: int) -> tuple[list[list[Place]], int]:
+    def places(self, data: bytes, at: int, end: int, most: int) -> tuple[list[list[ValueSpan]], int]:
         """As ``walk``, of an event that has few images: of each where its columns lie. Stops behind ``most`` images."""
-        rows: list[list[Place]] = []
+        rows: list[list[ValueSpan]] = []
         try:
             while at < end and len(rows) < most:
                 bitmap, row = at, []

@@ -92,7 +92,7 @@ def _placed(reading: SettingsReader, setting: str, optional: bool) -> Iterator[P
 def problems(chain: Chain, formats: Formats) -> list[str]:
     """What of the formats cannot be written of events."""
     routers = [step.transform.event for step in chain if isinstance(step.transform, EventRouter)]
-    found = [
+    refused = [
         f"{side}.converter: it writes {choice.kind}, which only the events of an outbox's EventRouter are, and there is"
         " none; name org.apache.kafka.connect.json.JsonConverter or io.confluent.connect.avro.AvroConverter"
         for side, choice in (("key", formats.key), ("value", formats.value))
@@ -102,24 +102,24 @@ def problems(chain: Chain, formats: Formats) -> list[str]:
     for event in routers:
         for side, choice in (("key", formats.key), ("value", formats.value)):
             if choice.kind == "avro":
-                found.append(
+                refused.append(
                     f"{side}.converter: events of transforms.{event.name} are written as JSON, text or bytes; name"
                     " JsonConverter, StringConverter or io.debezium.converters.BinaryDataConverter, or give the outbox"
                     " table a job of its own"
                 )
         if kind in _ALONE and event.expands:
-            found.append(
+            refused.append(
                 f"transforms.{event.name}.table.expand.json.payload: a struct is no {kind}, which value.converter is to"
                 " write; take it out, for the column is the JSON then, or name JsonConverter"
             )
         if kind in _ALONE and event.in_envelope:
-            found.append(
+            refused.append(
                 f"transforms.{event.name}.table.fields.additional.placement: an envelope is no {kind}, which"
                 " value.converter is to write; place the columns in headers, or name JsonConverter"
             )
         if formats.value.schemas and event.in_envelope:
-            found.append(
+            refused.append(
                 f"transforms.{event.name}.table.fields.additional.placement: an envelope's schema would be named by"
                 " whichever event was first; set value.converter.schemas.enable=false, or place the columns in headers"
             )
-    return found
+    return refused

@@ -44,24 +44,24 @@ def snapshot(reading: SettingsReader) -> SnapshotSettings:
 
 def _throttle(reading: SettingsReader) -> dict[str, int]:
     """The limits that are given; 0 is none."""
-    found = {name: reading.integer(setting_of(name), 0, 0, most) for name, most in THROTTLE_LIMITS.items()}
-    if found[REPLICA_LAG] and not reading.given(_REPLICAS):
+    limits = {name: reading.integer(setting_of(name), 0, 0, most) for name, most in THROTTLE_LIMITS.items()}
+    if limits[REPLICA_LAG] and not reading.given(_REPLICAS):
         reading.problems.append(
             f"{setting_of(REPLICA_LAG)}: whose lag is not said; name the replicas by {_REPLICAS}=host:port"
         )
-    return {name: most for name, most in found.items() if most}
+    return {name: most for name, most in limits.items() if most}
 
 
 def _replicas(reading: SettingsReader) -> tuple[tuple[str, int], ...]:
-    found = []
+    replicas = []
     for text in split_list(reading.text(_REPLICAS)):
         host, _, port = (text if ":" in text else f"{text}:3306").rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
             reading.problem(_REPLICAS, "host:port[,host:port...]")
             return ()
-        found.append((host, int(port)))
-    return tuple(found)
+        replicas.append((host, int(port)))
+    return tuple(replicas)
 
 
 def _mode(reading: SettingsReader) -> str:
@@ -118,7 +118,7 @@ def _put_together(reading: SettingsReader) -> str:
 
 def _conditions(reading: SettingsReader) -> dict[str, str]:
     """The condition of each table whose rows ``snapshot.select.statement.overrides`` narrows."""
-    found: dict[str, str] = {}
+    conditions: dict[str, str] = {}
     listed = split_list(reading.text(_OVERRIDES))
     given = reading.prefixed(f"{_OVERRIDES}.")
     for text in listed:
@@ -138,10 +138,10 @@ def _conditions(reading: SettingsReader) -> dict[str, str]:
                 " column.exclude.list; or take it out, and signal execute-snapshot with additional-conditions"
             )
         elif condition:
-            found[str(table)] = condition
+            conditions[str(table)] = condition
     if idle := sorted(set(given) - set(listed)):
         reading.warnings.append(f"{_OVERRIDES} does not name {', '.join(idle)}: {_OVERRIDES}.{idle[0]} has no effect")
-    return found
+    return conditions
 
 
 def start_place(reading: SettingsReader) -> StartPlace:

@@ -47,8 +47,8 @@ class BoundarySearch:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         #: Of each table the question that was asked last.
-        self._wanted: dict[TableId, NextBoundary] = {}
-        self._found: dict[TableId, tuple[NextBoundary, Answer]] = {}
+        self._asked: dict[TableId, NextBoundary] = {}
+        self._answers: dict[TableId, tuple[NextBoundary, Answer]] = {}
         self._unable_until = 0.0
         #: Counts the servers that were asked.
         self._server = 0
@@ -63,10 +63,10 @@ class BoundarySearch:
         """The answer, once; ``NotYet`` until there is one. Of a table the question asked last is looked into."""
         table = question.table
         with self._changed:
-            if (found := self._found.pop(table, None)) is not None and found[0] == question:
-                return found[1]
-            if self._wanted.get(table) != question:
-                self._wanted[table] = question
+            if (answered := self._answers.pop(table, None)) is not None and answered[0] == question:
+                return answered[1]
+            if self._asked.get(table) != question:
+                self._asked[table] = question
                 self._changed.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="incsnap-boundaries", daemon=True)
@@ -77,7 +77,7 @@ class BoundarySearch:
         """The server is another: what the one before said, or is asked, does not count."""
         with self._changed:
             self._server += 1
-            self._found.clear()
+            self._answers.clear()
 
     def close(self) -> None:
         with self._changed:
@@ -89,8 +89,8 @@ class BoundarySearch:
     def _run(self) -> None:
         connection: Connection[Any] | None = None
         connected_to = -1
-        while (wanted := self._next()) is not None:
-            question, server = wanted
+        while (asked := self._next()) is not None:
+            question, server = asked
             try:
                 if connection is None or connected_to != server or not is_alive(connection):
                     close(connection)
@@ -109,24 +109,24 @@ class BoundarySearch:
     def _next(self) -> tuple[NextBoundary, int] | None:
         """The question that is to be looked into, and the server's number, waiting for one; None when all is over."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._wanted)
-            return None if self._closed else (next(iter(self._wanted.values())), self._server)
+            self._changed.wait_for(lambda: self._closed or self._asked)
+            return None if self._closed else (next(iter(self._asked.values())), self._server)
 
     def _answered(self, question: NextBoundary, answer: Answer, server: int) -> None:
         with self._changed:
             if server != self._server:
                 return  # it is asked of the other
-            if self._wanted.get(question.table) == question:
-                del self._wanted[question.table]
-                self._found[question.table] = question, answer
-                while len(self._found) > _KEPT:
-                    del self._found[next(iter(self._found))]
+            if self._asked.get(question.table) == question:
+                del self._asked[question.table]
+                self._answers[question.table] = question, answer
+                while len(self._answers) > _KEPT:
+                    del self._answers[next(iter(self._answers))]
         self._wake()
 
     def _give_up(self, error: IncsnapError) -> None:
         """Whoever asks must ask on a connection of his own."""
         _log.info("The ends of chunks are looked for by the stream itself, for %.0f s: %s", _UNABLE_SECONDS, error)
         with self._changed:
-            self._wanted.clear()
+            self._asked.clear()
             self._unable_until = time.monotonic() + _UNABLE_SECONDS
         self._wake()

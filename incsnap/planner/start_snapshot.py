@@ -43,8 +43,8 @@ class StartSnapshot:
         name = self._due(start)
         if not name:
             return (), {}
-        found = captured()
-        tables, compared = found.tables, found.compared
+        captured_tables = captured()
+        tables, compared = captured_tables.tables, captured_tables.compared
         included = [table for table in tables if self._settings.included(table)]
         conditions = {compared(table): condition for table, condition in self._settings.conditions.items()}
         for lost in sorted(set(conditions) - {compared(str(table)) for table in tables}):

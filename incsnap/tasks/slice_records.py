@@ -68,7 +68,7 @@ def change_blocks(
     ``first_event``: the number of the slice's first event, by which marks count.
     """
     sources = EventSources(slice_, queries=settings.include_query, first=first_event)
-    writer = _Writer(sources, layout, now_us)
+    writer = _BlockWriter(sources, layout, now_us)
     small = _Together(settings, sources, defaults)
     many = small.laid(table_rows(slice_, charsets))
     if not settings.transaction_metadata:
@@ -91,7 +91,7 @@ def change_blocks(
         yield bucket, topic, None, block
 
 
-class _Writer:
+class _BlockWriter:
     """Blocks, as ``change_blocks`` gives them."""
 
     def __init__(self, sources: EventSources, layout: TopicLayout, now_us: int) -> None:
@@ -120,8 +120,8 @@ def open_counts(slice_: Slice, charsets: Charsets, settings: Settings, begun: Op
     return OpenCounts(int(last.transactions.column("ts_us")[0]), tuple(pairs))
 
 
-def _counted(slice_: Slice, these: Longs, laid: RowChanges) -> Counted:
-    events = these[laid.events]
+def _counted(slice_: Slice, of_table: Longs, laid: RowChanges) -> Counted:
+    events = of_table[laid.events]
     return Counted(str(laid.format.view.shape.id), events, slice_.transaction_of(events))
 
 

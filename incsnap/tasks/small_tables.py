@@ -21,7 +21,7 @@ from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.unreadable import VALUE_ERRORS
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import TableRows
-from incsnap.columns.images import Place
+from incsnap.columns.images import ValueSpan
 from incsnap.config.settings import Settings
 from incsnap.envelope.format import TransactionOrder
 from incsnap.envelope.many_tables import ChangesOfTables, RowsOfTables, changes_of_tables, records_of_tables
@@ -86,16 +86,16 @@ class SmallTables:
 
 def together(tables: Iterable[SmallTable], most: int) -> Iterator[list[SmallTable]]:
     """Tables whose records take about ``most`` bytes. Of ``tables`` no more are asked for than it takes."""
-    found: list[SmallTable] = []
+    group: list[SmallTable] = []
     size = values = 0
     for table in tables:
-        if found and (size + table.bytes > most or values + table.values > _MOST_VALUES):
-            yield found
-            found, size, values = [], 0, 0
-        found.append(table)
+        if group and (size + table.bytes > most or values + table.values > _MOST_VALUES):
+            yield group
+            group, size, values = [], 0, 0
+        group.append(table)
         size, values = size + table.bytes, values + table.values
-    if found:
-        yield found
+    if group:
+        yield group
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +177,7 @@ class _Encoded:
 
 
 def _encoded(tables: Sequence[SmallTable]) -> _Encoded:
-    places: defaultdict[ValueKind, list[Place]] = defaultdict(list)
+    places: defaultdict[ValueKind, list[ValueSpan]] = defaultdict(list)
     firsts: list[dict[int, int]] = []
     for table in tables:
         first: dict[int, int] = {}

@@ -14,7 +14,7 @@ import numpy as np
 
 from incsnap.binlog.protocol.row_images import types_and_fields
 from incsnap.binlog.protocol.table_map import TableMap
-from incsnap.columns.images import Field, ImageLayout, Place, layout_of
+from incsnap.columns.images import Field, ImageLayout, ValueSpan, layout_of
 from incsnap.columns.packets import Packets, Spans
 from incsnap.config.settings import Settings
 from incsnap.envelope.cells import Cells, Pattern
@@ -33,7 +33,7 @@ class ValueKind:
     type: ColumnType
     field: Field
 
-    def decode(self, packets: Packets, places: Sequence[Place]) -> Any:
+    def decode(self, packets: Packets, places: Sequence[ValueSpan]) -> Any:
         """The canonical column. Raises what ``ColumnType.decode`` does."""
         start, length = np.array(places, np.int64).reshape(-1, 2).T
         present = length >= 0

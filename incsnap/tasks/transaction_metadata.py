@@ -37,7 +37,7 @@ def transaction_records(
     topic = transaction_topic(settings)
     if topic is None:
         return None
-    writer = _Writer(settings, topic)
+    writer = _MetadataWriter(settings, topic)
     transactions = slice_.transactions
     gtids, ts_us = transactions.gtids(), transactions.column("ts_us").tolist()
     counted = zip(totals.owner.tolist(), totals.table, totals.count.tolist(), strict=True)
@@ -51,12 +51,12 @@ def transaction_records(
 
 def ending(settings: Settings, topic: ControlTopic, gtid: str, counts: OpenCounts, buckets: int) -> tuple[int, Any]:
     """(bucket, RECORDS) of a transaction that ends without any more events."""
-    writer = _Writer(settings, topic)
+    writer = _MetadataWriter(settings, topic)
     writer.end(gtid, counts.ts_us, list(counts.tables))
     return writer.records(buckets)
 
 
-class _Writer:
+class _MetadataWriter:
     def __init__(self, settings: Settings, topic: ControlTopic) -> None:
         self._topic = topic
         self._formats: tuple[StructFormat, StructFormat] = struct_formats(settings)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from incsnap.binlog.protocol.row_images import DELETE, TABLE_ID_AND_FLAGS, UPDATE, VERSION_1, WRITE
-from incsnap.columns.images import ImageLayout, Place
+from incsnap.columns.images import ImageLayout, ValueSpan
 
 #: All event types that are known here: none of partial updates.
 _KNOWN = frozenset((*WRITE, *UPDATE, *DELETE))
@@ -25,7 +25,7 @@ class FewRows:
     column its place in every image."""
 
     images: list[int]
-    columns: list[tuple[Place, ...]]
+    columns: list[tuple[ValueSpan, ...]]
 
     def __len__(self) -> int:
         return sum(self.images)
@@ -39,7 +39,7 @@ def few_rows(data: bytes, events: Iterable[tuple[int, int, int]], layout: ImageL
         return None
     every, width = (1 << columns) - 1, layout.bitmap_bytes
     images: list[int] = []
-    rows: list[list[Place]] = []
+    rows: list[list[ValueSpan]] = []
     for begin, end, kind in events:
         at = begin + TABLE_ID_AND_FLAGS
         if kind not in _KNOWN or at + 2 >= end:
