@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from incsnap.ddl.statements import tokens
+from incsnap.ddl.statements import new_name, renamed
+from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.tables import TableId
 
 _OBJECTS = ("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
@@ -32,16 +33,14 @@ class TableStatement:
 def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tuple[TableStatement, ...]:
     """``database``: of names that are written without one; ``sql_mode``: of the session. () for what defines no table,
     and for what is not understood."""
-    words = _Words(sql, sql_mode)
+    words = Words(sql, database, sql_mode)
     try:
-        verb = words.next()
+        verb = words.take()
         if verb == "RENAME":
-            if words.next() not in ("TABLE", "TABLES"):
-                return ()
-            return tuple(_of("ALTER", table, sql) for table in _renamed(words, database))
+            return tuple(_of("ALTER", new, sql) for _, new in renamed(words))
         if verb in ("CREATE", "ALTER", "DROP"):
-            return tuple(_defined(verb, words, sql, database))
-    except _NotUnderstood:
+            return tuple(_defined(verb, words, sql))
+    except NotUnderstood:
         pass
     return ()
 
@@ -50,101 +49,39 @@ def _of(type_: Literal["CREATE", "ALTER", "DROP"], table: TableId, ddl: str) -> 
     return TableStatement(type_, table.database, table, ddl)
 
 
-def _defined(verb: str, words: _Words, sql: str, database: str) -> Iterator[TableStatement]:
+def _defined(verb: str, words: Words, sql: str) -> Iterator[TableStatement]:
     unique = False
-    while (word := words.next()) not in _OBJECTS:
+    while (word := words.take()) not in _OBJECTS:
         unique |= word == "UNIQUE"
         if word not in _BETWEEN:
             return  # TEMPORARY, and other objects
     if word in ("DATABASE", "SCHEMA"):
-        words.condition()
+        words.skip_condition()
         if verb != "ALTER":
             yield TableStatement("DATABASE", words.name(), None, sql)
     elif word == "INDEX":
         if verb == "CREATE" and unique:
-            while words.next() != "ON":
-                pass
-            yield _of("ALTER", words.table(database), sql)
+            words.skip_past("ON")
+            yield _of("ALTER", words.table(), sql)
     elif verb == "CREATE":
-        words.condition()
-        yield _of("CREATE", words.table(database), sql)
+        words.skip_condition()
+        yield _of("CREATE", words.table(), sql)
     elif verb == "ALTER":
-        yield _of("ALTER", _new_name(words, words.table(database), database), sql)
+        yield _of("ALTER", _altered(words), sql)
     else:
-        conditional = words.condition()
-        tables = [words.table(database)]
+        conditional = words.skip_condition()
+        tables = [words.table()]
         while words.skip(","):
-            tables.append(words.table(database))
+            tables.append(words.table())
         tail = next((f" {how}" for how in ("RESTRICT", "CASCADE") if words.skip(how)), "")
         for table in tables:  # Debezium makes one statement a table of it
             yield _of("DROP", table, f"DROP TABLE {'IF EXISTS ' if conditional else ''}{table.sql}{tail}")
 
 
-def _renamed(words: _Words, database: str) -> list[TableId]:
-    tables = []
-    while True:
-        words.table(database)
-        if not words.skip("TO"):
-            raise _NotUnderstood
-        tables.append(words.table(database))
-        if not words.skip(","):
-            return tables
-
-
-def _new_name(words: _Words, table: TableId, database: str) -> TableId:
-    while not words.at_end:
-        if words.next() == "RENAME" and words.peek() not in ("COLUMN", "INDEX", "KEY"):
-            _ = words.skip("TO") or words.skip("AS") or words.skip("=")
-            table = words.table(database)
+def _altered(words: Words) -> TableId:
+    """The table under the name that it has then."""
+    table = words.table()
+    while not (words.at_end or words.is_broken):
+        if words.take() == "RENAME":
+            table = new_name(words) or table
     return table
-
-
-class _Words:
-    def __init__(self, sql: str, sql_mode: int | None) -> None:
-        self._tokens = list(tokens(sql, sql_mode))
-        self._at = 0
-
-    @property
-    def at_end(self) -> bool:
-        return self._at >= len(self._tokens)
-
-    def peek(self) -> str:
-        """The next word in capitals or character; "" for a quoted name and at the end."""
-        if self.at_end:
-            return ""
-        kind, text = self._tokens[self._at]
-        return text.upper() if kind in ("word", "other") else ""
-
-    def next(self) -> str:
-        if self.at_end:
-            raise _NotUnderstood
-        word = self.peek()
-        self._at += 1
-        return word
-
-    def skip(self, word: str) -> bool:
-        is_next = self.peek() == word
-        self._at += is_next
-        return is_next
-
-    def condition(self) -> bool:
-        """IF [NOT] EXISTS"""
-        present = self.skip("IF")
-        if present:
-            self.skip("NOT")
-            self.skip("EXISTS")
-        return present
-
-    def name(self) -> str:
-        if self.at_end or self._tokens[self._at][0] not in ("name", "word"):
-            raise _NotUnderstood
-        self._at += 1
-        return self._tokens[self._at - 1][1]
-
-    def table(self, database: str) -> TableId:
-        name = self.name()
-        return TableId(name, self.name()) if self.skip(".") else TableId(database, name)
-
-
-class _NotUnderstood(Exception):
-    """Not of a form known here."""

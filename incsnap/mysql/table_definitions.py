@@ -14,7 +14,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.ddl.statements import Token, tokens
+from incsnap.ddl.words import Token, tokens
 from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.tables import SourceType, TableId
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from incsnap.binlog.protocol import control_events as kinds
-from incsnap.ddl.statements import ANSI_QUOTES
+from incsnap.ddl.words import ANSI_QUOTES
 from incsnap.errors import BinlogError, OffsetError
 from incsnap.events import BinlogPosition, StreamPosition
 from incsnap.gtid import GtidSet

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.ddl.statements import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, first_word, schema_change
+from incsnap.ddl.statements import first_word, schema_change
+from incsnap.ddl.words import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from incsnap.events import SchemaChange
 from incsnap.tables import TableId
 
