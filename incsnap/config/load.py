@@ -148,21 +148,25 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         store=store_access(location, spark, os.environ),
         spark=spark,
     )
-    problems = [
-        *reading.problems,
-        *outbox.problems(settings.transforms, formats),
-        *unwrap.problems(settings.transforms, formats),
-        *_misspelt(sorted_names.unknown, reading),
-    ]
-    try:
-        control_topics(settings)
-    except ConfigError as error:
-        problems.append(f"{error.message}; {error.hint}")
+    problems = [*_problems(settings, reading), *_misspelt(sorted_names.unknown, reading)]
     if problems:
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
         raise ConfigError(f"{source} has {count}:{lines}", "Correct these settings and start again.")
     return Loaded(settings, (*reading.warnings, *_about_names(sorted_names.elsewhere, sorted_names.unknown)))
+
+
+def _problems(settings: Settings, reading: SettingsReader) -> list[str]:
+    problems = [
+        *reading.problems,
+        *outbox.problems(settings.transforms, settings.formats),
+        *unwrap.problems(settings.transforms, settings.formats),
+    ]
+    try:
+        control_topics(settings)
+    except ConfigError as error:
+        problems.append(f"{error.message}; {error.hint}")
+    return problems
 
 
 def _misspelt(unknown: tuple[tuple[str, str | None], ...], reading: SettingsReader) -> list[str]:

@@ -87,38 +87,15 @@ def start(
 def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[StreamingQuery, Path]:
     """The query, and where its planner tells how it goes."""
     root = own_part(settings.checkpoint_location)
-    # Also local-cluster[...]: executors of their own, on this machine.
-    one_machine = str(spark.sparkContext.master).startswith("local")
     for name in (STOP, STOPPED, COMPLETE):
         Files(root).delete(name)
     readers = ReaderPool.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
-
-    def begin() -> Offset:
-        return first_position(settings, root, buckets_for(settings.topic_creation.default.partitions, readers.stream))
-
-    begin_again_where_lost(settings, root)
-    SparkLog(settings.checkpoint_location).mend()
-    take_back(settings, root)
-    # What Spark has saved goes before the file: it is of the same job, or the file is of another one.
-    saved = newest_offset(settings.checkpoint_location.rstrip("/"))
-    if saved is None and read_progress(root).batches:
-        raise OffsetError(
-            f"{settings.checkpoint_location}: Spark's part of the checkpoint is gone, but the job has sent batches",
-            "Start with a new checkpoint.location and signal execute-snapshot for the tables: begun again under its old"
-            " name, the job would skip batches that it believes to be sent.",
-        )
-    first = saved or first_offset(root, begin)
-    topics = sorted(set(first.layout.partitions) - {settings.notifications.sink_topic})
-    # Behind a transform a topic may have any name.
-    if topics and not settings.transforms and not any(name.startswith(settings.topic_prefix) for name in topics):
-        raise ConfigError(
-            f"{settings.checkpoint_location} is the checkpoint of a job with another topic.prefix than"
-            f" {settings.topic_prefix}: it writes to {', '.join(topics[:3])}",
-            "Set topic.prefix as it was, or give the job a checkpoint.location of its own.",
-        )
+    first = _beginning(settings, root, readers.stream)
     # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
     buckets = first.layout.buckets
     level = logging.getLogger("incsnap").getEffectiveLevel()
+    # Also local-cluster[...]: executors of their own, on this machine.
+    one_machine = str(spark.sparkContext.master).startswith("local")
     # A bucket is the same one for all machines, and each look at it a request.
     many_machines = not one_machine and not is_object_store(settings.checkpoint_location)
     sink = SinkOptions(
@@ -172,6 +149,36 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
         )
         ends.start()
     return query, Path(jobs.report_path)
+
+
+def _beginning(settings: Settings, root: str, tasks: int) -> Offset:
+    """Where the job goes on, or begins: the last offset that was saved, or a first one, which is written down.
+    ``tasks``: of the stream, at the same time."""
+
+    def begin() -> Offset:
+        return first_position(settings, root, buckets_for(settings.topic_creation.default.partitions, tasks))
+
+    begin_again_where_lost(settings, root)
+    SparkLog(settings.checkpoint_location).mend()
+    take_back(settings, root)
+    # What Spark has saved goes before the file: it is of the same job, or the file is of another one.
+    saved = newest_offset(settings.checkpoint_location.rstrip("/"))
+    if saved is None and read_progress(root).batches:
+        raise OffsetError(
+            f"{settings.checkpoint_location}: Spark's part of the checkpoint is gone, but the job has sent batches",
+            "Start with a new checkpoint.location and signal execute-snapshot for the tables: begun again under its old"
+            " name, the job would skip batches that it believes to be sent.",
+        )
+    first = saved or first_offset(root, begin)
+    topics = sorted(set(first.layout.partitions) - {settings.notifications.sink_topic})
+    # Behind a transform a topic may have any name.
+    if topics and not settings.transforms and not any(name.startswith(settings.topic_prefix) for name in topics):
+        raise ConfigError(
+            f"{settings.checkpoint_location} is the checkpoint of a job with another topic.prefix than"
+            f" {settings.topic_prefix}: it writes to {', '.join(topics[:3])}",
+            "Set topic.prefix as it was, or give the job a checkpoint.location of its own.",
+        )
+    return first
 
 
 def _stop_when_complete(query: StreamingQuery, settings: Settings) -> None:
