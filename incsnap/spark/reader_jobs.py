@@ -39,6 +39,7 @@ from incsnap.errors import shorten
 from incsnap.planner.chunk_readers import Address, Answer, Ask, hang_up
 from incsnap.snapshot.failures import LOST_BEFORE_ALONE
 from incsnap.spark import process_log
+from incsnap.spark.reader_turns import turns_of
 from incsnap.spark.zygote import sweep
 from incsnap.tasks.chunk import read_chunks
 from incsnap.tasks.partitions import ChunkOrder
@@ -95,6 +96,8 @@ class ReaderJobs:
         key = secrets.token_bytes(32)
         self.address = Address(f"{self._folder}/{_SOCKET}", key.hex())
         self._listener = Listener(self.address.path, family="AF_UNIX", authkey=key)
+        self._count, self._turns = readers.count, turns_of(self._context)
+        self._turns.open(self._count)
         for target in (self._listen, *[self._work] * readers.count):
             threading.Thread(target=target, name="incsnap-chunk-reader", daemon=True).start()
 
@@ -118,6 +121,7 @@ class ReaderJobs:
             if self._planner is not None:
                 hang_up(self._planner)
             self._changed.notify_all()
+        self._turns.close(self._count)
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
             # A thread that waits in accept() does not notice that its socket is closed.
             knock.settimeout(1.0)
@@ -178,14 +182,19 @@ class ReaderJobs:
         with suppress(*_ENDED):
             self._context.setJobGroup(self._group, "incsnap: chunks of an incremental snapshot", True)
         while orders := self._take():
-            try:
-                # An RDD: its job costs 20 ms, that of a DataFrame twice as much.
-                job = self._context.parallelize(range(1), 1).mapPartitions(partial(self._read, orders))
-                answers: Iterable[Answer] = job.collect()
-            except Exception as error:  # noqa: BLE001 - a thread that dies would take its place among the readers along
-                # The executor is gone, or the job was cancelled; what is wrong with a chunk itself is in its manifest.
-                answers = [Answer(order.read.window.id, shorten(error)) for order in orders]
-            self._done(tuple(answers))
+            with self._turns.turn(self._is_closed) as is_mine:
+                if is_mine:
+                    self._done(self._run(orders))
+
+    def _run(self, orders: tuple[ChunkOrder, ...]) -> tuple[Answer, ...]:
+        try:
+            # An RDD: its job costs 20 ms, that of a DataFrame twice as much.
+            job = self._context.parallelize(range(1), 1).mapPartitions(partial(self._read, orders))
+            answers: Iterable[Answer] = job.collect()
+        except Exception as error:  # noqa: BLE001 - a thread that dies would take its place among the readers along
+            # The executor is gone, or the job was cancelled; what is wrong with a chunk itself is in its manifest.
+            answers = [Answer(order.read.window.id, shorten(error)) for order in orders]
+        return tuple(answers)
 
     def _take(self) -> tuple[ChunkOrder, ...]:
         """A fair share of what waits; () when all is over."""

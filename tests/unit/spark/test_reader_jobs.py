@@ -21,6 +21,7 @@ from incsnap.tables import TableId
 from incsnap.tasks.partitions import ChunkOrder
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
+from tests.support.waiting import wait_until
 
 SECONDS = 20.0
 TABLE = TableId("d", "t")
@@ -51,7 +52,9 @@ class Spark:
 
 
 class Pool:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, readers: int) -> None:
+    """``spark``: the session, where another job is on it too."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, readers: int, spark: Any = None) -> None:
         self.task: Callable[[list[str]], None] = lambda _: None
 
         def read(
@@ -63,8 +66,7 @@ class Pool:
 
         monkeypatch.setattr(reader_jobs, "_read_on_executor", read)
         settings = settings_of(MySqlAddress("h", 1), "k:1", "p", "d")
-        spark: Any = Spark()
-        self.jobs = ReaderJobs(spark, settings, "/nowhere", ReaderPool(readers, 1), 20)
+        self.jobs = ReaderJobs(spark or Spark(), settings, "/nowhere", ReaderPool(readers, 1), 20)
         self.woken = threading.Event()
         self.planner = ChunkReaders(self.jobs.address, self.woken.set)
 
@@ -72,13 +74,11 @@ class Pool:
         self.planner.ask(Ask(tuple(order(name, rows) for name in names), at_once))
 
     def wait_for_orders(self, *names: str) -> None:
-        """Until the driver has heard so much of the planner that just these wait for a reader."""
+        """Until the driver has heard so much of the planner, and its readers have taken so much, that just these wait
+        for a reader."""
         jobs = self.jobs
-        with jobs._changed:
-            heard = jobs._changed.wait_for(
-                lambda: tuple(each.read.window.id for each in jobs._orders) == names, SECONDS
-            )
-            assert heard, f"{[each.read.window.id for each in jobs._orders]} wait, not {names}"
+        # Looked at again and again: who takes orders tells nobody.
+        wait_until(lambda: tuple(each.read.window.id for each in [*jobs._orders]) == names, SECONDS, every=0.005)
 
     def answers(self, count: int) -> list[Answer]:
         answers: list[Answer] = []
@@ -194,6 +194,67 @@ def test_a_window_that_was_dropped_before_its_turn_is_not_read(scene: Pool) -> N
     go_on.set()
 
     assert [answer.window_id for answer in scene.answers(3)] == ["a", "c", "d"]
+
+
+def test_jobs_of_one_session_read_together_as_many_chunks_as_one_alone_and_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, lock, go_on = Spark(), threading.Lock(), threading.Event()
+    pools = [Pool(monkeypatch, readers=2, spark=session) for _ in range(3)]
+    running, most, read = 0, 0, ""
+
+    def count(ids: list[str]) -> None:
+        nonlocal running, most, read
+        with lock:
+            running += 1
+            most = max(most, running)
+            read += ids[0][0]
+        assert go_on.wait(SECONDS)
+        with lock:
+            running -= 1
+
+    for pool in pools:
+        pool.task = count
+    try:
+        for pool, name in zip(pools, "abc", strict=True):
+            pool.ask(*(f"{name}{number}" for number in range(4)))
+            # Its two readers have taken the others.
+            pool.wait_for_orders(f"{name}2", f"{name}3")
+        go_on.set()
+        for pool in pools:
+            pool.answers(4)
+    finally:
+        for pool in pools:
+            pool.planner.close()
+            pool.jobs.close()
+
+    assert most == 2
+    assert sorted(read[:6]) == list("aabbcc")
+
+
+def test_a_job_that_ends_gives_its_turn_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, go_on, is_reading = Spark(), threading.Event(), threading.Event()
+    one, other = (Pool(monkeypatch, readers=1, spark=session) for _ in range(2))
+
+    def wait(_: list[str]) -> None:
+        is_reading.set()
+        assert go_on.wait(SECONDS)
+
+    other.task = one.task = wait
+    one.ask("a")
+    assert is_reading.wait(SECONDS)
+    other.ask("b")
+    turns = one.jobs._turns
+    wait_until(lambda: len(turns._waiting) == 1, SECONDS)
+    other.planner.close()
+    other.jobs.close()
+    wait_until(lambda: not turns._waiting, SECONDS / 2)
+    one.ask("c")
+    go_on.set()
+
+    assert [answer.window_id for answer in one.answers(2)] == ["a", "c"]
+    one.planner.close()
+    one.jobs.close()
 
 
 def test_the_planner_learns_that_the_driver_is_gone(scene: Pool) -> None:
