@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+_NAME = r"\s*(?:`((?:[^`]|``)+)`|([^.`\s](?:[^.]*[^.\s])?))\s*"
+_QUALIFIED = re.compile(rf"{_NAME}\.{_NAME}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -19,11 +23,13 @@ class TableId:
 
     @classmethod
     def parse(cls, text: str) -> TableId:
-        """The table that ``db.table`` (back-ticks allowed) names; ``ValueError`` for anything else."""
-        parts = [part.strip().strip("`") for part in text.strip().split(".")]
-        if len(parts) != 2 or not all(parts):
+        """The table that ``db.table`` names; ``ValueError`` for anything else. A name in back-ticks, written as in SQL,
+        may have dots in it."""
+        found = _QUALIFIED.fullmatch(text)
+        if found is None:
             raise ValueError(f"{text!r} is not database.table")
-        return cls(*parts)
+        quoted_database, database, quoted_table, table = found.groups()
+        return cls(database or quoted_database.replace("``", "`"), table or quoted_table.replace("``", "`"))
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"

@@ -36,7 +36,7 @@ _HINT = "Correct the options of spark.readStream.format('incsnap'), or the file 
 
 
 def frame_settings(options: Mapping[str, str]) -> Loaded:
-    """Raises ``ConfigError`` with one line for each problem. The columns are not known yet: see ``with_columns``."""
+    """Raises ``ConfigError`` with one line for each problem. The columns are not known yet: see ``of_table``."""
     given = _given(options)
     file = options.get("config", "")
     of_file = read_document(file) if file else {}
@@ -65,10 +65,11 @@ def frame_settings(options: Mapping[str, str]) -> Loaded:
     return Loaded(settings.model_copy(update=changed), loaded.warnings)
 
 
-def with_columns(settings: Settings, columns: str) -> Settings:
-    """``columns``: a digest of the table's, as the DataFrame has them."""
+def of_table(settings: Settings, table: TableId | None, columns: str) -> Settings:
+    """What only the server knows. ``table``: as it writes the name, None where there are several; ``columns``: a digest
+    of them, as the DataFrame has them."""
     assert settings.frame is not None
-    return settings.model_copy(update={"frame": settings.frame.model_copy(update={"columns": columns})})
+    return settings.model_copy(update={"frame": settings.frame.model_copy(update={"table": table, "columns": columns})})
 
 
 def refuse_mode(mode: str) -> None:
@@ -99,7 +100,10 @@ def _table(options: Mapping[str, str]) -> TableId | None:
     try:
         return TableId.parse(text)
     except ValueError:
-        raise ConfigError(f"table: {text!r} is not of the form database.table (one table)", _HINT) from None
+        raise ConfigError(
+            f"table: {text!r} is not of the form database.table (one table; a name with dots in it in back-ticks)",
+            _HINT,
+        ) from None
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from incsnap.config.frames import frame_settings, refuse_mode, with_columns
+from incsnap.config.frames import frame_settings, of_table, refuse_mode
 from incsnap.config.settings import Settings
 from incsnap.envelope.frame_format import frame_fields, key_names
 from incsnap.envelope.table_view import TableView, view_of
@@ -29,6 +29,7 @@ from incsnap.spark import process_log
 from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.table_frames import TableFrame
+from incsnap.tables import TableId
 from incsnap.tasks.frame_columns import CHANGE_FIELDS, RECORD
 
 FORMAT = "incsnap"
@@ -43,6 +44,8 @@ class ChangesFrame(DataSource):
         super().__init__(options)
         #: What the server had executed before it was asked for columns; None where it was not asked.
         self._executed: GtidSet | None = None
+        #: The table as the server writes it, whose letter case need not be the option's.
+        self._table: TableId | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -59,6 +62,7 @@ class ChangesFrame(DataSource):
             if frame.table is None:
                 return from_arrow_schema(pa.schema([*RECORD, *marks]))
             self._executed, view = _executed_and_view(loaded.settings)
+            self._table = view.shape.id
             fields = frame_fields(view)
             if frame.envelope:
                 row = pa.struct(fields)
@@ -74,7 +78,7 @@ class ChangesFrame(DataSource):
             if settings.frame.table is not None and self._executed is None:
                 raise ConfigError("a stream of changes has the columns of its table", "Leave .schema(...) out.")
             columns = hashlib.sha256(schema.json().encode()).hexdigest()[:16]
-            return ChangesReader(with_columns(settings, columns), schema, self._executed or GtidSet())
+            return ChangesReader(of_table(settings, self._table, columns), schema, self._executed or GtidSet())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with hint_in_message():

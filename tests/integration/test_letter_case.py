@@ -11,11 +11,14 @@ import pytest
 
 from incsnap.config.settings import Settings
 from incsnap.mysql.preflight import findings
+from incsnap.spark.frames import ChangesFrame
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
 from signals import send
+from tests.support.frames import options
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
@@ -126,6 +129,35 @@ def test_settings_may_write_names_in_any_letter_case(make_job: MakeJob) -> None:
     keys = [each.key for each in job.sent if each.topic.endswith(".inventory.orders")]
     assert sorted(keys, key=str) == [{"Note": "a"}, {"Note": "b"}]
     assert [row for _, row in _reads(job)] == [{"Id": 1, "Note": "*"}, {"Id": 2, "Note": "*"}]
+
+
+def test_the_table_of_a_dataframe_may_be_written_in_any_letter_case(
+    server: MySqlAddress, session: Any, tmp_path: Path
+) -> None:
+    session.execute("CREATE TABLE Inventory.Signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data TEXT)")
+    frame = ChangesFrame(options(server, "inventory", tmp_path, table="INVENTORY.Orders", snapshot__mode="initial"))
+    reader = frame.streamReader(frame.schema())
+    told: list[tuple[str, int]] = []
+    try:
+        ends = [reader.initialOffset()]
+
+        def is_told(count: int) -> bool:
+            end = reader.latestOffset(ends[-1], None)  # type: ignore[arg-type]
+            if end != ends[-1]:
+                for part in reader.partitions(ends[-1], end):
+                    for rows in reader.read(part):
+                        told.extend((row["_op"], row["Id"]) for row in rows.to_pylist())
+                reader.commit(end)
+                ends.append(end)
+            return len(told) >= count
+
+        wait_until(lambda: is_told(3))
+        session.execute("DELETE FROM Inventory.Orders WHERE Id = 2")
+        wait_until(lambda: is_told(4))
+    finally:
+        reader.stop()
+
+    assert told == [("r", 1), ("r", 2), ("r", 3), ("d", 2)]
 
 
 def test_a_signal_table_must_be_called_as_the_server_calls_it(

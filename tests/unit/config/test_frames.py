@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.config.frames import frame_settings, with_columns
+from incsnap.config.frames import frame_settings, of_table
 from incsnap.config.load import from_properties
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
@@ -55,6 +55,14 @@ def test_one_table_is_captured_whatever_the_lists_say(file: str) -> None:
     assert tables.included(TableId("inventory", "signals"))
 
 
+def test_a_name_may_have_dots_in_it(file: str) -> None:
+    chosen = settings(config=file, table="`the.db`.`a``b.c`")
+
+    assert chosen.frame is not None
+    assert chosen.frame.table == TableId("the.db", "a`b.c")
+    assert chosen.tables.included(TableId("the.db", "a`b.c"))
+
+
 def test_options_stand_above_the_file_in_small_letters_too(file: str) -> None:
     chosen = settings(
         config=file, table="i.o", database__hostname="other", checkpoint__location="/here", database__server__id="9"
@@ -68,6 +76,7 @@ def test_options_stand_above_the_file_in_small_letters_too(file: str) -> None:
     ("options", "message"),
     [
         ({"table": "orders"}, "is not of the form database.table"),
+        ({"table": "a.b.c"}, "a name with dots in it in back-ticks"),
         ({"envelope": "true"}, "envelope=true needs the option table"),
         ({"envelope": "yes", "table": "i.o"}, "'yes' is not true or false"),
         ({"column__mask__hash__sha-256__with__salt__x": "i.o.c"}, "Spark gives the names of options in small letters"),
@@ -93,7 +102,8 @@ def test_windows_of_other_columns_are_of_another_form_and_kafkas_form_is_as_it_w
         {"database.hostname": "h", "database.user": "u", "topic.prefix": "p", "bootstrap.servers": "k:1"}, {}
     ).settings
 
-    assert record_form(with_columns(chosen, "a")) != record_form(with_columns(chosen, "b"))
+    table = TableId("i", "o")
+    assert record_form(of_table(chosen, table, "a")) != record_form(of_table(chosen, table, "b"))
     assert to_kafka.frame is None
 
 
