@@ -24,12 +24,13 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.first_offset import first_offset
+from incsnap.checkpoint.first_offset import first_offset, require_shared
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import CheckpointLock, checkpoint_lock
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.planned import planned
 from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.errors import OffsetError
 from incsnap.gtid import GtidSet
@@ -147,6 +148,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, FramePart)
         with hint_in_message():
             reach(self._settings.checkpoint_location, self._settings.store)
+            if not is_object_store(self._settings.checkpoint_location):
+                require_shared(self._root)
             yield from frame_rows(partition, self._settings, self._buffers, self._schema, self._older)
 
     @contextmanager

@@ -45,7 +45,14 @@ def merge_into(
             "merge_into takes the changes of one table, with their columns flat",
             "Read them with the option table and without envelope, and keep the columns that begin with _.",
         )
-    of_table = list(keys or (field.name for field in changes.schema.fields if (field.metadata or {}).get(KEY)))
+    given = [keys] if isinstance(keys, str) else keys
+    of_table = list(given or (field.name for field in changes.schema.fields if (field.metadata or {}).get(KEY)))
+    known = {name.lower() for name in columns}
+    if absent := [name for name in of_table if name.lower() not in known]:
+        raise ConfigError(
+            f"keys: these changes have no column {', '.join(absent)}",
+            f"Name some of {', '.join(columns)}; or leave keys out for those of MySQL's primary key.",
+        )
     if not of_table:
         raise ConfigError(
             "nothing tells the rows of these changes apart: the table has no primary key",
@@ -109,7 +116,8 @@ def newest_changes(batch: DataFrame, keys: list[str]) -> DataFrame:
     """One row for each key of ``keys``, as the batch leaves it: the last by ``_position``."""
     by_key = [col(_quoted(name)) for name in keys]
     last = max_by(struct(*(_quoted(name) for name in batch.columns)), col("_position"))
-    return batch.groupBy(*by_key).agg(last.alias("newest")).select("newest.*")
+    # Under a name that no column of the table has, or a key of that name could not be told from it.
+    return batch.groupBy(*by_key).agg(last.alias("_position")).select("_position.*")
 
 
 def merge_statement(table: str, keys: list[str], columns: list[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from incsnap.checkpoint.first_offset import CheckpointNotShared
 from incsnap.errors import ConfigError
 from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.frames import ChangesFrame
@@ -71,8 +72,26 @@ def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(
     assert told == ["a1", "b1", "a2", "b2", "a3", "b3"]
 
 
-def batch(reader: ChangesReader, start: Offset, told: list[str]) -> Offset:
-    """The next one, as Spark runs it; ``told`` gets table and id of its changes."""
+def test_a_task_on_a_machine_that_does_not_see_the_checkpoint_says_so(
+    reader: Callable[..., ChangesReader], mysql_address: MySqlAddress, database: str, tmp_path: Path
+) -> None:
+    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+        cursor.execute("CREATE TABLE a (id INT PRIMARY KEY)")
+        begun = reader(include__schema__changes="false")
+        start = begun.initialOffset()
+        cursor.execute("INSERT INTO a VALUES (1)")
+        parts = begun.partitions(start, next_end(begun, start))
+    seen, unseen = tmp_path / "incsnap", tmp_path / "elsewhere"
+    seen.rename(unseen)
+
+    with pytest.raises(CheckpointNotShared, match=f"does not see the job's checkpoint at {seen}"):
+        [list(begun.read(part)) for part in parts]
+    unseen.rename(seen)
+    assert [rows.num_rows for part in parts for rows in begun.read(part)] == [1]
+
+
+def next_end(reader: ChangesReader, start: Offset) -> Offset:
     found: list[Offset] = []
 
     def is_there() -> bool:
@@ -80,7 +99,12 @@ def batch(reader: ChangesReader, start: Offset, told: list[str]) -> Offset:
         return found[-1] != start
 
     wait_until(is_there)
-    end = found[-1]
+    return found[-1]
+
+
+def batch(reader: ChangesReader, start: Offset, told: list[str]) -> Offset:
+    """The next one, as Spark runs it; ``told`` gets table and id of its changes."""
+    end = next_end(reader, start)
     for part in reader.partitions(start, end):
         for rows in reader.read(part):
             told.extend(row["table"].rpartition(".")[2] + str(json.loads(row["key"])["id"]) for row in rows.to_pylist())

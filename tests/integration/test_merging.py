@@ -56,6 +56,15 @@ def test_each_key_is_as_its_last_change_by_position_left_it(spark: SparkSession)
     }
 
 
+def test_a_key_may_have_any_name(spark: SparkSession) -> None:
+    names = ["newest", "t", "s", "a.b", "a`b", "incsnap_newest"]
+    changes = batch(spark, ("u", "0.10.0", 1, "new"), ("c", "0.02.0", 1, "old"))
+
+    for name in names:
+        found = newest_changes(changes.withColumnRenamed("the id", name), [name]).collect()
+        assert [tuple(row)[-2:] for row in found] == [(1, "new")], name
+
+
 def test_the_statement_is_one_that_spark_understands(spark: SparkSession) -> None:
     statement = merge_statement("lake.shop.orders", ["the id"], ["the id", "v`v"])
     parser = spark._jsparkSession.sessionState().sqlParser()
@@ -75,7 +84,10 @@ def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
         merge_into(stream, "t")
     with pytest.raises(ConfigError, match="the table has no primary key"):
         merge_into(of_schema(stream, flat), "t")
-    assert merge_into(of_schema(stream, flat), "t", keys=["id"]) is not None
+    with pytest.raises(ConfigError, match="keys: these changes have no column order_id"):
+        merge_into(of_schema(stream, flat), "t", keys=["id", "order_id"])
+    for keys in (["id"], "ID"):
+        assert merge_into(of_schema(stream, flat), "t", keys=keys) is not None
     keyed = StructType([*told, StructField("id", IntegerType(), metadata={KEY: True})])
     assert merge_into(of_schema(stream, keyed), "t") is not None
 
