@@ -7,6 +7,7 @@ a table that is gone is not made again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Protocol
@@ -14,11 +15,14 @@ from typing import Protocol
 from incsnap.config.settings import Settings
 from incsnap.config.topic_groups import TopicGroup
 from incsnap.config.topics import control_topics, topics_of
-from incsnap.errors import OffsetError
+from incsnap.errors import OffsetError, SinkError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
 from incsnap.snapshot.offset import TopicLayout
 from incsnap.tables import TableId
+
+#: How often the number of a topic's partitions is asked for: a producer's setting, and the default of a Java producer.
+_LOOK, _LOOK_MS = "metadata.max.age.ms", "300000"
 
 
 class Layouts(Protocol):
@@ -60,9 +64,10 @@ class KafkaLayouts:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._admin = admin_client(ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer))
-        #: Looked up once: a topic that is given more partitions keeps its old ones until the next start.
+        #: As they were found when they were first needed behind the last look.
         self._partitions: dict[str, int] = {}
-        self._checked = False
+        self._look_seconds = int(settings.kafka.producer.get(_LOOK, _LOOK_MS)) / 1000
+        self._look_at = 0.0
 
     def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout:
         """The layout that a new job begins with. The topics of ``tables`` are made."""
@@ -71,13 +76,22 @@ class KafkaLayouts:
         return TopicLayout(buckets)
 
     def checked(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool:
-        """At start-up: are topics of windows in flight (``in_flight``) other ones than these were cut for, by name or
-        by number of partitions? Then they must be read again."""
-        if self._checked:
+        """At start-up, and from time to time: are topics of windows in flight (``in_flight``) other ones than these
+        were cut for, by name or by number of partitions? Then they must be read again."""
+        if time.monotonic() < self._look_at:
             return False
-        self._ensure_control_topic(layout.buckets)
-        counts = self._counts(self._topics(in_flight))
-        self._checked = True
+        is_first, known = not self._look_at, self._partitions
+        if is_first:
+            self._ensure_control_topic(layout.buckets)
+        self._partitions = {}
+        try:
+            counts = self._counts(self._topics(in_flight))
+        except SinkError:
+            if is_first:
+                raise
+            # Brokers that do not answer end the batch that needs them, not one that has nothing for them.
+            self._partitions, counts = known, {}
+        self._look_at = time.monotonic() + self._look_seconds
         return any(layout.partitions.get(topic) != count for topic, count in counts.items())
 
     def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout:

@@ -33,13 +33,18 @@ pytestmark = pytest.mark.servers
 BEFORE, AFTER = 2, 5
 
 
+@pytest.mark.parametrize("begun_again", [False, True])
 def test_records_of_a_key_stay_in_order_when_its_topic_is_given_more_partitions(
-    play: CapturedDatabase, cluster: SparkCluster
+    play: CapturedDatabase, cluster: SparkCluster, begun_again: bool
 ) -> None:
-    """They move once, to where a Java producer would send the key: when the planner is begun again, in the same life of
-    the executors, whose producers have known the topic with fewer partitions."""
+    """They move once, to where a Java producer would send the key: when the planner looks again or is begun again, in
+    the same life of the executors, whose producers have known the topic with fewer partitions."""
     orders = play.create(ORDERS, 4_000)
-    more = {"incremental.snapshot.chunk.size": "300", "topic.creation.default.partitions": str(BEFORE)}
+    more = {
+        "incremental.snapshot.chunk.size": "300",
+        "topic.creation.default.partitions": str(BEFORE),
+        "producer.metadata.max.age.ms": "300000" if begun_again else "1000",
+    }
     with (
         play.job({**cluster.settings, **more}) as job,
         play.notices() as notices,
@@ -51,7 +56,8 @@ def test_records_of_a_key_stay_in_order_when_its_topic_is_given_more_partitions(
             admin = AdminClient({"bootstrap.servers": play.kafka})
             wanted = [NewPartitions(play.topic(orders), AFTER)]
             admin.create_partitions(wanted, request_timeout=10)[play.topic(orders)].result()
-            kill_planner(job)
+            if begun_again:
+                kill_planner(job)
             job.wait_until("the snapshot was complete", lambda: notices.completed("while it grows"))
         play.drain(job)
         with play.connect() as connection, connection.cursor() as cursor:
