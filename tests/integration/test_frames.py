@@ -28,7 +28,7 @@ from lab.running_job import write_properties
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 from signals import send
-from tests.support.frames import Told, options, running, wait, why_ended
+from tests.support.frames import Told, backwards, options, running, table_rows, wait, why_ended
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -102,7 +102,7 @@ def test_a_table_is_equal_to_its_changes_after_a_snapshot_under_load_and_a_resta
             before = told.counts["u"]
             wait(query, told, lambda told: told.counts["u"] > before + 100)
     with running(changes(), told, tmp_path) as query:
-        wait(query, told, lambda told: told.state("id") == table(connection, orders))
+        wait(query, told, lambda told: told.state("id") == table_rows(connection, orders))
 
     places = [row["_position"] for row in told.rows]
     assert len(set(places)) == len(places)
@@ -369,22 +369,3 @@ def data_of(table: TableId) -> dict[str, Any]:
 
 def reads(told: Told) -> list[int]:
     return [row["id"] for row in told.rows if row["_op"] == "r"]
-
-
-def backwards(told: Told) -> list[Any]:
-    """Keys that were told of an older version behind a newer one."""
-    newest: dict[int, int] = {}
-    found = []
-    for row in told.rows:
-        if row["version"] < newest.get(row["id"], -1):
-            found.append(row)
-        newest[row["id"]] = row["version"]
-    return found
-
-
-def table(connection: Connection[Any], table: TableId) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """What MySQL has, by PyMySQL."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {table.sql}")
-        columns = [each[0] for each in cursor.description]
-        return {(row[0],): dict(zip(columns, row, strict=True)) for row in cursor.fetchall()}

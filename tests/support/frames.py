@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pymysql.connections import Connection
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.query import StreamingQuery
 
+from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.waiting import wait_until
 
@@ -93,3 +95,22 @@ def why_ended(query: StreamingQuery) -> str:
     """Waits for the end."""
     wait_until(lambda: not query.isActive)
     return str(query.exception())
+
+
+def backwards(told: Told) -> list[Any]:
+    """Keys that were told of an older version behind a newer one."""
+    newest: dict[int, int] = {}
+    found = []
+    for row in told.rows:
+        if row["version"] < newest.get(row["id"], -1):
+            found.append(row)
+        newest[row["id"]] = row["version"]
+    return found
+
+
+def table_rows(connection: Connection[Any], table: TableId) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """What MySQL has, by PyMySQL and the first column."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table.sql}")
+        columns = [each[0] for each in cursor.description]
+        return {(row[0],): dict(zip(columns, row, strict=True)) for row in cursor.fetchall()}
