@@ -2,6 +2,7 @@
 
 python -m benchmarks.scaling              the tables, from the costs in benchmarks/scaling/costs.json
 python -m benchmarks.scaling --measure    measures them anew first, on real servers, and keeps them
+python -m benchmarks.scaling --workers    measures a whole job on clusters of 1, 2 and 4 workers of this machine instead
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import sys
 
 from benchmarks.about import machine
 from benchmarks.place import place
-from benchmarks.scaling import costs, tables
+from benchmarks.rows import Scale
+from benchmarks.scaling import costs, tables, workers
 from benchmarks.scaling.pieces import measure
 from lab.run_folder import run_folder
 from lab.servers import servers
@@ -22,13 +24,23 @@ def main() -> None:
         prog="python -m benchmarks.scaling", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--workers", action="store_true")
     parser.add_argument("--rows", type=int, default=200_000, help="of the table that is changed and read")
     asked = parser.parse_args()
+    if asked.workers:
+        with servers(lasting=True) as found, run_folder() as folder, place(found, folder) as where:
+            by_number = workers.of_workers(where, Scale(rows=asked.rows), _say)
+        print(tables.table(("workers", *workers.FIGURES.values()), workers.rows(by_number)))
+        return
     if asked.measure:
         with servers(lasting=True) as found, run_folder() as folder, place(found, folder) as where:
-            measured = measure(where, asked.rows, lambda text: print(f"measuring {text}", file=sys.stderr))
+            measured = measure(where, asked.rows, _say)
         costs.Costs(measured.found, machine()).write()
     print(tables.told(costs.read()))
+
+
+def _say(text: str) -> None:
+    print(f"measuring {text}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,14 @@ _KINDS = {"large": "transactions of 1,000 rows", "single": "transactions of one 
 def told(costs: Costs) -> str:
     return "\n\n".join(
         [
-            _table(("piece", "of transactions of 1,000 rows", "of one row"), _pieces(costs)),
-            _table(("a batch with a change of each of", *_TABLE_HEADS), _many_tables(costs)),
-            _table(("a transaction over", "seconds"), _many_partitions(costs)),
-            _table(
+            table(("piece", "of transactions of 1,000 rows", "of one row"), _pieces(costs)),
+            table(("a batch with a change of each of", *_TABLE_HEADS), _many_tables(costs)),
+            table(("a transaction over", "seconds"), _many_partitions(costs)),
+            table(
                 ("a second, at most", *(f"{slots} slots, {buckets} buckets" for slots, buckets in _SIZES)), _most(costs)
             ),
-            _table(("changes/s", "tables", "partitions", "needs", "a batch", "a change comes after"), _growth(costs)),
-            _table(("rows", "readers and buckets", "time, nobody writing"), _snapshots(costs)),
+            table(("changes/s", "tables", "partitions", "needs", "a batch", "a change comes after"), _growth(costs)),
+            table(("rows", "readers and buckets", "time, nobody writing"), _snapshots(costs)),
         ]
     )
 
@@ -33,7 +33,8 @@ _SIZES = ((2, 1), (4, 2), (16, 8), (64, 32))
 _TABLE_HEADS = ("planner", "source task", "sink task", "parts", "offset")
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Of Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
