@@ -66,7 +66,8 @@ class Pool:
 
         monkeypatch.setattr(reader_jobs, "_read_on_executor", read)
         settings = settings_of(MySqlAddress("h", 1), "k:1", "p", "d")
-        self.jobs = ReaderJobs(spark or Spark(), settings, "/nowhere", ReaderPool(readers, 1), 20)
+        session: Any = spark or Spark()
+        self.jobs = ReaderJobs(session, settings, "/nowhere", ReaderPool(readers, 1), 20)
         self.woken = threading.Event()
         self.planner = ChunkReaders(self.jobs.address, self.woken.set)
 
