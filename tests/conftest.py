@@ -10,9 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
 
 from incsnap.checkpoint.object_store import reach
 from incsnap.config.object_store import store_access
@@ -86,6 +89,20 @@ def database(mysql_address: MySqlAddress) -> Iterator[str]:
     _execute(mysql_address, f"CREATE DATABASE `{name}`")
     yield name
     _execute(mysql_address, f"DROP DATABASE IF EXISTS `{name}`")
+
+
+@pytest.fixture
+def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection[Any]]:
+    """A session in that database that may do everything and commits each statement."""
+    with closing(connect(mysql_address, database=database)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def cursor(connection: Connection[Any]) -> Iterator[Cursor]:
+    """A cursor of it."""
+    with connection.cursor() as opened:
+        yield opened
 
 
 @pytest.fixture

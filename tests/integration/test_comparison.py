@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pymysql
+from typing import Any
+
 import pytest
+from pymysql.connections import Connection
 
 from incsnap.tables import TableId
-from lab.addresses import MySqlAddress
 from lab.compare import compare
-from lab.mysql_client import connect
 
 pytestmark = pytest.mark.servers
 
@@ -34,9 +34,8 @@ ROW = {
 
 
 @pytest.fixture
-def connection(mysql_address: MySqlAddress, database: str) -> pymysql.Connection[pymysql.cursors.Cursor]:
-    made = connect(mysql_address, database=database)
-    with made.cursor() as cursor:
+def connection(connection: Connection[Any]) -> Connection[Any]:
+    with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute(
             "CREATE TABLE t (id INT PRIMARY KEY, big BIGINT UNSIGNED, amount DECIMAL(5,2), price DECIMAL(9,3),"
@@ -49,12 +48,10 @@ def connection(mysql_address: MySqlAddress, database: str) -> pymysql.Connection
             " '2022-04-15 05:20:00.123', '2022-04-15 05:20:00.123456', '2022-04-15 05:20:00.12',"
             " '2022-04-15 05:20:00', 0.1, '{\"a\": [1, 2.5, null]}', X'000102', NULL, 3)"
         )
-    return made
+    return connection
 
 
-def test_equal_rows_are_equal_whatever_their_type(
-    connection: pymysql.Connection[pymysql.cursors.Cursor], database: str
-) -> None:
+def test_equal_rows_are_equal_whatever_their_type(connection: Connection[Any], database: str) -> None:
     result = compare(connection, TableId(database, "t"), {(7,): tuple(ROW.values())}, tuple(ROW))
 
     assert result.faults() == []
@@ -62,9 +59,7 @@ def test_equal_rows_are_equal_whatever_their_type(
 
 
 @pytest.mark.parametrize("column", sorted(set(ROW) - {"id"}))
-def test_one_changed_value_is_seen(
-    connection: pymysql.Connection[pymysql.cursors.Cursor], database: str, column: str
-) -> None:
+def test_one_changed_value_is_seen(connection: Connection[Any], database: str, column: str) -> None:
     other = ROW | {column: '{"a":[1,2.5]}' if column == "data" else "something else"}
 
     result = compare(connection, TableId(database, "t"), {(7,): tuple(other.values())}, tuple(ROW))
@@ -73,7 +68,7 @@ def test_one_changed_value_is_seen(
     assert column in result.faults()[0]
 
 
-def test_missing_and_extra_rows_are_seen(connection: pymysql.Connection[pymysql.cursors.Cursor], database: str) -> None:
+def test_missing_and_extra_rows_are_seen(connection: Connection[Any], database: str) -> None:
     result = compare(connection, TableId(database, "t"), {(8,): tuple(ROW.values())}, tuple(ROW))
 
     assert (result.missing.count, result.extra.count, result.unequal) == (1, 1, 2)

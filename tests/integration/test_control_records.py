@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pymysql.cursors import Cursor
 
 from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, run, settings_of
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture
-def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
-    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
-        yield cursor
 
 
 @pytest.fixture
@@ -33,9 +26,9 @@ def make_job(
         yield make
 
 
-def _run(session: Any, *statements: str) -> None:
+def _run(cursor: Cursor, *statements: str) -> None:
     for statement in statements:
-        session.execute(statement)
+        cursor.execute(statement)
 
 
 def _ops(job: PlannedJob, topic: str) -> list[str]:
@@ -43,12 +36,12 @@ def _ops(job: PlannedJob, topic: str) -> list[str]:
 
 
 def test_a_truncation_is_told_behind_the_changes_before_it_and_before_those_after_it(
-    session: Any, make_job: Any, database: str, topic_prefix: str
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
-    _run(session, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
     job = make_job(skipped__operations="none")
     _run(
-        session, "INSERT INTO t VALUES (1), (2)", "TRUNCATE TABLE t", "INSERT INTO t VALUES (3)", "TRUNCATE u",
+        cursor, "INSERT INTO t VALUES (1), (2)", "TRUNCATE TABLE t", "INSERT INTO t VALUES (3)", "TRUNCATE u",
         "INSERT INTO t VALUES (4)",
     )  # fmt: skip
     topic = f"{topic_prefix}.{database}.t"
@@ -69,22 +62,22 @@ def test_a_truncation_is_told_behind_the_changes_before_it_and_before_those_afte
     assert [each.value["after"]["id"] for each in job.sent[job.sent.index(told) + 1 :] if each.topic == topic] == [3, 4]
 
 
-def test_no_truncation_is_told_by_default(session: Any, make_job: Any, database: str, topic_prefix: str) -> None:
-    _run(session, "CREATE TABLE t (id INT PRIMARY KEY)")
+def test_no_truncation_is_told_by_default(cursor: Cursor, make_job: Any, database: str, topic_prefix: str) -> None:
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)")
     job = make_job()
-    _run(session, "INSERT INTO t VALUES (1)", "TRUNCATE TABLE t", "INSERT INTO t VALUES (2)")
+    _run(cursor, "INSERT INTO t VALUES (1)", "TRUNCATE TABLE t", "INSERT INTO t VALUES (2)")
     job.until(f"{topic_prefix}.{database}.t", 2)
     assert _ops(job, f"{topic_prefix}.{database}.t") == ["c", "c"]
     assert [each.value["ddl"][:6] for each in job.of(topic_prefix)] == ["CREATE"]
 
 
 def test_the_statement_of_each_row_is_told_where_it_is_asked_for(
-    session: Any, make_job: Any, database: str, topic_prefix: str
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
-    _run(session, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
     job = make_job(include__query="true", max__batch__size="2")
     _run(
-        session,
+        cursor,
         "INSERT INTO t VALUES (1, 'no')",
         "SET SESSION binlog_rows_query_log_events = ON",
         "BEGIN",
@@ -110,10 +103,10 @@ def test_the_statement_of_each_row_is_told_where_it_is_asked_for(
 
 
 def test_transactions_are_numbered_alike_however_batches_cut_them(
-    session: Any, make_job: Any, database: str, topic_prefix: str
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
     _run(
-        session,
+        cursor,
         "CREATE TABLE a (id INT PRIMARY KEY, v INT)",
         "CREATE TABLE b (id INT PRIMARY KEY)",
         "CREATE TABLE other (id INT)",
@@ -123,7 +116,7 @@ def test_transactions_are_numbered_alike_however_batches_cut_them(
     whole = make_job(**options)
     cut = make_job(**options, max__batch__size="2")
     _run(
-        session,
+        cursor,
         "INSERT INTO other VALUES (1)",
         "BEGIN",
         "INSERT INTO a VALUES (1, 0), (2, 0), (3, 0)",
@@ -168,9 +161,9 @@ def test_transactions_are_numbered_alike_however_batches_cut_them(
 
 
 def test_definitions_are_told_where_they_are_certain(
-    session: Any, make_job: Any, database: str, topic_prefix: str, caplog: pytest.LogCaptureFixture
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _run(session, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9) DEFAULT 'x')")
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9) DEFAULT 'x')")
     job = make_job(table__include__list=rf"{database}\.t.*")
     job.until(topic_prefix)
     (first,) = job.of(topic_prefix)
@@ -180,7 +173,7 @@ def test_definitions_are_told_where_they_are_certain(
     assert first.value["tableChanges"][0]["id"] == f'"{database}"."t"'
     assert [c["defaultValueExpression"] for c in first.value["tableChanges"][0]["table"]["columns"]] == [None, "x"]
 
-    _run(session, "ALTER TABLE t ADD COLUMN w DECIMAL(6,2)")
+    _run(cursor, "ALTER TABLE t ADD COLUMN w DECIMAL(6,2)")
     job.until(topic_prefix, 2)
     altered = job.of(topic_prefix)[1].value
     assert altered["ddl"] == "ALTER TABLE t ADD COLUMN w DECIMAL(6,2)"
@@ -191,7 +184,7 @@ def test_definitions_are_told_where_they_are_certain(
 
     with caplog.at_level(logging.WARNING):
         _run(
-            session,
+            cursor,
             "ALTER TABLE t DROP COLUMN v",
             "ALTER TABLE t DROP COLUMN w",
             "CREATE TABLE elsewhere (id INT)",
@@ -217,19 +210,19 @@ def test_definitions_are_told_where_they_are_certain(
 
 
 def test_what_planning_has_found_out_is_sent_again_when_a_batch_is_run_again(
-    session: Any, make_job: Any, database: str, topic_prefix: str
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
-    _run(session, "CREATE TABLE t (id INT PRIMARY KEY)")
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)")
     job = make_job(skipped__operations="none")
     job.until(topic_prefix)
     before = len(job.batches)
-    _run(session, "ALTER TABLE t ADD COLUMN v INT", "INSERT INTO t VALUES (1, 2)", "TRUNCATE TABLE t")
+    _run(cursor, "ALTER TABLE t ADD COLUMN v INT", "INSERT INTO t VALUES (1, 2)", "TRUNCATE TABLE t")
     job.until(f"{topic_prefix}.{database}.t", 2)
     # One, or as many as the binlog came in.
     planned = [(start, end) for start, end in job.batches[before:] if end.control]
     sent = [each for each in job.sent if each.topic == topic_prefix or each.value["op"] == "t"]
 
-    _run(session, "ALTER TABLE t DROP COLUMN v", "DROP TABLE t")
+    _run(cursor, "ALTER TABLE t DROP COLUMN v", "DROP TABLE t")
     again = []
     for start, end in planned:
         job.offset = start
@@ -241,20 +234,20 @@ def test_what_planning_has_found_out_is_sent_again_when_a_batch_is_run_again(
 
 
 def test_schemas_of_a_batch_that_is_run_again_show_the_defaults_that_they_showed(
-    session: Any, make_job: Any, database: str, topic_prefix: str
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
-    _run(session, "CREATE TABLE t (id INT PRIMARY KEY, v INT DEFAULT 7)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY, v INT DEFAULT 7)", "CREATE TABLE u (id INT PRIMARY KEY)")
     json = "org.apache.kafka.connect.json.JsonConverter"
     job = make_job(value__converter=json, value__converter__schemas__enable="true")
     topic = f"{topic_prefix}.{database}.t"
-    _run(session, "INSERT INTO t VALUES (1, 2)", "INSERT INTO u VALUES (1)")
+    _run(cursor, "INSERT INTO t VALUES (1, 2)", "INSERT INTO u VALUES (1)")
     job.until(topic)
     job.until(f"{topic_prefix}.{database}.u")
     start, end = next((start, end) for start, end in job.batches if end.layout.partitions.get(topic))
     sent = list(job.of(topic))
     assert _defaults(sent[0].value) == {"v": 7}
 
-    _run(session, "ALTER TABLE t ALTER COLUMN v SET DEFAULT 8", "INSERT INTO t VALUES (2, 2)")
+    _run(cursor, "ALTER TABLE t ALTER COLUMN v SET DEFAULT 8", "INSERT INTO t VALUES (2, 2)")
     job.until(topic, 2)
     assert _defaults(job.of(topic)[1].value) == {"v": 8}
     job.offset = start
@@ -270,11 +263,11 @@ def _defaults(value: Any) -> dict[str, Any]:
 
 
 def test_no_schema_change_is_told_where_it_is_not_wanted(
-    session: Any, make_job: Any, database: str, topic_prefix: str
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
-    _run(session, "CREATE TABLE t (id INT PRIMARY KEY)")
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)")
     job = make_job(include__schema__changes="false")
-    _run(session, "ALTER TABLE t ADD COLUMN v INT", "INSERT INTO t VALUES (1, 2)")
+    _run(cursor, "ALTER TABLE t ADD COLUMN v INT", "INSERT INTO t VALUES (1, 2)")
     job.until(f"{topic_prefix}.{database}.t")
     assert {each.topic for each in job.sent} == {f"{topic_prefix}.{database}.t"}
     assert topic_prefix not in job.offset.layout.partitions

@@ -6,18 +6,17 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pymysql.cursors import Cursor
 
 from incsnap.checkpoint.first_offset import CheckpointNotShared
 from incsnap.errors import ConfigError
 from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.frames import ChangesFrame
 from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
 from tests.support.frames import options
 from tests.support.waiting import wait_until
 
@@ -45,20 +44,19 @@ def reader(mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Iterat
 
 
 def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(
-    reader: Callable[..., ChangesReader], mysql_address: MySqlAddress, database: str
+    reader: Callable[..., ChangesReader], cursor: Cursor, mysql_address: MySqlAddress, database: str
 ) -> None:
-    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+    cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+    for table in "ab":
+        cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    both = {"max__batch__size": "1", "include__schema__changes": "false"}
+    begun = reader(**both)
+    start = begun.initialOffset()
+    cursor.execute("BEGIN")
+    for number in (1, 2, 3):
         for table in "ab":
-            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
-        both = {"max__batch__size": "1", "include__schema__changes": "false"}
-        begun = reader(**both)
-        start = begun.initialOffset()
-        cursor.execute("BEGIN")
-        for number in (1, 2, 3):
-            for table in "ab":
-                cursor.execute(f"INSERT INTO {table} VALUES ({number})")
-        cursor.execute("COMMIT")
+            cursor.execute(f"INSERT INTO {table} VALUES ({number})")
+    cursor.execute("COMMIT")
     told: list[str] = []
     start = batch(begun, start, told)
     start = batch(begun, start, told)

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -52,11 +51,11 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection[Any]]:
-    with closing(connect(mysql_address, database=database)) as opened, opened.cursor() as cursor:
+def connection(connection: Connection[Any]) -> Connection[Any]:
+    with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
-        yield opened
+    return connection
 
 
 @pytest.fixture

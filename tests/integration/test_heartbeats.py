@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pymysql.cursors import Cursor
 
 from incsnap.config.settings import Settings
 from incsnap.planner.heartbeat_action import HeartbeatAction
 from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
 from tests.support.planned_job import MakeJob, planned_jobs, run, settings_of
 from tests.support.waiting import wait_until
 
@@ -22,10 +22,9 @@ pytestmark = pytest.mark.servers
 
 
 @pytest.fixture
-def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
-    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
-        yield cursor
+def cursor(cursor: Cursor) -> Cursor:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    return cursor
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def make_job(
         yield make
 
 
-def test_heartbeats_come_while_nothing_changes(session: Any, make_job: MakeJob, topic_prefix: str) -> None:
+def test_heartbeats_come_while_nothing_changes(cursor: Cursor, make_job: MakeJob, topic_prefix: str) -> None:
     job, before = make_job(), time.time_ns() // 1_000_000
     topic = f"__debezium-heartbeat.{topic_prefix}"
     job.until(topic, 3)
@@ -54,20 +53,20 @@ def test_heartbeats_come_while_nothing_changes(session: Any, make_job: MakeJob, 
 
 @pytest.mark.parametrize("interval", ["0", "3600000"])
 def test_no_heartbeat_comes_before_its_time(
-    session: Any, make_job: MakeJob, database: str, topic_prefix: str, interval: str
+    cursor: Cursor, make_job: MakeJob, database: str, topic_prefix: str, interval: str
 ) -> None:
     job = make_job(heartbeat__interval__ms=interval)
-    session.execute("INSERT INTO t VALUES (1)")
+    cursor.execute("INSERT INTO t VALUES (1)")
     job.until(f"{topic_prefix}.{database}.t")
     assert {each.topic for each in job.sent} == {f"{topic_prefix}.{database}.t"}
 
 
 def test_a_heartbeat_comes_behind_the_events_of_its_batch(
-    session: Any, make_job: MakeJob, database: str, topic_prefix: str
+    cursor: Cursor, make_job: MakeJob, database: str, topic_prefix: str
 ) -> None:
     job = make_job(topic__heartbeat__name="beats")
     job.until("beats")
-    session.execute("INSERT INTO t VALUES (1), (2), (3)")
+    cursor.execute("INSERT INTO t VALUES (1), (2), (3)")
     job.until(f"{topic_prefix}.{database}.t", 3)
     job.until("beats", len(job.of("beats")) + 1)
 
@@ -77,7 +76,9 @@ def test_a_heartbeat_comes_behind_the_events_of_its_batch(
     assert ("beats",) in beats
 
 
-def test_a_batch_that_is_run_again_has_its_heartbeat_again(session: Any, make_job: MakeJob, topic_prefix: str) -> None:
+def test_a_batch_that_is_run_again_has_its_heartbeat_again(
+    cursor: Cursor, make_job: MakeJob, topic_prefix: str
+) -> None:
     json = "org.apache.kafka.connect.json.JsonConverter"
     job = make_job(value__converter=json, key__converter=json)
     topic = f"__debezium-heartbeat.{topic_prefix}"
@@ -102,25 +103,25 @@ def test_a_batch_that_is_run_again_has_its_heartbeat_again(session: Any, make_jo
 
 
 def test_the_query_is_executed_with_heartbeats_as_the_server_would_execute_it(
-    session: Any, make_job: MakeJob, database: str
+    cursor: Cursor, make_job: MakeJob, database: str
 ) -> None:
-    session.execute("CREATE TABLE beats (n INT AUTO_INCREMENT PRIMARY KEY, zone TEXT, mode TEXT)")
+    cursor.execute("CREATE TABLE beats (n INT AUTO_INCREMENT PRIMARY KEY, zone TEXT, mode TEXT)")
     statement = f"INSERT INTO {database}.beats (zone, mode) VALUES (@@time_zone, @@sql_mode)"
     job = make_job(heartbeat__action__query=statement)
     found: list[tuple[Any, ...]] = []
 
     def executed() -> bool:
-        session.execute("SELECT zone, mode FROM beats")
-        found[:] = session.fetchall()
+        cursor.execute("SELECT zone, mode FROM beats")
+        found[:] = cursor.fetchall()
         return len(found) >= 2
 
     job.batches_until(executed, "second row of the query")
-    session.execute("SELECT @@GLOBAL.time_zone, @@GLOBAL.sql_mode")
-    assert set(found) == set(session.fetchall())
+    cursor.execute("SELECT @@GLOBAL.time_zone, @@GLOBAL.sql_mode")
+    assert set(found) == set(cursor.fetchall())
 
 
 def test_a_query_that_fails_is_told_once_and_heartbeats_go_on(
-    session: Any, make_job: MakeJob, database: str, topic_prefix: str, caplog: pytest.LogCaptureFixture
+    cursor: Cursor, make_job: MakeJob, database: str, topic_prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = make_job(heartbeat__action__query=f"INSERT INTO {database}.later VALUES ()")
     topic = f"__debezium-heartbeat.{topic_prefix}"
@@ -128,31 +129,31 @@ def test_a_query_that_fails_is_told_once_and_heartbeats_go_on(
     with caplog.at_level(logging.INFO):
         job.batches_until(lambda: "is not executed" in caplog.text, "warning")
         job.until(topic, len(job.of(topic)) + 3)
-        session.execute("CREATE TABLE later (n INT AUTO_INCREMENT PRIMARY KEY)")
+        cursor.execute("CREATE TABLE later (n INT AUTO_INCREMENT PRIMARY KEY)")
         job.batches_until(lambda: "is executed again" in caplog.text, "end of it")
 
     [told] = [each.message for each in caplog.records if "is not executed" in each.message]
     assert "later' doesn't exist (error 1146)" in told
 
 
-def test_the_query_is_not_executed_in_a_read_only_job(session: Any, make_job: MakeJob, topic_prefix: str) -> None:
-    session.execute("CREATE TABLE beats (n INT AUTO_INCREMENT PRIMARY KEY)")
+def test_the_query_is_not_executed_in_a_read_only_job(cursor: Cursor, make_job: MakeJob, topic_prefix: str) -> None:
+    cursor.execute("CREATE TABLE beats (n INT AUTO_INCREMENT PRIMARY KEY)")
     job = make_job(read__only="true", heartbeat__action__query="INSERT INTO beats VALUES ()")
     assert job.settings.heartbeat.action_query == ""
     job.until(f"__debezium-heartbeat.{topic_prefix}", 2)
 
 
 def test_a_heartbeat_waits_for_no_lock_that_its_query_waits_for(
-    session: Any, make_job: MakeJob, database: str, topic_prefix: str
+    cursor: Cursor, make_job: MakeJob, database: str, topic_prefix: str
 ) -> None:
-    session.execute("INSERT INTO t VALUES (1)")
-    session.execute("BEGIN")
-    session.execute("SELECT * FROM t WHERE id = 1 FOR UPDATE")
+    cursor.execute("INSERT INTO t VALUES (1)")
+    cursor.execute("BEGIN")
+    cursor.execute("SELECT * FROM t WHERE id = 1 FOR UPDATE")
     job = make_job(heartbeat__action__query=f"UPDATE {database}.t SET id = 2")
     job.until(f"__debezium-heartbeat.{topic_prefix}", 5)
-    session.execute("SELECT id FROM t")
-    assert session.fetchall() == ((1,),)
-    session.execute("ROLLBACK")
+    cursor.execute("SELECT id FROM t")
+    assert cursor.fetchall() == ((1,),)
+    cursor.execute("ROLLBACK")
     job.until(f"{topic_prefix}.{database}.t", 1)
 
 
@@ -160,17 +161,17 @@ def test_the_query_is_not_executed_on_a_server_that_is_read_only(
     mysql_address: MySqlAddress,
     kafka_address: str,
     database: str,
-    session: Any,
+    cursor: Cursor,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server's own variable is everybody's: what is asked is changed instead."""
-    session.execute("CREATE TABLE beats (n INT AUTO_INCREMENT PRIMARY KEY)")
+    cursor.execute("CREATE TABLE beats (n INT AUTO_INCREMENT PRIMARY KEY)")
     monkeypatch.setattr("incsnap.planner.heartbeat_action._READ_ONLY", "SELECT 1")
     settings = settings_of(mysql_address, kafka_address, "unused", database)
     action = HeartbeatAction(settings.mysql, f"INSERT INTO {database}.beats VALUES ()")
     with closing(action), caplog.at_level(logging.WARNING):
         action.ask()
         wait_until(lambda: "the server is read-only" in caplog.text)
-    session.execute("SELECT * FROM beats")
-    assert not session.fetchall()
+    cursor.execute("SELECT * FROM beats")
+    assert not cursor.fetchall()

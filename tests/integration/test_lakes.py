@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +42,10 @@ def spark_with_delta() -> Mapping[str, str]:
 
 
 @pytest.fixture
-def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection[Any]]:
-    with closing(connect(mysql_address, database=database)) as opened, opened.cursor() as cursor:
+def connection(connection: Connection[Any]) -> Connection[Any]:
+    with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
-        yield opened
+    return connection
 
 
 class Lake:

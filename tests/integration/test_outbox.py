@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from pymysql.cursors import Cursor
 
 from incsnap.config.settings import Settings
 from incsnap.config.topic_groups import TopicCreation, TopicGroup
@@ -21,7 +21,6 @@ from incsnap.kafka.event_topics import event_topics
 from incsnap.kafka.topics import admin_client, ensure_control_topic, partition_counts
 from incsnap.kafka.transaction import BucketWriter
 from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
 from tests.support.kafka import keyed
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
@@ -34,16 +33,15 @@ _OUTBOX = (
 
 
 @pytest.fixture
-def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
-    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
-        cursor.execute(_OUTBOX)
-        cursor.execute("CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
-        yield cursor
+def cursor(cursor: Cursor) -> Cursor:
+    cursor.execute(_OUTBOX)
+    cursor.execute("CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
+    return cursor
 
 
 @pytest.fixture
 def make_settings(
-    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, session: Any
+    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, cursor: Cursor
 ) -> Callable[..., Settings]:
     options: dict[str, str] = {
         "transforms": "outbox",
@@ -76,9 +74,9 @@ def job(make_job: MakeJob) -> PlannedJob:
     return make_job()
 
 
-def _write(session: Any, first: int, end: int) -> None:
+def _write(cursor: Cursor, first: int, end: int) -> None:
     for number in range(first, end):
-        session.execute(
+        cursor.execute(
             "INSERT INTO outbox VALUES (%s, %s, %s, 'made', %s, '2024-01-02 03:04:05.678')",
             (f"id-{number:03}", "order" if number % 2 else "customer", f"k{number % 3}", json.dumps({"n": number})),
         )
@@ -88,10 +86,12 @@ def _numbers(job: PlannedJob, topic: str) -> list[int]:
     return [json.loads(each.value)["n"] for each in job.of(topic)]
 
 
-def test_rows_go_to_the_topics_that_they_name_in_their_order(session: Any, job: PlannedJob, topic_prefix: str) -> None:
-    _write(session, 0, 20)
-    session.execute("DELETE FROM outbox WHERE id < 'id-010'")
-    session.execute("INSERT INTO signals VALUES ('1', 'log', '{\"message\": \"seen\"}')")
+def test_rows_go_to_the_topics_that_they_name_in_their_order(
+    cursor: Cursor, job: PlannedJob, topic_prefix: str
+) -> None:
+    _write(cursor, 0, 20)
+    cursor.execute("DELETE FROM outbox WHERE id < 'id-010'")
+    cursor.execute("INSERT INTO signals VALUES ('1', 'log', '{\"message\": \"seen\"}')")
     job.until("outbox.event.order", 10)
     job.until("outbox.event.customer", 10)
     job.batches_until(lambda: any("signals" in each.topic for each in job.sent), "the row behind the deletions")
@@ -103,15 +103,15 @@ def test_rows_go_to_the_topics_that_they_name_in_their_order(session: Any, job: 
     assert not [each for each in job.sent if each.topic.endswith(".outbox")]
 
 
-def test_a_snapshot_of_the_table_sends_what_nobody_has_deleted(session: Any, job: PlannedJob, database: str) -> None:
-    _write(session, 0, 12)
+def test_a_snapshot_of_the_table_sends_what_nobody_has_deleted(cursor: Cursor, job: PlannedJob, database: str) -> None:
+    _write(cursor, 0, 12)
     job.until("outbox.event.order", 6)
     job.until("outbox.event.customer", 6)
     job.sent.clear()
     data = json.dumps({"type": "incremental", "data-collections": [f"{database}.outbox"]})
-    session.execute("INSERT INTO signals VALUES ('snap', 'execute-snapshot', %s)", (data,))
-    session.execute("DELETE FROM outbox WHERE id >= 'id-010'")
-    _write(session, 20, 22)
+    cursor.execute("INSERT INTO signals VALUES ('snap', 'execute-snapshot', %s)", (data,))
+    cursor.execute("DELETE FROM outbox WHERE id >= 'id-010'")
+    _write(cursor, 20, 22)
     job.until("outbox.event.order", 6)
     job.until("outbox.event.customer", 6)
     job.batches_until(lambda: not job.offset.snapshot.active, "the end of the snapshot")
@@ -124,9 +124,9 @@ def test_a_snapshot_of_the_table_sends_what_nobody_has_deleted(session: Any, job
 
 
 def test_payloads_of_bytes_go_out_as_they_are_and_all_else_by_the_delegate(
-    session: Any, make_job: MakeJob, topic_prefix: str, database: str
+    cursor: Cursor, make_job: MakeJob, topic_prefix: str, database: str
 ) -> None:
-    session.execute("ALTER TABLE outbox MODIFY payload BLOB")
+    cursor.execute("ALTER TABLE outbox MODIFY payload BLOB")
     delegate = "value.converter.delegate.converter.type"
     job = make_job(
         **{
@@ -135,9 +135,9 @@ def test_payloads_of_bytes_go_out_as_they_are_and_all_else_by_the_delegate(
             f"{delegate}.schemas.enable": "false",
         }
     )
-    _write(session, 0, 4)
-    session.execute("INSERT INTO outbox VALUES ('empty', 'order', 'k', 'made', NULL, NOW())")
-    session.execute("INSERT INTO signals VALUES ('1', 'log', '{\"message\": \"seen\"}')")
+    _write(cursor, 0, 4)
+    cursor.execute("INSERT INTO outbox VALUES ('empty', 'order', 'k', 'made', NULL, NOW())")
+    cursor.execute("INSERT INTO signals VALUES ('1', 'log', '{\"message\": \"seen\"}')")
     job.until("outbox.event.order", 3)
     job.until(f"{topic_prefix}.{database}.signals")
 
@@ -147,8 +147,8 @@ def test_payloads_of_bytes_go_out_as_they_are_and_all_else_by_the_delegate(
     assert signal.value["after"]["type"] == "log"
 
 
-def test_a_topic_that_kafka_does_not_allow_is_told_with_the_value(session: Any, job: PlannedJob) -> None:
-    session.execute("INSERT INTO outbox VALUES ('x', 'naïve', 'k', 't', '1', NOW())")
+def test_a_topic_that_kafka_does_not_allow_is_told_with_the_value(cursor: Cursor, job: PlannedJob) -> None:
+    cursor.execute("INSERT INTO outbox VALUES ('x', 'naïve', 'k', 't', '1', NOW())")
     with pytest.raises(ValueRefused, match=r"'naïve' to the topic 'outbox\.event\.naïve'"):
         job.batches_until(lambda: False, "such an event")
 

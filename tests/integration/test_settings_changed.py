@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pymysql.cursors import Cursor
 
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
 from signals import send
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
@@ -30,12 +29,11 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
-    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE t (id BINARY(2) PRIMARY KEY, v VARCHAR(9), n INT)")
-        rows = [(number.to_bytes(2), f"old{number}", number) for number in range(_ROWS)]
-        cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows)
-        yield cursor
+def cursor(cursor: Cursor) -> Cursor:
+    cursor.execute("CREATE TABLE t (id BINARY(2) PRIMARY KEY, v VARCHAR(9), n INT)")
+    rows = [(number.to_bytes(2), f"old{number}", number) for number in range(_ROWS)]
+    cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows)
+    return cursor
 
 
 @pytest.fixture
@@ -78,7 +76,7 @@ def ask(job: PlannedJob, database: str) -> None:
     ids=lambda options: next(iter(options)).replace("__", "."),
 )
 def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its_event(
-    session: Any,
+    cursor: Cursor,
     make_job: Callable[..., PlannedJob],
     database: str,
     options: dict[str, str],
@@ -92,7 +90,7 @@ def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its
     anew = make_job(**options)
     job.restart(anew.settings)
     job.sent.clear()
-    session.execute("UPDATE t SET v = 'new' WHERE n = %s", (_LAST,))
+    cursor.execute("UPDATE t SET v = 'new' WHERE n = %s", (_LAST,))
     with monkeypatch.context() as patch:  # no part is sent before the update has come, and some are behind it
         patch.setattr("incsnap.planner.observe.Observer._patience", lambda *_: 10.0)
         job.batches_until(lambda: _LAST in by_number(rows(job)), "last row")
@@ -105,7 +103,7 @@ def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its
     assert by_number(rows(job)) == wanted
 
 
-@pytest.mark.usefixtures("session")
+@pytest.mark.usefixtures("cursor")
 def test_a_chunk_that_nobody_has_read_is_asked_for_in_the_new_form_alone(
     make_job: Callable[..., PlannedJob], database: str, topic_prefix: str
 ) -> None:

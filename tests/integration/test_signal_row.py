@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from pymysql.cursors import Cursor
 
 from incsnap.errors import IncsnapError
 from incsnap.monitoring.signal_sender import send_signal
 from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
 from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
 
 
 @pytest.fixture
-def root(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
-    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
-        yield cursor
-
-
-@pytest.fixture
-def reader(root: Any, mysql_address: MySqlAddress) -> Iterator[MySqlAddress]:
+def reader(cursor: Cursor, mysql_address: MySqlAddress) -> Iterator[MySqlAddress]:
     """A user who sees everything, and may insert nothing."""
     name = "u" + secrets.token_hex(5)
-    root.execute(f"CREATE USER {name} IDENTIFIED BY 'p'")
-    root.execute(f"GRANT SELECT ON *.* TO {name}")
+    cursor.execute(f"CREATE USER {name} IDENTIFIED BY 'p'")
+    cursor.execute(f"GRANT SELECT ON *.* TO {name}")
     yield replace(mysql_address, user=name, password="p")
-    root.execute(f"DROP USER {name}")
+    cursor.execute(f"DROP USER {name}")
 
 
 def _refused(address: MySqlAddress, table: str, name: str = "s") -> IncsnapError:
@@ -60,9 +52,9 @@ def test_where_the_database_or_the_table_does_not_exist_the_statements_are_given
 
 
 def test_who_may_not_insert_into_a_table_that_is_there_needs_the_right_alone(
-    root: Any, reader: MySqlAddress, database: str
+    cursor: Cursor, reader: MySqlAddress, database: str
 ) -> None:
-    root.execute("CREATE TABLE sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
+    cursor.execute("CREATE TABLE sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
 
     error = _refused(reader, f"{database}.sig")
 
@@ -70,8 +62,8 @@ def test_who_may_not_insert_into_a_table_that_is_there_needs_the_right_alone(
     assert error.hint.startswith(f"GRANT INSERT ON `{database}`.`sig`")
 
 
-def test_an_id_that_is_taken_asks_for_another_one(root: Any, mysql_address: MySqlAddress, database: str) -> None:
-    root.execute("CREATE TABLE sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
-    root.execute("INSERT INTO sig VALUES ('taken', 'log', '{}')")
+def test_an_id_that_is_taken_asks_for_another_one(cursor: Cursor, mysql_address: MySqlAddress, database: str) -> None:
+    cursor.execute("CREATE TABLE sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
+    cursor.execute("INSERT INTO sig VALUES ('taken', 'log', '{}')")
 
     assert _refused(mysql_address, f"{database}.sig", "taken").hint == "Choose another --id."

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pymysql.cursors import Cursor
 
 from incsnap.config.settings import Settings
 from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
 from signals import send
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
@@ -22,12 +21,11 @@ _TABLES = ("customers", "items", "orders")
 
 
 @pytest.fixture
-def session(mysql_address: MySqlAddress, database: str) -> Iterator[Any]:
-    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
-        for table in _TABLES:
-            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(9))")
-            cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s)", [(1, "a"), (2, "b"), (3, "c")])
-        yield cursor
+def cursor(cursor: Cursor) -> Cursor:
+    for table in _TABLES:
+        cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(9))")
+        cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s)", [(1, "a"), (2, "b"), (3, "c")])
+    return cursor
 
 
 @pytest.fixture
@@ -70,7 +68,7 @@ def told(job: PlannedJob, kind: str) -> list[str]:
     return [note["id"] for note in notes if note["type"] == kind]
 
 
-def test_a_new_job_reads_all_captured_tables_and_tells_it(session: Any, make_job: Any, database: str) -> None:
+def test_a_new_job_reads_all_captured_tables_and_tells_it(cursor: Cursor, make_job: Any, database: str) -> None:
     job = make_job(notification__enabled__channels="sink")
     until_idle(job)
 
@@ -79,12 +77,12 @@ def test_a_new_job_reads_all_captured_tables_and_tells_it(session: Any, make_job
 
 
 def test_a_job_that_began_without_a_snapshot_gets_none_by_another_mode(
-    session: Any, make_job: Any, make_settings: Any, database: str, topic_prefix: str
+    cursor: Cursor, make_job: Any, make_settings: Any, database: str, topic_prefix: str
 ) -> None:
     job = make_job(snapshot__mode="no_data")
     for mode in ("initial", "initial_only", "when_needed"):
         job.restart(make_settings(snapshot__mode=mode))
-        session.execute("INSERT INTO items SELECT MAX(id) + 1, 'x' FROM items")
+        cursor.execute("INSERT INTO items SELECT MAX(id) + 1, 'x' FROM items")
         job.until(f"{topic_prefix}.{database}.items", len(job.of(f"{topic_prefix}.{database}.items")) + 1)
 
     assert reads(job, database) == {}
@@ -92,12 +90,12 @@ def test_a_job_that_began_without_a_snapshot_gets_none_by_another_mode(
 
 
 def test_each_start_reads_the_tables_with_always_and_no_restart_of_the_query_does(
-    session: Any, make_job: Any, database: str
+    cursor: Cursor, make_job: Any, database: str
 ) -> None:
     job = make_job(snapshot__mode="always")
     until_idle(job)
     job.restart()
-    session.execute("INSERT INTO items VALUES (4, 'd')")
+    cursor.execute("INSERT INTO items VALUES (4, 'd')")
     job.until(f"{job.settings.topic_prefix}.{database}.items", 4)
     assert reads(job, database) == dict.fromkeys(_TABLES, 3)
 
@@ -108,7 +106,7 @@ def test_each_start_reads_the_tables_with_always_and_no_restart_of_the_query_doe
 
 
 def test_what_an_earlier_start_has_not_finished_ends_and_what_a_signal_asked_for_goes_on(
-    session: Any, make_job: Any, database: str
+    cursor: Cursor, make_job: Any, database: str
 ) -> None:
     job = make_job(snapshot__mode="always", snapshot__include__collection__list=rf"{database}\.orders")
     asked = send.snapshot_data([f"{database}.items"])
@@ -124,7 +122,7 @@ def test_what_an_earlier_start_has_not_finished_ends_and_what_a_signal_asked_for
     assert reads(job, database)["items"] == 3
 
 
-def test_only_chosen_tables_and_rows_are_read_at_the_start(session: Any, make_job: Any, database: str) -> None:
+def test_only_chosen_tables_and_rows_are_read_at_the_start(cursor: Cursor, make_job: Any, database: str) -> None:
     overrides = f"snapshot.select.statement.overrides.{database}.orders"
     job = make_job(
         **{
