@@ -71,15 +71,14 @@ def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(
 
 
 def test_a_task_on_a_machine_that_does_not_see_the_checkpoint_says_so(
-    reader: Callable[..., ChangesReader], mysql_address: MySqlAddress, database: str, tmp_path: Path
+    reader: Callable[..., ChangesReader], cursor: Cursor, tmp_path: Path
 ) -> None:
-    with closing(connect(mysql_address, database=database)) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
-        cursor.execute("CREATE TABLE a (id INT PRIMARY KEY)")
-        begun = reader(include__schema__changes="false")
-        start = begun.initialOffset()
-        cursor.execute("INSERT INTO a VALUES (1)")
-        parts = begun.partitions(start, next_end(begun, start))
+    cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+    cursor.execute("CREATE TABLE a (id INT PRIMARY KEY)")
+    begun = reader(include__schema__changes="false")
+    start = begun.initialOffset()
+    cursor.execute("INSERT INTO a VALUES (1)")
+    parts = begun.partitions(start, next_end(begun, start))
     seen, unseen = tmp_path / "incsnap", tmp_path / "elsewhere"
     seen.rename(unseen)
 
