@@ -9,6 +9,7 @@ there would be none; so the new one is renamed twice, to a name that is read whe
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import uuid
 from collections.abc import Callable
@@ -106,14 +107,20 @@ class FileSystemFolder:
 
     def _input(self, path: str) -> Any:
         try:
-            return self._fs.open_input_file(path)
+            return self._open(path)
         except FileNotFoundError:
             if self._replaces:
                 raise
             try:
-                return self._fs.open_input_file(path + _NEW)
+                return self._open(path + _NEW)
             except FileNotFoundError:
-                return self._fs.open_input_file(path)  # renamed between the two looks
+                return self._open(path)  # renamed between the two looks
+
+    def _open(self, path: str) -> Any:
+        if self._fs.type_name == "hdfs" and not self._is_there(path):
+            # libhdfs would tell of it in twenty lines of stderr.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return self._fs.open_input_file(path)
 
     def exists(self, name: str) -> bool:
         path = self.path(name)
@@ -133,12 +140,20 @@ class FileSystemFolder:
     def delete(self, name: str) -> None:
         # The newer name first: left alone it would bring the file back.
         for path in (*(() if self._replaces else (self.path(name) + _NEW,)), self.path(name)):
-            with contextlib.suppress(FileNotFoundError):
-                self._fs.delete_file(path)
+            self._delete(self._fs.delete_file, path)
 
     def delete_folder(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self._fs.delete_dir(self.path(name))
+        self._delete(self._fs.delete_dir, self.path(name))
+
+    def _delete(self, delete: Callable[[str], None], path: str) -> None:
+        try:
+            delete(path)
+        except FileNotFoundError:
+            return
+        except OSError:
+            # libhdfs says EIO of what is not there.
+            if self._local or self._is_there(path):
+                raise
 
 
 def _whole(content: bytes | Callable[[Any], None]) -> Any:

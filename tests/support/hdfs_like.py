@@ -1,7 +1,8 @@
-"""A local folder that renames as HDFS does: never onto a file that is there. It can be made to die in the middle."""
+"""A local folder that renames as HDFS does, never onto a file that is there, and deletes so. It can be made to die."""
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,11 @@ class HdfsLike(fs.FileSystemHandler):  # type: ignore[misc]
             raise Died
         self.steps_left -= 1
 
+    def _require(self, path: str) -> None:
+        """What libhdfs says of a deletion of what is not there."""
+        if self._under.get_file_info(path).type == fs.FileType.NotFound:
+            raise OSError(errno.EIO, "HDFS delete failed")
+
     def get_type_name(self) -> str:
         return "hdfs"
 
@@ -46,6 +52,7 @@ class HdfsLike(fs.FileSystemHandler):  # type: ignore[misc]
 
     def delete_dir(self, path: str) -> None:
         self._step()
+        self._require(path)
         self._under.delete_dir(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
@@ -57,6 +64,7 @@ class HdfsLike(fs.FileSystemHandler):  # type: ignore[misc]
 
     def delete_file(self, path: str) -> None:
         self._step()
+        self._require(path)
         self._under.delete_file(path)
 
     def move(self, src: str, dest: str) -> None:

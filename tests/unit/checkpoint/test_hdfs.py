@@ -92,3 +92,14 @@ def test_a_file_that_is_deleted_does_not_come_back(tmp_path: Path) -> None:
     assert content(folder) == b"old"
     folder.delete("plan.json")
     assert content(folder) is None
+
+
+def test_what_is_not_there_may_be_deleted(tmp_path: Path) -> None:
+    folder = FileSystemFolder(HdfsLike(tmp_path).system, "job")
+    folder.write("windows/1/rows", b"")
+
+    for _ in range(2):
+        folder.delete("windows/1/rows")
+        folder.delete_folder("windows/1")
+
+    assert folder.names("windows") == []
