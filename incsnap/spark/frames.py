@@ -32,6 +32,8 @@ from incsnap.spark.table_frames import TableFrame
 from incsnap.tables import TableId
 from incsnap.tasks.frame_columns import CHANGE_FIELDS, RECORD
 
+log = logging.getLogger(__name__)
+
 FORMAT = "incsnap"
 #: Of a column's metadata: it is one of those that tell the table's rows apart.
 KEY = "incsnap.key"
@@ -56,6 +58,8 @@ class ChangesFrame(DataSource):
         with hint_in_message():
             loaded = frame_settings(self.options)
             process_log.set_up(logging.WARNING, loaded.settings.monitoring.log_format)
+            for warning in loaded.warnings:
+                log.warning("%s", warning)
             frame = loaded.settings.frame
             assert frame is not None
             marks = list(CHANGE_FIELDS)

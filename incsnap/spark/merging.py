@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, max_by, struct
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
-from incsnap.errors import ConfigError
+from incsnap.errors import ConfigError, shorten
+from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.frames import KEY
 from incsnap.tasks.frame_columns import CHANGE_FIELDS
 
 _TRUNCATED = "t"
 _NEWEST = "incsnap_newest"
+#: Characters of what Spark says: Java's begins with long names of classes.
+_MOST_OF_ERROR = 300
 
 
 def merge_into(
@@ -69,7 +73,8 @@ def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Calla
         spark = batch.sparkSession
         if not is_fitting:
             # Once a query: its changes keep the columns that they have.
-            _make_fitting(spark, table, kind, batch.select(*(col(_quoted(name)) for name in columns)).schema)
+            with hint_in_message():
+                _make_fitting(spark, table, kind, batch.select(*(col(_quoted(name)) for name in columns)).schema)
             is_fitting = True
         batch.persist()
         try:
@@ -90,9 +95,18 @@ def _make_fitting(spark: SparkSession, table: str, kind: str, schema: StructType
     """Makes the table, or adds the columns that it lacks."""
     # What the metadata of a column say is of the stream.
     plain = StructType([StructField(field.name, field.dataType) for field in schema.fields])
-    if not _exists(spark, table):
-        spark.createDataFrame([], plain).writeTo(table).using(kind).create()
-        return
+    try:
+        if not _exists(spark, table):
+            spark.createDataFrame([], plain).writeTo(table).using(kind).create()
+            return
+    except (AnalysisException, Py4JJavaError) as error:
+        # Java's own: classes that are not there, or were made for another Spark.
+        why = error.java_exception if isinstance(error, Py4JJavaError) else error
+        raise ConfigError(
+            f"{table} cannot be looked for or made as a table of {kind}: {shorten(why, _MOST_OF_ERROR)}",
+            f"The session needs a release of {kind} that is made for Spark {spark.version}, and its settings:"
+            " docs/spark.md has those that there are.",
+        ) from error
     has = {name.lower() for name in spark.table(table).columns}
     added = [field for field in plain.fields if field.name.lower() not in has]
     if not added:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from incsnap.errors import ConfigError
 from incsnap.spark import merge_into
 from incsnap.spark.frames import KEY
 from incsnap.spark.merging import merge_statement, newest_changes
+from tests.support.waiting import wait_until
 
 TOLD = "_op string, _ts timestamp, _gtid string, _position string, _snapshot boolean"
 
@@ -90,6 +92,19 @@ def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
         assert merge_into(of_schema(stream, flat), "t", keys=keys) is not None
     keyed = StructType([*told, StructField("id", IntegerType(), metadata={KEY: True})])
     assert merge_into(of_schema(stream, keyed), "t") is not None
+
+
+@pytest.mark.parametrize("table", ["orders", "delta.`/nowhere/orders`"])
+def test_a_format_that_the_session_has_not_is_told_by_name(spark: SparkSession, tmp_path: Path, table: str) -> None:
+    told = [StructField(each.split()[0], StringType()) for each in TOLD.split(", ")]
+    keyed = StructType([*told, StructField("id", IntegerType(), metadata={KEY: True})])
+    stream = of_schema(spark.readStream.format("rate").load(), keyed)
+    query = merge_into(stream, table).option("checkpointLocation", str(tmp_path)).start()
+    wait_until(lambda: not query.isActive)
+
+    why = str(query.exception())
+    assert f"{table} cannot be looked for or made as a table of delta" in why
+    assert f"made for Spark {spark.version}" in why
 
 
 def of_schema(stream: DataFrame, schema: StructType) -> DataFrame:

@@ -27,3 +27,10 @@ def test_a_stream_begins_with_all_rows_or_with_none(mode: str) -> None:
     frame = ChangesFrame({**OPTIONS, "snapshot.mode": mode})
 
     frame.streamReader(frame.schema())
+
+
+def test_options_that_mean_nothing_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    ChangesFrame({**OPTIONS, "tabel": "d.t", "snapshot.mod": "no_data"}).schema()
+
+    (warned,) = [message for message in caplog.messages if "tabel" in message]
+    assert "snapshot.mod" in warned
