@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -30,8 +31,9 @@ ROWS = 4_000
 
 @pytest.fixture(scope="module")
 def spark(cluster: SparkCluster) -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
-    for name, value in {**cluster.settings, "spark.pyspark.python": sys.executable}.items():
+    for name, value in cluster.settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
