@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.place import Place
+from benchmarks.benchmark_database import BenchmarkDatabase
 from benchmarks.rows import Scale
 from lab import debezium, fetched_kafka
 from lab.java import java
@@ -21,9 +21,9 @@ from lab.java import java
 _LEFT_OUT = re.compile(r"database\.(hostname|port|user|password|server\.id)|name|table\.include\.list|.*location")
 
 
-def about(place: Place, scale: Scale, runs: int) -> dict[str, Any]:
+def about(bench: BenchmarkDatabase, scale: Scale, runs: int) -> dict[str, Any]:
     """In the order in which it is shown."""
-    with place.connection.cursor() as cursor:
+    with bench.connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         ((mysql,),) = cursor.fetchall()
     return {
@@ -64,8 +64,8 @@ def _memory_gib() -> float:
 
 
 def _java() -> str:
-    said = subprocess.run([java(), "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
-    return said.splitlines()[0]
+    version = subprocess.run([java(), "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+    return version.splitlines()[0]
 
 
 def _commit() -> str:

@@ -24,8 +24,8 @@ _KAFKA_SECONDS = 30
 #: and a rate below a third of the slowest that was ever measured on two cores.
 _WAIT_SECONDS, _SLOWEST_RATE = 180.0, 3_000
 
-Place = tuple[str, int]
-Offsets = Mapping[Place, int]
+Partition = tuple[str, int]
+Offsets = Mapping[Partition, int]
 Check = Callable[[], None]
 
 
@@ -61,7 +61,7 @@ class Arrivals:
         self._consumer = dict(consumer or {})
         self._admin = admin.AdminClient({"bootstrap.servers": kafka})
         found = self._admin.list_topics(timeout=_KAFKA_SECONDS).topics
-        self._places = [(topic, partition) for topic in topics for partition in found[topic].partitions]
+        self._partitions = [(topic, partition) for topic in topics for partition in found[topic].partitions]
         self.begin = self._stable()
         self._looks: list[tuple[float, Offsets]] = [(time.monotonic(), self.begin)]
         self._end = threading.Event()
@@ -98,7 +98,7 @@ class Arrivals:
         ends = self._count(records, check, seconds)
         while True:
             for moment, seen in self._looks:
-                if all(seen[place] >= end for place, end in ends.items()):
+                if all(seen[partition] >= end for partition, end in ends.items()):
                     first, at_first = next(
                         (begun, passed) for begun, looked in self._looks if (passed := self._passed(looked))
                     )
@@ -117,8 +117,8 @@ class Arrivals:
             }
         )
         try:
-            consumer.assign([TopicPartition(topic, at, self.begin[topic, at]) for topic, at in self._places])
-            ends: dict[Place, int] = {}
+            consumer.assign([TopicPartition(topic, at, self.begin[topic, at]) for topic, at in self._partitions])
+            ends: dict[Partition, int] = {}
             counted, deadline = 0, time.monotonic() + seconds
             while counted < records:
                 for message in consumer.consume(min(10_000, records - counted), timeout=1.0):
@@ -134,16 +134,16 @@ class Arrivals:
             consumer.close()
 
     def _passed(self, ends: Offsets) -> int:
-        return sum(end - self.begin[place] for place, end in ends.items())
+        return sum(end - self.begin[partition] for partition, end in ends.items())
 
     def _stable(self) -> Offsets:
-        asked = {TopicPartition(topic, partition): _LATEST for topic, partition in self._places}
+        asked = {TopicPartition(topic, partition): _LATEST for topic, partition in self._partitions}
         answers: Mapping[TopicPartition, Future[object]] = self._admin.list_offsets(
             asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_KAFKA_SECONDS
         )
         return {
-            (place.topic, place.partition): answer.result(_KAFKA_SECONDS).offset  # type: ignore[attr-defined]
-            for place, answer in answers.items()
+            (partition.topic, partition.partition): answer.result(_KAFKA_SECONDS).offset  # type: ignore[attr-defined]
+            for partition, answer in answers.items()
         }
 
     def _look(self) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from benchmarks.arrivals import Arrivals
 from benchmarks.beat import Beat
+from benchmarks.benchmark_database import BenchmarkDatabase, topics
 from benchmarks.changes import Write, deletes_and_inserts, mix, mix_changes, mix_records, updates
 from benchmarks.notes import Notes, failing
-from benchmarks.place import Place, topics
 from benchmarks.processes import MemoryPeak
 from benchmarks.processor import Processor
 from benchmarks.rows import BACKLOGS, Figures, Scale
@@ -35,13 +35,13 @@ class _Backlog:
 class Backlogs:
     """Makes the tables of those that are wanted."""
 
-    def __init__(self, place: Place, scale: Scale, wanted: Collection[str]) -> None:
-        self._place = place
-        self._live = place.create(ORDERS, "live", 100)
+    def __init__(self, bench: BenchmarkDatabase, scale: Scale, rows: Collection[str]) -> None:
+        self._bench = bench
+        self._live = bench.create(ORDERS, "live", 100)
         self._backlogs: dict[str, _Backlog] = {}
-        orders = place.create(ORDERS, "orders", scale.rows) if set(wanted) - {"mix"} else ""
+        orders = bench.create(ORDERS, "orders", scale.rows) if set(rows) - {"mix"} else ""
         for name in BACKLOGS:
-            if name in wanted:
+            if name in rows:
                 self._backlogs[name] = self._mix(scale) if name == "mix" else _of_orders(name, orders, scale)
 
     @property
@@ -61,7 +61,7 @@ class Backlogs:
                 # A job is only taken back when it has read all.
                 ready, jobs = jobs, {}
                 with failing(name, *(notes[side] for side in ready)):
-                    backlog.write(self._place.connection)
+                    backlog.write(self._bench.connection)
                     for side in [side for side in new_jobs if side in ready]:
                         with failing(name, notes[side]):
                             notes[side].found(name, self._catch_up(ready[side][0], name, backlog, ready[side][1]))
@@ -69,19 +69,19 @@ class Backlogs:
 
     def _begun(self, stack: ExitStack, job: Job) -> tuple[Job, dict[str, str]]:
         """The job has had a life in which it found its place in the binlog; its topics are there."""
-        kafka = self._place.servers.kafka
+        kafka = self._bench.servers.kafka
         names = stack.enter_context(topics(kafka, job.prefix, dict.fromkeys(self.tables, 1)))
-        with Beat(self._place.connect, self._live, kafka, names[self._live]) as beat, job.life() as life:
+        with Beat(self._bench.connect, self._live, kafka, names[self._live]) as beat, job.life() as life:
             beat.wait_for_first(life.check, START_SECONDS)
             beat.quiet()
             life.stop()
         return job, names
 
     def _catch_up(self, job: Job, name: str, backlog: _Backlog, names: Mapping[str, str]) -> Figures:
-        processor = Processor(job.place.servers)
+        processor = Processor(job.bench.servers)
         into = [names[table] for table in backlog.tables]
         with (
-            Arrivals(job.place.servers.kafka, into) as arrivals,
+            Arrivals(job.bench.servers.kafka, into) as arrivals,
             job.life() as life,
             MemoryPeak(life.pid) as memory,
         ):
@@ -99,7 +99,7 @@ class Backlogs:
 
     def _mix(self, scale: Scale) -> _Backlog:
         rows, transactions = scale.part(0.02), scale.part(0.012)
-        tables = [self._place.create(ORDERS, f"mix{number:02}", rows) for number in range(_MIX_TABLES)]
+        tables = [self._bench.create(ORDERS, f"mix{number:02}", rows) for number in range(_MIX_TABLES)]
         return _Backlog(tables, mix(tables, rows, transactions), mix_changes(transactions), mix_records(transactions))
 
 

@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from benchmarks.beat import Beat, percentile
-from benchmarks.place import Place, place, topics
+from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database, topics
 from benchmarks.sides import INCSNAP, Job, Life
 from benchmarks.tables import ORDERS
 from lab.object_store import ObjectStore, object_store
@@ -53,17 +53,22 @@ def main() -> None:
     parser.add_argument("--poll", metavar="MS", help="poll.interval.ms of the job in the bucket")
     asked = parser.parse_args()
     poll = {"poll.interval.ms": asked.poll} if asked.poll else {}
-    with servers(lasting=True) as found, run_folder() as folder, place(found, folder) as here, ExitStack() as stack:
+    with (
+        servers(lasting=True) as found,
+        run_folder() as folder,
+        benchmark_database(found, folder) as bench,
+        ExitStack() as stack,
+    ):
         store = stack.enter_context(object_store())
-        local = _begin(here, stack, "local disk", {})
-        bucket = _begin(here, stack, "bucket", {**store.properties("bench"), **poll})
-        _turn(here, local, asked.seconds)
-        _turn(here, bucket, asked.seconds)
+        local = _begin(bench, stack, "local disk", {})
+        bucket = _begin(bench, stack, "bucket", {**store.properties("bench"), **poll})
+        _turn(bench, local, asked.seconds)
+        _turn(bench, bucket, asked.seconds)
         requests: Counter[str] = Counter()
         for _ in range(asked.turns):
-            local.lags += _turn(here, local, asked.seconds)
+            local.lags += _turn(bench, local, asked.seconds)
             store.requests()
-            bucket.lags += _turn(here, bucket, asked.seconds)
+            bucket.lags += _turn(bench, bucket, asked.seconds)
             requests += _counted(store)
         batches = requests[_A_BATCH]
         for kind in (local, bucket):
@@ -76,21 +81,21 @@ def main() -> None:
             kind.life.stop()
 
 
-def _begin(here: Place, stack: ExitStack, name: str, more: dict[str, str]) -> Kind:
+def _begin(bench: BenchmarkDatabase, stack: ExitStack, name: str, more: dict[str, str]) -> Kind:
     word = name.partition(" ")[0]
-    table = here.create(ORDERS, word, _ROWS)
+    table = bench.create(ORDERS, word, _ROWS)
     prefix = f"bench-{os.getpid()}-{word}"
-    job = Job(INCSNAP, here, prefix, [table], 100_000 + os.getpid() % 50_000 * 100 + len(word), more)
-    names = stack.enter_context(topics(here.servers.kafka, prefix, {table: 1}))
-    with Beat(here.connect, table, here.servers.kafka, names[table]) as beat:
+    job = Job(INCSNAP, bench, prefix, [table], 100_000 + os.getpid() % 50_000 * 100 + len(word), more)
+    names = stack.enter_context(topics(bench.servers.kafka, prefix, {table: 1}))
+    with Beat(bench.connect, table, bench.servers.kafka, names[table]) as beat:
         life = stack.enter_context(job.life())
         # Those before the job's beginning never come.
         beat.wait_for_first(life.check, _START_SECONDS)
     return Kind(name, job, table, names[table], life)
 
 
-def _turn(here: Place, kind: Kind, seconds: float) -> list[float]:
-    with Beat(here.connect, kind.table, here.servers.kafka, kind.topic) as beat:
+def _turn(bench: BenchmarkDatabase, kind: Kind, seconds: float) -> list[float]:
+    with Beat(bench.connect, kind.table, bench.servers.kafka, kind.topic) as beat:
         time.sleep(_SETTLE_SECONDS)
         since = time.monotonic()
         time.sleep(seconds)

@@ -50,18 +50,18 @@ _WRITING = {"backlog": 20.0, "single": 30.0, "deletes": 12.0, "mix": 18.0}
 _TABLES = {WARM: 15.0, SHAPES: 15.0, BACKLOGS: 15.0}
 
 
-def seconds(wanted: Collection[str], scale: Scale, sides: Sequence[str], runs: int) -> float:
+def seconds(rows_: Collection[str], scale: Scale, sides: Sequence[str], runs: int) -> float:
     """``wanted``: of ``rows.measured``."""
     millions = scale.rows / 1e6
-    once = sum(each * millions for rows, each in _TABLES.items() if set(rows) & set(wanted))
-    a_run = sum(_WRITING.get(each, 0.0) * millions for each in wanted)
+    once = sum(each * millions for rows, each in _TABLES.items() if set(rows) & set(rows_))
+    a_run = sum(_WRITING.get(each, 0.0) * millions for each in rows_)
     for side in sides:
-        parts = [_PARTS[side][each] for each in wanted if each in _PARTS[side]]
+        parts = [_PARTS[side][each] for each in rows_ if each in _PARTS[side]]
         a_run += sum(fixed + more * millions for fixed, more in parts)
-        if set(wanted) & {*WARM, *SHAPES}:
+        if set(rows_) & {*WARM, *SHAPES}:
             a_run += _LIFE[side]
-        if set(wanted) & {*WARM, *SHAPES} - {"start"}:
+        if set(rows_) & {*WARM, *SHAPES} - {"start"}:
             a_run += scale.warm_up_seconds + _WARMING[side] * millions
-        if set(wanted) & set(BACKLOGS):
+        if set(rows_) & set(BACKLOGS):
             a_run += _LIFE[side]
     return once + runs * a_run

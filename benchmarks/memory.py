@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.arrivals import Arrivals, NotArrived
+from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database, topics
 from benchmarks.memory_limit import MemoryLimit
 from benchmarks.memory_loads import LOADS, Load
-from benchmarks.place import Place, place, topics
 from benchmarks.processes import memory_by_kind
 from benchmarks.sides import INCSNAP, Job, Life
 from incsnap.errors import IncsnapError
@@ -98,11 +98,11 @@ def limited(job: Job, limit: int) -> Iterator[tuple[Life, MemoryLimit | None]]:
         yield life, group
 
 
-def measure(here: Place, load: Load, limits: list[int], more: dict[str, str]) -> None:
-    jobs = {limit: _job(here, load, limit, more) for limit in limits}
+def measure(bench: BenchmarkDatabase, load: Load, limits: list[int], more: dict[str, str]) -> None:
+    jobs = {limit: _job(bench, load, limit, more) for limit in limits}
     with contextlib.ExitStack() as stack:
         for job in jobs.values():
-            stack.enter_context(topics(here.servers.kafka, job.prefix, dict.fromkeys(load.topics, 1), _TOPIC))
+            stack.enter_context(topics(bench.servers.kafka, job.prefix, dict.fromkeys(load.topics, 1), _TOPIC))
         if not load.by_signal:
             for job in jobs.values():
                 _find_place(job)
@@ -110,15 +110,15 @@ def measure(here: Place, load: Load, limits: list[int], more: dict[str, str]) ->
         load.write()
         _say(f"{load.name}: {load.records:,} records to come, written in {time.monotonic() - began:.0f} s")
         for limit, job in jobs.items():
-            _one(here, load, limit, job)
+            _one(bench, load, limit, job)
 
 
-def _one(here: Place, load: Load, limit: int, job: Job) -> None:
+def _one(bench: BenchmarkDatabase, load: Load, limit: int, job: Job) -> None:
     names = [f"{job.prefix}.{table}" for table in load.topics]
     outcome, seconds, killed = "delivered", float("nan"), 0
     with limited(job, limit) as (life, group), watched(life.pid, group) as peak:
         try:
-            with Arrivals(here.servers.kafka, names, load.kafka) as arrivals:
+            with Arrivals(bench.servers.kafka, names, load.kafka) as arrivals:
                 if load.by_signal:
                     _wait_for_offset(job, life)
                     load.signal()
@@ -141,10 +141,10 @@ def _one(here: Place, load: Load, limit: int, job: Job) -> None:
 _numbers = itertools.count()
 
 
-def _job(here: Place, load: Load, limit: int, more: dict[str, str]) -> Job:
+def _job(bench: BenchmarkDatabase, load: Load, limit: int, more: dict[str, str]) -> Job:
     number = next(_numbers)
     prefix = f"memory-{os.getpid()}-{load.name}-{number}"
-    return Job(INCSNAP, here, prefix, load.tables, 200_000 + os.getpid() % 50_000 * 100 + number, _SETTINGS | more)
+    return Job(INCSNAP, bench, prefix, load.tables, 200_000 + os.getpid() % 50_000 * 100 + number, _SETTINGS | more)
 
 
 def _find_place(job: Job) -> None:
@@ -182,8 +182,8 @@ def main() -> None:
     given = "INCSNAP_MYSQL" in os.environ
     with servers(lasting=True, mysql_options=() if given else _MYSQL) as found, run_folder() as folder:
         for name in asked.only.split(","):
-            with place(found, Path(folder)) as here:
-                measure(here, LOADS[name](here, asked.size), limits, more)
+            with benchmark_database(found, Path(folder)) as bench:
+                measure(bench, LOADS[name](bench, asked.size), limits, more)
 
 
 if __name__ == "__main__":

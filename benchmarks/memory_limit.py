@@ -57,14 +57,14 @@ class MemoryLimit:
 
     def killed(self) -> int:
         """Processes that the kernel has killed for lack of memory."""
-        return self._said("memory.oom_control")["oom_kill"]
+        return self._counters("memory.oom_control")["oom_kill"]
 
     def unreclaimable(self) -> int:
         """Bytes of the processes' own pages and of shared memory: what files' pages in the cache are besides."""
-        said = self._said("memory.stat")
-        return said["total_rss"] + said["total_shmem"] if "total_shmem" in said else said["total_rss"]
+        counted = self._counters("memory.stat")
+        return counted["total_rss"] + counted["total_shmem"] if "total_shmem" in counted else counted["total_rss"]
 
-    def _said(self, name: str) -> dict[str, int]:
+    def _counters(self, name: str) -> dict[str, int]:
         return {key: int(value) for key, value in map(str.split, (self._group / name).read_text().splitlines())}
 
     def _write(self, name: str, value: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.place import Place
+from benchmarks.benchmark_database import BenchmarkDatabase
 
 #: Bytes of a value that neither lz4 nor a page of zeros makes smaller: hexadecimal digits of random bytes, in text.
 _RANDOM = "TO_BASE64(RANDOM_BYTES(1024))"
@@ -17,7 +17,7 @@ class Load:
     snapshot the tables."""
 
     name: str
-    place: Place
+    bench: BenchmarkDatabase
     tables: list[str]
     records: int
     write: Callable[[], None]
@@ -30,21 +30,21 @@ class Load:
         return self.tables
 
     def signal(self) -> None:
-        self.place.execute_snapshot(self.tables)
+        self.bench.execute_snapshot(self.tables)
 
 
-def _run(place: Place, *statements: str) -> None:
-    with place.connection.cursor() as cursor:
+def _run(bench: BenchmarkDatabase, *statements: str) -> None:
+    with bench.connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
 
 
-def _source(place: Place, rows: int = 10_000, kilobytes: int = 10) -> str:
+def _source(bench: BenchmarkDatabase, rows: int = 10_000, kilobytes: int = 10) -> str:
     """A table of rows of text, not logged."""
-    name = f"{place.database}.source"
+    name = f"{bench.database}.source"
     text = f"REPLACE(CONCAT({', '.join([_RANDOM] * max(1, round(kilobytes / 1.4)))}), '\\n', ' ')"
     _run(
-        place,
+        bench,
         "SET SESSION sql_log_bin = 0",
         "SET SESSION cte_max_recursion_depth = 1000000",
         f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, t MEDIUMTEXT)",
@@ -55,70 +55,70 @@ def _source(place: Place, rows: int = 10_000, kilobytes: int = 10) -> str:
     return name
 
 
-def _logged_only(place: Place, name: str) -> str:
+def _logged_only(bench: BenchmarkDatabase, name: str) -> str:
     """A table that keeps nothing: its binlog is that of any other."""
-    table = f"{place.database}.{name}"
-    _run(place, f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, t MEDIUMTEXT) ENGINE=BLACKHOLE")
+    table = f"{bench.database}.{name}"
+    _run(bench, f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, t MEDIUMTEXT) ENGINE=BLACKHOLE")
     return table
 
 
-def backlog(place: Place, size: float) -> Load:
+def backlog(bench: BenchmarkDatabase, size: float) -> Load:
     """5 GB of transactions of 100 MB, rows of 10 KB."""
-    source, table, count = _source(place), _logged_only(place, "wide"), max(1, round(50 * size))
+    source, table, count = _source(bench), _logged_only(bench, "wide"), max(1, round(50 * size))
 
     def write() -> None:
         for each in range(count):
-            _run(place, f"INSERT INTO {table} SELECT id + {each * 10_000}, t FROM {source}")
+            _run(bench, f"INSERT INTO {table} SELECT id + {each * 10_000}, t FROM {source}")
 
-    return Load("backlog", place, [table], count * 10_000, write)
+    return Load("backlog", bench, [table], count * 10_000, write)
 
 
-def transaction(place: Place, size: float, compressed: bool = False) -> Load:
+def transaction(bench: BenchmarkDatabase, size: float, compressed: bool = False) -> Load:
     """One transaction of 2 GB."""
     name = "compressed" if compressed else "transaction"
-    source, table, count = _source(place), _logged_only(place, name), max(1, round(20 * size))
+    source, table, count = _source(bench), _logged_only(bench, name), max(1, round(20 * size))
 
     def write() -> None:
         # MySQL compresses a transaction up to a gigabyte.
-        _run(place, f"SET SESSION binlog_transaction_compression = {int(compressed)}", "BEGIN")
+        _run(bench, f"SET SESSION binlog_transaction_compression = {int(compressed)}", "BEGIN")
         for each in range(count):
-            _run(place, f"INSERT INTO {table} SELECT id + {each * 10_000}, t FROM {source}")
-        _run(place, "COMMIT", "SET SESSION binlog_transaction_compression = 0")
+            _run(bench, f"INSERT INTO {table} SELECT id + {each * 10_000}, t FROM {source}")
+        _run(bench, "COMMIT", "SET SESSION binlog_transaction_compression = 0")
 
-    return Load(name, place, [table], count * 10_000, write)
+    return Load(name, bench, [table], count * 10_000, write)
 
 
-def compressed(place: Place, size: float) -> Load:
+def compressed(bench: BenchmarkDatabase, size: float) -> Load:
     """A compressed one: a single event, of a gigabyte at most."""
-    return transaction(place, 0.5 * size, compressed=True)
+    return transaction(bench, 0.5 * size, compressed=True)
 
 
-def narrow(place: Place, size: float) -> Load:
+def narrow(bench: BenchmarkDatabase, size: float) -> Load:
     """20 million rows of two integers in a snapshot."""
     rows, each = round(20_000_000 * size), 1_000_000
-    table = f"{place.database}.narrow"
+    table = f"{bench.database}.narrow"
 
     def write() -> None:
         _run(
-            place,
+            bench,
             "SET SESSION sql_log_bin = 0",
             "SET SESSION cte_max_recursion_depth = 1000000",
             f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, v INT)",
         )
         for first in range(0, rows, each):
             _run(
-                place,
+                bench,
                 f"INSERT INTO {table} WITH RECURSIVE n (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM n"
                 f" WHERE n < {min(first + each, rows) - 1}) SELECT n, n % 1000 FROM n",
             )
-        _run(place, "SET SESSION sql_log_bin = 1")
+        _run(bench, "SET SESSION sql_log_bin = 1")
 
-    return Load("narrow", place, [table], rows, write, by_signal=True)
+    return Load("narrow", bench, [table], rows, write, by_signal=True)
 
 
-def _rows16(place: Place, name: str, size: float, by_signal: bool, text: bool = False) -> Load:
+def _rows16(bench: BenchmarkDatabase, name: str, size: float, by_signal: bool, text: bool = False) -> Load:
     count = max(2, round(20 * size))
-    table = f"{place.database}.{name}"
+    table = f"{bench.database}.{name}"
     # 16 MiB less what is beside it in the row.
     length = (16 << 20) - 100
     kind = "LONGTEXT" if text else "LONGBLOB"
@@ -126,56 +126,56 @@ def _rows16(place: Place, name: str, size: float, by_signal: bool, text: bool = 
     def write() -> None:
         part = "REPLACE(TO_BASE64(RANDOM_BYTES(1024)), '\\n', '\\t')" if text else "RANDOM_BYTES(1024)"
         tile = ", ".join([part] * 16)
-        _run(place, "SET SESSION max_execution_time = 0", f"CREATE TABLE {table} (id INT PRIMARY KEY, v {kind})")
+        _run(bench, "SET SESSION max_execution_time = 0", f"CREATE TABLE {table} (id INT PRIMARY KEY, v {kind})")
         for row in range(count):
             # 256 KB at random, 64 times: lz4 of Kafka and Arrow look back 64 KB.
             _run(
-                place,
+                bench,
                 f"SET @tile = (SELECT CONCAT({tile}))",
                 f"SET @tile = CONCAT({', '.join(f'@tile, {part}' for _ in range(12))})",
                 f"INSERT INTO {table} VALUES ({row}, LEFT(REPEAT(@tile, 100), {length}))",
             )
         if not by_signal:
-            _run(place, f"UPDATE {table} SET v = REVERSE(v)", f"DELETE FROM {table}")
+            _run(bench, f"UPDATE {table} SET v = REVERSE(v)", f"DELETE FROM {table}")
 
     # An insertion, an update, a deletion and its tombstone.
     records = count if by_signal else 4 * count
-    return Load(name, place, [table], records, write, by_signal, kafka={"fetch.message.max.bytes": 100_000_000})
+    return Load(name, bench, [table], records, write, by_signal, kafka={"fetch.message.max.bytes": 100_000_000})
 
 
-def blobs(place: Place, size: float) -> Load:
-    return _rows16(place, "blobs", size, by_signal=False)
+def blobs(bench: BenchmarkDatabase, size: float) -> Load:
+    return _rows16(bench, "blobs", size, by_signal=False)
 
 
-def texts(place: Place, size: float) -> Load:
-    return _rows16(place, "texts", size, by_signal=False, text=True)
+def texts(bench: BenchmarkDatabase, size: float) -> Load:
+    return _rows16(bench, "texts", size, by_signal=False, text=True)
 
 
-def blobsnap(place: Place, size: float) -> Load:
-    return _rows16(place, "blobsnap", size, by_signal=True)
+def blobsnap(bench: BenchmarkDatabase, size: float) -> Load:
+    return _rows16(bench, "blobsnap", size, by_signal=True)
 
 
-def textsnap(place: Place, size: float) -> Load:
-    return _rows16(place, "textsnap", size, by_signal=True, text=True)
+def textsnap(bench: BenchmarkDatabase, size: float) -> Load:
+    return _rows16(bench, "textsnap", size, by_signal=True, text=True)
 
 
-def tables(place: Place, size: float) -> Load:
+def tables(bench: BenchmarkDatabase, size: float) -> Load:
     """5,000 tables of 20 rows, changed and snapshotted."""
     count = max(1, round(5_000 * size))
-    names = [f"{place.database}.t{number:05}" for number in range(count)]
+    names = [f"{bench.database}.t{number:05}" for number in range(count)]
 
     def write() -> None:
         for name in names:
             _run(
-                place,
+                bench,
                 f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(100), d DECIMAL(10,2), at DATETIME(3))",
                 f"INSERT INTO {name} WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 19)"
                 " SELECT n, CONCAT('text ', n), n / 7, '2026-01-01' FROM n",
             )
 
-    return Load("tables", place, names, 20 * count, write, by_signal=True)
+    return Load("tables", bench, names, 20 * count, write, by_signal=True)
 
 
-LOADS: dict[str, Callable[[Place, float], Load]] = {
+LOADS: dict[str, Callable[[BenchmarkDatabase, float], Load]] = {
     each.__name__: each for each in (backlog, transaction, compressed, blobs, texts, blobsnap, textsnap, narrow, tables)
 }

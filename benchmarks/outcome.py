@@ -117,8 +117,8 @@ def read(folder: Path) -> Outcome:
 def failed(outcome: Outcome) -> Sequence[tuple[str, str, str]]:
     """Row, side and what it said."""
     return [
-        (row, side, said)
+        (row, side, failure)
         for row, sides in outcome.rows.items()
         for side, measured in sides.items()
-        for said in measured.failures
+        for failure in measured.failures
     ]

@@ -31,7 +31,7 @@ def table(outcome: Outcome) -> str:
 
 def failures(outcome: Outcome) -> str:
     """Markdown; nothing where nothing failed."""
-    return "\n".join(f"- {side}, {row}: {said.splitlines()[0]}" for row, side, said in failed(outcome))
+    return "\n".join(f"- {side}, {row}: {failure.splitlines()[0]}" for row, side, failure in failed(outcome))
 
 
 def processes(outcome: Outcome, what: str) -> str:
@@ -56,8 +56,8 @@ def processes(outcome: Outcome, what: str) -> str:
 def sections(outcome: Outcome) -> list[str]:
     """Below the table, each with a heading."""
     parts = []
-    if said := failures(outcome):
-        parts.append(f"## Failed runs\n\n{said}")
+    if failed_runs := failures(outcome):
+        parts.append(f"## Failed runs\n\n{failed_runs}")
     return parts + [
         f"## Processor seconds of each process, {what} of a million\n\n{found}"
         for what in ("snapshot", "backlog")

@@ -15,8 +15,8 @@ from pathlib import Path
 from benchmarks import estimate
 from benchmarks.about import about, settings
 from benchmarks.backlogs import Backlogs
+from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database
 from benchmarks.outcome import Outcome
-from benchmarks.place import Place, place
 from benchmarks.rows import BACKLOGS, SHAPES, WARM, Figures, Scale, measured, served
 from benchmarks.sides import Job
 from benchmarks.warm import WarmJob
@@ -37,40 +37,40 @@ class Runner:
         self._numbers = itertools.count()
         self._mark = time.monotonic()
         self.when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-        with place(servers, folder) as here:
-            given = {f"settings of {side}": settings(self._job(here, side, ()).settings()) for side in sides}
-            self.outcome = Outcome({self.when: {**about(here, scale, runs), **given}})
+        with benchmark_database(servers, folder) as bench:
+            given = {f"settings of {side}": settings(self._job(bench, side, ()).settings()) for side in sides}
+            self.outcome = Outcome({self.when: {**about(bench, scale, runs), **given}})
         #: Seconds by measurement, of all sides and runs.
         self.elapsed: dict[str, float] = {}
 
     def measure(self, rows: Sequence[str]) -> None:
         """Adds to ``outcome`` what is measured, and says it."""
-        wanted = measured(rows)
-        expected = estimate.seconds(wanted, self._scale, self._sides, len(self._turns))
+        to_measure = measured(rows)
+        expected = estimate.seconds(to_measure, self._scale, self._sides, len(self._turns))
         self._say(f"{', '.join(rows)}: this takes about {max(1, round(expected / 60))} minutes")
-        if warm := wanted & {*WARM, *SHAPES}:
-            with place(self._servers, self._folder) as here:
-                job = WarmJob(here, self._scale, warm)
+        if warm := to_measure & {*WARM, *SHAPES}:
+            with benchmark_database(self._servers, self._folder) as bench:
+                job = WarmJob(bench, self._scale, warm)
                 self._took("tables")
                 for turn in self._turns:
                     for side, notes in self._all_notes(turn, rows).items():
-                        job.measure(partial(self._job, here, side, job.tables), notes)
-        if backlogs := wanted & set(BACKLOGS):
-            with place(self._servers, self._folder) as here:
-                all_ = Backlogs(here, self._scale, backlogs)
+                        job.measure(partial(self._job, bench, side, job.tables), notes)
+        if backlogs := to_measure & set(BACKLOGS):
+            with benchmark_database(self._servers, self._folder) as bench:
+                all_ = Backlogs(bench, self._scale, backlogs)
                 self._took("tables")
                 for turn in self._turns:
-                    new_jobs = {side: partial(self._job, here, side, all_.tables) for side in turn}
+                    new_jobs = {side: partial(self._job, bench, side, all_.tables) for side in turn}
                     all_.measure(new_jobs, self._all_notes(turn, rows))
 
     def _all_notes(self, turn: Sequence[str], rows: Sequence[str]) -> Mapping[str, _Notes]:
         return {side: _Notes(self, side, rows) for side in turn}
 
-    def _job(self, here: Place, side: str, tables: Sequence[str]) -> Job:
+    def _job(self, bench: BenchmarkDatabase, side: str, tables: Sequence[str]) -> Job:
         number = next(self._numbers)
         # Of this process and this job: nothing is taken for that of another run, nor of another user of the servers.
         return Job(
-            side, here, f"bench-{os.getpid()}-{side}-{number}", tables, 100_000 + os.getpid() % 50_000 * 100 + number
+            side, bench, f"bench-{os.getpid()}-{side}-{number}", tables, 100_000 + os.getpid() % 50_000 * 100 + number
         )
 
     def noted(self, measurement: str, text: str) -> None:
@@ -100,12 +100,12 @@ class _Notes:
 
     def found(self, measurement: str, figures: Figures) -> None:
         self.runner.outcome.add(self.runner.when, self.side, figures, self.rows)
-        said = ", ".join(f"{name} {value:,.6g}" for name, value in figures.items())
-        self.runner.noted(measurement, f"{self.side}: {said}")
+        text = ", ".join(f"{name} {value:,.6g}" for name, value in figures.items())
+        self.runner.noted(measurement, f"{self.side}: {text}")
 
     def failed(self, measurements: Sequence[str], error: Exception) -> None:
-        said = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
         for row in dict.fromkeys(row for each in measurements for row in served(each) if row in self.rows):
-            self.runner.outcome.of(row, self.side, self.runner.when).failures.append(said)
+            self.runner.outcome.of(row, self.side, self.runner.when).failures.append(text)
         what = f"failed: {', '.join(measurements)}" if measurements else "did not end well"
-        self.runner.noted(measurements[0] if measurements else "ends", f"{self.side} {what}: {said}")
+        self.runner.noted(measurements[0] if measurements else "ends", f"{self.side} {what}: {text}")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from benchmarks.arrivals import Arrivals
-from benchmarks.place import Place
+from benchmarks.benchmark_database import BenchmarkDatabase
 from benchmarks.rows import SHAPES, Figures, Scale
 from benchmarks.sides import Life
 from benchmarks.tables import COMPOSITE, NARROW, ORDERS, WIDE, Design
@@ -24,17 +24,17 @@ _SETTLE_SECONDS = 2.0
 
 
 class Shapes:
-    """Makes the tables of those that are wanted. ``partitions``: of the topic of each table."""
+    """Makes the tables of ``shapes``. ``partitions``: of the topic of each table."""
 
-    def __init__(self, place: Place, scale: Scale, wanted: Collection[str]) -> None:
-        self._place, self._scale = place, scale
+    def __init__(self, bench: BenchmarkDatabase, scale: Scale, shapes: Collection[str]) -> None:
+        self._bench, self._scale = bench, scale
         self.partitions: dict[str, int] = {}
         self._tables: dict[str, list[str]] = {}
         for name in SHAPES:
-            if name in wanted:
+            if name in shapes:
                 design, count, share, partitions = _SHAPES[name]
                 rows = scale.part(share / count)
-                tables = [place.create(design, f"{name}_{number}", rows) for number in range(count)]
+                tables = [bench.create(design, f"{name}_{number}", rows) for number in range(count)]
                 self._tables[name] = tables
                 self.partitions |= dict.fromkeys(tables, partitions)
 
@@ -48,8 +48,8 @@ class Shapes:
 
         def measure(life: Life, names: Mapping[str, str]) -> Figures:
             time.sleep(_SETTLE_SECONDS)
-            with Arrivals(self._place.servers.kafka, [names[table] for table in tables]) as arrivals:
-                self._place.execute_snapshot(tables)
+            with Arrivals(self._bench.servers.kafka, [names[table] for table in tables]) as arrivals:
+                self._bench.execute_snapshot(tables)
                 signalled = time.monotonic()
                 return {name: arrivals.arrival(rows, life.check).rate_since(signalled)}
 

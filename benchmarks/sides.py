@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.place import Place
+from benchmarks.benchmark_database import BenchmarkDatabase
 from incsnap.errors import ServerUnreachable
 from lab import debezium
 from lab.running_job import JobFailed, running_job, write_properties
@@ -43,10 +43,10 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One side's job on tables of the place: what its lives have in common."""
+    """One side's job on tables of the benchmark: what its lives have in common."""
 
     side: str
-    place: Place
+    bench: BenchmarkDatabase
     prefix: str
     tables: Sequence[str]
     server_id: int
@@ -54,7 +54,7 @@ class Job:
 
     @property
     def folder(self) -> Path:
-        folder = self.place.folder / self.prefix
+        folder = self.bench.folder / self.prefix
         folder.mkdir(exist_ok=True)
         return folder
 
@@ -65,21 +65,21 @@ class Job:
     def settings(self) -> dict[str, str]:
         """The properties that are given; all others have their defaults."""
         own = self._incsnap_settings() if self.side == INCSNAP else self._debezium_settings()
-        mysql = self.place.servers.mysql
+        mysql = self.bench.servers.mysql
         return {
             **mysql.properties(),
             "database.server.id": str(self.server_id),
             "topic.prefix": self.prefix,
             "table.include.list": ",".join(table.replace(".", "\\.") for table in self.tables),
             "snapshot.mode": "no_data",
-            "signal.data.collection": self.place.signals,
+            "signal.data.collection": self.bench.signals,
             **own,
             **self.more,
         }
 
     def _incsnap_settings(self) -> dict[str, str]:
         return {
-            "bootstrap.servers": self.place.servers.kafka,
+            "bootstrap.servers": self.bench.servers.kafka,
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
             "checkpoint.location": str(self.folder / "checkpoint"),
@@ -91,7 +91,7 @@ class Job:
             "connector.class": "io.debezium.connector.mysql.MySqlConnector",
             "tasks.max": "1",
             "incremental.snapshot.chunk.size": str(CHUNK_SIZE),
-            "schema.history.internal.kafka.bootstrap.servers": self.place.servers.kafka,
+            "schema.history.internal.kafka.bootstrap.servers": self.bench.servers.kafka,
             "schema.history.internal.kafka.topic": f"{self.prefix}.history",
             # The server is shared: the tables of others are no part of the comparison.
             "schema.history.internal.store.only.captured.tables.ddl": "true",
@@ -112,7 +112,7 @@ class Job:
     def _debezium(self) -> Iterator[Life]:
         properties = write_properties(self.folder / "connector.properties", self.settings())
         with debezium.connect_worker(
-            self.place.servers.kafka,
+            self.bench.servers.kafka,
             self.folder / "connect.log",
             offsets=self.folder / "offsets",
             connectors=[properties],

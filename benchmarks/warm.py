@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from benchmarks.arrivals import Arrivals
 from benchmarks.beat import Beat, percentile
+from benchmarks.benchmark_database import BenchmarkDatabase, topics
 from benchmarks.load import Load
 from benchmarks.notes import Notes
-from benchmarks.place import Place, topics
 from benchmarks.processes import MemoryPeak
 from benchmarks.processor import Processor
 from benchmarks.rows import Figures, Scale
@@ -28,15 +28,15 @@ class WarmJob:
     nobody reads are not made.
     """
 
-    def __init__(self, place: Place, scale: Scale, wanted: Collection[str]) -> None:
-        self._place, self._scale, self._wanted = place, scale, set(wanted)
-        orders = scale.rows if self._wanted & {"snapshot", "during"} else 0
-        self.orders = place.create(ORDERS, "orders", orders)
-        self.part = place.create(ORDERS, "part", scale.part(0.3) if "source" in self._wanted else 0)
-        self.live = place.create(ORDERS, "live", scale.part(0.1))
-        self._shapes = Shapes(place, scale, wanted)
+    def __init__(self, bench: BenchmarkDatabase, scale: Scale, rows: Collection[str]) -> None:
+        self._bench, self._scale, self._rows = bench, scale, set(rows)
+        orders = scale.rows if self._rows & {"snapshot", "during"} else 0
+        self.orders = bench.create(ORDERS, "orders", orders)
+        self.part = bench.create(ORDERS, "part", scale.part(0.3) if "source" in self._rows else 0)
+        self.live = bench.create(ORDERS, "live", scale.part(0.1))
+        self._shapes = Shapes(bench, scale, rows)
         steps = {"latency": self._latency, "snapshot": self._snapshot, "during": self._during, "source": self._source}
-        self._steps = {name: step for name, step in steps.items() if name in wanted} | self._shapes.steps()
+        self._steps = {name: step for name, step in steps.items() if name in rows} | self._shapes.steps()
 
     @property
     def tables(self) -> list[str]:
@@ -44,7 +44,7 @@ class WarmJob:
 
     def measure(self, new_job: Callable[[], Job], notes: Notes) -> None:
         """All that is wanted in one life of one job; where something fails, the rest in that of a new job."""
-        start = ["start"] if "start" in self._wanted else []
+        start = ["start"] if "start" in self._rows else []
         left = dict(self._steps)
         while start or left:
             risked = [*start, *left]
@@ -55,7 +55,7 @@ class WarmJob:
                         notes.found(start.pop(), {"start": began - life.began})
                     if left:
                         risked = list(left)
-                        warm_up(self._place, life, self.live, names[self.live], self._scale, beat)
+                        warm_up(self._bench, life, self.live, names[self.live], self._scale, beat)
                     while left:
                         risked = [next(iter(left))]
                         step = left.pop(risked[0])
@@ -70,11 +70,11 @@ class WarmJob:
     @contextlib.contextmanager
     def _life(self, job: Job) -> Iterator[tuple[Life, dict[str, str], Beat]]:
         """A new life of the job, which some updates wait for, and the topics."""
-        place, kafka = self._place, self._place.servers.kafka
+        bench, kafka = self._bench, self._bench.servers.kafka
         partitions = dict.fromkeys(self.tables, 1) | self._shapes.partitions
         with (
             topics(kafka, job.prefix, partitions) as names,
-            Beat(place.connect, self.live, kafka, names[self.live]) as beat,
+            Beat(bench.connect, self.live, kafka, names[self.live]) as beat,
             job.life() as life,
         ):
             yield life, names, beat
@@ -91,9 +91,9 @@ class WarmJob:
     def _snapshot(self, life: Life, names: Mapping[str, str]) -> Figures:
         rows = self._scale.rows
         time.sleep(_SETTLE_SECONDS)
-        with Arrivals(self._place.servers.kafka, [names[self.orders]]) as arrivals, MemoryPeak(life.pid) as memory:
-            processor = Processor(self._place.servers, life.pid)
-            self._place.execute_snapshot([self.orders])
+        with Arrivals(self._bench.servers.kafka, [names[self.orders]]) as arrivals, MemoryPeak(life.pid) as memory:
+            processor = Processor(self._bench.servers, life.pid)
+            self._bench.execute_snapshot([self.orders])
             signalled = time.monotonic()
             arrivals.wait_for(rows, life.check)
             used = processor.used(life.pid)
@@ -108,9 +108,9 @@ class WarmJob:
 
     def _during(self, life: Life, names: Mapping[str, str]) -> Figures:
         rows = self._scale.rows
-        with self._beat(names) as beat, Arrivals(self._place.servers.kafka, [names[self.orders]]) as arrivals:
+        with self._beat(names) as beat, Arrivals(self._bench.servers.kafka, [names[self.orders]]) as arrivals:
             time.sleep(_SETTLE_SECONDS)
-            self._place.execute_snapshot([self.orders])
+            self._bench.execute_snapshot([self.orders])
             signalled = time.monotonic()
             arrivals.wait_for(rows, life.check)
             beat.stop(life.check)
@@ -120,12 +120,12 @@ class WarmJob:
 
     def _source(self, life: Life, names: Mapping[str, str]) -> Figures:
         rows = self._scale.part(0.3)
-        with Arrivals(self._place.servers.kafka, [names[self.part]]) as arrivals:
-            with Load(self._place.connect, self.live) as load:
+        with Arrivals(self._bench.servers.kafka, [names[self.part]]) as arrivals:
+            with Load(self._bench.connect, self.live) as load:
                 time.sleep(_SETTLE_SECONDS)
                 began = time.monotonic()
                 time.sleep(_LOAD_SECONDS)
-                self._place.execute_snapshot([self.part])
+                self._bench.execute_snapshot([self.part])
                 signalled = time.monotonic()
                 arrivals.wait_for(rows, life.check)
             arrival = arrivals.arrival(rows, life.check)
@@ -138,16 +138,16 @@ class WarmJob:
         }
 
     def _beat(self, names: Mapping[str, str]) -> Beat:
-        return Beat(self._place.connect, self.live, self._place.servers.kafka, names[self.live])
+        return Beat(self._bench.connect, self.live, self._bench.servers.kafka, names[self.live])
 
 
-def warm_up(place: Place, life: Life, table: str, topic: str, scale: Scale, beat: Beat) -> None:
+def warm_up(bench: BenchmarkDatabase, life: Life, table: str, topic: str, scale: Scale, beat: Beat) -> None:
     """Single changes for some seconds, then a snapshot of a small table: what compilers of all kinds have to see."""
     time.sleep(scale.warm_up_seconds)
     # It would read all that is written to the table from here on, beside those who measure.
     beat.end()
-    with Arrivals(place.servers.kafka, [topic]) as arrivals:
-        place.execute_snapshot([table])
+    with Arrivals(bench.servers.kafka, [topic]) as arrivals:
+        bench.execute_snapshot([table])
         arrivals.arrival(scale.part(0.1), life.check)
 
 

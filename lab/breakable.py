@@ -42,7 +42,7 @@ class Breakable:
         """``kill -9``; what was written stays in its folder."""
         self._life.close()
 
-    def hold(self) -> None:
+    def suspend(self) -> None:
         """Stops it (SIGSTOP): it keeps its connections and says nothing."""
         os.kill(self._pid, signal.SIGSTOP)
 

@@ -140,10 +140,10 @@ class CapturedDatabase:
         send.to_topic(self.kafka, f"{self.prefix}-signal", self.prefix, name, "execute-snapshot", data)
 
     @contextlib.contextmanager
-    def pulse(self) -> Iterator[LagProbe]:
+    def lag_probe(self) -> Iterator[LagProbe]:
         """The lag of the stream, measured the whole time: from a commit to a consumer."""
-        with LagProbe(self.connect, self._marks, self.kafka, self.topic(self._marks)) as pulse:
-            yield pulse
+        with LagProbe(self.connect, self._marks, self.kafka, self.topic(self._marks)) as probe:
+            yield probe
 
     def drain(self, job: RunningJob, seconds: float = 240.0, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Wait until all that is written now has been sent by ``job``. The writers must have stopped.
@@ -159,11 +159,11 @@ class CapturedDatabase:
             for _ in range(2):
                 self._mark += 1
                 cursor.execute(f"INSERT INTO {self._marks.sql} VALUES (%s, %s)", (-self._mark, 0))
-                wanted = b'{"id":-%d}' % self._mark
+                mark = b'{"id":-%d}' % self._mark
 
-                def seen(wanted: bytes = wanted) -> bool:
+                def seen(mark: bytes = mark) -> bool:
                     meanwhile()
-                    return any(message.key() == wanted for message in follower.poll(0.2))
+                    return any(message.key() == mark for message in follower.poll(0.2))
 
                 job.wait_until("the last change was sent", seen, seconds, every=0.0)
 

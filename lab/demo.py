@@ -97,21 +97,21 @@ def _play(play: CapturedDatabase, rows: int) -> list[TableProof]:
         streaming = time.monotonic()
         with (
             play.notices() as notices,
-            play.pulse() as pulse,
+            play.lag_probe() as probe,
             Writer(play.connect, play.tables, seed=secrets.randbits(32), rate=_CHANGES_PER_SECOND) as writer,
         ):
             # A little of the plain stream first, so that Spark has run its first batch.
-            job.wait_until("the first change was sent", lambda: bool(pulse.lags))
+            job.wait_until("the first change was sent", lambda: bool(probe.lags))
             tell(
                 f"A writer makes up to {_CHANGES_PER_SECOND:.0f} changes/s. Signals: {orders} by the signal table, ",
                 end="",
             )
             tell(f"{lines} by Kafka.")
-            pulse.lags.clear()
+            probe.lags.clear()
             signalled = time.monotonic()
             play.execute_by_row(_BY_ROW, [orders])
             play.execute_by_message(_BY_MESSAGE, [lines])
-            _watch(play, job, notices, pulse, writer, rows + rows // 3)
+            _watch(play, job, notices, probe, writer, rows + rows // 3)
             read = time.monotonic()
         play.drain(job)
         job.stop()
@@ -124,7 +124,7 @@ def _play(play: CapturedDatabase, rows: int) -> list[TableProof]:
         verdicts,
         discarded=status.sent.discarded if status else 0,
         written=writer.written,
-        lags=pulse.lags,
+        lags=probe.lags,
         times={
             "load": loaded - began,
             "start of the job": streaming - loaded,
@@ -138,7 +138,7 @@ def _play(play: CapturedDatabase, rows: int) -> list[TableProof]:
 
 
 def _watch(
-    play: CapturedDatabase, job: RunningJob, notices: Notices, pulse: LagProbe, writer: Writer, total: int
+    play: CapturedDatabase, job: RunningJob, notices: Notices, probe: LagProbe, writer: Writer, total: int
 ) -> None:
     """Shows progress until both snapshots are complete."""
     with Display(total) as display:
@@ -148,7 +148,7 @@ def _watch(
                 writer.stop()
             status = read_status(str(play.checkpoint))
             if status is not None:
-                display.show(status, pulse.lag_seconds)
+                display.show(status, probe.lag_seconds)
             return all([notices.completed(_BY_ROW), notices.completed(_BY_MESSAGE)])
 
         job.wait_until("both snapshots were complete", complete, _SNAPSHOT_SECONDS)

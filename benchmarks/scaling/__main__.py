@@ -36,7 +36,7 @@ def main() -> None:
         with servers(lasting=True) as found, run_folder() as folder, place(found, folder) as where:
             measured = measure(where, asked.rows, _say)
         costs.Costs(measured.found, machine()).write()
-    print(tables.told(costs.read()))
+    print(tables.as_text(costs.read()))
 
 
 def _say(text: str) -> None:

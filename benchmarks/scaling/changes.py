@@ -5,18 +5,20 @@ from __future__ import annotations
 import statistics
 from functools import partial
 
+from benchmarks.benchmark_database import BenchmarkDatabase, topics
 from benchmarks.changes import updates
-from benchmarks.place import Place, topics
 from benchmarks.scaling.planned_job import planned_job
 from benchmarks.scaling.timing import ROUNDS
 
 
-def of_changes(place: Place, table: str, changes: int, transaction_rows: int, name: str) -> dict[str, float]:
+def of_changes(
+    bench: BenchmarkDatabase, table: str, changes: int, transaction_rows: int, name: str
+) -> dict[str, float]:
     """Seconds of processor time a change, and bytes; in transactions of so many rows, which are called ``name``."""
     runs: list[dict[str, float]] = []
     for number in range(ROUNDS):
-        prefix = f"{place.database}-{name}{number}"
-        with topics(place.servers.kafka, prefix, {table: 1}), planned_job(place, prefix) as job:
+        prefix = f"{bench.database}-{name}{number}"
+        with topics(bench.servers.kafka, prefix, {table: 1}), planned_job(bench, prefix) as job:
             write = updates(table, changes, transaction_rows)
-            runs.append(job.catch_up(partial(write, place.connection)))
+            runs.append(job.catch_up(partial(write, bench.connection)))
     return {f"{key}.{name}": statistics.median(run[key] for run in runs) for key in runs[0]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from functools import partial
 
-from benchmarks.place import Place, topics
+from benchmarks.benchmark_database import BenchmarkDatabase, topics
 from benchmarks.scaling.planned_job import settings_of
 from benchmarks.scaling.timing import ROUNDS, median, took
 from incsnap.checkpoint.windows import WindowBuffers
@@ -25,15 +25,15 @@ from incsnap.tasks.partitions import ChunkOrder
 _CHUNK_ROWS = 50_000
 
 
-def of_chunk(place: Place, table: str) -> dict[str, float]:
+def of_chunk(bench: BenchmarkDatabase, table: str) -> dict[str, float]:
     """Seconds a row of a chunk: elapsed and of the processor, and what sending it takes."""
-    settings, name = settings_of(place, f"{place.database}-chunk"), TableId.parse(table)
+    settings, name = settings_of(bench, f"{bench.database}-chunk"), TableId.parse(table)
     with connect(settings.mysql) as connection:
         ((last,),) = query(connection, f"SELECT MAX(id) FROM {table}")
     first = max(0, int(last) - _CHUNK_ROWS)
     rows = int(last) - first
     reads, sends = [], []
-    with tempfile.TemporaryDirectory() as root, topics(place.servers.kafka, settings.topic_prefix, {table: 1}) as names:
+    with tempfile.TemporaryDirectory() as root, topics(bench.servers.kafka, settings.topic_prefix, {table: 1}) as names:
         for number in range(ROUNDS + 1):  # the first is warm-up
             window = Window(f"{number}-0", 1, name, "", (str(first),), (str(last),), rows, 1)
             chunk = Chunk(name, ("id",), (str(first),), (str(last),), "", "PRIMARY")

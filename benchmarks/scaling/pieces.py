@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.place import Place
+from benchmarks.benchmark_database import BenchmarkDatabase
 from benchmarks.scaling.changes import of_changes
 from benchmarks.scaling.chunks import of_chunk
 from benchmarks.scaling.costs import Costs
@@ -20,21 +20,21 @@ TABLES = (1, 100, 1_000)
 PARTITIONS = (1, 10, 100, 1_000)
 
 
-def measure(place: Place, rows: int, say: Callable[[str], None]) -> Costs:
+def measure(bench: BenchmarkDatabase, rows: int, say: Callable[[str], None]) -> Costs:
     """``rows``: of the table that is changed and read."""
-    orders = place.create(ORDERS, "orders", rows)
+    orders = bench.create(ORDERS, "orders", rows)
     found: dict[str, float] = {}
     for name, transaction_rows, share in (("large", 1_000, 1.0), ("single", 1, 0.25)):
         say(f"changes in transactions of {transaction_rows} rows")
-        found |= of_changes(place, orders, int(rows * share), transaction_rows, name)
+        found |= of_changes(bench, orders, int(rows * share), transaction_rows, name)
     say("a chunk")
-    found |= of_chunk(place, orders)
+    found |= of_chunk(bench, orders)
     say("Spark's driver")
     found |= of_travel()
     for tables in TABLES:
         say(f"a batch that touches {tables} tables")
-        found |= of_tables(place, tables)
+        found |= of_tables(bench, tables)
     for partitions in PARTITIONS:
         say(f"a transaction over {partitions} partitions")
-        found |= of_partitions(place, partitions)
+        found |= of_partitions(bench, partitions)
     return Costs(found)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from benchmarks.place import Place
+from benchmarks.benchmark_database import BenchmarkDatabase
 from benchmarks.scaling.timing import took
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.load import from_properties
@@ -113,24 +113,24 @@ class _NoReaders:
 
 
 @contextmanager
-def planned_job(place: Place, prefix: str) -> Iterator[PlannedJob]:
+def planned_job(bench: BenchmarkDatabase, prefix: str) -> Iterator[PlannedJob]:
     with tempfile.TemporaryDirectory() as root:
-        made = PlannedJob(settings_of(place, prefix), root, lambda _: _NoReaders())
+        made = PlannedJob(settings_of(bench, prefix), root, lambda _: _NoReaders())
         try:
             yield made
         finally:
             made.planner.close()
 
 
-def settings_of(place: Place, prefix: str) -> Settings:
-    mysql = place.servers.mysql
+def settings_of(bench: BenchmarkDatabase, prefix: str) -> Settings:
+    mysql = bench.servers.mysql
     properties = {
         **mysql.properties(),
         "topic.prefix": prefix,
-        "database.include.list": place.database,
+        "database.include.list": bench.database,
         "snapshot.mode": "no_data",
         "include.schema.changes": "false",
-        "bootstrap.servers": place.servers.kafka,
+        "bootstrap.servers": bench.servers.kafka,
         "checkpoint.location": "unused",
     }
     return from_properties(properties, {}).settings

@@ -14,7 +14,7 @@ _ROWS = 10_000_000
 _KINDS = {"large": "transactions of 1,000 rows", "single": "transactions of one row"}
 
 
-def told(costs: Costs) -> str:
+def as_text(costs: Costs) -> str:
     return "\n\n".join(
         [
             table(("piece", "of transactions of 1,000 rows", "of one row"), _pieces(costs)),

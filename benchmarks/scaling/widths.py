@@ -9,7 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from benchmarks.place import Place, topics
+from benchmarks.benchmark_database import BenchmarkDatabase, topics
 from benchmarks.scaling.planned_job import PlannedJob, planned_job, rows_of, settings_of
 from benchmarks.scaling.timing import ROUNDS, median, took
 from incsnap.envelope.records import RECORDS
@@ -19,26 +19,26 @@ from incsnap.planner.planner import first_position
 from incsnap.tasks import blocks
 
 
-def of_tables(place: Place, tables: int) -> dict[str, float]:
+def of_tables(bench: BenchmarkDatabase, tables: int) -> dict[str, float]:
     """Of a batch with one change of each of so many tables: seconds of the planner, of the tasks, of the transaction;
     bytes of its parts, pickled, and of its offset."""
-    names = [f"{place.database}.t{number}" for number in range(tables)]
-    with place.connection.cursor() as cursor:
+    names = [f"{bench.database}.t{number}" for number in range(tables)]
+    with bench.connection.cursor() as cursor:
         for name in names:
             cursor.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)")
-    prefix = f"{place.database}-tables{tables}"
+    prefix = f"{bench.database}-tables{tables}"
     runs: list[dict[str, float]] = []
     try:
-        with topics(place.servers.kafka, prefix, dict.fromkeys(names, 1)), planned_job(place, prefix) as job:
+        with topics(bench.servers.kafka, prefix, dict.fromkeys(names, 1)), planned_job(bench, prefix) as job:
             for number in range(ROUNDS + 1):
-                with place.connection.cursor() as cursor:
+                with bench.connection.cursor() as cursor:
                     cursor.execute("BEGIN")
                     for name in names:
                         cursor.execute(f"INSERT INTO {name} VALUES ({number}, 1)")
                     cursor.execute("COMMIT")
                 runs.append(_one_batch(job))
     finally:
-        with place.connection.cursor() as cursor:
+        with bench.connection.cursor() as cursor:
             for name in names:
                 cursor.execute(f"DROP TABLE {name}")
     return {f"tables.{key}.{tables}": statistics.median(run[key] for run in runs[1:]) for key in runs[0]}
@@ -60,14 +60,14 @@ def _one_batch(job: PlannedJob) -> dict[str, float]:
     }
 
 
-def of_partitions(place: Place, partitions: int) -> dict[str, float]:
+def of_partitions(bench: BenchmarkDatabase, partitions: int) -> dict[str, float]:
     """Seconds of a transaction with a record for each of so many partitions."""
-    prefix, table = f"{place.database}-partitions{partitions}", f"{place.database}.wide"
-    settings = settings_of(place, prefix)
+    prefix, table = f"{bench.database}-partitions{partitions}", f"{bench.database}.wide"
+    settings = settings_of(bench, prefix)
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     with tempfile.TemporaryDirectory() as root:
         at = first_position(settings, root, 1)
-        with topics(place.servers.kafka, prefix, {table: partitions}) as names:
+        with topics(bench.servers.kafka, prefix, {table: partitions}) as names:
             one = {"key": b"k", "value": b"v" * 780}
             records = pa.RecordBatch.from_pylist([{**one, "partition": n} for n in range(partitions)], schema=RECORDS)
             send = partial(_transaction, client, prefix, at.job_id)

@@ -46,9 +46,9 @@ def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
     verdicts = ledger.check()
 
     assert killed == len(cluster.workers)
-    told = "".join(worker.stderr() for worker in cluster.workers)
-    assert "Spark Executor Command" in told
-    assert "INFO Executor" not in told, "executors tell of each task"
+    worker_logs = "".join(worker.stderr() for worker in cluster.workers)
+    assert "Spark Executor Command" in worker_logs
+    assert "INFO Executor" not in worker_logs, "executors tell of each task"
     assert all(verdict.replay.counts[op] > 0 for verdict in verdicts for op in "rcud")
 
 

@@ -97,8 +97,8 @@ def test_jobs_in_one_session_lose_and_repeat_nothing_when_an_executor_of_both_is
             ledger.ask([table for _, table in each.tables], "source")
         job.wait_until("windows were in flight", lambda: any(map(in_flight, plays)), every=0.02)
         killed = cluster.workers[0].kill_executors()
-        for ledger, told in zip(ledgers, notices, strict=True):
-            job.wait_until("the snapshot was complete", partial(ledger.settle, told))
+        for ledger, of_job in zip(ledgers, notices, strict=True):
+            job.wait_until("the snapshot was complete", partial(ledger.settle, of_job))
         for writer in writers:
             writer.stop()
         for each in plays:

@@ -52,11 +52,11 @@ def test_control_records_come_exactly_once_though_the_job_is_killed(play: Captur
     ends = _ends(play)
     assert Counter(value["event_count"] for value in ends) == {10: ROUNDS}
     assert len({value["id"] for value in ends}) == ROUNDS
-    told = [value for name in "ab" for value in _read(play, name)]
-    changes = [value for value in told if value["op"] != "t"]
+    values = [value for name in "ab" for value in _read(play, name)]
+    changes = [value for value in values if value["op"] != "t"]
     numbers = Counter((value["transaction"]["id"], value["transaction"]["total_order"]) for value in changes)
     assert numbers == Counter((value["id"], number) for value in ends for number in range(1, 11))
-    assert [value["source"]["table"] for value in told if value["op"] == "t"] == ["b"]
+    assert [value["source"]["table"] for value in values if value["op"] == "t"] == ["b"]
     assert all(value["source"]["query"].startswith(("INSERT", "UPDATE")) for value in changes)
     (altered,) = _altered(play)
     assert [column["name"] for column in altered["tableChanges"][0]["table"]["columns"]] == ["id", "v", "w"]

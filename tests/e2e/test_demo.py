@@ -58,10 +58,10 @@ def test_the_demo_ends_well_and_takes_everything_away(
     with running_demo(mysql_address, kafka_address, 3_000, tmp_path) as demo:
         code = demo.wait(PATIENCE_SECONDS)
 
-    told = (tmp_path / "demo.log").read_text()
-    assert code == 0, told
-    assert "Every row is equal." in told
-    assert "keys that went back in time" in told
+    log = (tmp_path / "demo.log").read_text()
+    assert code == 0, log
+    assert "Every row is equal." in log
+    assert "keys that went back in time" in log
     wait_until(lambda: set(left_behind(mysql_address, kafka_address)) <= before)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 

@@ -53,10 +53,10 @@ def test_one_row_that_cannot_be_read_is_told_and_filled_by_a_later_signal(play: 
     (given_up,) = notices.of("QUARANTINED")
     assert (given_up["additional_data"]["first_key"], given_up["additional_data"]["last_key"]) == ("26", "27")
     assert "JSON" in given_up["additional_data"]["error"]
-    told = {each["id"]: each["additional_data"] for each in notices.of("TABLE_SCAN_COMPLETED")}
-    assert {each["status"] for each in told.values()} == {"SUCCEEDED"}
-    assert {name: each.get("missing_keys") for name, each in told.items()} == {
-        **dict.fromkeys(told),
+    by_signal = {each["id"]: each["additional_data"] for each in notices.of("TABLE_SCAN_COMPLETED")}
+    assert {each["status"] for each in by_signal.values()} == {"SUCCEEDED"}
+    assert {name: each.get("missing_keys") for name, each in by_signal.items()} == {
+        **dict.fromkeys(by_signal),
         "with-a-bad-row": "(26, 27]",
     }
     assert set(before.living) == {(i,) for i in range(1, ROWS + 1) if i != BAD}
@@ -122,8 +122,8 @@ def test_every_way_a_table_can_end_is_told_by_name(play: CapturedDatabase, curso
         # Once the job runs: it would not start with a column that it cannot read.
         cursor.execute("CREATE TABLE t_no_text (id INT PRIMARY KEY, e ENUM(0xFF41, 'b') CHARACTER SET binary)")
         conditions = [(f"{play.database}.t_wrong", "no_such_column = 1"), (f"{play.database}.t_full", "v > 1")]
-        wanted = [f"{play.database}.{name}" for name in [*names, "missing"]]
-        play.signal_by_row("all", "execute-snapshot", send.snapshot_data(wanted, conditions))
+        tables = [f"{play.database}.{name}" for name in [*names, "missing"]]
+        play.signal_by_row("all", "execute-snapshot", send.snapshot_data(tables, conditions))
         job.wait_until("the end of all", lambda: notices.completed("all"))
         play.drain(job)
         log = job.log_tail(500)
@@ -146,8 +146,8 @@ def test_every_way_a_table_can_end_is_told_by_name(play: CapturedDatabase, curso
     assert "INVISIBLE PRIMARY KEY" in reasons["NO_PRIMARY_KEY"]
     assert "no_such_column" in reasons["SQL_EXCEPTION"]
     assert "t_no_text" in reasons["SKIPPED"]
-    for said in ("message.key.columns", "no_such_column", "the same values in a"):
-        assert said in log
+    for reason in ("message.key.columns", "no_such_column", "the same values in a"):
+        assert reason in log
     topics = {f"{play.prefix}.{play.database}.{name}": TopicReplay(version_column=c) for name, c in COLUMNS.items()}
     replay(play.kafka, topics)
     full, shared = topics.values()

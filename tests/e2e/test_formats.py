@@ -97,9 +97,9 @@ def test_a_job_that_writes_avro_is_read_by_the_schemas_of_the_registry(
         assert changes[4][1]["before"]["weight"] == 7
         assert "weight" not in changes[0][1]["before"]
 
-        told = [value for _, value in values(f"{play.prefix}.transaction")]
-        mine = [value for value in told if value["id"] == changes[0][1]["transaction"]["id"]]
-        assert [(value["status"], value["event_count"]) for value in mine] == [("BEGIN", None), ("END", 3)]
+        transactions = [value for _, value in values(f"{play.prefix}.transaction")]
+        of_first = [value for value in transactions if value["id"] == changes[0][1]["transaction"]["id"]]
+        assert [(value["status"], value["event_count"]) for value in of_first] == [("BEGIN", None), ("END", 3)]
 
         ddl = [value for _, value in values(play.prefix)]
         altered = next(value for value in ddl if "ADD COLUMN weight" in (value["ddl"] or ""))

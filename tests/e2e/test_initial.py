@@ -27,8 +27,8 @@ def test_a_new_job_sends_all_rows_once_and_never_again_unless_each_start_is_to(p
         with play.job(INITIAL) as job:
             job.wait_until("the snapshot was complete", lambda: notified(notices, "COMPLETED"))
             job.stop()
-        (told,) = notices.of("COMPLETED")
-        assert told["id"].startswith("initial-")
+        (completed,) = notices.of("COMPLETED")
+        assert completed["id"].startswith("initial-")
         sent = reads(play, orders)
         for mode in ("initial", "no_data"):
             with play.job({**INITIAL, "snapshot.mode": mode}) as job:

@@ -82,7 +82,7 @@ def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
         guarded.execute_by_message("by-message", [orders])
         job.wait_until("the snapshot", lambda: notices.completed("by-message"))
         guarded.drain(job)
-        shown = told_by_processes(job)
+        shown = shown_by_processes(job)
         with contextlib.closing(guarded.connect()) as connection, connection.cursor() as cursor:
             cursor.execute(
                 "SELECT DISTINCT s.variable_value FROM performance_schema.status_by_thread s"
@@ -98,8 +98,8 @@ def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
         wait_until(lambda: again.exit_code() is not None)
         log = guarded.log.read_text(errors="replace")
         assert again.exit_code() in (1, 2), log[-3000:]
-    for said in ("purged", "checkpoint.location", "execute-snapshot"):
-        assert said in log, log[-3000:]
+    for part in ("purged", "checkpoint.location", "execute-snapshot"):
+        assert part in log, log[-3000:]
 
     topics = [str(orders), str(guarded.signals), "shop.marks"]
     records: list[bytes] = []
@@ -111,14 +111,14 @@ def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
     assert len(records) > 3_000
     places = {"a record": b"".join(records), **shown, **files_of(tmp_path)}
     assert len(places) > 20
-    assert [f"{name} in {place}" for place, content in places.items() for name in told(content, hidden)] == []
+    assert [f"{name} in {place}" for place, content in places.items() for name in secrets_in(content, hidden)] == []
 
 
-def told(content: bytes, hidden: dict[str, str]) -> list[str]:
+def secrets_in(content: bytes, hidden: dict[str, str]) -> list[str]:
     return [name for name, secret in hidden.items() if secret.encode() in content]
 
 
-def told_by_processes(job: RunningJob) -> dict[str, bytes]:
+def shown_by_processes(job: RunningJob) -> dict[str, bytes]:
     """Command lines, which everybody may read, and environments, which children inherit."""
     found = {}
     for pid in session_pids(job.pid):

@@ -27,7 +27,7 @@ def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> N
     orders, lines = play.create(ORDERS, ROWS), play.create(ORDER_LINES, 50)
     with play.job({"notification.enabled.channels": "sink,log"}) as job, play.notices() as notices:
 
-        def told(kind: str, signal: str) -> None:
+        def wait_for(kind: str, signal: str) -> None:
             job.wait_until(f"{kind} of {signal}", lambda: notices.poll() is not None and notices.of(kind, signal) != [])
 
         job.wait_until_streaming()
@@ -37,13 +37,13 @@ def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> N
         job.wait_until("the limit is shown", lambda: [limit.most for limit in snapshot_of(play).limits] == [200])
         why = "throttled to 200 rows/s by signal slow"
         job.wait_until("the reason is shown", lambda: snapshot_of(play).waits_for == why)
-        told("IN_PROGRESS", "first")
+        wait_for("IN_PROGRESS", "first")
         play.signal_by_row("hold", "pause-snapshot", {})
-        told("PAUSED", "first")
+        wait_for("PAUSED", "first")
         play.signal_by_row("go", "resume-snapshot", {})
-        told("RESUMED", "first")
+        wait_for("RESUMED", "first")
         play.signal_by_row("end", "stop-snapshot", send.snapshot_data([str(orders)]))
-        told("ABORTED", "first")
+        wait_for("ABORTED", "first")
         job.wait_until("the end of the other table", lambda: notices.completed("first"))
 
         # The limit is of the job, and outlives what it was given for.

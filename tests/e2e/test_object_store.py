@@ -45,7 +45,7 @@ def test_a_job_that_is_killed_goes_on_from_a_bucket(
             with first, second:
                 ledger.ask([orders, lines], "source")
                 job.wait_until("rows were sent", lambda: (s := read_status(location)) is not None and s.sent.reads > 0)
-                told = "".join(" ".join(psutil.Process(pid).cmdline()) for pid in session_pids(job.pid))
+                command_lines = "".join(" ".join(psutil.Process(pid).cmdline()) for pid in session_pids(job.pid))
                 other = incsnap("run", "--skip-check", str(file))
                 alive = incsnap("status", "--json", str(file))
                 job.kill()
@@ -61,14 +61,14 @@ def test_a_job_that_is_killed_goes_on_from_a_bucket(
 
     ledger.check()
     assert other.returncode != 0
-    assert f"Another incsnap runs on the checkpoint {location}/incsnap: the process {job.pid} on" in said(other)
-    assert '"alive": true' in alive.stdout, said(alive)
-    assert '"state": "stopped"' in ended.stdout, said(ended)
-    everything = "".join([play.log.read_text(), told, *map(said, (other, alive, ended))])
+    assert f"Another incsnap runs on the checkpoint {location}/incsnap: the process {job.pid} on" in output_of(other)
+    assert '"alive": true' in alive.stdout, output_of(alive)
+    assert '"state": "stopped"' in ended.stdout, output_of(ended)
+    everything = "".join([play.log.read_text(), command_lines, *map(output_of, (other, alive, ended))])
     assert object_store.secret_key not in everything
-    assert object_store.access_key not in told
+    assert object_store.access_key not in command_lines
     assert not any(method == "COPY" for method in object_store.request_counts()), "something was renamed"
 
 
-def said(program: subprocess.CompletedProcess[str]) -> str:
+def output_of(program: subprocess.CompletedProcess[str]) -> str:
     return " ".join((program.stdout + program.stderr).split())

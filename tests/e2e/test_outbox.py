@@ -60,9 +60,9 @@ def test_events_of_a_key_are_in_order_and_topics_are_made_for_them(play: Capture
     for (topic, key), numbers in order.items():
         # A row that a chunk has read too comes once more: what counts is the first time.
         first = list(dict.fromkeys(numbers))
-        mine = range(OLD, OLD + EVENTS)
+        written = range(OLD, OLD + EVENTS)
         parity, whose = topics.index(topic), int(json.loads(key).removeprefix("key-"))
-        assert first == [number for number in mine if number % 2 == parity and number % 7 == whose]
+        assert first == [number for number in written if number % 2 == parity and number % 7 == whose]
     assert len(order) == 14
     assert play.topic(outbox) not in AdminClient({"bootstrap.servers": play.kafka}).list_topics(timeout=20).topics
 

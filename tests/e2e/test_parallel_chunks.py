@@ -14,8 +14,12 @@ from lab.captured_database import CapturedDatabase
 from lab.replay import read_topics
 from lab.table_designs import ORDERS
 from lab.workload import Writer
+from signals import send
 
 pytestmark = pytest.mark.servers
+
+#: True of every row, and a SELECT of 20,000 takes half a second more: else one is over before it is looked at.
+SLOWLY = "(id % 2000 <> 0 OR SLEEP(0.05) = 0)"
 
 
 class SelectsOfChunks:
@@ -57,7 +61,8 @@ def test_chunks_of_one_table_are_read_at_once_while_events_flow(
     ):
         job.wait_until_streaming()
         with Writer(play.connect, play.tables, seed=3, rate=300, largest_transaction=4):
-            play.execute_by_row("at-once", [orders])
+            asked = send.snapshot_data([str(orders)], [(str(orders), SLOWLY)])
+            play.signal_by_row("at-once", "execute-snapshot", asked)
             job.wait_until("the snapshot was complete", lambda: notices.completed("at-once"))
         play.drain(job)
         job.stop()

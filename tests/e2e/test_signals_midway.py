@@ -37,7 +37,7 @@ def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play:
     with ExitStack() as stack:
         notices = stack.enter_context(play.notices())
 
-        def told(job: RunningJob, kind: str, signal: str) -> None:
+        def wait_for(job: RunningJob, kind: str, signal: str) -> None:
             job.wait_until(f"{kind} of {signal}", lambda: notices.poll() is not None and notices.of(kind, signal) != [])
 
         writer = stack.enter_context(Writer(play.connect, play.tables, seed=11, rate=20))
@@ -47,7 +47,7 @@ def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play:
             send.to_file(file, "by-file", "execute-snapshot", send.snapshot_data([pattern], conditions))
             job.wait_until("rows of the second table", lambda: reading(notices, orders))
             play.signal_by_row("hold", "pause-snapshot", {"type": "incremental"})
-            told(job, "PAUSED", "by-file")
+            wait_for(job, "PAUSED", "by-file")
             job.wait_until("what was read was sent", lambda: status_of(play).windows_in_flight == 0)
             play.drain(job)
             paused = at_rest(play)
@@ -61,21 +61,21 @@ def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play:
         play.drain(job)
         assert at_rest(play) == paused, "a restart has ended the pause"
         send.to_topic(play.kafka, f"{play.prefix}-signal", play.prefix, "go-on", "resume-snapshot", {})
-        told(job, "RESUMED", "by-file")
+        wait_for(job, "RESUMED", "by-file")
         job.wait_until("further rows", lambda: status_of(play).sent.reads > paused[0])
         stop(play, [orders])
-        told(job, "ABORTED", "by-file")
+        wait_for(job, "ABORTED", "by-file")
 
         # The table that is read is stopped; the one that waits is read.
         play.signal_by_row("one", "execute-snapshot", send.snapshot_data([str(orders), str(lines)], conditions))
-        told(job, "IN_PROGRESS", "one")
+        wait_for(job, "IN_PROGRESS", "one")
         stop(play, [orders])
         job.wait_until("the end of the other table", lambda: notices.completed("one"))
 
         play.signal_by_row("all", "execute-snapshot", send.snapshot_data([str(orders), str(lines)], conditions))
-        told(job, "IN_PROGRESS", "all")
+        wait_for(job, "IN_PROGRESS", "all")
         stop(play, [])
-        told(job, "ABORTED", "all")
+        wait_for(job, "ABORTED", "all")
         writer.stop()
         play.drain(job)
         last = status_of(play)

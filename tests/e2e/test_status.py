@@ -17,7 +17,7 @@ from lab.table_designs import ORDERS
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 
-def told(play: CapturedDatabase) -> JobStatus | None:
+def status_of(play: CapturedDatabase) -> JobStatus | None:
     path = Path(play.checkpoint) / "incsnap" / NAME
     return load(json.loads(path.read_text())) if path.exists() else None
 
@@ -36,13 +36,13 @@ def test_a_snapshot_is_followed_from_its_signal_to_the_end_of_the_job(play: Capt
         play.execute_by_row("watched", [orders])
 
         def reading() -> bool:
-            status = told(play)
+            status = status_of(play)
             return status is not None and any(
                 table.rows_done and table.rows_expected for table in status.snapshot.tables
             )
 
         job.wait_until("the status shows the table", reading)
-        status = told(play)
+        status = status_of(play)
         assert status is not None
         (table,) = status.snapshot.tables
         assert (table.table, table.signal) == (str(orders), "watched")
@@ -60,11 +60,11 @@ def test_a_snapshot_is_followed_from_its_signal_to_the_end_of_the_job(play: Capt
         job.wait_until("the snapshot was complete", lambda: notices.completed("watched"), 120)
 
         def ended() -> bool:
-            status = told(play)
+            status = status_of(play)
             return status is not None and bool(status.snapshot.finished) and not status.snapshot.active
 
         job.wait_until("the status shows the end", ended)
-        status = told(play)
+        status = status_of(play)
         assert status is not None
         assert [(each.table, each.status, each.rows) for each in status.snapshot.finished] == [
             (str(orders), "SUCCEEDED", 60_000)
@@ -87,7 +87,7 @@ def test_a_snapshot_is_followed_from_its_signal_to_the_end_of_the_job(play: Capt
 def test_a_killed_job_is_dead_since_its_last_sign_of_life(play: CapturedDatabase) -> None:
     with play.job() as job:
         job.wait_until_streaming()
-        job.wait_until("the first status", lambda: told(play) is not None)
+        job.wait_until("the first status", lambda: status_of(play) is not None)
         assert shown(play)[0] == 0
         job.kill()
 
@@ -100,7 +100,7 @@ def test_a_killed_job_is_dead_since_its_last_sign_of_life(play: CapturedDatabase
 def test_a_connection_that_was_lost_is_counted(play: CapturedDatabase) -> None:
     with play.job() as job:
         job.wait_until_streaming()
-        job.wait_until("the first status", lambda: told(play) is not None)
+        job.wait_until("the first status", lambda: status_of(play) is not None)
         with play.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
             for (number,) in cursor.fetchall():
@@ -110,5 +110,5 @@ def test_a_connection_that_was_lost_is_counted(play: CapturedDatabase) -> None:
 
 
 def _disconnects(play: CapturedDatabase) -> int:
-    status = told(play)
+    status = status_of(play)
     return status.stream.disconnects if status is not None and status.stream is not None else 0

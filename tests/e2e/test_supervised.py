@@ -76,8 +76,8 @@ class SupervisedJob(RunningJob):
         options += ["--driver-memory", "512m", "--conf", f"spark.pyspark.python={interpreter()}"]
         options += ["--class", "org.apache.spark.deploy.PythonRunner", f"file://{jar}"]
         command = [f"{_find_spark_home()}/bin/spark-submit", *options, str(program), "", "run", str(properties)]
-        told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
-        assert told.returncode == 0, told.stderr
+        submitted = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+        assert submitted.returncode == 0, submitted.stderr
 
     def exit_code(self) -> int | None:
         return None

@@ -84,8 +84,8 @@ def test_two_tables_in_one_topic_are_what_a_consumer_replays(play: CapturedDatab
             rows.pop(name, None)
         else:
             rows[name] = value
-    mine = {id_: row["qty"] for (table, id_), row in rows.items() if table == play.topic(orders)}
-    assert mine == expected
+    of_orders = {id_: row["qty"] for (table, id_), row in rows.items() if table == play.topic(orders)}
+    assert of_orders == expected
     assert sum(table == play.topic(people) for table, _ in rows) == ROWS
     known = AdminClient({"bootstrap.servers": play.kafka}).list_topics(timeout=20).topics
     assert play.prefix not in known

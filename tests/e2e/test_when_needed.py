@@ -41,20 +41,20 @@ def begin_again(play: CapturedDatabase) -> None:
     send.to_file(str(signals), "slow", "incsnap-throttle", {"rows-per-second": _ROWS // 20})
     with play.notices() as notices, Writer(play.connect, play.tables, seed=8, rate=100) as writer:
 
-        def told(kind: str) -> bool:
+        def notified(kind: str) -> bool:
             notices.poll()
             return bool(notices.of(kind))
 
         with play.job(settings) as job:
-            job.wait_until("a part of the table was sent", lambda: told("IN_PROGRESS"))
+            job.wait_until("a part of the table was sent", lambda: notified("IN_PROGRESS"))
             job.kill()
         before = writer.written.changes
         wait_until(lambda: writer.written.changes > before + 100)
         purge(play)
-        assert not told("COMPLETED")
+        assert not notified("COMPLETED")
         send.to_file(str(signals), "fast", "incsnap-throttle", {"rows-per-second": 0})
         with play.job(settings) as job:
-            job.wait_until("the snapshot of the new job was complete", lambda: told("COMPLETED"))
+            job.wait_until("the snapshot of the new job was complete", lambda: notified("COMPLETED"))
             writer.stop()
             play.drain(job)
             job.stop()

@@ -43,8 +43,8 @@ class Moment:
     deep: bool = False
 
     def matches(self, name: str, renamed: bool) -> bool:
-        wanted = rf"\.?{self.file}\..*tmp" if self.before else self.file
-        return renamed is not self.before and re.fullmatch(wanted, name) is not None
+        pattern = rf"\.?{self.file}\..*tmp" if self.before else self.file
+        return renamed is not self.before and re.fullmatch(pattern, name) is not None
 
 
 def _both(what: str, folder: str, file: str, *, deep: bool = False) -> tuple[Moment, Moment]:

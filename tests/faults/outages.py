@@ -65,7 +65,7 @@ def kafka_slow(longest: float) -> Fault:
     def fault(trial: Trial, number: int) -> None:
         trial.reads()
         longer = longest > _LONGER_THAN_A_STEP and number % 6 == 5
-        trial.ground.kafka_server.hold()
+        trial.ground.kafka_server.suspend()
         try:
             time.sleep(_LONGER_THAN_A_STEP if longer else trial.random.uniform(0.5, min(longest, 8.0)))
         finally:

@@ -95,9 +95,9 @@ def test_every_row_is_given_its_share_of_the_faults() -> None:
 
 
 def test_a_row_that_lost_something_is_wrong_in_the_table() -> None:
-    said = table([Outcome("a", 2, wrong=["1 row is missing"]), Outcome("b", 2), Outcome("c", skipped="no root")])
+    text = table([Outcome("a", 2, wrong=["1 row is missing"]), Outcome("b", 2), Outcome("c", skipped="no root")])
 
-    assert [line.split("|")[5].strip() for line in said.splitlines()[2:]] == [
+    assert [line.split("|")[5].strip() for line in text.splitlines()[2:]] == [
         "**wrong**",
         "nothing",
         "skipped: no root",

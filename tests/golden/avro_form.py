@@ -14,7 +14,7 @@ from typing import Any
 
 import fastavro
 
-from tests.golden.json_form import Number, parse
+from tests.golden.written_json import Number, parse
 
 #: A schema's number -> its JSON.
 SchemaOf = Callable[[int], str]

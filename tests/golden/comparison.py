@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from tests.golden.json_form import Number, dump
+from tests.golden.written_json import Number, dump
 
 Record = dict[str, Any]
 Topics = Mapping[str, Sequence[Record]]

@@ -74,8 +74,8 @@ class Configuration:
 
     def reads_again(self, table: str) -> bool:
         """Whether the table is read again by a signal, where ``snapshot`` says so."""
-        mine = not self.tables or any(re.fullmatch(name, table) for name in self.tables)
-        return mine and table not in ("debezium_signal", "the_end")
+        has_table = not self.tables or any(re.fullmatch(name, table) for name in self.tables)
+        return has_table and table not in ("debezium_signal", "the_end")
 
     def properties(self, database: str) -> dict[str, str]:
         """What Debezium and we are both given."""

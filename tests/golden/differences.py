@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.golden.comparison import Difference
-from tests.golden.json_form import Number
+from tests.golden.written_json import Number
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.golden.json_form import dump, parse, shortened
+from tests.golden.written_json import dump, parse, shortened
 from tests.support.kafka import Read
 
 
@@ -30,7 +30,7 @@ class Schemas:
 Form = Callable[[bytes], Any]
 
 
-def json_form(data: bytes) -> Any:
+def read_json(data: bytes) -> Any:
     """:raises AssertionError: the bytes are not those that ``dump`` would write."""
     value = parse(data)
     if dump(value).encode() != data:

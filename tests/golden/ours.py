@@ -40,8 +40,8 @@ from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
 from lab.servers import Servers
 from tests.golden.configurations import Configuration
-from tests.golden.json_form import dump, parse
 from tests.golden.statements import DATABASE, execute, execute_all
+from tests.golden.written_json import dump, parse
 from tests.support.kafka import Read, one_partition
 from tests.support.planned_job import planner_at_hand
 

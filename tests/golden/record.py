@@ -27,7 +27,7 @@ from lab.mysql_client import connect
 from lab.servers import Servers, servers
 from tests.golden.avro_form import AvroForm
 from tests.golden.configurations import CONFIGURATIONS, Configuration
-from tests.golden.golden_file import Form, json_form, write_golden
+from tests.golden.golden_file import Form, read_json, write_golden
 from tests.golden.statements import DATABASE, execute_all
 from tests.support.kafka import Read, read_all
 
@@ -61,7 +61,7 @@ def record(
     mysql, kafka = running.mysql, running.kafka
 
     def keep(each: Configuration, wrong: Sequence[str] = ()) -> None:
-        form: Form = AvroForm(partial(_schema, registry_url)) if each.avro else json_form
+        form: Form = AvroForm(partial(_schema, registry_url)) if each.avro else read_json
         _keep(folder, each, kafka, form, str(version), wrong)
 
     ((version,),) = _run(mysql, "SELECT VERSION()")
@@ -181,8 +181,8 @@ def _read_again(mysql: MySqlAddress, kafka: str, again: Sequence[Configuration])
         for each in late:
             wrong[each.name].append(f"{table}: not read within {_SNAPSHOT_SECONDS} s")
         for each in [each for each in asked if each not in late]:
-            told = _notifications(kafka, each, signal)
-            status = {one["additional_data"].get("status", "SUCCEEDED") for one in told}
+            notifications = _notifications(kafka, each, signal)
+            status = {one["additional_data"].get("status", "SUCCEEDED") for one in notifications}
             wrong[each.name] += [f"{table}: {one}" for one in sorted(status - {"SUCCEEDED"})]
     return wrong
 
@@ -193,7 +193,7 @@ def _signal(mysql: MySqlAddress, *row: str) -> None:
 
 def _notifications(kafka: str, configuration: Configuration, signal: str) -> list[Any]:
     found = [json.loads(each.value or b"{}") for each in _read(kafka, f"{configuration.name}.notifications")]
-    return [told for each in found if (told := each.get("payload", each))["id"] == signal]
+    return [payload for each in found if (payload := each.get("payload", each))["id"] == signal]
 
 
 def _types(notifications: Sequence[Any]) -> set[str]:

@@ -12,9 +12,9 @@ import pytest
 
 from tests.golden.avro_form import AvroForm
 from tests.golden.comparison import ABSENT, compare, settled
-from tests.golden.golden_file import json_form, read_golden, whole_record, write_golden
-from tests.golden.json_form import Number, dump, parse, shortened
+from tests.golden.golden_file import read_golden, read_json, whole_record, write_golden
 from tests.golden.statements import statements
+from tests.golden.written_json import Number, dump, parse, shortened
 from tests.support.kafka import Read
 
 
@@ -35,7 +35,7 @@ def test_json_is_written_back_as_it_was_read(text: str) -> None:
 @pytest.mark.parametrize("text", ['{"a": 1}', '"\\u00e9"', '"\\ud83d\\ude00"', '"\\/"'])
 def test_json_in_another_spelling_is_refused(text: str) -> None:
     with pytest.raises(AssertionError, match="not written back"):
-        json_form(text.encode())
+        read_json(text.encode())
 
 
 def test_numbers_are_equal_by_their_text_alone() -> None:
@@ -56,10 +56,10 @@ def test_a_golden_file_holds_the_records_it_was_made_of(tmp_path: Path) -> None:
         Read(0, 0, b'{"schema":{"type":"int32"},"payload":1}', b'{"a":1.50}', (("h", b"x"),)),
         Read(0, 1, None, None),
     ]
-    write_golden(tmp_path / "g.json", {"about": "it"}, {"t": reads}, json_form)
+    write_golden(tmp_path / "g.json", {"about": "it"}, {"t": reads}, read_json)
     golden = read_golden(tmp_path / "g.json")
     assert golden.about == {"about": "it"}
-    assert golden.topics == {"t": [whole_record(read, json_form) for read in reads]}
+    assert golden.topics == {"t": [whole_record(read, read_json) for read in reads]}
     assert golden.topics["t"][0]["key"] == {"schema": {"type": "int32"}, "payload": 1}
 
 

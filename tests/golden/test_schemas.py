@@ -14,7 +14,7 @@ from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import envelope_schema, key_schema
 from incsnap.transforms.form import change_form
 from incsnap.types.modes import Modes
-from tests.golden.json_form import dump, parse
+from tests.golden.written_json import dump, parse
 from tests.support.hand_made_view import hand_made_view
 
 SCHEMAS = parse((Path(__file__).parent / "schemas.json").read_text(encoding="utf-8"))["schemas"]

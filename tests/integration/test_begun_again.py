@@ -97,7 +97,7 @@ class Shop:
         values = [each.value for each in job.of(f"{self.prefix}.shop.{table}")]
         return [(value["op"], value["after"]["id"], value["after"]["v"]) for value in values]
 
-    def told(self, job: PlannedJob, kind: str) -> list[str]:
+    def notified(self, job: PlannedJob, kind: str) -> list[str]:
         values = [each.value for each in job.of(f"{self.prefix}-notifications")]
         return [value["id"] for value in values if value["type"] == kind]
 
@@ -195,9 +195,9 @@ def test_no_other_mode_begins_again(shop: Shop, mode: str) -> None:
 def test_signals_are_not_obeyed_twice_and_what_they_asked_for_is_read(shop: Shop) -> None:
     job = shop.start("no_data")
     send.to_file(str(shop.signals), "old", "execute-snapshot", send.snapshot_data(["shop.b"]))
-    job.batches_until(lambda: "old" in shop.told(job, "COMPLETED"), "end of an earlier snapshot")
+    job.batches_until(lambda: "old" in shop.notified(job, "COMPLETED"), "end of an earlier snapshot")
     send.to_file(str(shop.signals), "mine", "execute-snapshot", send.snapshot_data(["shop.b"]))
-    job.batches_until(lambda: "mine" in shop.told(job, "STARTED"), "start of the snapshot")
+    job.batches_until(lambda: "mine" in shop.notified(job, "STARTED"), "start of the snapshot")
     assert job.offset.snapshot.active
     shop.stop(job)
     shop.run("UPDATE shop.b SET v = 2")
@@ -206,8 +206,8 @@ def test_signals_are_not_obeyed_twice_and_what_they_asked_for_is_read(shop: Shop
     again = shop.start()
     until_read(again)
 
-    assert shop.told(again, "STARTED") == [f"initial-{again.offset.job_id}"]
-    assert sorted(shop.told(again, "COMPLETED")) == sorted([f"initial-{again.offset.job_id}", "mine"])
+    assert shop.notified(again, "STARTED") == [f"initial-{again.offset.job_id}"]
+    assert sorted(shop.notified(again, "COMPLETED")) == sorted([f"initial-{again.offset.job_id}", "mine"])
     assert shop.sent(again, "b") == [("r", 1, 2), ("r", 1, 2)]
 
 
@@ -222,8 +222,8 @@ def test_a_snapshot_of_the_start_that_is_not_done_gives_way_to_that_of_the_new_j
     again = shop.start()
     until_read(again)
 
-    assert shop.told(again, "ABORTED") == [f"initial-{before.job_id}"]
-    assert shop.told(again, "COMPLETED") == [f"initial-{again.offset.job_id}"]
+    assert shop.notified(again, "ABORTED") == [f"initial-{before.job_id}"]
+    assert shop.notified(again, "COMPLETED") == [f"initial-{again.offset.job_id}"]
     assert shop.sent(again) == [("r", 1, 2)]
 
 

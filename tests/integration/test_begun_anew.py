@@ -219,10 +219,10 @@ def test_what_the_log_had_before_a_file_is_read_as_the_server_writes_it(server: 
         server.run(f"SET gtid_next = 'AUTOMATIC:{name}'", "DELETE FROM shop.t", "SET gtid_next = AUTOMATIC")
         server.insert(1)
     server.run("FLUSH BINARY LOGS")
-    told = server.run(f"SHOW BINLOG EVENTS IN '{server.end()[0]}' LIMIT 2")[1][5]
+    previous_gtids = server.run(f"SHOW BINLOG EVENTS IN '{server.end()[0]}' LIMIT 2")[1][5]
     with tail(BEGIN, server) as running:
         end = advanced(running, BEGIN, server, server.uuid)
-        assert end.delivered == GtidSet.parse(told)
+        assert end.delivered == GtidSet.parse(previous_gtids)
         assert GtidSet.decode(end.delivered.encode()) == end.delivered
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.backlogs import Backlogs
 from benchmarks.beat import Beat
-from benchmarks.place import place
+from benchmarks.benchmark_database import benchmark_database
 from benchmarks.rows import Figures, Scale
 from benchmarks.sides import DEBEZIUM, INCSNAP, Job, Life
 from benchmarks.warm import WarmJob
@@ -54,10 +54,10 @@ class Mute(Job):
 
 def test_rows_of_a_job_that_does_not_start_have_failed(servers: Servers, topic_prefix: str, tmp_path: Path) -> None:
     notes = Notes()
-    with place(servers, tmp_path) as here:
-        warm = WarmJob(here, Scale(rows=1_000), {"start", "snapshot", "columns3"})
+    with benchmark_database(servers, tmp_path) as bench:
+        warm = WarmJob(bench, Scale(rows=1_000), {"start", "snapshot", "columns3"})
 
-        warm.measure(lambda: Dead(INCSNAP, here, topic_prefix, warm.tables, 1), notes)
+        warm.measure(lambda: Dead(INCSNAP, bench, topic_prefix, warm.tables, 1), notes)
 
     assert [rows for rows, _ in notes.failures] == [["start", "snapshot", "columns3"]]
     assert notes.found_ == []
@@ -70,13 +70,13 @@ def test_a_row_that_fails_leaves_the_rest_to_a_new_job(
     monkeypatch.setattr(Beat, "wait_for_first", lambda *_: 1.0)
     monkeypatch.setattr("benchmarks.warm.warm_up", lambda *_: None)
     notes, jobs = Notes(), 0
-    with place(servers, tmp_path) as here:
-        warm = WarmJob(here, Scale(rows=1_000), {"start", "columns3", "composite"})
+    with benchmark_database(servers, tmp_path) as bench:
+        warm = WarmJob(bench, Scale(rows=1_000), {"start", "columns3", "composite"})
 
         def new_job() -> Job:
             nonlocal jobs
             jobs += 1
-            return Mute(INCSNAP, here, f"{topic_prefix}-{jobs}", warm.tables, jobs)
+            return Mute(INCSNAP, bench, f"{topic_prefix}-{jobs}", warm.tables, jobs)
 
         warm.measure(new_job, notes)
 
@@ -91,11 +91,11 @@ def test_a_side_that_fails_at_a_backlog_is_tried_with_a_new_job_at_the_next(
     servers: Servers, topic_prefix: str, tmp_path: Path
 ) -> None:
     notes = {DEBEZIUM: Notes(), INCSNAP: Notes()}
-    with place(servers, tmp_path) as here:
-        backlogs = Backlogs(here, Scale(rows=1_000), {"backlog", "single"})
+    with benchmark_database(servers, tmp_path) as bench:
+        backlogs = Backlogs(bench, Scale(rows=1_000), {"backlog", "single"})
 
         def new_job(side: str) -> Job:
-            return Dead(side, here, f"{topic_prefix}-{side}", backlogs.tables, 1)
+            return Dead(side, bench, f"{topic_prefix}-{side}", backlogs.tables, 1)
 
         backlogs.measure({side: partial(new_job, side) for side in notes}, notes)
 

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from benchmarks.arrivals import Arrivals, NotArrived
+from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database, topics
 from benchmarks.changes import Write, deletes_and_inserts, mix, mix_changes, updates
-from benchmarks.place import Place, place, topics
 from benchmarks.tables import COMPOSITE, NARROW, ORDERS, WIDE
 from lab.servers import Servers
 
@@ -22,29 +22,29 @@ def nothing() -> None:
     """No job that could fail."""
 
 
-def rows(here: Place, table: str) -> list[tuple[object, ...]]:
-    with here.connection.cursor() as cursor:
+def rows(bench: BenchmarkDatabase, table: str) -> list[tuple[object, ...]]:
+    with bench.connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {table} ORDER BY 1")
         return list(cursor.fetchall())
 
 
 def test_tables_have_the_columns_and_rows_that_their_names_say(servers: Servers, tmp_path: Path) -> None:
-    with place(servers, tmp_path) as here:
+    with benchmark_database(servers, tmp_path) as bench:
         for design, columns in ((ORDERS, 10), (NARROW, 3), (WIDE, 60), (COMPOSITE, 11)):
-            found = rows(here, here.create(design, f"columns{columns}", 123))
+            found = rows(bench, bench.create(design, f"columns{columns}", 123))
 
             assert (len(found), len(found[0])) == (123, columns)
 
 
 @pytest.mark.parametrize("transaction_rows", [1, 7, 1_000])
 def test_updates_change_each_row_once(servers: Servers, tmp_path: Path, transaction_rows: int) -> None:
-    with place(servers, tmp_path) as here:
-        table = here.create(ORDERS, "orders", 50)
-        before = rows(here, table)
+    with benchmark_database(servers, tmp_path) as bench:
+        table = bench.create(ORDERS, "orders", 50)
+        before = rows(bench, table)
 
-        updates(table, 40, transaction_rows)(here.connection)
+        updates(table, 40, transaction_rows)(bench.connection)
 
-        after = rows(here, table)
+        after = rows(bench, table)
         assert [row[4] for row in after[:40]] == [(row[4] or 0) + 1 for row in before[:40]]  # type: ignore[operator]
         assert after[40:] == before[40:]
 
@@ -55,30 +55,30 @@ def test_updates_change_each_row_once(servers: Servers, tmp_path: Path, transact
     ids=["deletes and inserts", "mix"],
 )
 def test_other_changes_keep_the_keys(servers: Servers, tmp_path: Path, write_of: Callable[[str], Write]) -> None:
-    with place(servers, tmp_path) as here:
-        table = here.create(ORDERS, "orders", 50)
-        before = [row[0] for row in rows(here, table)]
+    with benchmark_database(servers, tmp_path) as bench:
+        table = bench.create(ORDERS, "orders", 50)
+        before = [row[0] for row in rows(bench, table)]
 
-        write_of(table)(here.connection)
+        write_of(table)(bench.connection)
 
-        assert [row[0] for row in rows(here, table)] == before
+        assert [row[0] for row in rows(bench, table)] == before
 
 
 def test_a_mix_makes_as_many_changes_as_it_says(servers: Servers, tmp_path: Path) -> None:
-    with place(servers, tmp_path) as here:
-        tables = [here.create(ORDERS, f"mix{number}", 50) for number in range(8)]
+    with benchmark_database(servers, tmp_path) as bench:
+        tables = [bench.create(ORDERS, f"mix{number}", 50) for number in range(8)]
 
         def handled() -> int:
-            with here.connection.cursor() as cursor:
+            with bench.connection.cursor() as cursor:
                 cursor.execute(
                     "SELECT SUM(COUNT_INSERT + COUNT_UPDATE + COUNT_DELETE)"
                     " FROM performance_schema.table_io_waits_summary_by_table WHERE OBJECT_SCHEMA = %s",
-                    (here.database,),
+                    (bench.database,),
                 )
                 return int(cursor.fetchall()[0][0])
 
         before = handled()
-        mix(tables, 50, 30)(here.connection)
+        mix(tables, 50, 30)(bench.connection)
 
         assert handled() - before == mix_changes(30)
 

@@ -85,12 +85,12 @@ def test_the_shape_is_the_one_of_the_table_map_event(
     with closing(_connect(mysql_address)) as replica:
         maps = [event.body for event in events_since(replica, start) if event.kind == _TABLE_MAP]
     shapes = [parse_table_map(body, charsets).shape for body in maps]
-    (told,) = [shape for shape in shapes if shape.id == table]
+    (mapped,) = [shape for shape in shapes if shape.id == table]
     known = catalog.shape_of(session, table)
     assert known is not None
-    for seen, read in zip(told.columns, known.columns, strict=True):
+    for seen, read in zip(mapped.columns, known.columns, strict=True):
         assert seen == read
-    assert told == known
+    assert mapped == known
 
 
 def test_a_table_that_does_not_exist_has_no_shape(session: Any, database: str) -> None:

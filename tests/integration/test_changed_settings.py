@@ -80,12 +80,12 @@ class CapturedDatabase:
 
 
 @pytest.fixture
-def scene(
+def captured(
     mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
 ) -> Iterator[CapturedDatabase]:
-    scene = CapturedDatabase(mysql_address, kafka_address, database, topic_prefix, tmp_path)
-    yield scene
-    scene.close()
+    captured = CapturedDatabase(mysql_address, kafka_address, database, topic_prefix, tmp_path)
+    yield captured
+    captured.close()
 
 
 def written_ahead(job: PlannedJob) -> Offset:
@@ -134,69 +134,71 @@ CHANGES: dict[str, tuple[dict[str, str], str, str]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_batch_of_which_nothing_was_sent_is_planned_again_with_the_new_settings(
-    scene: CapturedDatabase, change: str
+    captured: CapturedDatabase, change: str
 ) -> None:
     more, delimiter, _ = CHANGES[change]
-    job = scene.begun(scene.settings())
-    scene.insert("a", "1")
-    job.until(scene.topic("a"))
-    scene.insert("a", "2")
-    scene.insert("b", "1")
-    scene.run("INSERT INTO s VALUES ('1', 'log', '{\"message\": \"hello\"}')")
+    job = captured.begun(captured.settings())
+    captured.insert("a", "1")
+    job.until(captured.topic("a"))
+    captured.insert("a", "2")
+    captured.insert("b", "1")
+    captured.run("INSERT INTO s VALUES ('1', 'log', '{\"message\": \"hello\"}')")
     written_ahead(job)
 
-    again = {name: value.format(database=scene.database) for name, value in more.items()}
-    job = scene.under(scene.settings(**again))
+    again = {name: value.format(database=captured.database) for name, value in more.items()}
+    job = captured.under(captured.settings(**again))
 
     assert planned(Files(job.root)) is None
-    assert not list((scene.root / "spark" / "offsets").iterdir())
-    scene.insert("a", "3")
-    assert everything_sent(job, scene.topic("a", delimiter), 2 + (delimiter == "."))[-2:] == ["2", "3"]
+    assert not list((captured.root / "spark" / "offsets").iterdir())
+    captured.insert("a", "3")
+    assert everything_sent(job, captured.topic("a", delimiter), 2 + (delimiter == "."))[-2:] == ["2", "3"]
     if "tables" in more:
-        assert everything_sent(job, scene.topic("b"), 1) == ["1"]
+        assert everything_sent(job, captured.topic("b"), 1) == ["1"]
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_batch_that_was_sent_in_part_is_finished_with_the_settings_it_was_planned_with(
-    scene: CapturedDatabase, change: str
+    captured: CapturedDatabase, change: str
 ) -> None:
     more, _, named = CHANGES[change]
-    again = {name: value.format(database=scene.database) for name, value in more.items()}
-    job = scene.begun(scene.settings())
-    scene.insert("a", "1")
+    again = {name: value.format(database=captured.database) for name, value in more.items()}
+    job = captured.begun(captured.settings())
+    captured.insert("a", "1")
     end = written_ahead(job)
     sent_by(job, end, 1)
 
     with pytest.raises(ConfigError, match="cut short when a part of it had been sent") as found:
-        scene.under(scene.settings(**again))
+        captured.under(captured.settings(**again))
     assert "Change them back" in found.value.hint
     assert named in found.value.message
 
-    job = scene.under(scene.settings())  # changed back
+    job = captured.under(captured.settings())  # changed back
     assert planned(Files(job.root)) is not None
     assert job.batch()
     assert job.offset == end
 
 
-def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(scene: CapturedDatabase) -> None:
-    job = scene.begun(scene.settings(max__batch__size="2048"))
-    scene.run("BEGIN", *[f"INSERT INTO a VALUES ('{n}', 'x', REPEAT('.', 2000))" for n in range(9)], "COMMIT")
-    scene.insert("a", "last")
+def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(captured: CapturedDatabase) -> None:
+    job = captured.begun(captured.settings(max__batch__size="2048"))
+    captured.run("BEGIN", *[f"INSERT INTO a VALUES ('{n}', 'x', REPEAT('.', 2000))" for n in range(9)], "COMMIT")
+    captured.insert("a", "last")
     end = written_ahead(job)
     inside = {**end.dump(), "stream": {**end.stream.to_json(), "open_gtid": "u:9", "events_done": 3}}
-    (scene.root / "spark" / "offsets" / str(end.batch - 1)).write_text("v1\n{}\n" + json.dumps(inside))
-    (scene.root / "spark" / "commits" / str(end.batch - 1)).write_text("v1\n{}")
+    (captured.root / "spark" / "offsets" / str(end.batch - 1)).write_text("v1\n{}\n" + json.dumps(inside))
+    (captured.root / "spark" / "commits" / str(end.batch - 1)).write_text("v1\n{}")
     with pytest.raises(ConfigError, match="a part of the transaction u:9 has been sent"):
-        scene.under(scene.settings("ab"))
+        captured.under(captured.settings("ab"))
 
 
-def test_another_prefix_is_refused_by_what_the_last_batch_was_planned_with(scene: CapturedDatabase) -> None:
-    job = scene.begun(scene.settings())
-    scene.insert("a", "1")
-    job.until(scene.topic("a"))
-    other = settings_of(scene.mysql, scene.kafka, "another", scene.database, checkpoint__location=str(scene.root))
-    with pytest.raises(ConfigError, match=f"another topic.prefix|topic.prefix {scene.prefix}"):
-        scene.under(other)
+def test_another_prefix_is_refused_by_what_the_last_batch_was_planned_with(captured: CapturedDatabase) -> None:
+    job = captured.begun(captured.settings())
+    captured.insert("a", "1")
+    job.until(captured.topic("a"))
+    other = settings_of(
+        captured.mysql, captured.kafka, "another", captured.database, checkpoint__location=str(captured.root)
+    )
+    with pytest.raises(ConfigError, match=f"another topic.prefix|topic.prefix {captured.prefix}"):
+        captured.under(other)
 
 
 def deleted(admin: AdminClient, topic: str) -> None:
@@ -204,62 +206,64 @@ def deleted(admin: AdminClient, topic: str) -> None:
     wait_until(lambda: not partition_counts(admin, [topic]))
 
 
-def test_a_topic_that_was_deleted_is_made_again_for_the_batch_that_is_repeated(scene: CapturedDatabase) -> None:
+def test_a_topic_that_was_deleted_is_made_again_for_the_batch_that_is_repeated(captured: CapturedDatabase) -> None:
     group = {"topic__creation__default__partitions": "3", "topic__creation__default__replication__factor": "1"}
-    job = scene.begun(scene.settings(**group))
-    scene.insert("a", "1")
+    job = captured.begun(captured.settings(**group))
+    captured.insert("a", "1")
     end = written_ahead(job)
-    topic, admin = scene.topic("a"), AdminClient({"bootstrap.servers": scene.kafka})
+    topic, admin = captured.topic("a"), AdminClient({"bootstrap.servers": captured.kafka})
     assert end.layout.partitions == {topic: 3}
     deleted(admin, topic)
 
     fewer = {**group, "topic__creation__default__partitions": "1"}
-    job = scene.under(scene.settings(**fewer))
+    job = captured.under(captured.settings(**fewer))
     parts = job.planner.parts(job.offset, end)
     assert partition_counts(admin, [topic]) == {topic: 3}
     assert [each.key["id"] for each in run(parts, job.settings, job.root)] == ["1"]
 
     deleted(admin, topic)
     ensure_topics(admin, [topic], 1, 1)
-    job = scene.under(scene.settings(**group))
+    job = captured.under(captured.settings(**group))
     with pytest.raises(OffsetError, match=f"{topic} has 1, not 3"):
         job.planner.parts(job.offset, end)
 
 
-def test_the_layout_names_what_the_batch_and_windows_need_and_no_table_that_is_gone(scene: CapturedDatabase) -> None:
-    job = scene.begun(scene.settings("abcdefgh", signal__data__collection=f"{scene.database}.s"))
-    admin = AdminClient({"bootstrap.servers": scene.kafka})
+def test_the_layout_names_what_the_batch_and_windows_need_and_no_table_that_is_gone(captured: CapturedDatabase) -> None:
+    job = captured.begun(captured.settings("abcdefgh", signal__data__collection=f"{captured.database}.s"))
+    admin = AdminClient({"bootstrap.servers": captured.kafka})
     for table in "cdefgh":
-        scene.run(f"CREATE TABLE {table} LIKE a")
-        scene.insert(table, "1")
-        job.until(scene.topic(table))
-        assert list(job.offset.layout.partitions) == [scene.topic(table)]
-        scene.run(f"DROP TABLE {table}")
-    deleted(admin, scene.topic("c"))
-    job = scene.under(job.settings)
-    scene.insert("a", "1", "2")
-    job.until(scene.topic("a"), 2)
-    collections = json.dumps({"data-collections": [f"{scene.database}.a"]})
-    scene.run(f"INSERT INTO s VALUES ('2', 'execute-snapshot', '{collections}')")
+        captured.run(f"CREATE TABLE {table} LIKE a")
+        captured.insert(table, "1")
+        job.until(captured.topic(table))
+        assert list(job.offset.layout.partitions) == [captured.topic(table)]
+        captured.run(f"DROP TABLE {table}")
+    deleted(admin, captured.topic("c"))
+    job = captured.under(job.settings)
+    captured.insert("a", "1", "2")
+    job.until(captured.topic("a"), 2)
+    collections = json.dumps({"data-collections": [f"{captured.database}.a"]})
+    captured.run(f"INSERT INTO s VALUES ('2', 'execute-snapshot', '{collections}')")
     wait_until(lambda: bool(job.batch() and job.offset.snapshot.in_flight))
-    assert scene.topic("a") in job.offset.layout.partitions
-    assert not partition_counts(admin, [scene.topic("c")])
+    assert captured.topic("a") in job.offset.layout.partitions
+    assert not partition_counts(admin, [captured.topic("c")])
 
 
-def test_windows_in_flight_under_another_delimiter_are_read_again_for_their_new_topic(scene: CapturedDatabase) -> None:
-    signal = {"signal__data__collection": f"{scene.database}.s"}
-    job = scene.begun(scene.settings(**signal))
-    scene.insert("a", "1", "2", "3")
-    collections = json.dumps({"data-collections": [f"{scene.database}.a"]})
-    scene.run(f"INSERT INTO s VALUES ('2', 'execute-snapshot', '{collections}')")
+def test_windows_in_flight_under_another_delimiter_are_read_again_for_their_new_topic(
+    captured: CapturedDatabase,
+) -> None:
+    signal = {"signal__data__collection": f"{captured.database}.s"}
+    job = captured.begun(captured.settings(**signal))
+    captured.insert("a", "1", "2", "3")
+    collections = json.dumps({"data-collections": [f"{captured.database}.a"]})
+    captured.run(f"INSERT INTO s VALUES ('2', 'execute-snapshot', '{collections}')")
     wait_until(lambda: bool(job.batch() and job.offset.snapshot.in_flight))
     before = {window.id for window in job.offset.snapshot.in_flight}
 
-    job = scene.under(scene.settings(**signal, topic__delimiter="-"))
+    job = captured.under(captured.settings(**signal, topic__delimiter="-"))
 
     begun = len(job.batches)
     job.batches_until(lambda: not job.offset.snapshot.active, "end of the snapshot")
     released = [each.window for _, end in job.batches[begun:] for each in end.snapshot.released]
     assert not before & {window.id for window in released}
     assert sum(window.reading.rows for window in released if window.reading) == 3
-    assert partition_counts(AdminClient({"bootstrap.servers": scene.kafka}), [scene.topic("a", "-")])
+    assert partition_counts(AdminClient({"bootstrap.servers": captured.kafka}), [captured.topic("a", "-")])

@@ -51,15 +51,17 @@ def test_a_truncation_is_told_behind_the_changes_before_it_and_before_those_afte
     # The keys 1 to 4 may be in different buckets, so the order is that of batches: 3 and 4 came after the truncation.
     ops = _ops(job, topic)
     assert sorted(ops) == ["c", "c", "c", "c", "t"]
-    told = next(each for each in job.of(topic) if each.value["op"] == "t")
-    assert told.key is None
-    assert told.value["before"] is None
-    assert told.value["after"] is None
-    assert told.value["source"]["table"] == "t"
-    assert told.value["source"]["gtid"]
-    assert told.value["source"]["snapshot"] == "false"
-    assert told.value["source"]["ts_us"] % 1000 == 0
-    assert [each.value["after"]["id"] for each in job.sent[job.sent.index(told) + 1 :] if each.topic == topic] == [3, 4]
+    truncation = next(each for each in job.of(topic) if each.value["op"] == "t")
+    assert truncation.key is None
+    assert truncation.value["before"] is None
+    assert truncation.value["after"] is None
+    assert truncation.value["source"]["table"] == "t"
+    assert truncation.value["source"]["gtid"]
+    assert truncation.value["source"]["snapshot"] == "false"
+    assert truncation.value["source"]["ts_us"] % 1000 == 0
+    assert [
+        each.value["after"]["id"] for each in job.sent[job.sent.index(truncation) + 1 :] if each.topic == topic
+    ] == [3, 4]
 
 
 def test_no_truncation_is_told_by_default(cursor: Cursor, make_job: Any, database: str, topic_prefix: str) -> None:
@@ -88,9 +90,9 @@ def test_the_statement_of_each_row_is_told_where_it_is_asked_for(
     )
     job.until(f"{topic_prefix}.{database}.t", 6)
     records = [each.value for each in job.of(f"{topic_prefix}.{database}.t") if each.value]
-    told = [(value["op"], value["source"]["query"]) for value in records]
+    queries = [(value["op"], value["source"]["query"]) for value in records]
     insert = "INSERT INTO t VALUES (2, 'é'), (3, '')"
-    assert sorted(told, key=str) == sorted(
+    assert sorted(queries, key=str) == sorted(
         [
             ("c", None),
             ("c", insert),
@@ -130,7 +132,7 @@ def test_transactions_are_numbered_alike_however_batches_cut_them(
         "INSERT INTO b VALUES (4)",
     )
     topics = (f"{topic_prefix}.{database}.a", f"{topic_prefix}.{database}.b")
-    told = []
+    of_jobs = []
     for job in (whole, cut):
         if job is cut:
             job.batches_until(lambda: len(cut.batches) >= 3, "third batch")
@@ -143,10 +145,10 @@ def test_transactions_are_numbered_alike_however_batches_cut_them(
             for each in job.of(topic)
             if each.value
         ]
-        told.append((sorted(numbers, key=str), [each.value for each in job.of(f"{topic_prefix}.transaction")]))
+        of_jobs.append((sorted(numbers, key=str), [each.value for each in job.of(f"{topic_prefix}.transaction")]))
     assert len(cut.batches) > 3, "the transaction was not cut"
-    assert told[0] == told[1]
-    numbers, borders = told[0]
+    assert of_jobs[0] == of_jobs[1]
+    numbers, borders = of_jobs[0]
     big = next(value["id"] for value in borders if value["event_count"] == 16)
     assert sorted(t["total_order"] for _, _, t, _ in numbers if t["id"] == big) == list(range(1, 17))
     of_b = [t["data_collection_order"] for topic, _, t, _ in numbers if t["id"] == big and topic == topics[1]]
@@ -195,11 +197,11 @@ def test_definitions_are_told_where_they_are_certain(
         )
         job.until(topic_prefix, 7)
     values = [each.value for each in job.of(topic_prefix)[2:]]
-    told = [
+    changes = [
         (value["ddl"], [(c["type"], c["id"].split(".")[1], c["table"] is not None) for c in value["tableChanges"]])
         for value in values
     ]
-    assert told == [
+    assert changes == [
         ("ALTER TABLE t DROP COLUMN v", []),
         ("ALTER TABLE t DROP COLUMN w", []),
         ("CREATE TABLE t2 LIKE t", []),

@@ -57,17 +57,17 @@ def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(
         for table in "ab":
             cursor.execute(f"INSERT INTO {table} VALUES ({number})")
     cursor.execute("COMMIT")
-    told: list[str] = []
-    start = batch(begun, start, told)
-    start = batch(begun, start, told)
+    changes: list[str] = []
+    start = batch(begun, start, changes)
+    start = batch(begun, start, changes)
 
     other = reader(**both, table__include__list=f"{database}.b")
     with pytest.raises(ConfigError, match=r"its rest must be sent with the same settings; .*include and exclude lists"):
-        batch(other, start, told)
+        batch(other, start, changes)
     again = reader(**both)
-    while len(told) < 6:
-        start = batch(again, start, told)
-    assert told == ["a1", "b1", "a2", "b2", "a3", "b3"]
+    while len(changes) < 6:
+        start = batch(again, start, changes)
+    assert changes == ["a1", "b1", "a2", "b2", "a3", "b3"]
 
 
 def test_a_task_on_a_machine_that_does_not_see_the_checkpoint_says_so(
@@ -104,6 +104,8 @@ def batch(reader: ChangesReader, start: Offset, told: list[str]) -> Offset:
     end = next_end(reader, start)
     for part in reader.partitions(start, end):
         for rows in reader.read(part):
-            told.extend(row["table"].rpartition(".")[2] + str(json.loads(row["key"])["id"]) for row in rows.to_pylist())
+            changes.extend(
+                row["table"].rpartition(".")[2] + str(json.loads(row["key"])["id"]) for row in rows.to_pylist()
+            )
     reader.commit(end)
     return end

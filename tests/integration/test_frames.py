@@ -84,7 +84,7 @@ def test_a_table_is_equal_to_its_changes_after_a_snapshot_under_load_and_a_resta
     database: str,
     tmp_path: Path,
 ) -> None:
-    orders, told = ORDERS.create(connection, database, ROWS), Told()
+    orders, received = ORDERS.create(connection, database, ROWS), ReceivedRows()
 
     def changes() -> DataFrame:
         return load(table=str(orders), incremental__snapshot__chunk__size="500").withColumn(
@@ -92,10 +92,10 @@ def test_a_table_is_equal_to_its_changes_after_a_snapshot_under_load_and_a_resta
         )
 
     with Writer(lambda: connect(mysql_address, database=database), [(ORDERS, orders)], seed=3, rate=100):
-        with running(changes(), told, tmp_path) as query:
-            wait(query, told, lambda told: told.counts["u"])
+        with running(changes(), received, tmp_path) as query:
+            wait(query, received, lambda received: received.counts["u"])
             send.to_table(connection, f"`{database}`.signals", "one", "execute-snapshot", data_of(orders))
-            wait(query, told, lambda told: told.counts["r"] > ROWS // 4)
+            wait(query, received, lambda received: received.counts["r"] > ROWS // 4)
         # In the middle of the snapshot.
         with running(changes(), told, tmp_path) as query:
             before = told.counts["u"]
@@ -103,11 +103,11 @@ def test_a_table_is_equal_to_its_changes_after_a_snapshot_under_load_and_a_resta
     with running(changes(), told, tmp_path) as query:
         wait(query, told, lambda told: told.state("id") == table_rows(connection, orders))
 
-    places = [row["_position"] for row in told.rows]
+    places = [row["_position"] for row in received.rows]
     assert len(set(places)) == len(places)
-    assert backwards(told) == []
-    assert len(reads(told)) == len(set(reads(told)))
-    assert all(row["_snapshot"] == (row["_op"] == "r") for row in told.rows)
+    assert backwards(received) == []
+    assert len(reads(received)) == len(set(reads(received)))
+    assert all(row["_snapshot"] == (row["_op"] == "r") for row in received.rows)
 
 
 def test_a_batch_reads_what_the_stream_tells(
@@ -119,16 +119,16 @@ def test_a_batch_reads_what_the_stream_tells(
     tmp_path: Path,
 ) -> None:
     execute(f"CREATE TABLE t ({TYPES})", f"INSERT INTO t VALUES ({VALUES})", "INSERT INTO t (id) VALUES (2)")
-    told, given = Told(), options(mysql_address, database, tmp_path, table=f"{database}.t")
+    received, given = ReceivedRows(), options(mysql_address, database, tmp_path, table=f"{database}.t")
     read = spark.read.format("incsnap").options(**given)
-    with running(load(table=f"{database}.t", snapshot__mode="initial"), told, tmp_path) as query:
-        wait(query, told, lambda told: told.ops().count("r") == 2)
+    with running(load(table=f"{database}.t", snapshot__mode="initial"), received, tmp_path) as query:
+        wait(query, received, lambda received: received.ops().count("r") == 2)
         execute("UPDATE t SET id = id + 10")
-        wait(query, told, lambda told: "u" in told.ops() or told.ops().count("d") == 2)
+        wait(query, received, lambda received: "u" in received.ops() or received.ops().count("d") == 2)
 
-    rows = {row["id"]: values_of(row) for row in told.rows if row["_op"] == "r"}
+    rows = {row["id"]: values_of(row) for row in received.rows if row["_op"] == "r"}
     assert rows == {1: EXPECTED, 2: {**dict.fromkeys(EXPECTED), "id": 2}}
-    changed = {row["id"]: values_of(row) for row in told.rows if row["_op"] == "c"}
+    changed = {row["id"]: values_of(row) for row in received.rows if row["_op"] == "c"}
     assert changed == {11: {**EXPECTED, "id": 11}, 12: {**dict.fromkeys(EXPECTED), "id": 12}}
     assert {row["id"]: values_of(row) for row in read.load().collect()} == changed
     assert read.load().schema == load(table=f"{database}.t").schema
@@ -140,13 +140,13 @@ def test_both_images_are_told_by_an_envelope(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY, _op INT)")
-    told = Told()
-    with running(load(table=f"{database}.t", envelope="true"), told, tmp_path) as query:
+    received = ReceivedRows()
+    with running(load(table=f"{database}.t", envelope="true"), received, tmp_path) as query:
         begun(tmp_path)
         execute("INSERT INTO t VALUES (1, 5)", "UPDATE t SET _op = 6", "DELETE FROM t")
-        wait(query, told, lambda told: told.ops() == ["c", "u", "d"])
+        wait(query, received, lambda received: received.ops() == ["c", "u", "d"])
 
-    assert [(row["before"], row["after"]) for row in told.rows] == [
+    assert [(row["before"], row["after"]) for row in received.rows] == [
         (None, (1, 5)),
         ((1, 5), (1, 6)),
         ((1, 6), None),
@@ -157,26 +157,26 @@ def test_another_column_stops_the_stream_until_it_is_made_anew(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    told, table = Told(), f"{database}.t"
-    with running(load(table=table), told, tmp_path) as query:
+    received, table = ReceivedRows(), f"{database}.t"
+    with running(load(table=table), received, tmp_path) as query:
         begun(tmp_path)
         execute("INSERT INTO t VALUES (1)")
-        wait(query, told, lambda told: len(told.rows) == 1)
+        wait(query, received, lambda received: len(received.rows) == 1)
         execute("INSERT INTO t VALUES (2)", "ALTER TABLE t ADD COLUMN name TEXT", "INSERT INTO t VALUES (3, 'x')")
         why = why_ended(query)
     assert f"{table}: its columns are not those of the DataFrame any more: name is new" in why
     assert "Make the stream anew" in why
-    with running(load(table=table), told, tmp_path) as query:
-        wait(query, told, lambda told: len(told.rows) == 3)
+    with running(load(table=table), received, tmp_path) as query:
+        wait(query, received, lambda received: len(received.rows) == 3)
 
-    assert [(row["id"], row.asDict().get("name")) for row in told.rows] == [(1, None), (2, None), (3, "x")]
+    assert [(row["id"], row.asDict().get("name")) for row in received.rows] == [(1, None), (2, None), (3, "x")]
 
 
 def test_rows_of_a_snapshot_that_were_read_before_another_column_are_told_without_it(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY, old INT)", "INSERT INTO t VALUES (1, 10), (2, 20)")
-    told, table, seen = Told(), f"{database}.t", Told()
+    received, table, seen = ReceivedRows(), f"{database}.t", ReceivedRows()
 
     def fails(batch: DataFrame, number: int) -> None:
         seen(batch, number)
@@ -187,10 +187,10 @@ def test_rows_of_a_snapshot_that_were_read_before_another_column_are_told_withou
     writer = changes.writeStream.foreachBatch(fails).option("checkpointLocation", str(tmp_path / "spark"))
     assert "the sink is away" in why_ended(writer.start())
     execute("ALTER TABLE t DROP COLUMN old, ADD COLUMN name TEXT", "INSERT INTO t VALUES (3, 'x')")
-    with running(load(table=table, snapshot__mode="initial"), told, tmp_path) as query:
-        wait(query, told, lambda told: len(told.rows) == 3)
+    with running(load(table=table, snapshot__mode="initial"), received, tmp_path) as query:
+        wait(query, received, lambda received: len(received.rows) == 3)
 
-    assert [(row["_op"], row["id"], row["name"]) for row in told.rows] == [
+    assert [(row["_op"], row["id"], row["name"]) for row in received.rows] == [
         ("r", 1, None),
         ("r", 2, None),
         ("c", 3, "x"),
@@ -201,28 +201,28 @@ def test_a_truncation_is_told_where_it_is_asked_for(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
-    told = Told()
-    with running(load(table=f"{database}.t", skipped__operations="none"), told, tmp_path) as query:
+    received = ReceivedRows()
+    with running(load(table=f"{database}.t", skipped__operations="none"), received, tmp_path) as query:
         begun(tmp_path)
         execute("INSERT INTO t VALUES (1)", "TRUNCATE u", "TRUNCATE signals", "INSERT INTO u VALUES (1)", "TRUNCATE t")
         execute("INSERT INTO t VALUES (2)")
-        wait(query, told, lambda told: len(told.rows) == 3)
+        wait(query, received, lambda received: len(received.rows) == 3)
 
-    assert [(row["_op"], row["id"]) for row in told.rows] == [("c", 1), ("t", None), ("c", 2)]
-    assert all(row["_gtid"] for row in told.rows)
+    assert [(row["_op"], row["id"]) for row in received.rows] == [("c", 1), ("t", None), ("c", 2)]
+    assert all(row["_gtid"] for row in received.rows)
 
 
 def test_several_tables_are_told_as_kafka_would_be(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (7)")
-    told = Told()
-    with running(load(snapshot__mode="initial", include__schema__changes="false"), told, tmp_path) as query:
-        wait(query, told, lambda told: "r" in told.ops())
+    received = ReceivedRows()
+    with running(load(snapshot__mode="initial", include__schema__changes="false"), received, tmp_path) as query:
+        wait(query, received, lambda received: "r" in received.ops())
         execute("INSERT INTO t VALUES (1)", "DELETE FROM t")
-        wait(query, told, lambda told: len(told.rows) == 4)
+        wait(query, received, lambda received: len(received.rows) == 4)
 
-    found = [(row["table"], row["topic"], bytes(row["key"]), row["_op"], row["value"] is None) for row in told.rows]
+    found = [(row["table"], row["topic"], bytes(row["key"]), row["_op"], row["value"] is None) for row in received.rows]
     t, u = (f"{database}.{name}" for name in "tu")
     assert found == [
         (u, f"{database}.{u}", b'{"id":7}', "r", False),
@@ -230,25 +230,25 @@ def test_several_tables_are_told_as_kafka_would_be(
         (t, f"{database}.{t}", b'{"id":1}', "d", False),
         (t, f"{database}.{t}", b'{"id":1}', None, True),
     ]
-    assert b'"after":{"id":7},"source":{' in bytes(told.rows[0]["value"])
+    assert b'"after":{"id":7},"source":{' in bytes(received.rows[0]["value"])
 
 
 def test_a_query_that_takes_what_is_there_ends_behind_it(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
-    changes, told = load(table=f"{database}.t", snapshot__mode="initial"), Told()
+    changes, received = load(table=f"{database}.t", snapshot__mode="initial"), ReceivedRows()
 
     def once() -> None:
-        writer = changes.writeStream.foreachBatch(told).option("checkpointLocation", str(tmp_path / "spark"))
+        writer = changes.writeStream.foreachBatch(received).option("checkpointLocation", str(tmp_path / "spark"))
         query = writer.trigger(availableNow=True).start()
         assert why_ended(query) == "None"
 
     once()
-    assert told.ops() == ["r", "r"]
+    assert received.ops() == ["r", "r"]
     execute("DELETE FROM t WHERE id = 1")
     once()
-    assert told.ops() == ["r", "r", "d"]
+    assert received.ops() == ["r", "r", "d"]
     wait_until(lambda: status_in(tmp_path).state == STOPPED)
     stream = status_in(tmp_path).stream
     assert stream is not None
@@ -271,13 +271,13 @@ def test_a_query_that_begins_anew_on_an_old_folder_is_refused(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    changes, told = load(table=f"{database}.t"), Told()
-    with running(changes, told, tmp_path) as query:
+    changes, received = load(table=f"{database}.t"), ReceivedRows()
+    with running(changes, received, tmp_path) as query:
         begun(tmp_path)
         for number in (1, 2, 3):
             execute(f"INSERT INTO t VALUES ({number})")
-            wait(query, told, lambda told, number=number: len(told.rows) == number)
-    with running(changes, Told(), tmp_path / "another") as query:
+            wait(query, received, lambda received, number=number: len(received.rows) == number)
+    with running(changes, ReceivedRows(), tmp_path / "another") as query:
         why = why_ended(query)
 
     assert "this query begins with a new checkpointLocation" in why

@@ -132,8 +132,8 @@ def test_a_query_that_fails_is_told_once_and_heartbeats_go_on(
         cursor.execute("CREATE TABLE later (n INT AUTO_INCREMENT PRIMARY KEY)")
         job.batches_until(lambda: "is executed again" in caplog.text, "end of it")
 
-    [told] = [each.message for each in caplog.records if "is not executed" in each.message]
-    assert "later' doesn't exist (error 1146)" in told
+    [message] = [each.message for each in caplog.records if "is not executed" in each.message]
+    assert "later' doesn't exist (error 1146)" in message
 
 
 def test_the_query_is_not_executed_in_a_read_only_job(cursor: Cursor, make_job: MakeJob, topic_prefix: str) -> None:

@@ -79,8 +79,8 @@ def test_the_statement_is_one_that_spark_understands(spark: SparkSession) -> Non
 
 def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
-    told = [StructField(each.split()[0], StringType()) for each in TOLD.split(", ")]
-    flat = StructType([*told, StructField("id", IntegerType())])
+    marks = [StructField(each.split()[0], StringType()) for each in TOLD.split(", ")]
+    flat = StructType([*marks, StructField("id", IntegerType())])
 
     with pytest.raises(ConfigError, match="takes the changes of one table"):
         merge_into(stream, "t")

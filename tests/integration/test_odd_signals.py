@@ -77,15 +77,15 @@ def test_what_is_no_signal_is_passed_over_on_every_channel_and_never_comes_again
     job.batch()
     settings = job.settings.signals
     odd = (*_NO_SIGNALS, *_refused_by_the_server(database))
-    mine = job.settings.topic_prefix.encode()
-    wanted = _signal("not-for-us", "execute-snapshot", {"data-collections": [".*"]})
+    own_key = job.settings.topic_prefix.encode()
+    of_others = _signal("not-for-us", "execute-snapshot", {"data-collections": [".*"]})
     for compression in ("none", "gzip", "snappy", "lz4", "zstd"):
         producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers, "compression.type": compression})
         for value in odd if compression == "none" else odd[:8]:
-            producer.produce(settings.kafka_topic, value, mine, partition=0)
-        for key in (None, b"", b"other", b"\xff", mine + b"x"):
-            producer.produce(settings.kafka_topic, wanted, key, partition=0)
-        producer.produce(settings.kafka_topic, None, mine, partition=0)
+            producer.produce(settings.kafka_topic, value, own_key, partition=0)
+        for key in (None, b"", b"other", b"\xff", own_key + b"x"):
+            producer.produce(settings.kafka_topic, of_others, key, partition=0)
+        producer.produce(settings.kafka_topic, None, own_key, partition=0)
         assert producer.flush(60) == 0
     _aborted(job, _signal("not-for-us", "execute-snapshot", {"data-collections": [f"{database}.t"]}))
     with closing(_connect(mysql_address)) as connection, connection.cursor() as cursor:
@@ -109,9 +109,9 @@ def test_what_is_no_signal_is_passed_over_on_every_channel_and_never_comes_again
     assert "Please report" not in caplog.text
     assert max(map(len, caplog.messages)) < 1_000
     assert len(caplog.messages) < 400, "each is told in a line or two"
-    told = {note.id for _, end in job.batches for note in end.snapshot.notifications}
-    assert "not-for-us" not in told
-    assert {f"filter-{number}" for number in range(1, 7)} & told
+    notified = {note.id for _, end in job.batches for note in end.snapshot.notifications}
+    assert "not-for-us" not in notified
+    assert {f"filter-{number}" for number in range(1, 7)} & notified
     caplog.clear()
     job.restart()
     _send(job, mysql_address, "again", "execute-snapshot", send.snapshot_data([f"{database}.t"]))
@@ -151,23 +151,23 @@ def test_signals_inside_a_transaction_larger_than_a_batch_are_obeyed_once_each_w
             if number in signals:
                 cursor.execute(f"INSERT INTO {database}.sig VALUES (%s, %s, %s)", (*signals[number], wish))
         cursor.execute("COMMIT")
-    told: list[tuple[str, str]] = []
+    notified: list[tuple[str, str]] = []
     restarted_after = 0
 
     def complete() -> bool:
         nonlocal restarted_after
         notes = [(note.id, note.type) for _, end in job.batches for note in end.snapshot.notifications]
         # After a batch only: a restart for each look, while the reader still comes back to its place, never ends.
-        if len(job.batches) > restarted_after and (len(notes) != len(told) or job.offset.stream.open_gtid):
+        if len(job.batches) > restarted_after and (len(notes) != len(notified) or job.offset.stream.open_gtid):
             restarted_after = len(job.batches)
             job.restart()
-        told[:] = notes
-        return ("third", "COMPLETED") in told
+        notified[:] = notes
+        return ("third", "COMPLETED") in notified
 
     job.batches_until(complete, "end of the third snapshot")
 
     assert sum(1 for _, end in job.batches if end.stream.open_gtid) > 3
     for kind in ("STARTED", "COMPLETED"):
-        assert [name for name, each in told if each == kind] == ["first", "second", "third"]
-    assert ("first", "PAUSED") in told
-    assert ("first", "RESUMED") in told
+        assert [name for name, each in notified if each == kind] == ["first", "second", "third"]
+    assert ("first", "PAUSED") in notified
+    assert ("first", "RESUMED") in notified

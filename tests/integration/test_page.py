@@ -70,14 +70,14 @@ def page(browser: Browser, server: StatusServer) -> Iterator[Page]:
 def opened(browser: Browser, server: StatusServer, **more: Any) -> Iterator[Page]:
     """With nothing wrong in its console at the end."""
     page = browser.new_page(**more)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    console: list[str] = []
+    page.on("console", lambda message: console.append(message.text))
+    page.on("pageerror", lambda error: console.append(str(error)))
     page.goto("http://{}:{}/".format(*server.address))
     expect(page.locator("#prefix")).to_have_text("shop")
     yield page
     page.close()
-    assert [text for text in said if "status of 40" not in text] == []
+    assert [text for text in console if "status of 40" not in text] == []
 
 
 def test_it_shows_a_job_in_the_middle_of_everything(page: Page) -> None:
@@ -120,8 +120,8 @@ def test_it_goes_with_the_job(page: Page, job: Job) -> None:
 
 
 def test_what_others_have_written_is_shown_as_text(page: Page, job: Job) -> None:
-    told = NotificationStatus("<img src=x onerror=alert(1)>", "STARTED", 5, {"data_collections": "<b>bold</b>"})
-    job.status = replace(job.status, notifications=(told,))
+    notification = NotificationStatus("<img src=x onerror=alert(1)>", "STARTED", 5, {"data_collections": "<b>bold</b>"})
+    job.status = replace(job.status, notifications=(notification,))
 
     expect(page.locator("#told")).to_contain_text("<img src=x onerror=alert(1)> <b>bold</b>")
     page.locator("summary").click()

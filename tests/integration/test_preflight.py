@@ -76,17 +76,17 @@ def test_everything_wrong_with_the_tables_is_found_at_once(
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "problem"),
     [(None, "does not exist"), ("id text, type text", "2 columns"), ("a int, b int, c int, d int", "4 columns")],
 )
 def test_a_signal_table_of_another_form_is_found_with_the_statement_that_makes_it(
-    columns: str | None, said: str, mysql_address: MySqlAddress, database: str, run: Any
+    columns: str | None, problem: str, mysql_address: MySqlAddress, database: str, run: Any
 ) -> None:
     if columns:
         run(f"CREATE TABLE `{database}`.sig ({columns})")
     found = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
     (finding,) = _named(found, "signal.data.collection")
-    assert said in finding.problem
+    assert problem in finding.problem
     assert f"CREATE TABLE `{database}`.`sig` (id VARCHAR(42) PRIMARY KEY" in finding.repair
 
 

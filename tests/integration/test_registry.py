@@ -102,9 +102,9 @@ def test_an_incompatible_schema_is_refused_by_subject_and_field(registry_url: st
     with pytest.raises(SinkRefused) as caught:
         registry.register(subject, record(id=Schema("string"), qty=Schema("int32"), more=Schema("int32")))
 
-    told = f"{caught.value.message}\n{caught.value.hint}"
+    text = f"{caught.value.message}\n{caught.value.hint}"
     for part in (subject, "id: long became string", "more: added (int)", f"{registry_url}/config/{subject}", "NONE"):
-        assert part in told
+        assert part in text
     assert not caught.value.resumable
 
 

@@ -104,11 +104,11 @@ def test_table_maps_describe_a_table_as_information_schema_does(server: Server) 
         " PRIMARY KEY (c, b, a))"
     )
     server.run("INSERT INTO t (a, b, c, u) VALUES (1, 'x', 'y', 1)")
-    told, known = server.events("t").table_map.shape, shape_of(server.connection, TableId(server.database, "t"))
+    mapped, known = server.events("t").table_map.shape, shape_of(server.connection, TableId(server.database, "t"))
     assert known is not None
-    for seen, read in zip(told.columns, known.columns, strict=True):
+    for seen, read in zip(mapped.columns, known.columns, strict=True):
         assert seen == read
-    assert told == known
+    assert mapped == known
 
 
 def test_a_key_on_a_prefix_is_the_whole_column(server: Server) -> None:

@@ -172,15 +172,15 @@ def test_a_job_streams_and_snapshots_a_server_of_hostile_defaults(
             cursor.execute("INSERT INTO shop.orders (name, day) VALUES ('é€', '2024-01-01 00:00:00')")
         job.until(f"{topic_prefix}.shop.orders")
         send.to_file(settings.signals.file, "s", "execute-snapshot", send.snapshot_data([str(TABLE)]))
-        told: dict[str, dict[str, str]] = {}
+        by_type: dict[str, dict[str, str]] = {}
 
         def complete() -> bool:
-            told.update({n.type: dict(n.fields) for n in job.offset.snapshot.notifications})
-            return "COMPLETED" in told
+            by_type.update({n.type: dict(n.fields) for n in job.offset.snapshot.notifications})
+            return "COMPLETED" in by_type
 
         job.batches_until(complete, "completed snapshot")
 
     after = job.of(f"{topic_prefix}.shop.orders")[0].value["after"]
     assert (after["name"], after["day"]) == ("é€", "2024-01-01T00:00:00Z")
-    assert told["TABLE_SCAN_COMPLETED"]["status"] == "SUCCEEDED", json.dumps(told)
-    assert told["TABLE_SCAN_COMPLETED"]["total_rows_scanned"] == str(_ROWS + 1)
+    assert by_type["TABLE_SCAN_COMPLETED"]["status"] == "SUCCEEDED", json.dumps(by_type)
+    assert by_type["TABLE_SCAN_COMPLETED"]["total_rows_scanned"] == str(_ROWS + 1)

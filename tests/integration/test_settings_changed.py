@@ -98,9 +98,9 @@ def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its
 
     anew.batches_until(lambda: bool(rows(anew)), "first row")
     until_complete(anew)
-    wanted = by_number(rows(anew))
-    assert [each for each in rows(job) if each != wanted[each[2]["n"]]] == []
-    assert by_number(rows(job)) == wanted
+    in_new_form = by_number(rows(anew))
+    assert [each for each in rows(job) if each != in_new_form[each[2]["n"]]] == []
+    assert by_number(rows(job)) == in_new_form
 
 
 @pytest.mark.usefixtures("cursor")

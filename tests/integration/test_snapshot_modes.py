@@ -62,7 +62,7 @@ def reads(job: PlannedJob, database: str) -> dict[str, int]:
     return {topic.removeprefix(f"{job.settings.topic_prefix}.{database}."): n for topic, n in Counter(ops).items()}
 
 
-def told(job: PlannedJob, kind: str) -> list[str]:
+def notified(job: PlannedJob, kind: str) -> list[str]:
     """The ids of the notifications of that type."""
     notes = (each.value for each in job.of(job.settings.notifications.sink_topic or ""))
     return [note["id"] for note in notes if note["type"] == kind]
@@ -73,7 +73,7 @@ def test_a_new_job_reads_all_captured_tables_and_tells_it(cursor: Cursor, make_j
     until_idle(job)
 
     assert reads(job, database) == dict.fromkeys(_TABLES, 3)
-    assert told(job, "STARTED") == told(job, "COMPLETED") == [f"initial-{job.offset.job_id}"]
+    assert notified(job, "STARTED") == notified(job, "COMPLETED") == [f"initial-{job.offset.job_id}"]
 
 
 def test_a_job_that_began_without_a_snapshot_gets_none_by_another_mode(
@@ -100,9 +100,9 @@ def test_each_start_reads_the_tables_with_always_and_no_restart_of_the_query_doe
     assert reads(job, database) == dict.fromkeys(_TABLES, 3)
 
     job.restart(run="second")
-    job.batches_until(lambda: len(told(job, "COMPLETED")) == 2, "end of the second snapshot")
+    job.batches_until(lambda: len(notified(job, "COMPLETED")) == 2, "end of the second snapshot")
     assert reads(job, database) == {"customers": 6, "items": 7, "orders": 6}
-    assert told(job, "STARTED") == ["initial-first", "initial-second"]
+    assert notified(job, "STARTED") == ["initial-first", "initial-second"]
 
 
 def test_what_an_earlier_start_has_not_finished_ends_and_what_a_signal_asked_for_goes_on(
@@ -111,14 +111,14 @@ def test_what_an_earlier_start_has_not_finished_ends_and_what_a_signal_asked_for
     job = make_job(snapshot__mode="always", snapshot__include__collection__list=rf"{database}\.orders")
     asked = send.snapshot_data([f"{database}.items"])
     send.to_file(job.settings.signals.file, "mine", "execute-snapshot", asked)
-    job.batches_until(lambda: "mine" in told(job, "STARTED"), "start of both snapshots")
-    assert told(job, "COMPLETED") == []
+    job.batches_until(lambda: "mine" in notified(job, "STARTED"), "start of both snapshots")
+    assert notified(job, "COMPLETED") == []
 
     job.restart(run="second")
-    job.batches_until(lambda: len(told(job, "COMPLETED")) == 2, "end of both snapshots")
+    job.batches_until(lambda: len(notified(job, "COMPLETED")) == 2, "end of both snapshots")
 
-    assert told(job, "ABORTED") == ["initial-first"]
-    assert sorted(told(job, "COMPLETED")) == ["initial-second", "mine"]
+    assert notified(job, "ABORTED") == ["initial-first"]
+    assert sorted(notified(job, "COMPLETED")) == ["initial-second", "mine"]
     assert reads(job, database)["items"] == 3
 
 
@@ -136,5 +136,5 @@ def test_only_chosen_tables_and_rows_are_read_at_the_start(cursor: Cursor, make_
 
     asked = send.snapshot_data([f"{database}.orders", f"{database}.customers"])
     send.to_file(job.settings.signals.file, "all", "execute-snapshot", asked)
-    job.batches_until(lambda: "all" in told(job, "COMPLETED"), "end of the signal's snapshot")
+    job.batches_until(lambda: "all" in notified(job, "COMPLETED"), "end of the signal's snapshot")
     assert reads(job, database) == {"items": 3, "orders": 5, "customers": 3}

@@ -70,8 +70,8 @@ def test_comments_are_told_alike_by_information_schema_and_by_show_create_table(
         )
         shown = definitions_of(connection, [table], comments=True)[table].shown
         unasked = definitions_of(connection, [table])[table].shown
-        told = {each.column: each.comment for each in defaults_of(connection, [table], definitions=True)[table]}
+        comments = {each.column: each.comment for each in defaults_of(connection, [table], definitions=True)[table]}
 
-    assert {each["name"]: each["comment"] or "" for each in shown["columns"]} == told
-    assert told["id"] == shown["comment"] == _COMMENT.replace(r"\t", "\t")
+    assert {each["name"]: each["comment"] or "" for each in shown["columns"]} == comments
+    assert comments["id"] == shown["comment"] == _COMMENT.replace(r"\t", "\t")
     assert [each["comment"] for each in (*unasked["columns"], unasked)] == [None] * 4

@@ -94,8 +94,8 @@ def refusal(settings: Settings) -> ConfigError:
     """What ``incsnap check`` finds, and the start raises."""
     with closing(connect_by(settings.mysql)) as connection, pytest.raises(ConfigError) as raised:
         start_gtids(connection, settings.start)
-    told = [f"{each.name}: {each.problem}" for each in findings(settings)]
-    assert raised.value.message in told
+    problems = [f"{each.name}: {each.problem}" for each in findings(settings)]
+    assert raised.value.message in problems
     return raised.value
 
 

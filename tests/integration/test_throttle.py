@@ -122,8 +122,8 @@ def test_a_snapshot_waits_for_a_replica_and_goes_on_when_it_has_caught_up(pair: 
         signal("execute-snapshot", snapshot_of(job))
         job.batches_until(lambda: "its replication does not run" in why(job), "word of the replica")
         assert rows_of(job) == []
-        told = f"of replica {pair.replica.host}:{pair.replica.port} is not known"
-        assert told in why(job)
+        reason = f"of replica {pair.replica.host}:{pair.replica.port} is not known"
+        assert reason in why(job)
         assert "Replica_SQL_Running: No" in why(job)
     finally:
         run(pair.replica, "START REPLICA")

@@ -107,173 +107,173 @@ class CapturedDatabase:
 
 
 @pytest.fixture
-def scene(
+def captured(
     mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
 ) -> Iterator[CapturedDatabase]:
-    with closing(CapturedDatabase(mysql_address, kafka_address, database, topic_prefix, tmp_path)) as scene:
-        yield scene
+    with closing(CapturedDatabase(mysql_address, kafka_address, database, topic_prefix, tmp_path)) as captured:
+        yield captured
 
 
-def test_rows_are_sent_with_xa_commit_under_its_name_and_not_before(scene: CapturedDatabase) -> None:
-    job = scene.job()
-    xid = scene.prepare("INSERT INTO t VALUES (1, 'held'), (2, 'too')")
-    scene.caught_up(job)
-    assert scene.ids(job) == []
-    assert len(scene.waiting(job.offset)) == 1
+def test_rows_are_sent_with_xa_commit_under_its_name_and_not_before(captured: CapturedDatabase) -> None:
+    job = captured.job()
+    xid = captured.prepare("INSERT INTO t VALUES (1, 'held'), (2, 'too')")
+    captured.caught_up(job)
+    assert captured.ids(job) == []
+    assert len(captured.waiting(job.offset)) == 1
 
-    scene.run("INSERT INTO t VALUES (3, 'plain')")
-    scene.end("COMMIT", xid)
-    job.until(scene.topic(), 3)
+    captured.run("INSERT INTO t VALUES (3, 'plain')")
+    captured.end("COMMIT", xid)
+    job.until(captured.topic(), 3)
 
-    assert sorted(scene.ids(job)) == [1, 2, 3]
-    gtids = {each.value["after"]["id"]: each.value["source"]["gtid"] for each in job.of(scene.topic())}
+    assert sorted(captured.ids(job)) == [1, 2, 3]
+    gtids = {each.value["after"]["id"]: each.value["source"]["gtid"] for each in job.of(captured.topic())}
     assert gtids[1] == gtids[2] != gtids[3]
     assert int(gtids[1].rpartition(":")[2]) > int(gtids[3].rpartition(":")[2])
-    assert scene.waiting(job.offset) == []
+    assert captured.waiting(job.offset) == []
 
 
-def test_what_is_rolled_back_is_never_sent(scene: CapturedDatabase) -> None:
-    job = scene.job()
-    xid = scene.prepare("INSERT INTO t VALUES (1, 'gone')")
-    scene.caught_up(job)
-    scene.end("ROLLBACK", xid)
+def test_what_is_rolled_back_is_never_sent(captured: CapturedDatabase) -> None:
+    job = captured.job()
+    xid = captured.prepare("INSERT INTO t VALUES (1, 'gone')")
+    captured.caught_up(job)
+    captured.end("ROLLBACK", xid)
 
-    scene.caught_up(job)
+    captured.caught_up(job)
 
-    assert scene.ids(job) == []
-    assert scene.waiting(job.offset) == []
+    assert captured.ids(job) == []
+    assert captured.waiting(job.offset) == []
 
 
 @pytest.mark.parametrize("compression", ["ON", "OFF"])
-def test_one_phase_is_a_commit_like_any_other(scene: CapturedDatabase, compression: str) -> None:
-    job = scene.job()
-    scene.run(
+def test_one_phase_is_a_commit_like_any_other(captured: CapturedDatabase, compression: str) -> None:
+    job = captured.job()
+    captured.run(
         f"SET binlog_transaction_compression = {compression}",
         "XA START 'one'", "INSERT INTO t VALUES (1, REPEAT('a', 500))", "XA END 'one'", "XA COMMIT 'one' ONE PHASE",
         "SET binlog_transaction_compression = OFF",
     )  # fmt: skip
 
-    scene.caught_up(job)
+    captured.caught_up(job)
 
-    assert scene.ids(job) == [1]
+    assert captured.ids(job) == [1]
 
 
-def test_a_restart_in_between_loses_nothing_and_sends_nothing_twice(scene: CapturedDatabase) -> None:
-    job = scene.job()
-    kept, dropped = (scene.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
-    scene.caught_up(job)
+def test_a_restart_in_between_loses_nothing_and_sends_nothing_twice(captured: CapturedDatabase) -> None:
+    job = captured.job()
+    kept, dropped = (captured.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
+    captured.caught_up(job)
     job.restart()
-    scene.caught_up(job)
-    scene.end("COMMIT", kept)
-    scene.end("ROLLBACK", dropped)
+    captured.caught_up(job)
+    captured.end("COMMIT", kept)
+    captured.end("ROLLBACK", dropped)
     job.restart()
 
-    scene.caught_up(job)
+    captured.caught_up(job)
 
-    assert scene.ids(job) == [1]
+    assert captured.ids(job) == [1]
 
 
-def test_a_batch_that_is_repeated_by_a_new_process_sends_the_same(scene: CapturedDatabase) -> None:
-    job = scene.job()
-    xid = scene.prepare("INSERT INTO t VALUES (1, 'held')")
-    scene.caught_up(job)
-    scene.end("COMMIT", xid)
-    job.until(scene.topic())
-    start, end = next(pair for pair in job.batches if scene.waiting(pair[0]) and not scene.waiting(pair[1]))
+def test_a_batch_that_is_repeated_by_a_new_process_sends_the_same(captured: CapturedDatabase) -> None:
+    job = captured.job()
+    xid = captured.prepare("INSERT INTO t VALUES (1, 'held')")
+    captured.caught_up(job)
+    captured.end("COMMIT", xid)
+    job.until(captured.topic())
+    start, end = next(pair for pair in job.batches if captured.waiting(pair[0]) and not captured.waiting(pair[1]))
     job.restart()
 
     again = run(job.planner.parts(start, end), job.settings, job.root)
 
-    assert [each.value["after"]["id"] for each in again if each.topic == scene.topic()] == [1]
+    assert [each.value["after"]["id"] for each in again if each.topic == captured.topic()] == [1]
 
 
 def test_one_larger_than_a_batch_and_than_memory_is_sent_in_several(
-    scene: CapturedDatabase, monkeypatch: pytest.MonkeyPatch
+    captured: CapturedDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("incsnap.planner.pace.Pace.binlog_bytes", 200_000)
     monkeypatch.setattr("incsnap.planner.prepared_xa.MEMORY_BYTES", 300_000)
-    job = scene.job(provide__transaction__metadata="true")
+    job = captured.job(provide__transaction__metadata="true")
     rows = 1_500
-    xid = scene.prepare(*(f"INSERT INTO t VALUES ({number}, REPEAT('x', 1000))" for number in range(rows)))
-    scene.caught_up(job)
-    assert scene.ids(job) == []
-    scene.end("COMMIT", xid)
-    job.until(scene.topic(), 400)
+    xid = captured.prepare(*(f"INSERT INTO t VALUES ({number}, REPEAT('x', 1000))" for number in range(rows)))
+    captured.caught_up(job)
+    assert captured.ids(job) == []
+    captured.end("COMMIT", xid)
+    job.until(captured.topic(), 400)
     job.restart()
 
-    scene.caught_up(job)
+    captured.caught_up(job)
 
-    assert sorted(scene.ids(job)) == list(range(rows))
+    assert sorted(captured.ids(job)) == list(range(rows))
     assert sum(1 for _, end in job.batches if end.stream.open_gtid) > 3
-    ends = [each.value for each in job.of(f"{scene.prefix}.transaction") if each.value["status"] == "END"]
+    ends = [each.value for each in job.of(f"{captured.prefix}.transaction") if each.value["status"] == "END"]
     assert [each["event_count"] for each in ends if each["event_count"] > 1] == [rows]
 
 
-def test_one_that_was_prepared_before_the_first_start_is_found_in_the_binlog(scene: CapturedDatabase) -> None:
-    kept, dropped = (scene.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
-    scene.run("FLUSH BINARY LOGS", "INSERT INTO t VALUES (3, 'before')", "FLUSH BINARY LOGS")
-    job = scene.job()
-    assert len(scene.waiting(job.offset)) == 2
-    scene.end("COMMIT", kept)
-    scene.end("ROLLBACK", dropped)
+def test_one_that_was_prepared_before_the_first_start_is_found_in_the_binlog(captured: CapturedDatabase) -> None:
+    kept, dropped = (captured.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
+    captured.run("FLUSH BINARY LOGS", "INSERT INTO t VALUES (3, 'before')", "FLUSH BINARY LOGS")
+    job = captured.job()
+    assert len(captured.waiting(job.offset)) == 2
+    captured.end("COMMIT", kept)
+    captured.end("ROLLBACK", dropped)
 
-    scene.caught_up(job)
+    captured.caught_up(job)
 
-    assert scene.ids(job) == [1]
+    assert captured.ids(job) == [1]
 
 
-def test_without_the_privilege_it_is_found_when_it_is_committed(scene: CapturedDatabase) -> None:
+def test_without_the_privilege_it_is_found_when_it_is_committed(captured: CapturedDatabase) -> None:
     user, password = f"u{secrets.token_hex(5)}", "secret"
-    scene.run(
+    captured.run(
         f"CREATE USER {user} IDENTIFIED BY '{password}'",
         f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
     )
     try:
-        xid = scene.prepare("INSERT INTO t VALUES (1, 'held')")
-        scene.run("FLUSH BINARY LOGS")
-        job = scene.job(database__user=user, database__password=password)
-        assert scene.waiting(job.offset) == []
-        scene.run("INSERT INTO t VALUES (2, 'plain')")
-        scene.end("COMMIT", xid)
-        scene.run("INSERT INTO t VALUES (3, 'plain')")
+        xid = captured.prepare("INSERT INTO t VALUES (1, 'held')")
+        captured.run("FLUSH BINARY LOGS")
+        job = captured.job(database__user=user, database__password=password)
+        assert captured.waiting(job.offset) == []
+        captured.run("INSERT INTO t VALUES (2, 'plain')")
+        captured.end("COMMIT", xid)
+        captured.run("INSERT INTO t VALUES (3, 'plain')")
 
-        scene.caught_up(job)
+        captured.caught_up(job)
 
-        assert sorted(scene.ids(job)) == [1, 2, 3]
+        assert sorted(captured.ids(job)) == [1, 2, 3]
     finally:
-        scene.run(f"DROP USER {user}")
+        captured.run(f"DROP USER {user}")
 
 
-def test_check_names_what_is_prepared_and_the_privilege_to_ask(scene: CapturedDatabase) -> None:
+def test_check_names_what_is_prepared_and_the_privilege_to_ask(captured: CapturedDatabase) -> None:
     user = f"u{secrets.token_hex(5)}"
-    scene.run(f"CREATE USER {user}", f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}")
+    captured.run(f"CREATE USER {user}", f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}")
     try:
-        scene.prepare("INSERT INTO t VALUES (1, 'held')")
-        told, blind = (
-            [each for each in findings(scene.settings(**more)) if "XA" in each.problem]
+        captured.prepare("INSERT INTO t VALUES (1, 'held')")
+        listed, blind = (
+            [each for each in findings(captured.settings(**more)) if "XA" in each.problem]
             for more in ({}, {"database__user": user, "database__password": ""})
         )
-        assert [each.name for each in told] == ["XA transactions"]
+        assert [each.name for each in listed] == ["XA transactions"]
         assert [(each.name, each.repair) for each in blind] == [
             ("privileges", f"GRANT XA_RECOVER_ADMIN ON *.* TO '{user}'@'%';")
         ]
-        assert {each.severity for each in [*told, *blind]} == {"warning"}
+        assert {each.severity for each in [*listed, *blind]} == {"warning"}
     finally:
-        scene.run(f"DROP USER {user}")
+        captured.run(f"DROP USER {user}")
 
 
-def test_a_table_that_was_included_in_between_comes_too(scene: CapturedDatabase) -> None:
-    job = scene.job(table__exclude__list=f"{scene.database}\\.t")
-    xid = scene.prepare("INSERT INTO t VALUES (1, 'held')", "INSERT INTO u VALUES (-1)")
-    scene.caught_up(job)
-    job.settings = scene.settings()
+def test_a_table_that_was_included_in_between_comes_too(captured: CapturedDatabase) -> None:
+    job = captured.job(table__exclude__list=f"{captured.database}\\.t")
+    xid = captured.prepare("INSERT INTO t VALUES (1, 'held')", "INSERT INTO u VALUES (-1)")
+    captured.caught_up(job)
+    job.settings = captured.settings()
     job.restart()
-    scene.end("COMMIT", xid)
+    captured.end("COMMIT", xid)
 
-    scene.caught_up(job)
+    captured.caught_up(job)
 
-    assert scene.ids(job) == [1]
-    assert scene.ids(job, "u").count(-1) == 1
+    assert captured.ids(job) == [1]
+    assert captured.ids(job, "u").count(-1) == 1
 
 
 def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
@@ -281,34 +281,34 @@ def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
 ) -> None:
     with servers(kafka=False, mysql_options=["--skip-replica-start"]) as own:
         _create(own.mysql, "shop")
-        with closing(CapturedDatabase(own.mysql, kafka_address, "shop", topic_prefix, tmp_path)) as scene:
-            xid = scene.prepare("INSERT INTO t VALUES (1, 'held')")
-            scene.run("CREATE USER poor", "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO poor")
-            job = scene.job(database__user="poor", database__password="")
-            scene.run("FLUSH BINARY LOGS")
-            with scene.connection.cursor() as cursor:
+        with closing(CapturedDatabase(own.mysql, kafka_address, "shop", topic_prefix, tmp_path)) as captured:
+            xid = captured.prepare("INSERT INTO t VALUES (1, 'held')")
+            captured.run("CREATE USER poor", "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO poor")
+            job = captured.job(database__user="poor", database__password="")
+            captured.run("FLUSH BINARY LOGS")
+            with captured.connection.cursor() as cursor:
                 cursor.execute("SHOW BINARY LOG STATUS")
                 cursor.execute(f"PURGE BINARY LOGS TO '{cursor.fetchone()[0]}'")
             name = "X'" + xid.split("'")[1].encode().hex()
 
             with pytest.raises(OffsetError, match=name) as refused:
-                scene.job()
+                captured.job()
             assert "XA ROLLBACK" in refused.value.hint
-            scene.end("COMMIT", xid)
+            captured.end("COMMIT", xid)
             with pytest.raises(BinlogError, match=f"{name}.*does not hold") as stopped:
-                job.until(scene.topic())
+                job.until(captured.topic())
             assert "execute-snapshot" in stopped.value.hint
 
 
-def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file(scene: CapturedDatabase) -> None:
+def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file(captured: CapturedDatabase) -> None:
     """As where gtid_purged was set behind the newest file's beginning."""
-    settings = scene.settings()
+    settings = captured.settings()
     with closing(connect(settings.mysql)) as connection:
         before = executed(connection) | GtidSet.parse("00000000-0000-0000-0000-000000000001:1-7")
     given_up = threading.Event()
     timer = threading.Timer(30, given_up.set)
     timer.start()
-    known = PreparedXas(settings, Files(str(scene.root / "search"))).transactions_from(())
+    known = PreparedXas(settings, Files(str(captured.root / "search"))).transactions_from(())
     search = PreparedSearch(
         partial(dial, settings.mysql),
         settings.mysql.server_id,

@@ -71,8 +71,8 @@ _KINDS = {"put": _UPDATE, "rekey": _UPDATE, "delete": _DELETE}
 def encoded(arrived: Sequence[tuple[int, Event]]) -> Iterator[tuple[int, TableId, bool, pa.RecordBatch]]:
     """(bucket, table, is it of rows, records) of (transaction, event) pairs, in order for each table."""
     for table in TABLES:
-        mine = [each for each in arrived if each[1].table == table and each[1].kind in (*_KINDS, "truncate")]
-        for truncates, run in groupby(mine, lambda each: each[1].kind == "truncate"):
+        of_table = [each for each in arrived if each[1].table == table and each[1].kind in (*_KINDS, "truncate")]
+        for truncates, run in groupby(of_table, lambda each: each[1].kind == "truncate"):
             if truncates:
                 records = _truncations(run)
                 yield from ((bucket, table, False, records) for bucket in range(BUCKETS))
@@ -128,8 +128,8 @@ def _filled(line: Line, transaction: int, event: Event) -> Line:
 
 def _truncations(found: Iterable[tuple[int, Event]]) -> pa.RecordBatch:
     """For the consumers of every bucket; the product tells of them on topics of their own."""
-    said = [{"op": "t", "source": {"pos": event.version, "server_id": number}} for number, event in found]
-    return _batch([(0, None, json.dumps(value).encode(), None, None, None, None) for value in said])
+    values = [{"op": "t", "source": {"pos": event.version, "server_id": number}} for number, event in found]
+    return _batch([(0, None, json.dumps(value).encode(), None, None, None, None) for value in values])
 
 
 def _batch(lines: Sequence[Line]) -> pa.RecordBatch:

@@ -65,10 +65,10 @@ def test_numbers_do_not_depend_on_the_cuts(stream: tuple[list[Event], list[int]]
         batch = events[begin:end]
         slices = [list(some) for _, some in groupby(batch, lambda each: each[0])] if sliced else [batch] * bool(batch)
         goes_on = 0 < begin < len(events) and events[begin - 1][0] == events[begin][0]
-        for nth, piece in enumerate(slices):
-            first = piece[0][0]
+        for nth, slice_ in enumerate(slices):
+            first = slice_[0][0]
             begun = carried if nth == 0 and goes_on else None
-            blocks = _blocks(piece, first, cut)
+            blocks = _blocks(slice_, first, cut)
             for block, order in zip(blocks, number(blocks, begun), strict=True):
                 rows = zip(block.owner.tolist(), order.total.tolist(), order.of_table.tolist(), strict=True)
                 found += [(first + owner, block.table, total, of_table) for owner, total, of_table in rows]
@@ -78,7 +78,7 @@ def test_numbers_do_not_depend_on_the_cuts(stream: tuple[list[Event], list[int]]
             for owner, table, count in rows:
                 of_slice.setdefault(first + owner, {})[table] = count
             sums |= of_slice
-            carried = OpenCounts(0, tuple(of_slice.get(piece[-1][0], {}).items()))
+            carried = OpenCounts(0, tuple(of_slice.get(slice_[-1][0], {}).items()))
     expected = _counted_one_by_one(events)
     assert sorted(found) == sorted(expected)
     of_transactions: dict[int, Counter[str]] = {}

@@ -83,17 +83,17 @@ def test_an_expression_made_to_take_for_ever_is_given_up_in_time(pattern: str) -
 
 def _random_pattern(dice: random.Random, depth: int = 0) -> str:
     atoms = ["a", "b", ".", r"\w", "[ab]", "[^x-z]", r"\.", "db", "", r"\b", r"\u0061", "ä"]
-    pieces = []
+    parts = []
     for _ in range(dice.randint(1, 3)):
         if depth < 8 and dice.random() < 0.6:
             opening = dice.choice(["(?:", "(?:", "(", "(?=", "(?!", "(?<!", "(?>", "(?i:"])
-            piece = f"{opening}{_random_pattern(dice, depth + 1)})"
+            part = f"{opening}{_random_pattern(dice, depth + 1)})"
         else:
-            piece = dice.choice(atoms) + dice.choice(["", "|"])
+            part = dice.choice(atoms) + dice.choice(["", "|"])
         count = dice.choice([1, 2, 9, 30, 300, 999, 60_000])
-        piece += dice.choice(["", "", "*", "+", "?", "*?", "++", f"{{{count}}}", f"{{0,{count}}}", f"{{{count},}}"])
-        pieces.append(piece)
-    return "".join(pieces)
+        part += dice.choice(["", "", "*", "+", "?", "*?", "++", f"{{{count}}}", f"{{0,{count}}}", f"{{{count},}}"])
+        parts.append(part)
+    return "".join(parts)
 
 
 def test_no_expression_takes_much_memory_or_time() -> None:

@@ -66,7 +66,7 @@ def test_a_limit_that_is_changed_and_lifted_changes_nothing_but_time(
     assert sorted(row for row in range(rows) for _, low, high in sent if int(low or -1) < row <= int(high)) == list(
         range(rows)
     )
-    assert job.told()[-1][1] == "COMPLETED"
+    assert job.notified()[-1][1] == "COMPLETED"
 
 
 def test_a_limit_makes_up_for_late_batches_but_not_for_an_idle_hour() -> None:

@@ -30,7 +30,7 @@ def options(mysql: MySqlAddress, database: str, folder: Path, **more: str) -> di
     }
 
 
-class Told:
+class ReceivedRows:
     """What a query's batches had in them; a batch that is run again is told once, and must be the same."""
 
     def __init__(self) -> None:
@@ -72,21 +72,21 @@ def _place(row: Row) -> str:
 
 
 @contextmanager
-def running(changes: DataFrame, told: Told, folder: Path) -> Iterator[StreamingQuery]:
+def running(changes: DataFrame, received: ReceivedRows, folder: Path) -> Iterator[StreamingQuery]:
     """The query, until the block ends."""
-    query = changes.writeStream.foreachBatch(told).option("checkpointLocation", str(folder / "spark")).start()
+    query = changes.writeStream.foreachBatch(received).option("checkpointLocation", str(folder / "spark")).start()
     try:
         yield query
     finally:
         query.stop()
 
 
-def wait(query: StreamingQuery, told: Told, reached: Any) -> None:
+def wait(query: StreamingQuery, received: ReceivedRows, reached: Any) -> None:
     """:raises AssertionError: the query has ended before ``reached(told)``."""
 
     def is_reached() -> bool:
-        assert query.isActive or reached(told), str(query.exception())
-        return bool(reached(told))
+        assert query.isActive or reached(received), str(query.exception())
+        return bool(reached(received))
 
     wait_until(is_reached, every=0.2)
 

@@ -28,16 +28,16 @@ class Asked:
 class Ledger:
     """Give signals through it, call ``settle`` now and then, and ``check`` at the end."""
 
-    scene: CapturedDatabase
+    captured: CapturedDatabase
     asked: list[Asked] = field(default_factory=list)
 
     def ask(self, tables: Sequence[TableId], channel: str) -> Asked:
         """Signal execute-snapshot by ``source`` or ``kafka``."""
         entry = Asked(f"signal-{len(self.asked) + 1}", {}, time.time_ns() // 1_000_000)
-        by = {"source": self.scene.execute_by_row, "kafka": self.scene.execute_by_message}[channel]
+        by = {"source": self.captured.execute_by_row, "kafka": self.captured.execute_by_message}[channel]
         by(entry.signal, tables)
-        with self.scene.connect() as connection, connection.cursor() as cursor:
-            for design, table in self.scene.tables:
+        with self.captured.connect() as connection, connection.cursor() as cursor:
+            for design, table in self.captured.tables:
                 if table in tables:
                     cursor.execute(f"SELECT {', '.join(quote(name) for name in design.key)} FROM {table.sql}")
                     entry.tables[table] = list(cursor.fetchall())
@@ -62,7 +62,7 @@ class Ledger:
 
     def judged(self, *, by_time: bool = True) -> tuple[list[TableProof], list[str]]:
         """The same without the error. ``by_time``: not where a clock has jumped, for records bear its time."""
-        verdicts = self.scene.verdicts(keep_times=True)
+        verdicts = self.captured.verdicts(keep_times=True)
         wrong = [fault for verdict in verdicts for fault in verdict.faults(self.snapshots_of(verdict.table))]
         for verdict in verdicts:
             wrong += self._unread(verdict) if by_time else []

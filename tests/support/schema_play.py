@@ -96,10 +96,10 @@ class Play:
                 at = batch.end
         return found, touched
 
-    def rows(self, piece: Slice) -> list[Change]:
+    def rows(self, slice_: Slice) -> list[Change]:
         """In the order of each table, tables one after another, as the job's tasks give them."""
         found: list[Change] = []
-        for group in table_rows(piece, self.charsets):
+        for group in table_rows(slice_, self.charsets):
             images = group.decode()
             names = [column.name for column in group.shape.columns]
             rows = [dict(zip(names, row, strict=True)) for row in zip(*map(_python, images.columns), strict=True)]

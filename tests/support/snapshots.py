@@ -108,7 +108,7 @@ class Snapshots:
             self.batch()
         raise AssertionError(f"not done after {limit} batches: {self.context}")
 
-    def told(self) -> list[tuple[str, str, str]]:
+    def notified(self) -> list[tuple[str, str, str]]:
         """(signal, type, status or list of tables) of all notifications but IN_PROGRESS."""
         return [
             (n.id, n.type, dict(n.fields).get("status") or dict(n.fields).get("data_collections", ""))

@@ -40,10 +40,10 @@ class Stream:
         prepared: PreparedTransactions | None = None,
     ) -> None:
         self.names = Names(included)
-        wanted = CaptureOptions(queries=queries, ends_batch=ends_batch)
+        options = CaptureOptions(queries=queries, ends_batch=ends_batch)
         self.prepared = prepared or PreparedTransactions()
-        self.reader = StreamReader(start, self.names, options=wanted, prepared=self.prepared)
-        self.buffer = Buffer(start, self.names, wanted)
+        self.reader = StreamReader(start, self.names, options=options, prepared=self.prepared)
+        self.buffer = Buffer(start, self.names, options)
         self.connect(checksum=checksum, server_uuid=start.server_uuid)
 
     def connect(self, *, checksum: bool = True, server_uuid: str = "") -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.scaling import costs as kept
 from benchmarks.scaling.costs import Costs
 from benchmarks.scaling.growth import Cluster, Stream, batch_seconds, flow, limits, needed, snapshot_rows_a_second
-from benchmarks.scaling.tables import told
+from benchmarks.scaling.tables import as_text
 
 KINDS = st.sampled_from(["large", "single"])
 
@@ -72,7 +72,7 @@ def test_a_snapshot_is_as_quick_as_its_readers_or_its_senders(costs: Costs) -> N
 
 
 def test_all_tables_can_be_told(costs: Costs) -> None:
-    text = told(costs)
+    text = as_text(costs)
     assert text.count("\n\n") == 5
     assert "None" not in text
     assert "nan" not in text

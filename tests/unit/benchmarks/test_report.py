@@ -56,9 +56,9 @@ def test_more_rows_and_fewer_milliseconds_are_both_better() -> None:
 
 
 def test_a_side_that_was_not_measured_has_a_dash() -> None:
-    said = table(outcome(start=([], [6.0])))
+    text = table(outcome(start=([], [6.0])))
 
-    assert said.splitlines()[2:] == ["| start of a new job to its first record of a change | – | 6.00 s | – |"]
+    assert text.splitlines()[2:] == ["| start of a new job to its first record of a change | – | 6.00 s | – |"]
 
 
 def test_a_rate_of_records_that_came_in_one_moment_is_left_out() -> None:
@@ -116,9 +116,9 @@ def test_a_row_that_is_measured_again_leaves_the_others_with_their_own_time() ->
 
     assert (merged.runs(INCSNAP, "start"), merged.runs(INCSNAP, "signal")) == ([6.0], [0.3])
     assert list(merged.abouts) == [BEFORE, NOW]
-    said = table(merged)
-    assert f"| 9.00 s | 6.00 s | 1.50 | {BEFORE} |" in said
-    assert f"| 0.30 s | 0.30 s | 1.00 | {NOW} |" in said
+    text = table(merged)
+    assert f"| 9.00 s | 6.00 s | 1.50 | {BEFORE} |" in text
+    assert f"| 0.30 s | 0.30 s | 1.00 | {NOW} |" in text
 
 
 def test_what_was_measured_with_no_row_left_is_forgotten() -> None:

@@ -24,12 +24,12 @@ def _statement(sql: str, table_id: int, table: str, *rows: bytes) -> list[tuple[
     return [_text(sql), (MAP, map_body(table_id, table)), *changes]
 
 
-def _told(slices: list[Slice]) -> list[str | None]:
+def _statements(slices: list[Slice]) -> list[str | None]:
     """The statement of each rows event."""
     found: list[str | None] = []
-    for piece in slices:
-        texts = [text.decode() for text in piece.texts()]
-        nth = piece.text_of(np.flatnonzero(piece.is_rows)).tolist()
+    for slice_ in slices:
+        texts = [text.decode() for text in slice_.texts()]
+        nth = slice_.text_of(np.flatnonzero(slice_.is_rows)).tolist()
         found += [None if at < 0 else texts[at] for at in nth]
     return found
 
@@ -56,35 +56,35 @@ def test_each_row_is_told_its_own_statement(payload: bool) -> None:
     stream = Stream(queries=True).feed([b"".join(_log(payload=payload).dump(GtidSet()))])
     end, _ = stream.cut(START)
     slices = stream.slices(START, end)
-    assert _told(slices) == _EXPECTED
+    assert _statements(slices) == _EXPECTED
     assert [len(row[3]) > 0 for row in rows_of(slices)] == [True] * 5
-    assert not any(b"INSERT x" in piece.payload for piece in slices)
+    assert not any(b"INSERT x" in slice_.payload for slice_ in slices)
 
 
 def test_statements_are_not_kept_unless_asked_for() -> None:
     stream = Stream().feed(_log().dump(GtidSet()))
     end, _ = stream.cut(START)
-    (piece,) = stream.slices(START, end)
-    assert piece.texts() == []
-    assert b"INSERT" not in piece.payload
+    (slice_,) = stream.slices(START, end)
+    assert slice_.texts() == []
+    assert b"INSERT" not in slice_.payload
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_a_statement_is_in_force_across_batches_and_slices(most: int) -> None:
     log = _log()
     stream = Stream(queries=True).feed(log.dump(GtidSet()))
-    told: list[str | None] = []
+    statements: list[str | None] = []
     position = START
     for _ in range(10):
         end, _ = stream.cut(position, max_events=most)
         if end == position:
             break
-        told += _told(stream.slices(position, end, 2))
+        statements += _statements(stream.slices(position, end, 2))
         if end.open_gtid:  # a process that begins there knows as much
             again = Stream(end, queries=True).feed(log.dump(end.delivered))
-            assert _told(again.slices(end, again.cut(end)[0])) == _EXPECTED[len(told) :]
+            assert _statements(again.slices(end, again.cut(end)[0])) == _EXPECTED[len(statements) :]
         position = end
-    assert told == _EXPECTED
+    assert statements == _EXPECTED
 
 
 def test_a_statement_that_a_block_separates_from_its_rows_is_kept() -> None:
@@ -92,7 +92,7 @@ def test_a_statement_that_a_block_separates_from_its_rows_is_kept() -> None:
     for chunk in _log().dump(GtidSet()):
         stream.feed([chunk])
     end, _ = stream.cut(START)
-    assert _told(stream.slices(START, end)) == _EXPECTED
+    assert _statements(stream.slices(START, end)) == _EXPECTED
 
 
 def test_a_batch_ends_right_behind_a_statement_that_asks_for_it() -> None:
@@ -102,12 +102,12 @@ def test_a_batch_ends_right_behind_a_statement_that_asks_for_it() -> None:
     log.add([(kinds.QUERY, query_body("TRUNCATE TABLE x_excluded"))])
     log.add([BEGIN, (MAP, map_body(1, "a")), (WRITE, rows_body(1, b"2")), XID])
     log.add([(kinds.QUERY, query_body("TRUNCATE TABLE a"))])
-    wanted = Stream(ends_batch=lambda change: any(table.table == "a" for table in change.tables or ()))
-    wanted.feed(log.dump(GtidSet()))
+    stream = Stream(ends_batch=lambda change: any(table.table == "a" for table in change.tables or ()))
+    stream.feed(log.dump(GtidSet()))
     ends = []
     position = START
     for _ in range(4):
-        position, _ = wanted.cut(position)
+        position, _ = stream.cut(position)
         ends.append(str(position.delivered).rpartition(":")[2])
     assert ends == ["1-2", "1-5", "1-5", "1-5"]
     plain = Stream().feed(log.dump(GtidSet()))

@@ -36,27 +36,27 @@ def shown(found: list[TableRows]) -> list[tuple[str, int, list[int]]]:
 
 
 def test_rows_come_by_table_in_the_order_in_which_tables_appear() -> None:
-    piece = slice_of(
+    slice_ = slice_of(
         [map_of("u", "id", table_id=8), map_of("t", "id"), rows(1), rows(2, 3, table_id=8)],
         [map_of("t", "id"), rows(4), rows(5, kind=made.DELETE)],
     )
-    assert shown(table_rows(piece, CHARSETS)) == [("u", 1, [2, 3]), ("t", 1, [1, 4, 5])]
+    assert shown(table_rows(slice_, CHARSETS)) == [("u", 1, [2, 3]), ("t", 1, [1, 4, 5])]
 
 
 def test_a_table_comes_once_for_each_shape_that_it_has_one_after_another() -> None:
     wide = [map_of("t", "id", "v"), rows(2, columns=2)]
-    piece = slice_of([map_of("t", "id"), rows(1)], wide, wide, [map_of("t", "id"), rows(3)])
-    assert shown(table_rows(piece, CHARSETS)) == [("t", 1, [1]), ("t", 2, [2, 2]), ("t", 1, [3])]
+    slice_ = slice_of([map_of("t", "id"), rows(1)], wide, wide, [map_of("t", "id"), rows(3)])
+    assert shown(table_rows(slice_, CHARSETS)) == [("t", 1, [1]), ("t", 2, [2, 2]), ("t", 1, [3])]
 
 
 def test_another_table_id_or_other_flags_are_no_other_shape() -> None:
-    piece = slice_of([map_of("t", "id"), rows(1)], [map_of("t", "id", table_id=9, flags=0), rows(2, table_id=9)])
-    assert shown(table_rows(piece, CHARSETS)) == [("t", 1, [1, 2])]
+    slice_ = slice_of([map_of("t", "id"), rows(1)], [map_of("t", "id", table_id=9, flags=0), rows(2, table_id=9)])
+    assert shown(table_rows(slice_, CHARSETS)) == [("t", 1, [1, 2])]
 
 
 def test_a_table_without_rows_is_left_out() -> None:
-    piece = slice_of([map_of("t", "id"), map_of("u", "id", table_id=8), rows(1, table_id=8)])
-    assert shown(table_rows(piece, CHARSETS)) == [("u", 1, [1])]
+    slice_ = slice_of([map_of("t", "id"), map_of("u", "id", table_id=8), rows(1, table_id=8)])
+    assert shown(table_rows(slice_, CHARSETS)) == [("u", 1, [1])]
 
 
 def test_rows_of_some_kinds_are_chosen_before_they_are_decoded() -> None:
@@ -68,17 +68,17 @@ def test_rows_of_some_kinds_are_chosen_before_they_are_decoded() -> None:
 
 
 def test_what_is_wrong_with_an_event_is_told_by_its_place() -> None:
-    piece = slice_of([map_of("t", "id"), rows(1), rows(2, columns=2)])
-    place = piece.place(2)
-    [found] = table_rows(piece, CHARSETS)
+    slice_ = slice_of([map_of("t", "id"), rows(1), rows(2, columns=2)])
+    place = slice_.place(2)
+    [found] = table_rows(slice_, CHARSETS)
     with pytest.raises(BinlogError, match=f"{place}: shop.t: the rows event does not have the 1 columns"):
         found.decode()
 
 
 def test_a_map_that_cannot_be_read_is_told_by_its_place() -> None:
-    piece = slice_of([map_of("t", "id"), rows(1)], [(kinds.TABLE_MAP, made.map_body(80, "bad")), made_rows(80)])
-    with pytest.raises(BinlogError, match=piece.place(2)):
-        table_rows(piece, CHARSETS)
+    slice_ = slice_of([map_of("t", "id"), rows(1)], [(kinds.TABLE_MAP, made.map_body(80, "bad")), made_rows(80)])
+    with pytest.raises(BinlogError, match=slice_.place(2)):
+        table_rows(slice_, CHARSETS)
 
 
 def made_rows(table_id: int) -> Event:

@@ -52,9 +52,9 @@ def test_a_second_job_is_refused_and_told_who_has_the_checkpoint(held: Lease, fo
 
 def test_a_job_that_ended_in_order_is_followed_at_once(folder: ObjectFolder, bucket_folder: str) -> None:
     for _ in range(2):
-        with checkpoint_lock(bucket_folder, f"{bucket_folder}/incsnap") as mine:
-            assert not mine.taken_over
-            mine.refuse_if_lost()
+        with checkpoint_lock(bucket_folder, f"{bucket_folder}/incsnap") as lock:
+            assert not lock.taken_over
+            lock.refuse_if_lost()
     assert written(folder).released
 
 
@@ -63,8 +63,8 @@ def test_a_dead_process_of_this_machine_is_followed_at_once(folder: ObjectFolder
         "import os; from incsnap.checkpoint.lease import _began as b, _machine as m; print(p := os.getpid(), m(), b(p))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    told = done.stdout.split()
-    dead = Holder("other", socket.gethostname(), int(told[0]), f"{told[1]}/{told[2]}")
+    process = done.stdout.split()
+    dead = Holder("other", socket.gethostname(), int(process[0]), f"{process[1]}/{process[2]}")
     assert folder.create("lease.json", json.dumps(asdict(dead)).encode())
     lease = Lease(folder, LeaseTimes(lease=3_600.0))
     lease.acquire()

@@ -36,10 +36,10 @@ def test_a_window_gives_each_bucket_its_rows(buffers: WindowBuffers) -> None:
 def test_a_window_is_cut_into_parts_that_together_are_its_rows(buffers: WindowBuffers) -> None:
     rows = {0: keyed(*[(str(i), "x") for i in range(10)]), 1: keyed(("z", "1"))}
     file = buffers.write_window("w", rows, parts=4)
-    assert [piece.num_rows for piece in buffers.read_window(file, 0, range(4))] == [2, 3, 2, 3]
+    assert [rows.num_rows for rows in buffers.read_window(file, 0, range(4))] == [2, 3, 2, 3]
     for bucket, expected in rows.items():
-        pieces = [piece for part in range(4) for piece in buffers.read_window(file, bucket, [part])]
-        assert pa.Table.from_batches(pieces).to_pylist() == expected.to_pylist()
+        all_rows = [rows for part in range(4) for rows in buffers.read_window(file, bucket, [part])]
+        assert pa.Table.from_batches(all_rows).to_pylist() == expected.to_pylist()
 
 
 def test_a_window_without_rows_is_a_window(buffers: WindowBuffers) -> None:

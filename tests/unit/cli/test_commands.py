@@ -85,8 +85,8 @@ def test_the_help_tells_of_every_command_what_the_command_says_of_itself() -> No
     for name in names:
         command = commands.get_command(context, name)
         assert command is not None
-        said = command.get_short_help_str(limit=100).removesuffix(".")
-        assert f" {name} {said}." in help_page
+        short_help = command.get_short_help_str(limit=100).removesuffix(".")
+        assert f" {name} {short_help}." in help_page
 
 
 def test_the_help_waits_for_no_library() -> None:
@@ -157,7 +157,7 @@ def test_a_signal_is_sent_by_the_channel_the_job_listens_to(job: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reason"),
     [
         (["execute-snapshot"], "data-collections is missing"),
         (["execute-snapshot", "--table", "a.("], "not a regular expression"),
@@ -166,10 +166,12 @@ def test_a_signal_is_sent_by_the_channel_the_job_listens_to(job: Path, tmp_path:
         (["pause-snapshot", "--channel", "kafka"], "does not listen to the channel kafka"),
     ],
 )
-def test_a_signal_the_job_would_ignore_is_not_sent(arguments: list[str], said: str, job: Path, tmp_path: Path) -> None:
+def test_a_signal_the_job_would_ignore_is_not_sent(
+    arguments: list[str], reason: str, job: Path, tmp_path: Path
+) -> None:
     result = _run("signal", str(job), *arguments)
     assert result.exit_code == 2
-    assert said in result.output
+    assert reason in result.output
     assert not (tmp_path / "signals.txt").exists()
 
 

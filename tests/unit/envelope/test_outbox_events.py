@@ -281,9 +281,9 @@ def test_rows_that_were_read_are_sent_to_their_topics_less_those_that_were_overt
 def test_an_event_goes_to_the_partition_of_its_key() -> None:
     found = dict(by_topic("", inserted(made()), lambda topic: 11))
     assert [*found] == ["to.a", "to.b"]
-    mine = found["to.a"]
-    assert mine.column("partition").to_pylist() == partition(mine.column("key"), 11).tolist()
-    assert len(set(mine.column("partition").to_pylist())) == 2
+    records = found["to.a"]
+    assert records.column("partition").to_pylist() == partition(records.column("key"), 11).tolist()
+    assert len(set(records.column("partition").to_pylist())) == 2
 
 
 def test_an_event_goes_to_the_partition_that_its_row_names() -> None:

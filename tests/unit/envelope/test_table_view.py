@@ -312,8 +312,8 @@ def _documented(rules: ColumnRules) -> dict[str, str | None]:
 
 
 def test_comments_of_columns_are_shown_where_they_are_wanted_and_of_keys_too() -> None:
-    wanted = ColumnRules(comments=True)
-    assert _documented(wanted) == {
+    rules = ColumnRules(comments=True)
+    assert _documented(rules) == {
         "id": "the key",
         "name": None,
         "e-mail": "it''s",
@@ -321,7 +321,7 @@ def test_comments_of_columns_are_shown_where_they_are_wanted_and_of_keys_too() -
         "place": "Geometry (POINT)",
     }
     assert set(_documented(ColumnRules(typed=(".*",))).values()) == {None, "Geometry (POINT)"}
-    assert [field.schema(Modes()).doc for field in view_of(COMMENTED, wanted).key] == ["the key"]
+    assert [field.schema(Modes()).doc for field in view_of(COMMENTED, rules).key] == ["the key"]
 
 
 def test_a_comment_stands_before_the_name_among_what_shows_how_a_column_was_defined() -> None:

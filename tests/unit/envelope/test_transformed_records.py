@@ -85,13 +85,13 @@ def lines(found: TopicRecords) -> list[tuple[Any, Any]]:
 
 def test_unwrapped_rows_stand_in_binlog_order_with_the_deletions_between_them() -> None:
     (found,) = changes(made(ExtractNewRecordState("rewrite-with-tombstone", (OP,))))
-    told = {"__deleted": "false"}
+    living = {"__deleted": "false"}
     assert lines(found) == [
-        ({"id": 1}, {"id": 1, "v": "a", **told, "__op": "c"}),
-        ({"id": 1}, {"id": 1, "v": "b", **told, "__op": "u"}),
+        ({"id": 1}, {"id": 1, "v": "a", **living, "__op": "c"}),
+        ({"id": 1}, {"id": 1, "v": "b", **living, "__op": "u"}),
         ({"id": 1}, {"id": 1, "v": "b", "__deleted": "true", "__op": "d"}),
         ({"id": 1}, None),
-        ({"id": 9}, {"id": 9, "v": "b", **told, "__op": "c"}),
+        ({"id": 9}, {"id": 9, "v": "b", **living, "__op": "c"}),
         ({"id": 5}, {"id": 5, "v": "x", "__deleted": "true", "__op": "d"}),
         ({"id": 5}, None),
     ]
@@ -163,8 +163,8 @@ def test_whatever_becomes_of_a_change_it_overtakes_the_row_of_a_window(transform
     for found in changes(format_):
         owners = bucket_of(format_.topic, found.home, BUCKETS)
         for owner in set(owners.tolist()):
-            mine = found.records.filter(pa.array(owners == owner))
-            overtaken.setdefault(owner, set()).update(overtaken_by(mine).to_pylist())
+            of_bucket = found.records.filter(pa.array(owners == owner))
+            overtaken.setdefault(owner, set()).update(overtaken_by(of_bucket).to_pylist())
     read = rows(format_, [(1, "a"), (9, "b"), (5, "x"), (77, "untouched")])
     for bucket, records in read.items():
         ids = [json.loads(key)["id"] for key in records.column("key").to_pylist()]

@@ -53,8 +53,10 @@ def job_status(**changed: object) -> JobStatus:
 def test_a_status_survives_dump_json_and_load() -> None:
     table = TableStatus(1, "shop.orders", "s", rows_expected=5, quarantined=(KeyRange("1", "2"),))
     snapshot = SnapshotStatus(paused=True, tables=(table,), waiting_first=("shop.lines",))
-    told = NotificationStatus("s", "STARTED", 5, {"data_collections": "shop.orders"})
-    status = job_status(stream=STREAM, snapshot=snapshot, failure=failure_of(ValueError("x")), notifications=(told,))
+    notification = NotificationStatus("s", "STARTED", 5, {"data_collections": "shop.orders"})
+    status = job_status(
+        stream=STREAM, snapshot=snapshot, failure=failure_of(ValueError("x")), notifications=(notification,)
+    )
 
     assert load(json.loads(json.dumps(dump(status)))) == status
 
@@ -261,14 +263,14 @@ def watch(store: InMemory, sums: Callable[[], Sums] = Sums) -> Watch:
 
 def test_the_watch_writes_what_the_planner_reports_and_how_the_job_ends(tmp_path: Path) -> None:
     store, report = InMemory(), tmp_path / "report.json"
-    told = NotificationStatus("s", "STARTED", 5, {})
-    write(report, PlannerReport(10**13, 77, STREAM, SnapshotStatus(), (told,)))
+    notification = NotificationStatus("s", "STARTED", 5, {})
+    write(report, PlannerReport(10**13, 77, STREAM, SnapshotStatus(), (notification,)))
     watching = watch(store, lambda: Sums(events=3))
     watching.follow(report)
     wait_until(lambda: watching.status().stream is not None)
 
     assert (watching.status().state, watching.status().asked_ms) == (RUNNING, 77)
-    assert watching.status().notifications == (told,)
+    assert watching.status().notifications == (notification,)
 
     watching.enter(RETRYING, failure_of(ServerUnreachable("gone", "start it"), 2))
     watching.close(STOPPED)

@@ -28,9 +28,9 @@ def test_a_record_is_an_object_on_one_line() -> None:
     found = formatter("json").format(record("chunk %s failed\nbadly", "ä", **about("nightly")))
 
     assert "\n" not in found
-    told = json.loads(found)
-    assert told.pop("process") > 0
-    assert told == {
+    fields = json.loads(found)
+    assert fields.pop("process") > 0
+    assert fields == {
         "time": "2026-11-22T09:45:44.158Z",
         "level": "WARNING",
         "logger": "incsnap.planner",
@@ -46,10 +46,10 @@ def test_an_exception_is_told_in_its_record() -> None:
     except ValueError:
         made.exc_info = sys.exc_info()
 
-    told = json.loads(formatter("json").format(made))
+    fields = json.loads(formatter("json").format(made))
 
-    assert "ValueError: because" in told["exception"]
-    assert "snapshot" not in told
+    assert "ValueError: because" in fields["exception"]
+    assert "snapshot" not in fields
 
 
 def test_text_names_the_snapshot_at_the_end_of_the_line() -> None:
@@ -62,9 +62,9 @@ def test_text_names_the_snapshot_at_the_end_of_the_line() -> None:
 
 
 def test_a_notification_is_logged_as_debezium_does() -> None:
-    told = Notification("nightly", "STARTED", 17, (("data_collections", "shop.orders"),))
+    notification = Notification("nightly", "STARTED", 17, (("data_collections", "shop.orders"),))
 
-    assert told.line("shop") == (
+    assert notification.line("shop") == (
         "[Notification Service]  {id='nightly', aggregateType='Incremental Snapshot', type='STARTED',"
         " additionalData={connector_name=shop, data_collections=shop.orders}, timestamp=17}"
     )
@@ -89,24 +89,24 @@ def test_a_job_without_a_snapshot_says_less_and_one_without_a_binlog_says_so_fir
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "text"),
     [(0, "0"), (999, "999"), (9_999_999, "9,999,999"), (12_345_678, "12.3 M"), (1.5e9, "1.5 G"), (999.9e6, "1 G")],
 )
-def test_counts_are_short(number: float, told: str) -> None:
-    assert count(number) == told
+def test_counts_are_short(number: float, text: str) -> None:
+    assert count(number) == text
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "text"),
     [(0, "0 B"), (999, "999 B"), (1_500, "1.5 kB"), (51_000_000, "51 MB"), (999_600, "1 MB"), (2.5e15, "2500 TB")],
 )
-def test_sizes_are_short(number: float, told: str) -> None:
-    assert size(number) == told
+def test_sizes_are_short(number: float, text: str) -> None:
+    assert size(number) == text
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "text"),
     [(0, "0 s"), (0.063, "0.063 s"), (59.4, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (18_720, "5 h 12 min")],
 )
-def test_durations_are_short(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -106,13 +106,13 @@ def test_the_lag_is_that_of_the_last_change_that_has_reached_kafka(reporter: Rep
 
 def test_notifications_and_ended_tables_are_told_but_no_progress(reporter: Reporter, path: Path) -> None:
     ended = {"scanned_collection": "shop.orders", "status": "EMPTY", "total_rows_scanned": "0"}
-    told = (
+    notifications_ = (
         Notification("s", "STARTED", 1, (("data_collections", "shop.orders"),)),
         Notification("s", "IN_PROGRESS", 2),
         Notification("s", "TABLE_SCAN_COMPLETED", 3, tuple(ended.items())),
     )
     reporter.batch_asked()
-    reporter.planned(planned(failed=2), is_batch=True, notifications=told)
+    reporter.planned(planned(failed=2), is_batch=True, notifications=notifications_)
     reporter.planned(planned(failed=1), is_batch=True, notifications=())
 
     report = last(reporter, path)

@@ -14,7 +14,7 @@ from tests.support.planned_job import settings_of
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "said"),
+    ("code", "text", "message"),
     [
         (1193, "Unknown system variable 'transaction_isolation'", "is not MySQL 8.0 or later"),
         (1231, "Variable 'optimizer_switch' can't be set to the value of 'use'", "is not MySQL 8.0 or later"),
@@ -23,7 +23,7 @@ from tests.support.planned_job import settings_of
     ],
 )
 def test_a_refused_session_is_told_by_its_cause(
-    code: int, text: str, said: str, monkeypatch: pytest.MonkeyPatch
+    code: int, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(**arguments: Any) -> None:
         raise pymysql.err.OperationalError(code, text)
@@ -32,5 +32,5 @@ def test_a_refused_session_is_told_by_its_cause(
     settings = settings_of(MySqlAddress("h", 1, "u", ""), "unused:1", "p", "shop")
     with pytest.raises(ServerUnreachable) as caught:
         connect(settings.mysql)
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert text in caught.value.message

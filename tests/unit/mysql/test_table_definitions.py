@@ -14,8 +14,8 @@ from incsnap.envelope.source_block import SourceConstants
 from incsnap.mysql.table_definitions import shown
 from incsnap.tables import TableId
 from tests.golden.golden_file import read_golden
-from tests.golden.json_form import dump, parse
 from tests.golden.statements import DATABASE, statements
+from tests.golden.written_json import dump, parse
 
 _GOLDEN = Path(__file__).parents[2] / "golden"
 #: Debezium gives CHAR(0) and VARCHAR(0) the length 10.
@@ -57,8 +57,8 @@ def test_the_same_statements_are_told_with_the_same_text(records: list[dict[str,
         if each.table is not None
     ]
     # CREATE TABLE ... AS SELECT is logged in other words than its author's.
-    assert [told for told in ours if "AS SELECT" not in told[0]] == [
-        told for told in theirs if "START TRANSACTION" not in told[0]
+    assert [each for each in ours if "AS SELECT" not in each[0]] == [
+        each for each in theirs if "START TRANSACTION" not in each[0]
     ]
 
 
@@ -98,7 +98,7 @@ def test_a_key_is_the_first_unique_one_without_nulls_and_expressions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "expected"),
     [
         ("CREATE DATABASE IF NOT EXISTS `x y`", [("DATABASE", "x y", None)]),
         ("DROP SCHEMA x", [("DATABASE", "x", None)]),
@@ -117,9 +117,9 @@ def test_a_key_is_the_first_unique_one_without_nulls_and_expressions() -> None:
         ("GRANT SELECT ON t TO u", []),
     ],
 )
-def test_what_a_statement_is_about(sql: str, told: list[tuple[str, str, str | None]]) -> None:
+def test_what_a_statement_is_about(sql: str, expected: list[tuple[str, str, str | None]]) -> None:
     found = [(each.type, each.database, each.table and each.table.table) for each in table_statements(sql, "db")]
-    assert found == told
+    assert found == expected
 
 
 def test_a_drop_of_several_tables_is_one_statement_a_table() -> None:

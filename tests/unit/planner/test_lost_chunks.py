@@ -26,8 +26,8 @@ def test_a_chunk_that_is_lost_again_and_again_is_halved_until_it_is_read() -> No
     job.batch(execute("s", A))
     job.until_done()
 
-    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
-    assert not any("QUARANTINED" in told for told in job.told())
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    assert not any("QUARANTINED" in note for note in job.notified())
 
 
 def test_a_row_whose_reading_is_always_lost_is_given_up_by_name_and_no_other_is() -> None:
@@ -47,7 +47,7 @@ def test_a_row_whose_reading_is_always_lost_is_given_up_by_name_and_no_other_is(
     given_up = [dict(n.fields) for context in job.log for n in context.notifications if n.type == "QUARANTINED"]
     assert [each["last_key"] for each in given_up] == ["5"]
     assert given_up[0]["error"] == DIED.error
-    assert job.told()[-1] == ("s", "COMPLETED", "")
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
     assert [window.lost for window in tried] == [0, 1, 2, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9]
     assert sum(len(job.rows(each.window)) for context in job.log for each in context.released) == 7 + 2
 
@@ -59,8 +59,8 @@ def test_what_only_could_not_be_read_now_is_no_loss_however_often() -> None:
     job.batch(execute("s", A))
     job.until_done()
 
-    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
-    assert not any("QUARANTINED" in told for told in job.told())
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    assert not any("QUARANTINED" in note for note in job.notified())
 
 
 class Driver:
@@ -129,7 +129,7 @@ def test_a_chunk_that_ends_the_whole_job_is_halved_and_given_up_like_any_other(m
 
     given_up = [dict(n.fields) for context in job.log for n in context.notifications if n.type == "QUARANTINED"]
     assert [each["last_key"] for each in given_up] == ["13"]
-    assert job.told()[-1] == ("s", "COMPLETED", "")
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
     assert lives.count < 20
 
 

@@ -89,10 +89,10 @@ def test_sizing_takes_its_figures_from_what_was_measured() -> None:
     """Or from a bound that operation.md tells. Of a thousand and more; 5,000 changes/s are an example."""
     figure = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
     measured = " ".join(path.read_text() for path in (ROOT / "README.md", *map(DOCS.joinpath, MEASURED)))
-    told = set(figure.findall((DOCS / "sizing.md").read_text())) - {"5,000"}
+    figures = set(figure.findall((DOCS / "sizing.md").read_text())) - {"5,000"}
 
-    assert told
-    assert told - set(figure.findall(measured)) == set()
+    assert figures
+    assert figures - set(figure.findall(measured)) == set()
 
 
 def test_upgrading_tells_the_versions_that_there_are() -> None:

@@ -58,7 +58,7 @@ def test_no_batch_waits_for_the_end_of_a_large_chunk() -> None:
     found = True
     assert spans(job.batch().context.planned) == [("a", "10", "20"), ("a", "20", "30")]
     job.until_done()
-    assert job.told()[-1] == ("s", "COMPLETED", "")
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
 
 
 def test_borders_that_no_batch_waited_for_are_not_counted() -> None:

@@ -35,9 +35,9 @@ def test_the_end_of_a_table_is_told_by_the_batch_after_its_last_rows() -> None:
     (sent,) = job.context.released
     assert sent.is_last
     assert job.context.active
-    assert ("s", "COMPLETED", "") not in job.told()
+    assert ("s", "COMPLETED", "") not in job.notified()
     job.batch()
-    assert job.told()[-1] == ("s", "COMPLETED", "")  # rows of another signal go with it
+    assert job.notified()[-1] == ("s", "COMPLETED", "")  # rows of another signal go with it
     assert [release.window.table for release in job.context.released] == [B]
 
 
@@ -46,7 +46,7 @@ def test_a_signal_is_told_from_start_to_completion() -> None:
     job.batch(Execute("s", (DataCollection(A), DataCollection(B)), unresolved=("db.nothing",)))
     job.until_done()
 
-    assert job.told() == [
+    assert job.notified() == [
         ("s", "STARTED", "db.a,db.b,db.nothing"),
         ("s", "TABLE_SCAN_COMPLETED", "UNKNOWN_SCHEMA"),
         ("s", "TABLE_SCAN_COMPLETED", "EMPTY"),
@@ -73,9 +73,9 @@ def test_a_completed_table_tells_how_many_rows_were_read() -> None:
 def test_progress_names_the_table_its_maximum_and_the_last_key() -> None:
     job = Snapshots({A: [1, 2, 3, 4, 5]})
     job.batch(execute("s", A))
-    told = job.batch().context.notifications
+    notifications = job.batch().context.notifications
 
-    assert told == (
+    assert notifications == (
         Notification(
             "s",
             "IN_PROGRESS",
@@ -143,7 +143,10 @@ def test_a_later_signal_for_the_same_table_is_a_request_of_its_own() -> None:
     job.batch(execute("t", A))
     job.until_done()
 
-    assert [told for told in job.told() if told[1] == "COMPLETED"] == [("s", "COMPLETED", ""), ("t", "COMPLETED", "")]
+    assert [note for note in job.notified() if note[1] == "COMPLETED"] == [
+        ("s", "COMPLETED", ""),
+        ("t", "COMPLETED", ""),
+    ]
 
 
 def test_a_repeated_signal_is_ignored_while_its_snapshot_runs() -> None:
@@ -180,7 +183,7 @@ def test_a_table_without_a_primary_key_is_refused_by_name() -> None:
     plan = job.batch(execute("s", A))
 
     assert plan.warnings == ("db.a: NO_PRIMARY_KEY: it has no primary key; name a surrogate-key",)
-    assert job.told()[1:] == [("s", "TABLE_SCAN_COMPLETED", "NO_PRIMARY_KEY"), ("s", "COMPLETED", "")]
+    assert job.notified()[1:] == [("s", "TABLE_SCAN_COMPLETED", "NO_PRIMARY_KEY"), ("s", "COMPLETED", "")]
 
 
 def test_condition_and_surrogate_key_reach_the_chunk() -> None:

@@ -37,9 +37,9 @@ def test_a_bad_row_is_isolated_by_halving_and_put_into_quarantine() -> None:
 
     sent = sorted(row for context in log for window in context.released for row in job.rows(window.window))
     assert sent == [row for row in range(1, 17) if row != 5]
-    (told,) = [n for context in log for n in context.notifications if n.type == "QUARANTINED"]
-    assert (dict(told.fields)["first_key"], dict(told.fields)["last_key"]) == ("4", "5")
-    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    (notification,) = [n for context in log for n in context.notifications if n.type == "QUARANTINED"]
+    assert (dict(notification.fields)["first_key"], dict(notification.fields)["last_key"]) == ("4", "5")
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
     (completed,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
     assert dict(completed.fields)["missing_keys"] == "(4, 5]"
 
@@ -78,7 +78,7 @@ def test_a_chunk_that_is_not_to_blame_is_never_given_up(kind: str) -> None:
     job.until_done()
 
     assert job.number == 303  # a chunk that failed is read again in the batch after the next, and told one later
-    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
 
 
 def test_a_table_with_a_type_that_cannot_be_read_is_skipped_and_the_next_is_read() -> None:
@@ -89,7 +89,7 @@ def test_a_table_with_a_type_that_cannot_be_read_is_skipped_and_the_next_is_read
 
     assert any("geometry" in warning for warning in plan.warnings)
     assert spans(plan.context.planned) == [("b", None, "1")]
-    assert ("s", "TABLE_SCAN_COMPLETED", "SKIPPED") in job.told()
+    assert ("s", "TABLE_SCAN_COMPLETED", "SKIPPED") in job.notified()
 
 
 def test_a_table_of_which_nothing_can_be_read_ends_loudly_and_the_offset_stays_small() -> None:
@@ -99,7 +99,7 @@ def test_a_table_of_which_nothing_can_be_read_ends_loudly_and_the_offset_stays_s
     job.until_done()
 
     assert max(len(context.scans[0].again) for context in job.log if context.scans) < 40
-    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION"), ("s", "COMPLETED", "")]
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION"), ("s", "COMPLETED", "")]
 
 
 def test_a_question_that_fails_is_asked_again_later() -> None:
@@ -114,7 +114,7 @@ def test_a_question_that_fails_is_asked_again_later() -> None:
     assert plan.warnings == ("db.a: no chunks planned now, asked 1 times: gone away",)
     assert job.batch().warnings == ()
     job.until_done()
-    assert job.told()[-1] == ("s", "COMPLETED", "")
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
 
 
 @pytest.mark.parametrize("question", [Describe, MaximumKey, NextBoundary])
@@ -129,4 +129,4 @@ def test_a_question_that_can_never_be_answered_ends_the_table(question: type[Que
     job.batch(execute("s", A, B))
 
     assert spans(job.context.planned) == [("b", None, "1")]
-    assert job.told()[-1] == ("s", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION")
+    assert job.notified()[-1] == ("s", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION")

@@ -24,8 +24,8 @@ def test_small_tables_are_one_window_each_and_many_are_planned_in_one_batch() ->
     assert {(window.lower, window.upper) for window in job.context.planned} == {(None, key(3))}
     job.until_done()
     assert max(len(context.in_flight) for context in job.log) == 20
-    assert [told[2] for told in job.told() if told[1] == "TABLE_SCAN_COMPLETED"] == ["SUCCEEDED"] * 50
-    assert job.told()[-1][1] == "COMPLETED"
+    assert [note[2] for note in job.notified() if note[1] == "TABLE_SCAN_COMPLETED"] == ["SUCCEEDED"] * 50
+    assert job.notified()[-1][1] == "COMPLETED"
 
 
 def test_tables_that_are_about_to_be_asked_about_are_named_first() -> None:
@@ -66,7 +66,7 @@ def test_a_small_table_that_cannot_be_described_now_does_not_hold_up_those_befor
     job.batch(execute("s", *tables))
     assert [window.table for window in job.context.planned] == tables[:3]
     job.until_done()
-    assert job.told()[-1][1] == "COMPLETED"
+    assert job.notified()[-1][1] == "COMPLETED"
 
 
 def test_empty_tables_do_not_use_up_the_batch_without_bound() -> None:

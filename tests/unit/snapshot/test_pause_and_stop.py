@@ -17,7 +17,7 @@ def test_a_paused_snapshot_plans_nothing_but_releases_what_was_read() -> None:
     assert len(paused.released) == 2
     assert paused.planned == still.planned == ()
     assert spans(resumed.planned) == [("a", "4", "6"), ("a", "6", "8")]
-    assert [told[:2] for told in job.told()] == [("s", "STARTED"), ("s", "PAUSED"), ("s", "RESUMED")]
+    assert [note[:2] for note in job.notified()] == [("s", "STARTED"), ("s", "PAUSED"), ("s", "RESUMED")]
 
 
 def test_pause_and_resume_without_a_snapshot_only_warn() -> None:
@@ -55,9 +55,9 @@ def test_stop_leaves_nothing_of_a_table_and_sends_nothing_of_it() -> None:
     assert after.released == ()
     assert after.dropped == tuple(window.id for window in read)
     assert spans(after.planned) == [("c", None, "1")]
-    assert job.told()[2:] == [("s", "ABORTED", "db.a,db.b")]
+    assert job.notified()[2:] == [("s", "ABORTED", "db.a,db.b")]
     job.until_done()
-    assert [told for told in job.told() if told[1] == "COMPLETED"] == [("t", "COMPLETED", "")]
+    assert [note for note in job.notified() if note[1] == "COMPLETED"] == [("t", "COMPLETED", "")]
 
 
 def test_stop_of_one_table_lets_the_others_of_the_signal_complete() -> None:
@@ -66,7 +66,7 @@ def test_stop_of_one_table_lets_the_others_of_the_signal_complete() -> None:
     job.batch(Stop("x", frozenset({B})))
     job.until_done()
 
-    assert job.told()[1:] == [
+    assert job.notified()[1:] == [
         ("s", "ABORTED", "db.b"),
         ("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"),
         ("s", "COMPLETED", ""),
@@ -89,13 +89,13 @@ def test_a_table_whose_last_rows_went_before_is_neither_paused_nor_stopped() -> 
     job.batch()
     assert "a" in {release.window.table.table for release in job.context.released}
     job.batch(Pause("p"))
-    assert job.told()[1:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "PAUSED", "db.b")]
+    assert job.notified()[1:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "PAUSED", "db.b")]
 
     one = Snapshots({A: [1, 2]})
     one.batch(execute("s", A))
     one.batch()
     one.batch(execute("s", A))  # the id is free again
-    assert one.told()[1:] == [
+    assert one.notified()[1:] == [
         ("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"),
         ("s", "COMPLETED", ""),
         ("s", "STARTED", "db.a"),

@@ -62,7 +62,7 @@ def test_a_window_is_released_in_parts_within_the_budget() -> None:
 
     assert [sent(job.batch(release_bytes=250)) for _ in range(3)] == [[(0, 2)], [(2, 4)], [(4, 5)]]
     job.batch()
-    assert job.told()[-1] == ("s", "COMPLETED", "")
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
 
 
 def test_one_part_is_sent_however_small_the_budget() -> None:

@@ -47,7 +47,7 @@ def test_a_table_dropped_on_the_way_ends_as_unknown() -> None:
     del job.keys[A]
     job.batch(changes=(alter(A),))
 
-    assert job.told()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "UNKNOWN_SCHEMA"), ("s", "COMPLETED", "")]
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "UNKNOWN_SCHEMA"), ("s", "COMPLETED", "")]
 
 
 def test_rows_read_on_another_server_are_read_again() -> None:
@@ -84,7 +84,7 @@ def test_a_chunk_that_meets_other_columns_lets_the_table_be_described_anew() -> 
     assert [type(question) for question in job.asked[:2]] == [Describe, MaximumKey]
     assert spans(job.context.planned)[0] == ("a", None, "2")
     job.until_done()
-    assert job.told()[-1] == ("s", "COMPLETED", "")
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
 
 
 def test_what_was_read_by_another_key_is_dropped_when_the_table_begins_again() -> None:

@@ -97,64 +97,64 @@ def order(name: str, rows: int, lost: int = 0) -> ChunkOrder:
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     pool = Pool(monkeypatch, readers=2)
     yield pool
     pool.planner.close()
     pool.jobs.close()
 
 
-def test_every_chunk_that_was_asked_for_is_answered(scene: Pool) -> None:
-    scene.ask("a", "b", "c")
+def test_every_chunk_that_was_asked_for_is_answered(pool: Pool) -> None:
+    pool.ask("a", "b", "c")
 
-    assert sorted(scene.answers(3)) == [Answer("a"), Answer("b"), Answer("c")]
+    assert sorted(pool.answers(3)) == [Answer("a"), Answer("b"), Answer("c")]
 
 
 @pytest.mark.parametrize("error", [OSError("an executor is gone"), ZeroDivisionError("nobody thought of it")])
 def test_a_job_that_fails_is_answered_for_each_of_its_chunks_and_its_reader_goes_on(
-    scene: Pool, error: Exception
+    pool: Pool, error: Exception
 ) -> None:
     def fail(_: list[str]) -> None:
         raise error
 
-    scene.task = fail
+    pool.task = fail
     for _ in range(3):
-        scene.ask("a", "b", rows=10)
-        assert sorted(scene.answers(2)) == [Answer("a", str(error)), Answer("b", str(error))]
-    scene.task = lambda _: None
-    scene.ask("a")
-    assert scene.answers(1) == [Answer("a")]
+        pool.ask("a", "b", rows=10)
+        assert sorted(pool.answers(2)) == [Answer("a", str(error)), Answer("b", str(error))]
+    pool.task = lambda _: None
+    pool.ask("a")
+    assert pool.answers(1) == [Answer("a")]
 
 
-def test_readers_are_closed_behind_a_session_that_was_stopped(scene: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_are_closed_behind_a_session_that_was_stopped(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> None:
         raise AttributeError("'NoneType' object has no attribute 'sc'")  # pyspark's, of a context without its JVM
 
-    monkeypatch.setattr(scene.jobs._context, "cancelJobGroup", stopped)
-    scene.jobs.close()
-    assert not Path(scene.jobs.address.path).exists()
+    monkeypatch.setattr(pool.jobs._context, "cancelJobGroup", stopped)
+    pool.jobs.close()
+    assert not Path(pool.jobs.address.path).exists()
 
 
-def test_small_chunks_share_a_job(scene: Pool) -> None:
+def test_small_chunks_share_a_job(pool: Pool) -> None:
     jobs: list[list[str]] = []
-    scene.task = jobs.append
-    scene.ask(*"abcd", at_once=1, rows=1_000)
-    scene.answers(4)
+    pool.task = jobs.append
+    pool.ask(*"abcd", at_once=1, rows=1_000)
+    pool.answers(4)
 
     assert jobs == [["a", "b", "c", "d"]]
 
 
-def test_a_chunk_that_was_lost_twice_is_read_by_itself(scene: Pool) -> None:
+def test_a_chunk_that_was_lost_twice_is_read_by_itself(pool: Pool) -> None:
     jobs: list[list[str]] = []
-    scene.task = jobs.append
+    pool.task = jobs.append
     lost = {"c": 1, "d": 2, "e": 3}
-    scene.planner.ask(Ask(tuple(order(name, 1_000, lost.get(name, 0)) for name in "abcdefg"), 1))
-    scene.answers(7)
+    pool.planner.ask(Ask(tuple(order(name, 1_000, lost.get(name, 0)) for name in "abcdefg"), 1))
+    pool.answers(7)
 
     assert jobs == [["a", "b", "c"], ["d"], ["e"], ["f", "g"]]
 
 
-def test_no_more_chunks_are_read_at_once_than_the_planner_lets(scene: Pool) -> None:
+def test_no_more_chunks_are_read_at_once_than_the_planner_lets(pool: Pool) -> None:
     lock, running, most = threading.Lock(), 0, 0
     together = threading.Barrier(2)
 
@@ -169,32 +169,32 @@ def test_no_more_chunks_are_read_at_once_than_the_planner_lets(scene: Pool) -> N
             running -= 1
 
     both = False
-    scene.task = count
-    scene.ask(*"abcdef", at_once=1)
-    scene.answers(6)
+    pool.task = count
+    pool.ask(*"abcdef", at_once=1)
+    pool.answers(6)
     assert most == 1
     both = True
-    scene.ask("g", "h", at_once=2)
-    scene.answers(2)
+    pool.ask("g", "h", at_once=2)
+    pool.answers(2)
     assert most == 2
 
 
-def test_a_window_that_was_dropped_before_its_turn_is_not_read(scene: Pool) -> None:
+def test_a_window_that_was_dropped_before_its_turn_is_not_read(pool: Pool) -> None:
     go_on, is_reading = threading.Event(), threading.Event()
 
     def wait(_: list[str]) -> None:
         is_reading.set()
         assert go_on.wait(SECONDS)
 
-    scene.task = wait
-    scene.ask("a", "b", "c", at_once=1)
+    pool.task = wait
+    pool.ask("a", "b", "c", at_once=1)
     assert is_reading.wait(SECONDS)
-    scene.planner.ask(Ask((), 1, frozenset({"b"})))
-    scene.ask("d", at_once=1)
-    scene.wait_for_orders("c", "d")
+    pool.planner.ask(Ask((), 1, frozenset({"b"})))
+    pool.ask("d", at_once=1)
+    pool.wait_for_orders("c", "d")
     go_on.set()
 
-    assert [answer.window_id for answer in scene.answers(3)] == ["a", "c", "d"]
+    assert [answer.window_id for answer in pool.answers(3)] == ["a", "c", "d"]
 
 
 def test_jobs_of_one_session_read_together_as_many_chunks_as_one_alone_and_in_turn(
@@ -263,46 +263,46 @@ def test_the_planner_learns_that_the_driver_is_gone(scene: Pool) -> None:
     assert scene.woken.wait(SECONDS)
 
     with pytest.raises(ReadersGone):
-        scene.planner.answers()
+        pool.planner.answers()
 
 
-def test_a_stranger_is_not_let_in_and_the_next_planner_is(scene: Pool) -> None:
-    scene.planner.close()
+def test_a_stranger_is_not_let_in_and_the_next_planner_is(pool: Pool) -> None:
+    pool.planner.close()
     with pytest.raises(ReadersGone):
-        ChunkReaders(scene.jobs.address._replace(key="00" * 32), scene.woken.set)
-    scene.woken.clear()
-    scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
-    scene.ask("a")
+        ChunkReaders(pool.jobs.address._replace(key="00" * 32), pool.woken.set)
+    pool.woken.clear()
+    pool.planner = ChunkReaders(pool.jobs.address, pool.woken.set)
+    pool.ask("a")
 
-    assert scene.answers(1) == [Answer("a")]
+    assert pool.answers(1) == [Answer("a")]
 
 
 def test_a_job_that_looks_whether_this_one_lives_is_not_taken_for_a_stranger(
-    scene: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(Path(scene.jobs.address.path).parent.parent))
-    scene.planner.close()
+    monkeypatch.setattr("tempfile.tempdir", str(Path(pool.jobs.address.path).parent.parent))
+    pool.planner.close()
     sweep(reader_jobs._PREFIX, reader_jobs._SOCKET)
-    scene.woken.clear()
-    scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
-    scene.ask("a")
+    pool.woken.clear()
+    pool.planner = ChunkReaders(pool.jobs.address, pool.woken.set)
+    pool.ask("a")
 
-    assert scene.answers(1) == [Answer("a")]
+    assert pool.answers(1) == [Answer("a")]
     assert caplog.messages == []
 
 
-def test_a_planner_that_is_closed_takes_nothing_of_what_comes_to_the_next(scene: Pool) -> None:
+def test_a_planner_that_is_closed_takes_nothing_of_what_comes_to_the_next(pool: Pool) -> None:
     for _ in range(30):
-        scene.planner.close()
+        pool.planner.close()
         # Gets the descriptor's number, if it is free.
-        scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+        pool.planner = ChunkReaders(pool.jobs.address, pool.woken.set)
 
 
-def test_a_stranger_is_told_of(scene: Pool, caplog: pytest.LogCaptureFixture) -> None:
-    scene.planner.close()
+def test_a_stranger_is_told_of(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
+    pool.planner.close()
     with pytest.raises(ReadersGone):
-        ChunkReaders(scene.jobs.address._replace(key="00" * 32), scene.woken.set)
-    scene.planner = ChunkReaders(scene.jobs.address, scene.woken.set)
+        ChunkReaders(pool.jobs.address._replace(key="00" * 32), pool.woken.set)
+    pool.planner = ChunkReaders(pool.jobs.address, pool.woken.set)
 
     assert ["Somebody could not be let in" in message for message in caplog.messages] == [True]
 

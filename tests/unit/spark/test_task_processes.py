@@ -16,19 +16,19 @@ from incsnap.spark.sink import KafkaWriter, SinkOptions
 from incsnap.spark.source import BinlogReader, SourceOptions
 from incsnap.tasks.partitions import ReadyPart
 
-Told = list[tuple[int, str]]
+SetUps = list[tuple[int, str]]
 HOW = (logging.DEBUG, "json")
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def set_ups(monkeypatch: pytest.MonkeyPatch) -> SetUps:
     """How logging was set up, each time."""
-    calls: Told = []
+    calls: SetUps = []
     monkeypatch.setattr(process_log, "set_up", lambda *how: calls.append(how))
     return calls
 
 
-def test_a_task_of_the_sink_logs_as_the_job_does(tmp_path: Path, told: Told) -> None:
+def test_a_task_of_the_sink_logs_as_the_job_does(tmp_path: Path, set_ups: SetUps) -> None:
     level, form = HOW
     options = SinkOptions(
         bootstrap_servers="127.0.0.1:1",
@@ -42,16 +42,16 @@ def test_a_task_of_the_sink_logs_as_the_job_does(tmp_path: Path, told: Told) -> 
 
     writer.write(iter([]))
 
-    assert told == [HOW]
+    assert set_ups == [HOW]
 
 
-def test_a_task_of_the_source_logs_as_the_job_does(tmp_path: Path, told: Told) -> None:
+def test_a_task_of_the_source_logs_as_the_job_does(tmp_path: Path, set_ups: SetUps) -> None:
     packed = packed_reader(str(tmp_path))
-    told.clear()
+    set_ups.clear()
 
     list(pickle.loads(packed).read(ReadyPart(1, TopicLayout(1), ())))
 
-    assert told == [HOW]
+    assert set_ups == [HOW]
 
 
 def test_a_task_of_the_source_is_told_how_to_reach_the_bucket_that_large_slices_are_in(

@@ -20,11 +20,11 @@ def slice_of_bytes(count: int) -> Slice:
 
 
 def test_a_large_slice_travels_by_a_file_of_which_only_the_name_is_sent(tmp_path: Path) -> None:
-    files, piece = SliceFiles(str(tmp_path)), slice_of_bytes(1 << 20)
-    sent = files.put(piece)
+    files, slice_ = SliceFiles(str(tmp_path)), slice_of_bytes(1 << 20)
+    sent = files.put(slice_)
     assert len(pickle.dumps(sent)) < 200
-    assert slice_of(sent) == piece
-    assert slice_of(sent) == piece  # a task may be run again
+    assert slice_of(sent) == slice_
+    assert slice_of(sent) == slice_  # a task may be run again
 
 
 def test_a_small_slice_stays_in_its_part(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_a_small_slice_stays_in_its_part(tmp_path: Path) -> None:
 def test_in_a_folder_that_others_may_write_to_nothing_is_unpickled_that_the_planner_has_not_written(
     tmp_path: Path,
 ) -> None:
-    piece = slice_of_bytes(1 << 20)
-    sent = SliceFiles(str(tmp_path), shared=True).put(piece)
-    assert slice_of(sent) == piece
+    slice_ = slice_of_bytes(1 << 20)
+    sent = SliceFiles(str(tmp_path), shared=True).put(slice_)
+    assert slice_of(sent) == slice_
     (file,) = (tmp_path / "slices").iterdir()
     file.write_bytes(pickle.dumps(slice_of_bytes(3)))
     with pytest.raises(IncsnapError, match="is not what the planner has written"):
@@ -65,9 +65,9 @@ def test_files_of_a_batch_that_is_done_are_deleted_and_their_loss_is_told(tmp_pa
 
 
 def test_where_nothing_can_be_written_the_slice_stays_in_its_part(tmp_path: Path) -> None:
-    piece = slice_of_bytes(1 << 20)
+    slice_ = slice_of_bytes(1 << 20)
     (tmp_path / "file").write_bytes(b"")
-    assert SliceFiles(str(tmp_path / "file")).put(piece) is piece
+    assert SliceFiles(str(tmp_path / "file")).put(slice_) is slice_
 
 
 def test_a_disk_that_is_full_in_the_middle_leaves_no_half_of_a_slice(
@@ -77,6 +77,6 @@ def test_a_disk_that_is_full_in_the_middle_leaves_no_half_of_a_slice(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pickle, "dump", full)
-    piece = replace(slice_of_bytes(1 << 20))
-    assert SliceFiles(str(tmp_path)).put(piece) is piece
+    slice_ = replace(slice_of_bytes(1 << 20))
+    assert SliceFiles(str(tmp_path)).put(slice_) is slice_
     assert list(tmp_path.iterdir()) == []

@@ -74,9 +74,9 @@ def settings_of(**more: str) -> Settings:
     return from_properties(properties, {}).settings
 
 
-def written(piece: Slice, settings: Settings) -> tuple[Records, set[str]]:
+def written(slice_: Slice, settings: Settings) -> tuple[Records, set[str]]:
     """Records by bucket, topic and table; and the tables that were written together."""
-    part = SlicePart(1, LAYOUT, 0, piece, CHARSETS, WHOLE)
+    part = SlicePart(1, LAYOUT, 0, slice_, CHARSETS, WHOLE)
     found: Records = {}
     joined: set[str] = set()
     for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
@@ -88,12 +88,12 @@ def written(piece: Slice, settings: Settings) -> tuple[Records, set[str]]:
     return found, joined
 
 
-def both(piece: Slice, monkeypatch: pytest.MonkeyPatch, **more: str) -> set[str]:
+def both(slice_: Slice, monkeypatch: pytest.MonkeyPatch, **more: str) -> set[str]:
     """Which tables were written together, once that was held against each by itself."""
-    together, joined = written(piece, settings_of(**more))
+    together, joined = written(slice_, settings_of(**more))
     with monkeypatch.context() as patch:
         patch.setattr(small_tables, "_MOST_IMAGES", 0)
-        alone, none = written(piece, settings_of(**more))
+        alone, none = written(slice_, settings_of(**more))
     assert not none
     assert together == alone
     assert together
@@ -194,36 +194,36 @@ def test_another_form_is_written_table_by_table(form: dict[str, str], monkeypatc
 
 
 def test_a_table_in_which_a_row_moves_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    piece = slice_of([map_of(0), insertion(0, (1, 1))], [map_of(1), insertion(1, (1, 1)), update(1, (1, 1), (2, 1))])
-    assert both(piece, monkeypatch) == {"shop.t00000"}
+    slice_ = slice_of([map_of(0), insertion(0, (1, 1))], [map_of(1), insertion(1, (1, 1)), update(1, (1, 1), (2, 1))])
+    assert both(slice_, monkeypatch) == {"shop.t00000"}
 
 
 def test_a_table_of_two_shapes_is_written_by_itself_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    piece = slice_of(
+    slice_ = slice_of(
         [map_of(0), insertion(0, (1, 1))], [map_of(0, 3), insertion(0, (1, 1, 1)), map_of(1), insertion(1, (1, 1))]
     )
-    assert both(piece, monkeypatch) == {"shop.t00001"}
+    assert both(slice_, monkeypatch) == {"shop.t00001"}
 
 
 def test_many_rows_go_by_whole_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [(number, number) for number in range(small_tables._MOST_IMAGES + 1)]
-    piece = slice_of([map_of(0), insertion(0, *many), map_of(1), insertion(1, *many[:-1])])
-    assert both(piece, monkeypatch) == {"shop.t00001"}
+    slice_ = slice_of([map_of(0), insertion(0, *many), map_of(1), insertion(1, *many[:-1])])
+    assert both(slice_, monkeypatch) == {"shop.t00001"}
 
 
 def test_what_is_damaged_is_told_and_left_out_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     short = insertion(0, (1, 1))
-    piece = slice_of(
+    slice_ = slice_of(
         [map_of(0), (short[0], short[1][:-1]), insertion(0, (2, 2)), map_of(1), insertion(1, (1, 1))],
         [map_of(2, 9), insertion(2, (1, 1))],
     )
     with pytest.raises(BinlogError, match=r"shop\.t0000[02]: the rows event"):
-        written(piece, settings_of())
+        written(slice_, settings_of())
     lenient = {
         "event__processing__failure__handling__mode": "skip",
         "inconsistent__schema__handling__mode": "skip",
     }
-    assert both(piece, monkeypatch, **lenient) == {"shop.t00001"}
+    assert both(slice_, monkeypatch, **lenient) == {"shop.t00001"}
 
 
 def test_a_table_with_a_value_of_no_form_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,15 +233,17 @@ def test_a_table_with_a_value_of_no_form_is_written_by_itself(monkeypatch: pytes
         return None if any(table.plan.name == "shop.t00003" for table in tables) else refuse(tables)
 
     monkeypatch.setattr("incsnap.tasks.slice_records.laid_together", refusing)
-    piece = slice_of([each for table in range(6) for each in (map_of(table), insertion(table, (1, 2)))])
-    assert both(piece, monkeypatch) == {f"shop.t0000{table}" for table in (0, 1, 2, 4, 5)}
+    slice_ = slice_of([each for table in range(6) for each in (map_of(table), insertion(table, (1, 2)))])
+    assert both(slice_, monkeypatch) == {f"shop.t0000{table}" for table in (0, 1, 2, 4, 5)}
 
 
 def test_tables_that_are_written_by_themselves_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("incsnap.tasks.slice_records.laid_together", lambda *_: None)
     many = [(number, number) for number in range(small_tables._MOST_IMAGES + 1)]
-    piece = slice_of([map_of(0), insertion(0, (1, 1)), map_of(1), insertion(1, *many), map_of(2), insertion(2, (1, 1))])
-    rows = [*slice_rows(SlicePart(1, TopicLayout(1), 0, piece, CHARSETS, WHOLE), settings_of(), 5)]
+    slice_ = slice_of(
+        [map_of(0), insertion(0, (1, 1)), map_of(1), insertion(1, *many), map_of(2), insertion(2, (1, 1))]
+    )
+    rows = [*slice_rows(SlicePart(1, TopicLayout(1), 0, slice_, CHARSETS, WHOLE), settings_of(), 5)]
     assert [row[5] for row in rows] == ["shop.t00000", "shop.t00001", "shop.t00002"]
 
 
@@ -294,23 +296,23 @@ def test_names_of_columns_count_as_bytes_of_a_block(monkeypatch: pytest.MonkeyPa
 def test_a_table_of_many_values_goes_by_whole_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_tables, "_MOST_VALUES_OF_ONE", 8)
     few, many = [(1, 1, 1, 1), (2, 2, 2, 2)], [(1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)]
-    piece = slice_of([map_of(0, 4), insertion(0, *few), map_of(1, 4), insertion(1, *many)])
-    assert both(piece, monkeypatch) == {"shop.t00000"}
+    slice_ = slice_of([map_of(0, 4), insertion(0, *few), map_of(1, 4), insertion(1, *many)])
+    assert both(slice_, monkeypatch) == {"shop.t00000"}
 
 
 def test_what_tables_have_alike_is_kept_once_and_plans_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """10,000 tables of 40 columns took 600 MB of each worker."""
     layout_of.cache_clear()  # another test may have read this layout by columns
-    piece = slice_of([each for table in range(6) for each in (map_of(table, 5), insertion(table, (1, 2, 3, 4, 5)))])
-    maps = [rows.table_map for rows in table_rows(piece, CHARSETS)]
+    slice_ = slice_of([each for table in range(6) for each in (map_of(table, 5), insertion(table, (1, 2, 3, 4, 5)))])
+    maps = [rows.table_map for rows in table_rows(slice_, CHARSETS)]
     plans, settings = TablePlans(), settings_of()
     one, other = (plans.of(settings, each, ()) for each in maps[:2])
     assert one is not None
     assert other is not None
     assert one.layout is other.layout
     assert "_steps" not in vars(one.layout)
-    for mine, theirs in zip(one.patterns.row.cells, other.patterns.row.cells, strict=True):
-        assert mine[1] is theirs[1]
+    for own, others in zip(one.patterns.row.cells, other.patterns.row.cells, strict=True):
+        assert own[1] is others[1]
     monkeypatch.setattr(TablePlans, "_MOST_COLUMNS", 15)
     known = []
     for each in maps[2:]:

@@ -36,8 +36,8 @@ _NOT_YET = (
 )
 
 
-class Place:
-    """Use ``place``. ``folder`` is for what the jobs keep."""
+class BenchmarkDatabase:
+    """Use ``benchmark_database``. ``folder`` is for what the jobs keep."""
 
     def __init__(self, servers: Servers, database: str, folder: Path) -> None:
         self.servers, self.database, self.folder = servers, database, folder
@@ -60,9 +60,9 @@ class Place:
 
 
 @contextlib.contextmanager
-def place(servers: Servers, folder: Path) -> Iterator[Place]:
+def benchmark_database(servers: Servers, folder: Path) -> Iterator[BenchmarkDatabase]:
     """The database is dropped when the block ends."""
-    made = Place(servers, f"incsnap_bench_{os.getpid()}", folder)
+    made = BenchmarkDatabase(servers, f"incsnap_bench_{os.getpid()}", folder)
     with made.connection, made.connection.cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS {made.database}")
         cursor.execute(f"CREATE DATABASE {made.database}")
