@@ -141,7 +141,7 @@ def _initialise(prefix: Path, data: Path, init_file: Path, log: Path, options: S
 
 
 def _download(source: debian_mirror.MirrorEntry, downloads: Path, log: Path) -> list[Path]:
-    """mysqld's packages with all they depend on. apt itself resumes what an earlier attempt left behind."""
+    """Fetches mysqld's packages with all they depend on. apt itself resumes what an earlier attempt left behind."""
     for name in ("lists/partial", "cache/archives/partial", "none"):
         (downloads / name).mkdir(parents=True, exist_ok=True)
     (downloads / "status").touch()

@@ -22,8 +22,8 @@ class Costs:
         return self.found[piece]
 
     def at(self, piece: str, number: float) -> float:
-        """Of a piece that was measured at some numbers (``piece.1``, ``piece.100``): on the straight line between the
-        two that enclose ``number``, or through the last two."""
+        """Gives what a piece that was measured at some numbers (``piece.1``, ``piece.100``) costs at another: on the
+        straight line between the two that enclose ``number``, or through the last two."""
         known = sorted(
             (int(name.rpartition(".")[2]), cost)
             for name, cost in self.found.items()

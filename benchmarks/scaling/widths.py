@@ -20,8 +20,8 @@ from incsnap.tasks import blocks
 
 
 def of_tables(bench: BenchmarkDatabase, tables: int) -> dict[str, float]:
-    """Of a batch with one change of each of so many tables: seconds of the planner, of the tasks, of the transaction;
-    bytes of its parts, pickled, and of its offset."""
+    """Measures a batch with one change of each of so many tables: seconds of the planner, of the tasks, of the
+    transaction; bytes of its parts, pickled, and of its offset."""
     names = [f"{bench.database}.t{number}" for number in range(tables)]
     with bench.connection.cursor() as cursor:
         for name in names:

@@ -70,7 +70,7 @@ class StreamReader:
 
     @property
     def server_uuid(self) -> str:
-        """Whose binlog is read (``events.begun_anew``), "" before the first connection of a start without one."""
+        """Says whose binlog is read (``events.begun_anew``), "" before the first connection of a start without one."""
         return self._state.place.server_uuid
 
     def stream_begins(self, *, checksum: bool, server_uuid: str = "") -> None:

@@ -19,7 +19,7 @@ _DECIMAL128_DIGITS = 38
 
 
 def decimal_type(precision: int, scale: int) -> pa.DataType:
-    """decimal128 where it fits (38 digits), else decimal256."""
+    """Gives decimal128 where it fits (38 digits), else decimal256."""
     return pa.decimal128(precision, scale) if precision <= _DECIMAL128_DIGITS else pa.decimal256(precision, scale)
 
 

@@ -64,7 +64,7 @@ def packed_decimals(spans: Spans, precision: int, scale: int) -> pa.Array:
 
 
 def _parts(spans: Spans, precision: int, scale: int, negative: NDArray[np.bool_]) -> list[tuple[int, NDArray[Any]]]:
-    """(digits, the group's value as uint64) from the most significant group on; NULLs hold 0."""
+    """Gives (digits, the group's value as uint64) from the most significant group on; NULLs hold 0."""
     invert = np.where(negative, np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0))
     size = packed_size(precision, scale)
     whole = integers(spans, size, signed=False, big=True) ^ invert if size <= 8 else None

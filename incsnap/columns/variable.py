@@ -82,7 +82,7 @@ def matrix(data: Bytes, n: int, width: int, type_: Any, mask: Bools | None = Non
 
 
 def offsets_of(lengths: npt.NDArray[Any]) -> Ints:
-    """int64 offsets (one more than ``lengths``)."""
+    """Gives int64 offsets (one more than ``lengths``)."""
     out = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out

@@ -70,7 +70,7 @@ def skipped_operations(reading: SettingsReader) -> frozenset[str]:
 
 
 def field_names(reading: SettingsReader) -> str:
-    """field.name.adjustment.mode; sanitize.field.names is its older name."""
+    """Reads field.name.adjustment.mode; sanitize.field.names is its older name."""
     older = "avro" if reading.flag("sanitize.field.names", False) else "none"
     return reading.choice("field.name.adjustment.mode", older, _ADJUSTMENTS)
 
@@ -116,7 +116,7 @@ def _format(reading: SettingsReader, name: str) -> tuple[FormatChoice, RegistryS
 
 
 def _kind(given: str) -> str:
-    """That of the first converter that is called so; "" for none."""
+    """Gives the kind of the first converter that is called so; "" for none."""
     return next((kind for whole, kind in _CONVERTERS.items() if given in ("", whole, whole.rpartition(".")[2])), "")
 
 
@@ -133,7 +133,7 @@ def _json(reading: SettingsReader, name: str, *, schemas: bool) -> FormatChoice:
 
 
 def unicode_topics(reading: SettingsReader) -> bool:
-    """topic.naming.strategy: one of Debezium's two; a class of the user's own cannot be run here."""
+    """Reads topic.naming.strategy: one of Debezium's two; a class of the user's own cannot be run here."""
     given = reading.text("topic.naming.strategy")
     if given and given.rpartition(".")[2] not in _STRATEGIES:
         known = ", ".join(f"io.debezium.schema.{name}" for name in _STRATEGIES)

@@ -84,8 +84,8 @@ class ColumnRules:
         return tuple(f"{table}.{column}" for table, columns in self.keys for column in columns)
 
     def without_match(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """(setting, pattern) of patterns for columns that none of these (``db.table.column``) matches: one that is
-        misspelt hides nothing."""
+        """Gives (setting, pattern) of the patterns for columns that none of these (``db.table.column``) matches: one
+        that is misspelt hides nothing."""
         known = tuple(names)
         settings = (
             ("column.include.list", self.include),

@@ -171,7 +171,7 @@ def milliseconds(seconds: float) -> int:
 
 @cache
 def loaded_library() -> ctypes.CDLL:
-    """librdkafka as confluent-kafka has loaded it: a name is looked up in a module's dependencies too.
+    """Gives librdkafka as confluent-kafka has loaded it: a name is looked up in a module's dependencies too.
 
     Raises ``ConfigError`` where confluent-kafka was linked with a librdkafka of hidden names.
     """

@@ -29,8 +29,8 @@ _VTYPES = (c.VTYPE_RKT, c.VTYPE_PARTITION, c.VTYPE_MSGFLAGS, c.VTYPE_TIMESTAMP, 
 
 
 class ProducerQueue:
-    """That of the producer ``rk``; used by its thread alone. Every method raises ``ClientError``. ``patience``: seconds
-    to wait for room before giving up."""
+    """The queue of the producer ``rk`` is used by its thread alone. Every method raises ``ClientError``. ``patience``:
+    seconds to wait for room before giving up."""
 
     def __init__(self, lib: Any, rk: int, calls: Calls, errors: ProducerErrors) -> None:
         self._lib = lib

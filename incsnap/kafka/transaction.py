@@ -99,7 +99,7 @@ class BucketWriter:
         return transaction
 
     def owner(self, bucket: int) -> object:
-        """Whose producer may be kept for whom: the same bucket of the same job, with the same settings."""
+        """Says whose producer may be kept for whom: the same bucket of the same job, with the same settings."""
         settings = self.client.for_producer(transactional_id(self.prefix, bucket))
         return self.job_id, tuple(sorted(settings.items()))
 

@@ -40,12 +40,12 @@ def tables(connection: Connection[Any], included: TableFilter) -> list[TableId]:
 
 
 def stores_lower_case(connection: Connection[Any]) -> bool:
-    """lower_case_table_names=1: whatever a statement calls a table, its name is stored in lower case."""
+    """Is lower_case_table_names 1? Whatever a statement calls a table, its name is stored in lower case then."""
     return _lower_case_table_names(connection) == 1
 
 
 def ignores_letter_case(connection: Connection[Any]) -> bool:
-    """lower_case_table_names=1 or 2: names of databases and tables are equal in any letter case."""
+    """Is lower_case_table_names 1 or 2? Names of databases and tables are equal in any letter case then."""
     return _lower_case_table_names(connection) != 0
 
 
@@ -108,8 +108,8 @@ def collations_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[T
 def indexes_of(
     connection: Connection[Any], ids: Sequence[TableId]
 ) -> dict[TableId, list[tuple[str, list[str | None]]]]:
-    """(name, columns) of the visible ordered ones, the primary key's and unique ones first; None for a prefix of a
-    column, which does not order by the whole column, and for an expression."""
+    """Gives (name, columns) of the visible ordered ones, the primary key's and unique ones first; None for a prefix
+    of a column, which does not order by the whole column, and for an expression."""
     by_table: dict[TableId, dict[str, list[str | None]]] = {}
     for part in _parts(ids):
         for database, name, index, column, prefix in query(

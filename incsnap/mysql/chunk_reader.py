@@ -94,7 +94,10 @@ def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed:
 
 
 def chunk_select(shape: TableShape, types: list[ColumnType], from_where_sql: str, timeout_seconds: float) -> str:
-    """https://dev.mysql.com/doc/refman/en/optimizer-hints.html#optimizer-hints-execution-time"""
+    """Gives the SELECT, which the server ends by itself after so long.
+
+    https://dev.mysql.com/doc/refman/en/optimizer-hints.html#optimizer-hints-execution-time
+    """
     columns = ", ".join(type_.select(quote(type_.column.name)) for type_ in types)
     return f"SELECT /*+ MAX_EXECUTION_TIME({max(1, round(timeout_seconds * 1000))}) */ {columns} {from_where_sql}"
 

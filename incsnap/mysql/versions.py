@@ -26,7 +26,7 @@ OLDEST: Version = (8, 0, 1)
 
 
 def version(connection: Connection[Any]) -> Version:
-    """(8, 4, 3) of ``8.4.3-35-Percona``."""
+    """Gives (8, 4, 3) for ``8.4.3-35-Percona``."""
     text = str(connection.get_server_info())  # type: ignore[no-untyped-call]
     numbers = text.split("-")[0].split(".")
     return tuple(int(number) for number in (*numbers, "0", "0")[:3])  # type: ignore[return-value]

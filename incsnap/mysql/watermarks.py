@@ -53,7 +53,7 @@ def high_watermark(connection: Connection[Any]) -> tuple[str, int]:
 
 
 def logged_databases(connection: Connection[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(binlog_do_db, binlog_ignore_db): databases that alone are logged, and databases that are not."""
+    """Gives (binlog_do_db, binlog_ignore_db): databases that alone are logged, and databases that are not."""
     rows = named(connection, status_statement(version(connection)))
     if not rows:
         return (), ()

@@ -21,7 +21,7 @@ class DataCollection:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """execute-snapshot. ``unresolved``: names and patterns that fit no captured table."""
+    """Asks for what execute-snapshot does. ``unresolved``: names and patterns that fit no captured table."""
 
     id: str
     collections: tuple[DataCollection, ...]
@@ -30,8 +30,8 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """stop-snapshot. ``tables``: those it names; None stops all. ``asked_by``: only what a signal asked for whose id
-    begins so."""
+    """Asks for what stop-snapshot does. ``tables``: those it names; None stops all. ``asked_by``: only what a signal
+    asked for whose id begins so."""
 
     id: str
     tables: frozenset[TableId] | None = None
@@ -53,8 +53,8 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class SetThrottle:
-    """incsnap-throttle. ``limits``: (name, the most that it may be) pairs, which hold from now on; 0 for no limit, None
-    for that of the settings. Those that it does not name stay."""
+    """Asks for what incsnap-throttle does. ``limits``: (name, the most that it may be) pairs, which hold from now on; 0
+    for no limit, None for that of the settings. Those that it does not name stay."""
 
     id: str
     limits: tuple[tuple[str, int | None], ...]

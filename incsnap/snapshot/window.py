@@ -129,7 +129,7 @@ class Window:
 
     @property
     def parts_left(self) -> int:
-        """0 while nothing was read."""
+        """Parts that were not sent yet; 0 while nothing was read."""
         return self.reading.parts - self.sent if self.reading is not None else 0
 
     @property

@@ -197,7 +197,7 @@ def session_with(spark: Mapping[str, str]) -> SparkSession:
 
 
 def class_path(session: SparkSession) -> str:
-    """That of the session's JVM."""
+    """Gives the class path of the session's JVM."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
     return str(jvm.System.getProperty("java.class.path"))

@@ -1,4 +1,4 @@
-"""Whose fault it was that a chunk could not be read: what is written into its manifest."""
+"""Says whose fault it was that a chunk could not be read, for its manifest."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ShapeChangedError(Exception):
 
 
 def _kind(error: Exception) -> str:
-    """Whose fault it was: what decides whether the chunk is read again, halved or given up (``snapshot.failures``)."""
+    """Says whose fault it was: whether the chunk is read again, halved or given up (``snapshot.failures``)."""
     if isinstance(error, ChunkFailed):
         cause = error.__cause__
         if isinstance(cause, pymysql.err.MySQLError):

@@ -60,8 +60,8 @@ def change_blocks(
     defaults: TableDefaults = (),
     first_event: int = 0,
 ) -> Iterator[_Block]:
-    """(bucket, topic, table, records in binlog order) for every table and bucket that the slice touches; (bucket, "",
-    runs, records) for tables that have a few rows in it.
+    """Gives (bucket, topic, table, records in binlog order) for every table and bucket that the slice touches; (bucket,
+    "", runs, records) for tables that have a few rows in it.
 
     Where transactions are counted, all of the slice is decoded before the first records come, and those of the
     transaction topic, of no table, come last; ``border`` matters only then. ``defaults``: what schemas are to show.

@@ -126,7 +126,7 @@ class LaidTogether:
     def blocks(
         self, sources: EventSources, orders: Sequence[TransactionOrder] | None, layout: TopicLayout, now_us: int
     ) -> Iterator[tuple[int, tuple[Run, ...], Any]]:
-        """(bucket, tables, records in binlog order of each) for every bucket that has any. ``orders``: of each of
+        """Gives (bucket, tables, records in binlog order of each) for every bucket that has any. ``orders``: of each of
         ``counted``, None where nobody counts."""
         order = None
         if orders is not None:

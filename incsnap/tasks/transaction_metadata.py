@@ -32,8 +32,8 @@ WHOLE = Border()
 def transaction_records(
     settings: Settings, slice_: Slice, totals: TransactionTotals, border: Border, buckets: int
 ) -> tuple[str, int, Any] | None:
-    """(topic, bucket, RECORDS) of the transaction topic, None where nothing begins or ends. Of transactions without
-    records nothing is told: their rows are of tables that are not captured, or were skipped."""
+    """Gives (topic, bucket, RECORDS) of the transaction topic, None where nothing begins or ends. Of transactions
+    without records nothing is told: their rows are of tables that are not captured, or were skipped."""
     topic = transaction_topic(settings)
     if topic is None:
         return None
@@ -50,7 +50,7 @@ def transaction_records(
 
 
 def ending(settings: Settings, topic: ControlTopic, gtid: str, counts: OpenCounts, buckets: int) -> tuple[int, Any]:
-    """(bucket, RECORDS) of a transaction that ends without any more events."""
+    """Gives (bucket, RECORDS) of a transaction that ends without any more events."""
     writer = _MetadataWriter(settings, topic)
     writer.end(gtid, counts.ts_us, list(counts.tables))
     return writer.records(buckets)

@@ -66,7 +66,7 @@ def passed(chain: Chain, form: Form) -> Form | None:
 
 
 def refusal_of_updates(chain: Chain, update: Form) -> str:
-    """table.op.invalid.behavior of the router that drops ``update``, "" where none does."""
+    """Gives table.op.invalid.behavior of the router that drops ``update``, "" where none does."""
     passing: Form | None = update
     for step in chain:
         if passing is None:

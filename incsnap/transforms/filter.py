@@ -18,7 +18,7 @@ from signals.regex import java_pattern
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """org.apache.kafka.connect.transforms.Filter."""
+    """Drops what its predicate takes, as org.apache.kafka.connect.transforms.Filter does."""
 
     kind: Literal["Drop"] = "Drop"
 

@@ -41,7 +41,7 @@ _BITS = re.compile(r"b'([01]+)'\Z")
 
 
 def _signed_text(raw: Any) -> Any:
-    """int64 of decimal digits, leading zeros (ZEROFILL, YEAR) allowed."""
+    """Gives int64 of decimal digits, leading zeros (ZEROFILL, YEAR) allowed."""
     return raw.cast(pa.string()).cast(pa.int64())
 
 

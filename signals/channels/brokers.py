@@ -44,7 +44,7 @@ class Brokers:
             self._reason = error.str()
 
     def looked_at(self, statistics: str) -> None:
-        """librdkafka's JSON, of which the state of each broker is looked at."""
+        """Takes librdkafka's statistics, JSON, of which the state of each broker is looked at."""
         if not self._reason and not self._away:
             return  # nothing has failed: the rule, which is not to cost a document of some kilobytes each second
         brokers = json.loads(statistics)["brokers"].values()

@@ -58,9 +58,11 @@ class LogVanished(ConnectionLost):
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """Whose binlog a stream is (``events.begun_anew``), and whether its events carry a checksum. ``purged``: executed,
-    and in none of its files. ``anew``: why it is another than the one before, where the same server has begun it; else
-    ""."""
+    """Says whose binlog a stream is (``events.begun_anew``), and whether its events carry a checksum.
+
+    ``purged``: executed, and in none of its files. ``anew``: why it is another than the one before, where the same
+    server has begun it; else "".
+    """
 
     server_uuid: str
     checksum: bool

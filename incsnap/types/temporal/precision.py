@@ -71,5 +71,5 @@ def adjusted_years(values: Any, day: int, modes: Modes) -> Any:
 
 
 def numbers(values: Any) -> Ints:
-    """int64, 0 for null."""
+    """Gives int64, 0 for null."""
     return np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
