@@ -17,6 +17,7 @@ from lab.running_job import RunningJob, end_of, session_pids
 from lab.table_designs import ORDERS
 from signals import send
 from tests.support.locked_servers import USER, LockedServers, locked_servers
+from tests.support.mysql_versions import end_of_binlog
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -143,6 +144,5 @@ def purge(play: CapturedDatabase) -> None:
     with contextlib.closing(play.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("DELETE FROM shop.orders WHERE id = 2")
         cursor.execute("FLUSH BINARY LOGS")
-        cursor.execute("SHOW BINARY LOG STATUS")
-        ((newest, *_),) = cursor.fetchall()
+        newest, _ = end_of_binlog(connection)
         cursor.execute(f"PURGE BINARY LOGS TO '{newest}'")

@@ -14,6 +14,7 @@ from lab.servers import servers
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 from signals import send
+from tests.support.mysql_versions import end_of_binlog
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -74,6 +75,5 @@ def begin_again(play: CapturedDatabase) -> None:
 def purge(play: CapturedDatabase) -> None:
     with contextlib.closing(play.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("FLUSH BINARY LOGS")
-        cursor.execute("SHOW BINARY LOG STATUS")
-        ((newest, *_),) = cursor.fetchall()
+        newest, _ = end_of_binlog(connection)
         cursor.execute(f"PURGE BINARY LOGS TO '{newest}'")

@@ -28,6 +28,7 @@ from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
 from signals import send
+from tests.support.mysql_versions import reset_statement
 from tests.support.planned_job import PlannedJob, settings_of
 
 pytestmark = pytest.mark.servers
@@ -43,6 +44,7 @@ class Shop:
         self.root = str(self.place / "incsnap")
         self.jobs: list[PlannedJob] = []
         self._connection = connect(mysql)
+        self.reset_statement = reset_statement(self._connection)
         self.run("DROP DATABASE IF EXISTS shop", "CREATE DATABASE shop")
         for table in ("a", "b"):
             self.run(
@@ -169,7 +171,7 @@ def test_a_job_that_had_sent_what_the_server_does_not_know_begins_again(
     job = shop.start()
     until_read(job)
     before = shop.stop(job)
-    shop.run("RESET BINARY LOGS AND GTIDS", "UPDATE shop.a SET v = 5")
+    shop.run(shop.reset_statement, "UPDATE shop.a SET v = 5")
 
     again = shop.start()
     until_read(again)

@@ -30,7 +30,7 @@ class Server(ServerSession):
 
     def __init__(self, address: MySqlAddress) -> None:
         super().__init__(address)
-        self.run("RESET BINARY LOGS AND GTIDS")
+        self.reset()
         [(self.uuid,)] = self.run("SELECT @@server_uuid")
         self.commit(1, "CREATE DATABASE shop")
         self.commit(2, "CREATE TABLE shop.t (id int PRIMARY KEY, v varchar(200))")

@@ -15,7 +15,8 @@ from incsnap.binlog.protocol.row_images import PARTIAL_UPDATE, UPDATE, decode_ro
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from tests.support.binlog_dump import TableEvents, charsets_of, end_of_binlog, events_since, table_events
+from tests.support.binlog_dump import TableEvents, charsets_of, events_since, table_events
+from tests.support.mysql_versions import end_of_binlog
 
 pytestmark = pytest.mark.servers
 

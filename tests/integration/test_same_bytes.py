@@ -25,7 +25,8 @@ from incsnap.types.modes import Modes
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.all_modes import ALL_MODES
-from tests.support.binlog_dump import charsets_of, end_of_binlog, events_since, table_events
+from tests.support.binlog_dump import charsets_of, events_since, table_events
+from tests.support.mysql_versions import end_of_binlog
 from tests.support.random_values import CASES, GEOMETRIES
 
 pytestmark = pytest.mark.servers

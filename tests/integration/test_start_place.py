@@ -17,6 +17,7 @@ from incsnap.mysql.start_place import start_gtids
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
+from tests.support.mysql_versions import end_of_binlog
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
@@ -51,8 +52,7 @@ class Server:
         return str(self.run("SELECT @@global.gtid_executed")[0][0]).replace("\n", "")
 
     def end(self) -> tuple[str, int]:
-        file, position, *_ = self.run("SHOW BINARY LOG STATUS")[0]
-        return str(file), int(position)
+        return end_of_binlog(self._connection)
 
     def events(self, file: str) -> list[tuple[int, str]]:
         """Position and type of each."""

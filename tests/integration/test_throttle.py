@@ -19,6 +19,7 @@ from incsnap.mysql.preflight import findings
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
+from tests.support.mysql_versions import reset_statement
 from tests.support.planned_job import PlannedJob, settings_of
 from tests.support.waiting import wait_until
 
@@ -36,9 +37,11 @@ def pair(mysql_address: MySqlAddress) -> Iterator[Pair]:
     source = mysql_address
     with servers(kafka=False, mysql_options=["--server-id=22"]) as replica:
         [(executed,)] = run(source, "SELECT @@gtid_executed")
+        with closing(connect(replica.mysql)) as connection:
+            reset = reset_statement(connection)
         run(
             replica.mysql,
-            "RESET BINARY LOGS AND GTIDS",
+            reset,
             f"SET GLOBAL gtid_purged = '{executed}'",
             f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{source.host}', SOURCE_PORT={source.port},"
             f" SOURCE_USER='{source.user}', SOURCE_PASSWORD='{source.password}', SOURCE_AUTO_POSITION=1,"

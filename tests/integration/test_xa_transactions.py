@@ -25,6 +25,7 @@ from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.snapshot.offset import Offset
 from lab.addresses import MySqlAddress
 from lab.servers import servers
+from tests.support.mysql_versions import end_of_binlog
 from tests.support.planned_job import PlannedJob, run, settings_of
 
 pytestmark = pytest.mark.servers
@@ -287,8 +288,7 @@ def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
             job = captured.job(database__user="poor", database__password="")
             captured.run("FLUSH BINARY LOGS")
             with captured.connection.cursor() as cursor:
-                cursor.execute("SHOW BINARY LOG STATUS")
-                cursor.execute(f"PURGE BINARY LOGS TO '{cursor.fetchone()[0]}'")
+                cursor.execute(f"PURGE BINARY LOGS TO '{end_of_binlog(captured.connection)[0]}'")
             name = "X'" + xid.split("'")[1].encode().hex()
 
             with pytest.raises(OffsetError, match=name) as refused:

@@ -29,13 +29,6 @@ class RawEvent:
     body: bytes
 
 
-def end_of_binlog(connection: Any) -> tuple[str, int]:
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOG STATUS")
-        file, position = cursor.fetchone()[:2]
-    return str(file), int(position)
-
-
 def charsets_of(connection: Any) -> dict[int, str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT id, character_set_name FROM information_schema.collations")

@@ -13,6 +13,7 @@ from pymysql.connections import Connection
 
 from incsnap.tables import TableId
 from tests.support.key_kinds import KeyKind
+from tests.support.mysql_versions import has_tags
 
 
 def create(connection: Connection[Any], database: str, kind: KeyKind) -> TableId:
@@ -42,6 +43,8 @@ class KeyWriter:
         self._version = 0
         self._gone: dict[TableId, set[int]] = {table: set() for _, table in tables}
         self._other = str(uuid.uuid4())
+        tagged = ("AUTOMATIC:backfill",) if has_tags(self._connection) else ()
+        self._origins = ("AUTOMATIC", *tagged, self._other)
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="key-writer", daemon=True)
@@ -72,7 +75,7 @@ class KeyWriter:
             self._error = error
 
     def _transaction(self, cursor: Any) -> None:
-        origin = self._random.choice(("AUTOMATIC", "AUTOMATIC:backfill", self._other))
+        origin = self._random.choice(self._origins)
         self.origins[origin] += 1
         number = f":{self.origins[origin]}" if origin == self._other else ""
         cursor.execute(f"SET gtid_next = '{origin}{number}'")

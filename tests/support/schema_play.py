@@ -19,6 +19,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import charsets
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
+from tests.support.mysql_versions import end_of_binlog
 from tests.support.waiting import PATIENCE_SECONDS
 
 Row = dict[str, Any]
@@ -70,10 +71,10 @@ class Play:
         self.expected.append(("d", table, row))
 
     def here(self) -> StreamPosition:
-        [status] = self.run("SHOW BINARY LOG STATUS")
+        file, position = end_of_binlog(self.connection)
         [found] = self.run("SELECT @@GLOBAL.gtid_executed AS executed, @@server_uuid AS uuid")
         executed = GtidSet.parse(found["executed"])
-        return StreamPosition(executed, status["File"], status["Position"], server_uuid=found["uuid"])
+        return StreamPosition(executed, file, position, server_uuid=found["uuid"])
 
     def tail(self, start: StreamPosition) -> Tail:
         included = lambda table: table.database == self.database  # noqa: E731

@@ -6,6 +6,7 @@ from typing import Any
 
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
+from tests.support.mysql_versions import end_of_binlog, reset_statement
 
 
 class ServerSession:
@@ -13,19 +14,19 @@ class ServerSession:
 
     def __init__(self, address: MySqlAddress) -> None:
         self.address = address
-        self._connection = self.connect()
+        self.connection = self.connect()
 
     def connect(self) -> Any:
         """Another connection, which is the caller's."""
         return connect(self.address)
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
         """The rows that the last statement returned, if there is one."""
         rows: list[tuple[Any, ...]] = []
-        with self._connection.cursor() as cursor:
+        with self.connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
                 rows = list(cursor.fetchall())
@@ -33,5 +34,8 @@ class ServerSession:
 
     def end(self) -> tuple[str, int]:
         """File and position of the binlog's end."""
-        [(file, pos, *_)] = self.run("SHOW BINARY LOG STATUS")
-        return file, pos
+        return end_of_binlog(self.connection)
+
+    def reset(self) -> None:
+        """Throws its binlog away, and its GTIDs."""
+        self.run(reset_statement(self.connection))
