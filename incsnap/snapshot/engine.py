@@ -30,6 +30,7 @@ from incsnap.events import BinlogPosition, SchemaChange, StreamPosition
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import Scan, SnapshotContext
+from incsnap.snapshot.fail import count_failure, fail
 from incsnap.snapshot.failures import LOST, Verdict, verdict
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.load import HeldBack, Load, held_back
@@ -107,13 +108,13 @@ def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Quest
     for command in facts.commands:
         obey(state, command)
     _release(state, facts)
-    held = held_back(state.bounds, facts.loads)
+    held = held_back(state.limits.bounds, facts.loads)
     if not (state.paused or facts.behind or held):
         yield from plan_chunks(state, facts.limits, low_watermark_of(facts.end))
     _complete(state, ())
     after = state.finished()
     moved = after.planned or after.released or after.dropped or after.notifications
-    return Plan(after, tuple(state.warned), after == context.settled() and not moved, state.bounds, held)
+    return Plan(after, tuple(state.warned), after == context.settled() and not moved, state.limits.bounds, held)
 
 
 def drive(asking: Generator[Question, Answer, Plan], answer: Callable[[Question], Answer]) -> Plan:
@@ -159,7 +160,7 @@ def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) ->
         elif reading is None or window.reading is not None:
             state.held.append(window)
         elif reading.error:
-            state.fail(window, reading.error)
+            fail(state, window, reading.error)
             if verdict(reading.error) is not Verdict.READ_AGAIN:
                 bad[window.scan] = reading.error
         else:
@@ -174,7 +175,7 @@ def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) ->
             state.scans[number] = replace(scan, chunk_rows=rows, failures=0)
     for number, error in bad.items():
         if number in state.scans and number not in good:
-            state.count_failure(number, error)
+            count_failure(state, number, error)
 
     _read_again(
         state,

@@ -11,18 +11,14 @@ from typing import NamedTuple
 
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
-from incsnap.snapshot.failed_chunk import FailedChunk
-from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES
-from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
-from incsnap.snapshot.throttle import ROWS, RowPace
+from incsnap.snapshot.throttle import LimitsInForce
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
 
 #: Characters of what was wrong with a chunk or a table: it may end with what to do.
-_REASON = 400
+REASON = 400
 
 
 class Warned(NamedTuple):
@@ -54,11 +50,7 @@ class NextContext:
         #: Borders found among further rows, of chunks planned in this batch.
         self.cuts = 0
         self.paused, self.paused_by = context.paused, context.paused_by
-        self._configured = configured or {}
-        self._throttle = context.throttle
-        #: The limits in force.
-        self.bounds = self._throttle.bounds(self._configured)
-        self._pace = self._row_pace(context.throttle.next_ms)
+        self.limits = LimitsInForce(context.throttle, configured or {})
         self.recent: list[str] = list(context.recent)
         self._ended_signals: list[str] = []
         #: What ``unfinished`` tells, kept while tables end one by one: each tells which are left, of thousands.
@@ -90,8 +82,7 @@ class NextContext:
 
     def plan(self, scan: Scan, span: Range) -> None:
         """A window of this batch over it."""
-        if self._pace is not None:
-            self._pace = self._pace.after(span.rows, self.now_ms)
+        self.limits.planned(span.rows, self.now_ms)
         self.planned.append(
             Window(
                 id=f"{self.batch}-{len(self.planned)}",
@@ -113,28 +104,8 @@ class NextContext:
         """So many rows were read of it. Fewer than it was cut for give their time back, unless a condition has hidden
         them: those were read all the same."""
         missing = window.rows - rows
-        if self._pace is not None and missing > 0 and not self.scans[window.scan].request.collection.condition:
-            self._pace = self._pace.given_back(missing)
-
-    def may_plan(self) -> bool:
-        """Is there no limit of rows a second, or time for another chunk?"""
-        return self._pace is None or self._pace.allows(self.now_ms)
-
-    def rows_of(self, rows: int) -> int:
-        """A chunk of so many rows, or what the limit leaves of it."""
-        return rows if self._pace is None else self._pace.chunk_rows(rows)
-
-    def set_limits(self, command: SetThrottle) -> None:
-        """Has the limits hold from this batch on."""
-        for name, most in command.limits:
-            self._throttle = self._throttle.asks(name, most, command.id)
-        self.bounds = self._throttle.bounds(self._configured)
-        # What was planned under another limit of rows is not held against the new one.
-        renewed = any(name == ROWS for name, _ in command.limits)
-        self._pace = self._row_pace(0 if renewed or self._pace is None else self._pace.next_ms)
-
-    def _row_pace(self, next_ms: int) -> RowPace | None:
-        return RowPace(self.bounds[ROWS].most, next_ms) if ROWS in self.bounds else None
+        if missing > 0 and not self.scans[window.scan].request.collection.condition:
+            self.limits.given_back(missing)
 
     def release(self, window: Window, parts: int) -> Window | None:
         """So many parts of the window are sent with this batch. What is left of it; None when that is nothing."""
@@ -151,7 +122,7 @@ class NextContext:
         """Drops the window's rows; its range is read anew, at once. Nobody's fault."""
         self.dropped.append(window.id)
         missed = Range(window.lower, window.upper, window.rows, window.attempt, window.faults, window.lost)
-        self._put_in_front(window.scan, missed)
+        self.put_in_front(window.scan, missed)
 
     def drop_windows(self, number: int) -> None:
         """Lets go of the windows of a scan that begins again: their borders are of another key, and must never be
@@ -159,63 +130,10 @@ class NextContext:
         self.dropped.extend(window.id for window in self.held if window.scan == number)
         self.held = [window for window in self.held if window.scan != number]
 
-    def fail(self, window: Window, error: str) -> None:
-        """The chunk could not be read: its range is read again, or its row or its table is given up."""
-        scan = self.scans[window.scan]
-        failed = FailedChunk.of(window, error)
-        missed = failed.missed(self.now_ms)
-        self.dropped.append(window.id)
-        if failed.is_worth_a_warning:
-            where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
-            self.warn(f"chunk {where} failed, reading {failed.attempt}: {shorten(error, _REASON)}", window.signal)
-        if failed.ends_table:
-            self.end(scan, notes.SKIPPED, error)
-        elif failed.is_hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
-            self.end(scan, notes.SQL_EXCEPTION, error)
-        elif failed.is_hopeless:
-            self._quarantine(scan, missed, error)
-        else:
-            self._repeat(scan, failed, missed)
-
-    def _repeat(self, scan: Scan, failed: FailedChunk, missed: Range) -> None:
-        """The failed chunk's range waits to be read again, and the table learns from it."""
-        if failed.shrinks_chunks:
-            scan = replace(scan, chunk_rows=min(scan.chunk_rows, failed.window.rows // 2))
-        if failed.is_of_the_server:
-            # The stream's batch would wait for the next chunk's borders: the table backs off.
-            scan = replace(scan, not_before_ms=max(scan.not_before_ms, missed.not_before_ms))
-        if failed.is_of_another_shape:
-            # Also where no DDL is to come that would ask: the table may have been described before one was visible.
-            scan = replace(scan, described=False)
-        self.scans[scan.number] = scan
-        split = failed.is_to_be_halved and len(scan.again) < MAX_RANGES
-        self._put_in_front(scan.number, replace(missed, split=split))
-
-    def count_failure(self, number: int, error: str) -> None:
-        """All of a table's chunks of one batch failed by their own fault; the table ends when that goes on."""
-        scan = self.scans[number]
-        if scan.failures + 1 >= GIVE_UP_AFTER:
-            self.end(scan, notes.SQL_EXCEPTION, error)
-        else:
-            self.scans[number] = replace(scan, failures=scan.failures + 1)
-
-    def _put_in_front(self, number: int, missed: Range) -> None:
+    def put_in_front(self, number: int, missed: Range) -> None:
         """The narrowest ranges come first, so halving goes down to the bad row before it spreads."""
         scan = self.scans[number]
         self.scans[number] = replace(scan, again=(missed, *scan.again))
-
-    def _quarantine(self, scan: Scan, lost: Range, error: str) -> None:
-        self.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, lost))
-        given_up = f"{scan.table}: the row with key {show_key(lost.upper)} is given up: {shorten(error, _REASON)}"
-        self.warn(given_up, scan.request.signal)
-        self.notify(
-            scan.request.signal,
-            notes.QUARANTINED,
-            data_collections=str(scan.table),
-            first_key=show_key(lost.lower),
-            last_key=show_key(lost.upper),
-            error=shorten(error, _REASON),
-        )
 
     # -- tables
 
@@ -228,12 +146,12 @@ class NextContext:
         """The table is done, well or not."""
         self._forget({scan.number})
         if reason:
-            self.warn(f"{scan.table}: {status}: {shorten(reason, _REASON)}", scan.request.signal)
+            self.warn(f"{scan.table}: {status}: {shorten(reason, REASON)}", scan.request.signal)
         self._take_from_unfinished(scan.request)
         missing = [(each.lower, each.upper) for each in scan.quarantine]
         fields = {"missing_keys": notes.key_ranges(missing)} if missing else {}
         if reason:
-            fields["reason"] = shorten(reason, _REASON)
+            fields["reason"] = shorten(reason, REASON)
         self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **fields)
 
     def _take_from_unfinished(self, request: Request) -> None:
@@ -296,7 +214,7 @@ class NextContext:
             notifications=tuple(self.notifications),
             paused=self.paused,
             paused_by=self.paused_by,
-            throttle=replace(self._throttle, next_ms=self._pace.next_ms if self._pace is not None else 0),
+            throttle=self.limits.throttle,
             recent=tuple(self.recent),
             scans_begun=self.scans_begun,
         )

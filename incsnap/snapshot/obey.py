@@ -23,7 +23,7 @@ def obey(state: NextContext, command: Command) -> None:
     elif isinstance(command, Resume):
         _resume(state, command)
     else:
-        state.set_limits(command)
+        state.limits.set(command.id, command.limits)
 
 
 def _execute(state: NextContext, command: Execute) -> None:

@@ -44,7 +44,7 @@ Asking = Generator[Question, Answer, bool]
 def plan_chunks(state: NextContext, limits: Limits, low_watermark: GtidSet) -> Generator[Question, Answer, None]:
     """Plans at most ``limits.parallelism`` chunks into ``state``, and those of small tables. ``low_watermark``: of this
     batch. Nothing is asked while the throttle allows no chunk."""
-    if not state.may_plan():
+    if not state.limits.may_plan(state.now_ms):
         return
     room = _Room.of(state, limits)
     yield from _look_ahead(state, limits, room, low_watermark)
@@ -90,7 +90,7 @@ class _Room:
 
     def for_chunk(self, state: NextContext, rows: int) -> bool:
         left = self.small if rows <= self.limits.small_rows else self.large
-        return left > 0 and state.cuts < self.limits.cuts and state.may_plan()
+        return left > 0 and state.cuts < self.limits.cuts and state.limits.may_plan(state.now_ms)
 
     def for_another_table(self, state: NextContext) -> bool:
         """Is there room for a table whose size is not known? Where small ones are counted apart, it is taken for
@@ -225,7 +225,7 @@ def _halves(state: NextContext, number: int, whole: Range) -> Generator[Question
 def _plan_small(state: NextContext, number: int, limits: Limits, room: _Room) -> Asking:
     """Plans a table that has not been begun in one chunk, if it has few rows."""
     scan = state.scans[number]
-    rows = state.rows_of(min(limits.small_rows, scan.chunk_rows))
+    rows = state.limits.chunk_rows(min(limits.small_rows, scan.chunk_rows))
     if scan.boundary is not None or scan.maximum is None or not rows or not room.for_chunk(state, rows):
         return True
     answer = yield NextBoundary(scan.table, scan.columns, scan.index, None, scan.maximum, rows)
@@ -242,7 +242,7 @@ def _plan_new(state: NextContext, number: int, limits: Limits, room: _Room) -> G
     """Plans ranges that were never read, up to the maximum key; none while many wait to be read again, nor while the
     end of the next is being looked for."""
     scan = state.scans[number]
-    rows = state.rows_of(scan.chunk_rows)
+    rows = state.limits.chunk_rows(scan.chunk_rows)
     while room.for_chunk(state, rows) and not scan.wholly_planned and len(scan.again) < limits.windows:
         maximum: Key | None = scan.maximum
         assert maximum is not None

@@ -7,7 +7,7 @@ limit is of the job, not of one snapshot; what signals have asked for is part of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 #: Names of the limits, as signals have them.
@@ -92,3 +92,49 @@ class RowPace:
 
     def _time_of(self, rows: int) -> int:
         return rows * 1000 // self.rows_per_second
+
+
+class LimitsInForce:
+    """``bounds``: the limits by name, of signals and, where none has spoken, of the settings. Mutable: it lives for one
+    call of the engine, and leaves ``throttle``."""
+
+    def __init__(self, throttle: Throttle, configured: Mapping[str, int]) -> None:
+        self._configured = configured
+        self._throttle = throttle
+        self.bounds = throttle.bounds(configured)
+        self._pace = self._row_pace(throttle.next_ms)
+
+    @property
+    def throttle(self) -> Throttle:
+        return replace(self._throttle, next_ms=self._pace.next_ms if self._pace is not None else 0)
+
+    def set(self, signal: str, limits: Iterable[tuple[str, int | None]]) -> None:
+        """Has (name, the most) pairs of a signal hold from this batch on."""
+        named = set()
+        for name, most in limits:
+            self._throttle = self._throttle.asks(name, most, signal)
+            named.add(name)
+        self.bounds = self._throttle.bounds(self._configured)
+        # What was planned under another limit of rows is not held against the new one.
+        self._pace = self._row_pace(0 if ROWS in named or self._pace is None else self._pace.next_ms)
+
+    def may_plan(self, now_ms: int) -> bool:
+        """Is there no limit of rows a second, or time for another chunk?"""
+        return self._pace is None or self._pace.allows(now_ms)
+
+    def chunk_rows(self, rows: int) -> int:
+        """A chunk of so many rows, or what the limit leaves of it."""
+        return rows if self._pace is None else self._pace.chunk_rows(rows)
+
+    def planned(self, rows: int, now_ms: int) -> None:
+        """A chunk of so many rows is planned."""
+        if self._pace is not None:
+            self._pace = self._pace.after(rows, now_ms)
+
+    def given_back(self, rows: int) -> None:
+        """So many rows of a chunk that was cut for them did not come."""
+        if self._pace is not None:
+            self._pace = self._pace.given_back(rows)
+
+    def _row_pace(self, next_ms: int) -> RowPace | None:
+        return RowPace(self.bounds[ROWS].most, next_ms) if ROWS in self.bounds else None

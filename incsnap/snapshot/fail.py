@@ -1,0 +1,71 @@
+"""What becomes of a chunk that could not be read, of its row and of its table: a part of the engine's second step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from incsnap.errors import shorten
+from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.context import Range, Scan
+from incsnap.snapshot.failed_chunk import FailedChunk
+from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES
+from incsnap.snapshot.keys import show_key
+from incsnap.snapshot.next_context import REASON, NextContext
+from incsnap.snapshot.window import Window
+
+
+def fail(state: NextContext, window: Window, error: str) -> None:
+    """The chunk could not be read: its range is read again, or its row or its table is given up."""
+    scan = state.scans[window.scan]
+    failed = FailedChunk.of(window, error)
+    missed = failed.missed(state.now_ms)
+    state.dropped.append(window.id)
+    if failed.is_worth_a_warning:
+        where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
+        state.warn(f"chunk {where} failed, reading {failed.attempt}: {shorten(error, REASON)}", window.signal)
+    if failed.ends_table:
+        state.end(scan, notes.SKIPPED, error)
+    elif failed.is_hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
+        state.end(scan, notes.SQL_EXCEPTION, error)
+    elif failed.is_hopeless:
+        _quarantine(state, scan, missed, error)
+    else:
+        _repeat(state, scan, failed, missed)
+
+
+def count_failure(state: NextContext, number: int, error: str) -> None:
+    """All of a table's chunks of one batch failed by their own fault; the table ends when that goes on."""
+    scan = state.scans[number]
+    if scan.failures + 1 >= GIVE_UP_AFTER:
+        state.end(scan, notes.SQL_EXCEPTION, error)
+    else:
+        state.scans[number] = replace(scan, failures=scan.failures + 1)
+
+
+def _repeat(state: NextContext, scan: Scan, failed: FailedChunk, missed: Range) -> None:
+    """The failed chunk's range waits to be read again, and the table learns from it."""
+    if failed.shrinks_chunks:
+        scan = replace(scan, chunk_rows=min(scan.chunk_rows, failed.window.rows // 2))
+    if failed.is_of_the_server:
+        # The stream's batch would wait for the next chunk's borders: the table backs off.
+        scan = replace(scan, not_before_ms=max(scan.not_before_ms, missed.not_before_ms))
+    if failed.is_of_another_shape:
+        # Also where no DDL is to come that would ask: the table may have been described before one was visible.
+        scan = replace(scan, described=False)
+    state.scans[scan.number] = scan
+    split = failed.is_to_be_halved and len(scan.again) < MAX_RANGES
+    state.put_in_front(scan.number, replace(missed, split=split))
+
+
+def _quarantine(state: NextContext, scan: Scan, lost: Range, error: str) -> None:
+    state.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, lost))
+    given_up = f"{scan.table}: the row with key {show_key(lost.upper)} is given up: {shorten(error, REASON)}"
+    state.warn(given_up, scan.request.signal)
+    state.notify(
+        scan.request.signal,
+        notes.QUARANTINED,
+        data_collections=str(scan.table),
+        first_key=show_key(lost.lower),
+        last_key=show_key(lost.upper),
+        error=shorten(error, REASON),
+    )
