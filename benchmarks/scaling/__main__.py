@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from benchmarks.about import machine
-from benchmarks.place import place
+from benchmarks.benchmark_database import benchmark_database
 from benchmarks.rows import Scale
 from benchmarks.scaling import costs, tables, workers
 from benchmarks.scaling.pieces import measure
@@ -28,13 +28,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="of the table that is changed and read")
     asked = parser.parse_args()
     if asked.workers:
-        with servers(lasting=True) as found, run_folder() as folder, place(found, folder) as where:
-            by_number = workers.of_workers(where, Scale(rows=asked.rows), _say)
+        with servers(lasting=True) as found, run_folder() as folder, benchmark_database(found, folder) as database:
+            by_number = workers.of_workers(database, Scale(rows=asked.rows), _say)
         print(tables.table(("workers", *workers.FIGURES.values()), workers.rows(by_number)))
         return
     if asked.measure:
-        with servers(lasting=True) as found, run_folder() as folder, place(found, folder) as where:
-            measured = measure(where, asked.rows, _say)
+        with servers(lasting=True) as found, run_folder() as folder, benchmark_database(found, folder) as database:
+            measured = measure(database, asked.rows, _say)
         costs.Costs(measured.found, machine()).write()
     print(tables.as_text(costs.read()))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from benchmarks.backlogs import Backlogs
-from benchmarks.place import Place
+from benchmarks.benchmark_database import BenchmarkDatabase
 from benchmarks.rows import Figures, Scale
 from benchmarks.sides import INCSNAP, Job
 from benchmarks.warm import WarmJob
@@ -20,25 +20,27 @@ _CORES = 2
 FIGURES = {"snapshot": "snapshot, rows/s", "backlog": "backlog of 1,000-row transactions, changes/s"}
 
 
-def of_workers(place: Place, scale: Scale, say: Callable[[str], None]) -> dict[int, Figures]:
+def of_workers(database: BenchmarkDatabase, scale: Scale, say: Callable[[str], None]) -> dict[int, Figures]:
     """``FIGURES`` by the number of workers. What fails raises."""
-    snapshots, backlogs = WarmJob(place, scale, ["snapshot"]), Backlogs(place, scale, ["backlog"])
+    snapshots, backlogs = WarmJob(database, scale, ["snapshot"]), Backlogs(database, scale, ["backlog"])
     found: dict[int, Figures] = {}
     for count in WORKERS:
         say(f"a job on {count} workers of {_CORES} cores")
-        notes = _Found()
+        notes = _Figures()
         with spark_cluster(workers=count, cores=_CORES) as cluster:
-            new_job = partial(_job, place, count, cluster.settings)
+            new_job = partial(_job, database, count, cluster.settings)
             snapshots.measure(partial(new_job, "snapshot", snapshots.tables), notes)
             backlogs.measure({INCSNAP: partial(new_job, "backlog", backlogs.tables)}, {INCSNAP: notes})
         found[count] = {name: notes.figures[name] for name in FIGURES}
     return found
 
 
-def _job(place: Place, workers: int, cluster: Mapping[str, str], kind: str, tables: Sequence[str]) -> Job:
+def _job(
+    database: BenchmarkDatabase, workers: int, cluster: Mapping[str, str], kind: str, tables: Sequence[str]
+) -> Job:
     number = 2 * workers + (kind == "backlog")
     prefix = f"bench-{os.getpid()}-workers-{workers}-{kind}"
-    return Job(INCSNAP, place, prefix, tables, 100_000 + os.getpid() % 50_000 * 100 + number, cluster)
+    return Job(INCSNAP, database, prefix, tables, 100_000 + os.getpid() % 50_000 * 100 + number, cluster)
 
 
 def rows(found: Mapping[int, Figures]) -> Iterable[Sequence[str]]:
@@ -47,7 +49,7 @@ def rows(found: Mapping[int, Figures]) -> Iterable[Sequence[str]]:
         yield f"{count} of {_CORES} cores", *(f"{figures[name]:,.0f}" for name in FIGURES)
 
 
-class _Found:
+class _Figures:
     """Notes of one job; here nothing goes on without what has failed."""
 
     def __init__(self) -> None:

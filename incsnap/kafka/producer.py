@@ -126,10 +126,21 @@ class TransactionalProducer:
     def _commit(self, seconds: float) -> None:
         began = time.monotonic()
         taken = self._taken(min(seconds, _CLOSE_LOOK_SECONDS), 1) or self._taken(min(seconds, _DOUBT_SECONDS), 50)
-        if not taken and (topic := self._queue.gone()) is not None:
-            raise ClientError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"the topic {topic} is not there any more")
+        if not taken:
+            self._refuse_gone()
         left = max(seconds - (time.monotonic() - began), 1.0)
-        self._errors.check(self._lib.rd_kafka_commit_transaction(self._rk, c.milliseconds(left)))
+        try:
+            self._errors.check(self._lib.rd_kafka_commit_transaction(self._rk, c.milliseconds(left)))
+        except ClientError as error:
+            # A client that has learned by itself that it is gone does not say which.
+            if error.code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                self._refuse_gone()
+            raise
+
+    def _refuse_gone(self) -> None:
+        """Raises where a topic of the open transaction is not there any more."""
+        if (topic := self._queue.gone()) is not None:
+            raise ClientError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"the topic {topic} is not there any more")
 
     def _taken(self, seconds: float, look_ms: int) -> bool:
         """Have all records been taken, or been refused, before the time is up?"""

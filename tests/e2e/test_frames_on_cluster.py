@@ -23,7 +23,7 @@ from lab.spark_cluster import SparkCluster
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 from signals import send
-from tests.support.frames import Told, backwards, options, running, table_rows, wait
+from tests.support.frames import ReceivedRows, backwards, options, running, table_rows, wait
 
 pytestmark = pytest.mark.servers
 ROWS = 4_000
@@ -86,24 +86,24 @@ def test_executors_that_are_killed_in_a_snapshot_lose_and_repeat_nothing(
     orders: TableId,
     tmp_path: Path,
 ) -> None:
-    told, killed = Told(), 0
+    received, killed = ReceivedRows(), 0
     writes = Writer(lambda: connect(mysql_address, database=database), [(ORDERS, orders)], seed=3, rate=100)
-    with writes, running(changes(), told, tmp_path) as query:
-        wait(query, told, lambda told: told.counts["u"])
+    with writes, running(changes(), received, tmp_path) as query:
+        wait(query, received, lambda received: received.counts["u"])
         send.to_table(connection, f"`{database}`.signals", "one", "execute-snapshot", data_of(orders))
         for share, worker in zip((5, 2), cluster.workers, strict=True):
-            wait(query, told, lambda told, share=share: told.counts["r"] > ROWS // share)
+            wait(query, received, lambda received, share=share: received.counts["r"] > ROWS // share)
             killed += worker.kill_executors()
-        before = told.counts["u"]
-        wait(query, told, lambda told: told.counts["u"] > before + 50)
-    with running(changes(), told, tmp_path) as query:
-        wait(query, told, lambda told: told.state("id") == table_rows(connection, orders))
+        before = received.counts["u"]
+        wait(query, received, lambda received: received.counts["u"] > before + 50)
+    with running(changes(), received, tmp_path) as query:
+        wait(query, received, lambda received: received.state("id") == table_rows(connection, orders))
 
     assert killed == len(cluster.workers)
-    assert backwards(told) == []
-    reads = [row["id"] for row in told.rows if row["_op"] == "r"]
+    assert backwards(received) == []
+    reads = [row["id"] for row in received.rows if row["_op"] == "r"]
     assert len(reads) == len(set(reads))
-    places = [row["_position"] for row in told.rows]
+    places = [row["_position"] for row in received.rows]
     assert len(set(places)) == len(places)
 
 

@@ -53,7 +53,7 @@ class SelectsOfChunks:
 def test_chunks_of_one_table_are_read_at_once_while_events_flow(
     play: CapturedDatabase, say: Callable[[str], None]
 ) -> None:
-    orders = play.create(ORDERS, 120_000)
+    orders = play.create(ORDERS, 400_000)
     with (
         play.job({"incremental.snapshot.chunk.size": "20000", "snapshot.max.threads": "2"}) as job,
         play.notices() as notices,

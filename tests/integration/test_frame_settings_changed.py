@@ -99,8 +99,8 @@ def next_end(reader: ChangesReader, start: Offset) -> Offset:
     return found[-1]
 
 
-def batch(reader: ChangesReader, start: Offset, told: list[str]) -> Offset:
-    """The next one, as Spark runs it; ``told`` gets table and id of its changes."""
+def batch(reader: ChangesReader, start: Offset, changes: list[str]) -> Offset:
+    """The next one, as Spark runs it; ``changes`` gets table and id of its changes."""
     end = next_end(reader, start)
     for part in reader.partitions(start, end):
         for rows in reader.read(part):

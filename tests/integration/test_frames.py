@@ -27,7 +27,7 @@ from lab.running_job import write_properties
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 from signals import send
-from tests.support.frames import Told, backwards, options, running, table_rows, wait, why_ended
+from tests.support.frames import ReceivedRows, backwards, options, running, table_rows, wait, why_ended
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -97,11 +97,11 @@ def test_a_table_is_equal_to_its_changes_after_a_snapshot_under_load_and_a_resta
             send.to_table(connection, f"`{database}`.signals", "one", "execute-snapshot", data_of(orders))
             wait(query, received, lambda received: received.counts["r"] > ROWS // 4)
         # In the middle of the snapshot.
-        with running(changes(), told, tmp_path) as query:
-            before = told.counts["u"]
-            wait(query, told, lambda told: told.counts["u"] > before + 100)
-    with running(changes(), told, tmp_path) as query:
-        wait(query, told, lambda told: told.state("id") == table_rows(connection, orders))
+        with running(changes(), received, tmp_path) as query:
+            before = received.counts["u"]
+            wait(query, received, lambda received: received.counts["u"] > before + 100)
+    with running(changes(), received, tmp_path) as query:
+        wait(query, received, lambda received: received.state("id") == table_rows(connection, orders))
 
     places = [row["_position"] for row in received.rows]
     assert len(set(places)) == len(places)
@@ -346,7 +346,7 @@ SPARK_TYPES = {
 
 
 def values_of(row: Any) -> dict[str, Any]:
-    """Without what is told of the change; a TIMESTAMP, which PySpark gives in the zone of the process, in UTC."""
+    """Without what is received of the change; a TIMESTAMP, which PySpark gives in the zone of the process, in UTC."""
     found = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
     if found["since"] is not None:
         found["since"] = found["since"].astimezone(UTC).replace(tzinfo=None)
@@ -366,5 +366,5 @@ def data_of(table: TableId) -> dict[str, Any]:
     return send.snapshot_data([str(table)])
 
 
-def reads(told: Told) -> list[int]:
-    return [row["id"] for row in told.rows if row["_op"] == "r"]
+def reads(received: ReceivedRows) -> list[int]:
+    return [row["id"] for row in received.rows if row["_op"] == "r"]

@@ -90,14 +90,14 @@ def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
         merge_into(of_schema(stream, flat), "t", keys=["id", "order_id"])
     for keys in (["id"], "ID"):
         assert merge_into(of_schema(stream, flat), "t", keys=keys) is not None
-    keyed = StructType([*told, StructField("id", IntegerType(), metadata={KEY: True})])
+    keyed = StructType([*marks, StructField("id", IntegerType(), metadata={KEY: True})])
     assert merge_into(of_schema(stream, keyed), "t") is not None
 
 
 @pytest.mark.parametrize("table", ["orders", "delta.`/nowhere/orders`"])
 def test_a_format_that_the_session_has_not_is_told_by_name(spark: SparkSession, tmp_path: Path, table: str) -> None:
-    told = [StructField(each.split()[0], StringType()) for each in TOLD.split(", ")]
-    keyed = StructType([*told, StructField("id", IntegerType(), metadata={KEY: True})])
+    marks = [StructField(each.split()[0], StringType()) for each in TOLD.split(", ")]
+    keyed = StructType([*marks, StructField("id", IntegerType(), metadata={KEY: True})])
     stream = of_schema(spark.readStream.format("rate").load(), keyed)
     query = merge_into(stream, table).option("checkpointLocation", str(tmp_path)).start()
     wait_until(lambda: not query.isActive)

@@ -97,11 +97,11 @@ def why_ended(query: StreamingQuery) -> str:
     return str(query.exception())
 
 
-def backwards(told: Told) -> list[Any]:
-    """Keys that were told of an older version behind a newer one."""
+def backwards(received: ReceivedRows) -> list[Any]:
+    """Keys that came with an older version behind a newer one."""
     newest: dict[int, int] = {}
     found = []
-    for row in told.rows:
+    for row in received.rows:
         if row["version"] < newest.get(row["id"], -1):
             found.append(row)
         newest[row["id"]] = row["version"]

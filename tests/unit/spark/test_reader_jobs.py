@@ -258,9 +258,9 @@ def test_a_job_that_ends_gives_its_turn_to_the_others(monkeypatch: pytest.Monkey
     one.jobs.close()
 
 
-def test_the_planner_learns_that_the_driver_is_gone(scene: Pool) -> None:
-    scene.jobs.close()
-    assert scene.woken.wait(SECONDS)
+def test_the_planner_learns_that_the_driver_is_gone(pool: Pool) -> None:
+    pool.jobs.close()
+    assert pool.woken.wait(SECONDS)
 
     with pytest.raises(ReadersGone):
         pool.planner.answers()
