@@ -18,7 +18,7 @@ from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.partitioner import bucket_of, partition
 from incsnap.envelope.records import overtaken_by, snapshot_records
 from incsnap.envelope.row_changes import lay_out
-from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
 from incsnap.envelope.written import topics
 from incsnap.errors import ConfigError, ValueRefused
@@ -30,6 +30,7 @@ from incsnap.transforms.form import Event, Placed
 from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.routers import RegexRouter
 from incsnap.types.modes import Modes
+from tests.support.source_columns import source_columns
 from tests.unit.tasks.test_bucket import Ledger
 
 TOPIC, NOW, BUCKETS = "p.d.outbox", 1_700_000_000_123_456, 4
@@ -69,17 +70,8 @@ def columns(rows: list[Row]) -> list[Any]:
 
 def changes(format_: TableFormat, rows: list[Row], kinds: list[int], events: list[int]) -> list[TopicRecords]:
     """``kinds``: event types of events; ``events``: of which event each row is an image."""
-    n = len(kinds)
-    source = SourceColumns(
-        gtid=pa.array(["u:1"] * n, pa.string()),
-        ts_us=np.zeros(n, np.int64),
-        server_id=np.full(n, 7, np.int64),
-        thread=pa.nulls(n, pa.int64()),
-        file=pa.array(["b"] * n, pa.string()),
-        pos=np.arange(n, dtype=np.int64),
-    )
     laid = lay_out(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
-    found = change_records(laid, source, None, {}, now_us=NOW)
+    found = change_records(laid, source_columns(len(kinds)), None, {}, now_us=NOW)
     for each in found:
         each.records.validate(full=True)
     return found

@@ -13,7 +13,7 @@ from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.many_tables import row_patterns
 from incsnap.envelope.records import overtaken_by, snapshot_records
 from incsnap.envelope.row_changes import lay_out
-from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
 from incsnap.errors import ConfigError, ValueRefused
 from incsnap.tables import Column, TableId, TableShape
@@ -21,6 +21,7 @@ from incsnap.tasks.bucket import by_topic, sent
 from incsnap.transforms.chain import Step
 from incsnap.transforms.form import Reference, Route
 from incsnap.transforms.unwrap import ExtractNewRecordState
+from tests.support.source_columns import source_columns
 
 TOPIC, INSERT, UPDATE, DELETE = "p.d.parcels", 30, 31, 32
 SHAPE = TableShape(
@@ -40,17 +41,8 @@ def columns(rows: Rows) -> list[Any]:
 
 
 def changed(format_: TableFormat, rows: Rows, kinds: list[int], events: list[int]) -> Any:
-    n = len(kinds)
-    source = SourceColumns(
-        gtid=pa.array(["u:1"] * n, pa.string()),
-        ts_us=np.zeros(n, np.int64),
-        server_id=np.full(n, 7, np.int64),
-        thread=pa.nulls(n, pa.int64()),
-        file=pa.array(["b"] * n, pa.string()),
-        pos=np.arange(n, dtype=np.int64),
-    )
     laid = lay_out(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
-    [found] = change_records(laid, source, None, {TOPIC: 5}, now_us=0)
+    [found] = change_records(laid, source_columns(len(kinds)), None, {TOPIC: 5}, now_us=0)
     found.records.validate(full=True)
     assert found.topic == TOPIC
     return found.records
