@@ -325,4 +325,13 @@ INSERT INTO {database}_outbox.events (kind, who, payload, at) VALUES ('json', NU
 INSERT INTO {database}_outbox.events (kind, who, payload, at) VALUES ('json', 'k', '  ', NULL);
 INSERT INTO {database}_outbox.events (kind, who, payload, at) VALUES ('json', 'k', NULL, NULL);
 INSERT INTO {database}_outbox.events (kind, who, payload, at) VALUES ('json', 'k', '{"tab": "	"}', NULL);
+-- Bytes that go to topics and partitions in their rows ------------------------------------------------------------------
+INSERT INTO {database}_outbox.parcels (shop, ref, payload, place, lane, kind, weights) VALUES ('north', x'00FF80', x'0000000001FE', 2, 'by-lane.red', 'by-kind.small', 'by-set.a'), ('south', 'text', '{"a":1}', 0, 'by-lane.blue', 'by-kind.large', 'by-set.b');
+INSERT INTO {database}_outbox.parcels (shop, ref, payload, place, lane, kind, weights) VALUES ('north', x'00FF80', x'C328', NULL, NULL, NULL, NULL), ('north', NULL, '', 1, '', 'by-kind.small', ''), ('south', '', NULL, NULL, ' \t', 'by-kind.large', 'by-set.b');
+INSERT INTO {database}_outbox.parcels (shop, ref, payload, place, lane, kind, weights) VALUES ('south', NULL, NULL, NULL, 'by-lane.red', 'by-kind.small', 'by-set.a'), ('north', '1', 'two words', NULL, 'by-lane.red', 'by-kind.large', 'by-set.a'), ('north', '2', 'é', NULL, 'by-lane.blue', NULL, 'by-set.b'), ('north', '3', REPEAT('x', 4000), 2, 'by-lane.blue', NULL, 'by-set.b');
+UPDATE {database}_outbox.parcels SET place = 1 WHERE id = 1;
+UPDATE {database}_outbox.parcels SET lane = 'by-lane.green', kind = 'by-kind.large', weights = 'by-set.b' WHERE id = 1;
+UPDATE {database}_outbox.parcels SET lane = NULL, kind = NULL, weights = NULL WHERE id = 2;
+UPDATE {database}_outbox.parcels SET id = 100, lane = 'by-lane.moved', kind = 'by-kind.large', weights = 'by-set.b' WHERE id = 6;
+DELETE FROM {database}_outbox.parcels WHERE id IN (1, 2, 4);
 INSERT INTO the_end VALUES (1, 'end')

@@ -89,6 +89,7 @@ def _label(record: Record) -> tuple[Any, ...]:
 
 
 def _record(one: Record, other: Record, seen: set[tuple[str, str]]) -> Iterator[tuple[str, Any, Any]]:
+    yield from _values("partition", one.get("partition", 0), other.get("partition", 0))
     for part in ("key", "value"):
         left, right = one[part], other[part]
         if _has_schema(left) and _has_schema(right):

@@ -46,8 +46,8 @@ class Configuration:
     """``tables``: regular expressions of table names, none: all; one with a database's name is of that one.
     ``snapshot``: rows are read again after the stream. ``topic``: only this one is kept, and of it, where ``first``
     says so, only the first record: how many there are is a matter of time. ``avro``: keys and values are Avro, with a
-    registry. ``transactions``: the topic that tells of transactions, "" for ``<name>.transaction``; ``end``: how the
-    topic of the table the_end calls it.
+    registry; ``plain``: some are bytes without JSON. ``partitions``: of each topic. ``transactions``: the topic that
+    tells of transactions, "" for ``<name>.transaction``; ``end``: how the topic of the table the_end calls it.
     """
 
     name: str
@@ -57,6 +57,8 @@ class Configuration:
     topic: str = ""
     first: bool = False
     avro: bool = False
+    plain: bool = False
+    partitions: int = 1
     transactions: str = ""
     end: str = "the_end"
 
@@ -85,6 +87,9 @@ class Configuration:
             chosen["table.include.list"] = ",".join(names)
         else:
             chosen["database.include.list"] = database
+        if self.partitions > 1:
+            chosen["topic.creation.default.partitions"] = str(self.partitions)
+            chosen["topic.creation.default.replication.factor"] = "1"
         if self.snapshot:
             chosen["signal.data.collection"] = f"{database}.debezium_signal"
         return {name: value.replace("{database}", database) for name, value in chosen.items()}
@@ -119,7 +124,7 @@ def _outbox(name: str, **options: str) -> dict[str, str]:
         **{f"transforms.outbox.{option}": value for option, value in given.items()},
         "predicates": "people",
         "predicates.people.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
-        "predicates.people.pattern": r".*\.(customers|events)",
+        "predicates.people.pattern": r".*\.(customers|events|parcels)",
     }
 
 
@@ -128,6 +133,30 @@ def _expanded(name: str, **options: str) -> dict[str, str]:
     columns = {"table__field__event__key": "who", "route__by__field": "kind", "route__topic__regex": "(.*)"}
     return _outbox(name, table__expand__json__payload="true", **columns, **options)
 
+
+def _parcels(column: str, **options: str) -> dict[str, str]:
+    """Settings of an ExtractNewRecordState that sends parcels to the topics in a column."""
+    return {
+        **_unwrap(route__by__field=column, predicate="parcels", **options),
+        "predicates": "parcels",
+        "predicates.parcels.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.parcels.pattern": r".*\.parcels",
+    }
+
+
+_PARCELS = (r"{database}_outbox\.parcels",)
+
+#: Bytes as they are, all else as JSON without schemas.
+_BINARY = {
+    f"{part}.converter{name}": value
+    for part in ("key", "value")
+    for name, value in (
+        ("", "io.debezium.converters.BinaryDataConverter"),
+        (".delegate.converter.type", "org.apache.kafka.connect.json.JsonConverter"),
+        (".delegate.converter.type.schemas.enable", "false"),
+        (".delegate.converter.type.replace.null.with.default", "false"),
+    )
+}
 
 CONFIGURATIONS = {
     each.name: each
@@ -276,6 +305,16 @@ CONFIGURATIONS = {
             ("integers", "defaults"),
         ),
         Configuration(
+            "booleans-narrow",
+            {
+                **SCHEMAS,
+                "converters": "flags",
+                "flags.type": "io.debezium.connector.binlog.converters.TinyIntOneToBooleanConverter",
+            },
+            ("integers", "defaults", "made_later", "composite"),
+            snapshot=True,
+        ),
+        Configuration(
             "unicode-topics",
             {**SCHEMAS, "topic.naming.strategy": "io.debezium.schema.DefaultUnicodeTopicNamingStrategy"},
             ("customers", "odd-name é", "no_key"),
@@ -364,6 +403,27 @@ CONFIGURATIONS = {
                 "outbox-expanded-envelope", table__fields__additional__placement="at:envelope,who:envelope:whose"
             ),
             (r"{database}_outbox\.events",),
+        ),
+        Configuration(
+            "outbox-bytes",
+            {
+                **_outbox("outbox-bytes", table__field__event__key="ref", route__by__field="shop"),
+                **_BINARY,
+            },
+            _PARCELS,
+            plain=True,
+        ),
+        Configuration(
+            "outbox-partitions",
+            _outbox(
+                "outbox-partitions",
+                table__field__event__key="shop",
+                route__by__field="shop",
+                table__fields__additional__placement="ref:header,place:partition",
+                route__tombstone__on__empty__payload="true",
+            ),
+            _PARCELS,
+            partitions=3,
         ),
         Configuration(
             "heartbeats",
@@ -472,6 +532,13 @@ CONFIGURATIONS = {
             },
             ("customers",),
         ),
+        Configuration(
+            "by-lane",
+            _parcels("lane", delete__tombstone__handling__mode="rewrite-with-tombstone", add__headers="op,table"),
+            _PARCELS,
+        ),
+        Configuration("by-kind", {**SCHEMAS, **_parcels("kind")}, _PARCELS),
+        Configuration("by-set", _parcels("weights", delete__tombstone__handling__mode="delete-to-tombstone"), _PARCELS),
         Configuration(
             "routed",
             {

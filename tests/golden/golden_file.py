@@ -3,6 +3,7 @@
 ``{"about": ..., "schemas": [...], "topics": {topic: [record, ...]}}``. A record has ``key`` and ``value`` as JSON
 (``null``: no bytes; ``{"json": null}``: the four bytes of that text), and ``headers`` where it has any. A key or value
 with a schema is ``{"schema": n, "payload": ...}``, where n counts in ``schemas``; Avro always is one (``avro_form``).
+Bytes without JSON are ``{"bytes": ...}`` in hexadecimal digits, and ``partition`` stands where it is not the first.
 """
 
 from __future__ import annotations
@@ -38,8 +39,18 @@ def read_json(data: bytes) -> Any:
     return value
 
 
+def read_plain(data: bytes) -> Any:
+    """JSON, or bytes that are none."""
+    try:
+        return read_json(data)
+    except (ValueError, AssertionError):
+        return {"bytes": data.hex()}
+
+
 def record_of(read: Read, schemas: Schemas, form: Form) -> dict[str, Any]:
     record = {"key": _part(read.key, schemas, form), "value": _part(read.value, schemas, form)}
+    if read.partition:
+        record["partition"] = read.partition
     if read.headers:
         record["headers"] = _headers(read.headers)
     return record

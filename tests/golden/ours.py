@@ -42,7 +42,7 @@ from lab.servers import Servers
 from tests.golden.configurations import Configuration
 from tests.golden.statements import DATABASE, execute, execute_all
 from tests.golden.written_json import dump, parse
-from tests.support.kafka import Read, one_partition
+from tests.support.kafka import Read
 from tests.support.planned_job import planner_at_hand
 
 _NOW_US = 1_700_000_000_123_456
@@ -140,7 +140,10 @@ def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, T
     defaults its columns have, is asked of the server.
     """
     with ExitStack() as stack:
-        jobs = {each.name: stack.enter_context(_job(stage, stage.settings(each))) for each in configurations}
+        jobs = {
+            each.name: stack.enter_context(_job(stage, stage.settings(each), each.partitions))
+            for each in configurations
+        }
 
         # A job mostly waits; thirty of them wait together.
         threads = stack.enter_context(ThreadPoolExecutor(len(jobs)))
@@ -157,7 +160,7 @@ def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, T
             if _DDL.match(statement):
                 read([each for each in configurations if each.changes])
         read(configurations)
-        return {name: job.topics for name, job in jobs.items()}
+        return {name: job.read() for name, job in jobs.items()}
 
 
 def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
@@ -181,12 +184,13 @@ def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
 class _Job:
     """The planner, asked as Spark asks it; the tasks of each batch are run here."""
 
-    def __init__(self, stage: Stage, settings: Settings, root: str) -> None:
-        self._settings = settings
+    def __init__(self, stage: Stage, settings: Settings, partitions: int, root: str) -> None:
+        """``partitions``: of the topics that rows name."""
+        self._settings, self._partitions = settings, partitions
         self._database = stage.database
         self.planner = planner_at_hand(settings, root)
         self._offset = replace(first_position(settings, root, buckets=1), stream=stage.start)
-        self.topics: Topics = defaultdict(list)
+        self._topics: Topics = defaultdict(list)
 
     def until(self, end: tuple[str, int]) -> None:
         deadline = time.monotonic() + _SECONDS
@@ -205,16 +209,20 @@ class _Job:
             for whole in blocks.decode(block):
                 runs = blocks.runs_of(whole) if kind == blocks.TABLES else [blocks.Run(topic, "", len(whole))]
                 for run, records in blocks.by_run(whole, runs):
-                    for name, of_topic in by_topic(run.topic, records, one_partition):
-                        self.topics[name.replace(self._database, DATABASE)] += _reads(of_topic)
+                    for name, of_topic in by_topic(run.topic, records, lambda _: self._partitions):
+                        self._topics[name.replace(self._database, DATABASE)] += _reads(of_topic)
         self.planner.committed(offset)
         self._offset = offset
 
+    def read(self) -> Topics:
+        """All records so far, one partition after the other, as they are read of Kafka."""
+        return {topic: sorted(reads, key=lambda read: read.partition) for topic, reads in self._topics.items()}
+
 
 @contextmanager
-def _job(stage: Stage, settings: Settings) -> Iterator[_Job]:
+def _job(stage: Stage, settings: Settings, partitions: int) -> Iterator[_Job]:
     with ExitStack() as stack:
-        job = _Job(stage, settings, stack.enter_context(tempfile.TemporaryDirectory()))
+        job = _Job(stage, settings, partitions, stack.enter_context(tempfile.TemporaryDirectory()))
         stack.callback(job.planner.close)
         yield job
 
@@ -225,7 +233,7 @@ def _reads(records: Any) -> list[Read]:
     names = ("partition", "key", "value", "old_key", "new_key")
     rows = zip(*(records.column(name).to_pylist() for name in names), added, strict=True)
     return [
-        Read(0, 0, key, value, (*_moved(old, new), *(more or ())))
+        Read(partition, 0, key, value, (*_moved(old, new), *(more or ())))
         for partition, key, value, old, new, more in rows
         if partition >= 0
     ]

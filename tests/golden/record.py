@@ -21,13 +21,13 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from lab.addresses import MySqlAddress
-from lab.debezium import VERSION, Worker, avro_converters, connect_worker
+from lab.debezium import VERSION, ConnectWorker, avro_converters, connect_worker
 from lab.fetched_registry import registry
 from lab.mysql_client import connect
 from lab.servers import Servers, servers
 from tests.golden.avro_form import AvroForm
 from tests.golden.configurations import CONFIGURATIONS, Configuration
-from tests.golden.golden_file import Form, read_json, write_golden
+from tests.golden.golden_file import Form, read_json, read_plain, write_golden
 from tests.golden.statements import DATABASE, execute_all
 from tests.support.kafka import Read, read_all
 
@@ -55,13 +55,13 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def record(
-    running: Servers, worker: Worker, chosen: Sequence[Configuration], folder: Path, registry_url: str = ""
+    running: Servers, worker: ConnectWorker, chosen: Sequence[Configuration], folder: Path, registry_url: str = ""
 ) -> None:
     """Raises ``SystemExit`` naming the connectors that failed; the others are recorded all the same."""
     mysql, kafka = running.mysql, running.kafka
 
     def keep(each: Configuration, wrong: Sequence[str] = ()) -> None:
-        form: Form = AvroForm(partial(_schema, registry_url)) if each.avro else read_json
+        form = _form(each, registry_url)
         _keep(folder, each, kafka, form, str(version), wrong)
 
     ((version,),) = _run(mysql, "SELECT VERSION()")
@@ -114,7 +114,7 @@ def _connector(configuration: Configuration, mysql: MySqlAddress, server_id: int
     return properties
 
 
-def _wait(what: str, chosen: Sequence[Configuration], worker: Worker, done: Any) -> list[Configuration]:
+def _wait(what: str, chosen: Sequence[Configuration], worker: ConnectWorker, done: Any) -> list[Configuration]:
     """Those that failed; why is written."""
     failed: list[Configuration] = []
     left, deadline = list(chosen), time.monotonic() + _SECONDS
@@ -152,7 +152,7 @@ def _topics(kafka: str, configuration: Configuration) -> list[str]:
 
 def _read(kafka: str, topic: str) -> list[Read]:
     known = AdminClient({"bootstrap.servers": kafka, "log_level": 0}).list_topics(timeout=20).topics
-    return read_all(kafka, topic, seconds=60) if topic in known else []
+    return read_all(kafka, topic, known[topic].partitions, seconds=60) if topic in known else []
 
 
 def _read_again(mysql: MySqlAddress, kafka: str, again: Sequence[Configuration]) -> dict[str, list[str]]:
@@ -210,6 +210,12 @@ def _keep(
     size = write_golden(folder / f"{configuration.name}.json", about, found, form)
     count = sum(map(len, found.values()))
     sys.stderr.write(f"{configuration.name}: {count} records of {len(found)} topics, {size / 1000:.0f} kB\n")
+
+
+def _form(configuration: Configuration, registry_url: str) -> Form:
+    if configuration.avro:
+        return AvroForm(partial(_schema, registry_url))
+    return read_plain if configuration.plain else read_json
 
 
 def _schema(registry_url: str, number: int) -> str:

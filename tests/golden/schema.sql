@@ -194,4 +194,7 @@ CREATE TABLE the_end (id INT PRIMARY KEY, v VARCHAR(10));
 
 -- An outbox, in a database of its own: other configurations take all of this one -------------------------------------
 CREATE DATABASE {database}_outbox CHARACTER SET utf8mb4;
-CREATE TABLE {database}_outbox.events (id INT PRIMARY KEY AUTO_INCREMENT, kind VARCHAR(20) NOT NULL, who VARCHAR(20), payload TEXT, at DATETIME(6))
+CREATE TABLE {database}_outbox.events (id INT PRIMARY KEY AUTO_INCREMENT, kind VARCHAR(20) NOT NULL, who VARCHAR(20), payload TEXT, at DATETIME(6));
+-- Bytes, the partition that they go to, and the topics that they name themselves: a text, an ENUM, a SET.
+CREATE TABLE {database}_outbox.parcels (id INT PRIMARY KEY AUTO_INCREMENT, shop VARCHAR(20) NOT NULL, ref VARBINARY(16), payload BLOB, place INT,
+  lane VARCHAR(40), kind ENUM('by-kind.small', 'by-kind.large'), weights SET('by-set.a', 'by-set.b'))

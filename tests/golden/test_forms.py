@@ -12,7 +12,7 @@ import pytest
 
 from tests.golden.avro_form import AvroForm
 from tests.golden.comparison import ABSENT, compare, settled
-from tests.golden.golden_file import read_golden, read_json, whole_record, write_golden
+from tests.golden.golden_file import read_golden, read_json, read_plain, whole_record, write_golden
 from tests.golden.statements import statements
 from tests.golden.written_json import Number, dump, parse, shortened
 from tests.support.kafka import Read
@@ -63,6 +63,15 @@ def test_a_golden_file_holds_the_records_it_was_made_of(tmp_path: Path) -> None:
     assert golden.topics["t"][0]["key"] == {"schema": {"type": "int32"}, "payload": 1}
 
 
+def test_bytes_without_json_are_held_as_they_are_and_so_is_the_partition(tmp_path: Path) -> None:
+    reads = [Read(0, 0, b"1", b'{"a":1}'), Read(2, 0, b"\xff", b'{"a": 1}')]
+    write_golden(tmp_path / "g.json", {}, {"t": reads}, read_plain)
+    assert read_golden(tmp_path / "g.json").topics["t"] == [
+        {"key": 1, "value": {"a": 1}},
+        {"key": {"bytes": "ff"}, "value": {"bytes": b'{"a": 1}'.hex()}, "partition": 2},
+    ]
+
+
 def change(op: str = "c", gtid: int = 5, pos: int = 10, **more: Any) -> dict[str, Any]:
     source = {"ts_ms": 1, "ts_us": 1000, "ts_ns": 1000000, "version": "x", "file": "f", "server_id": 1, "thread": 2}
     source |= {"gtid": f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{gtid}", "pos": pos}
@@ -78,6 +87,10 @@ def test_positions_and_times_of_another_server_are_no_difference() -> None:
     ours = [change(gtid=907, pos=4), change(gtid=911, pos=99)]
     ours[0]["value"]["source"] |= {"ts_ms": 7, "ts_us": 7123, "version": "y"}
     assert places([change(), change(gtid=6, pos=11)], ours) == []
+
+
+def test_another_partition_is_a_difference() -> None:
+    assert places([change()], [{**change(), "partition": 1}]) == [("partition", 0, 1)]
 
 
 def test_two_events_of_one_transaction_are_told_from_events_of_two() -> None:

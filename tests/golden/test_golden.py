@@ -16,7 +16,7 @@ from tests.golden.avro_form import AvroForm
 from tests.golden.comparison import Difference, compare, operation_of, settled
 from tests.golden.configurations import CONFIGURATIONS
 from tests.golden.differences import DIFFERENCES, Allowed
-from tests.golden.golden_file import Form, read_golden, read_json, whole_record
+from tests.golden.golden_file import Form, read_golden, read_json, read_plain, whole_record
 from tests.golden.ours import Stage, Topics, played, read_again, stage
 
 pytestmark = pytest.mark.servers
@@ -60,7 +60,9 @@ def differences(played_on: Stage, name: str, reads: Topics) -> list[Difference]:
             for topic, records in read_again(played_on, settings, table).items():
                 if topic in read:
                     reads.setdefault(topic, []).extend(records)
-    form: Form = AvroForm(played_on.schemas.text) if configuration.avro else read_json
+    form: Form = read_plain if configuration.plain else read_json
+    if configuration.avro:
+        form = AvroForm(played_on.schemas.text)
     ours = {
         topic: [played_on.renamed(whole_record(read, form)) for read in configuration.kept(found)]
         for topic, found in reads.items()
