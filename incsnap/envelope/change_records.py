@@ -186,6 +186,9 @@ class _TopicWriter:
 
     def _headers(self, index: Ints, chosen: Bools) -> Any:
         format_ = self._laid.format
+        if format_.envelope.marked:
+            # A DataFrame has no headers, and the modes need have no form for a key that it tells.
+            return pa.nulls(self._n, pa.binary())
         return key_headers(format_.view, self._laid.images, index, chosen, format_.envelope.modes)
 
     def _identities(self, own: Any) -> tuple[Any, Any]:

@@ -16,7 +16,8 @@ import pyarrow as pa
 from incsnap.columns.variable import take
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.format import OPERATIONS, Changes
-from incsnap.envelope.json_rows import rows_of
+from incsnap.envelope.identity import EXACT, identifying
+from incsnap.envelope.json_rows import json_objects, rows_of
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_view import Columns, TableView
 
@@ -28,6 +29,17 @@ ROW, IMAGES = FormatChoice("row"), FormatChoice("images")
 def frame_fields(view: TableView) -> list[pa.Field]:
     """The row's columns. Raises ``UnsupportedType``."""
     return [pa.field(field.name, field.frame_type) for field in view.fields]
+
+
+class FrameKeys:
+    """What the rows of a DataFrame are told apart by, not what Kafka would be sent: an update that changes it is a
+    deletion and an insertion, also where the settings give both keys one form, or name other columns for it."""
+
+    def __init__(self, view: TableView) -> None:
+        self._fields = identifying(view)
+
+    def keys(self, columns: Columns) -> Any:
+        return json_objects(self._fields, columns, EXACT)
 
 
 class FrameValues:
@@ -80,6 +92,23 @@ def _struct(values: Sequence[Any], fields: Sequence[pa.Field], rows: int | None 
 
 
 def key_names(view: TableView) -> tuple[str, ...]:
-    """The columns that tell rows apart, as the DataFrame names them; those that it leaves out are none of them."""
+    """The columns that tell rows apart, as the DataFrame names them; none where it does not tell one of them as it is
+    (``hidden_keys``), for the others may be those of several rows."""
     names = {field.index: field.name for field in view.fields}
-    return tuple(names[index] for index in view.identity if index in names)
+    return () if hidden_keys(view) else tuple(names[index] for index in view.identity)
+
+
+def hidden_keys(view: TableView) -> tuple[str, ...]:
+    """Which of the columns that tell rows apart the DataFrame leaves out, or gives values that several keys share, each
+    with what does so."""
+    told = {field.index: field for field in view.fields}
+    hidden = []
+    for index in view.identity:
+        field, name = told.get(index), view.shape.columns[index].name
+        if field is None:
+            hidden.append(f"{name} is left out")
+        elif field.masked_in_frame:
+            hidden.append(f"{name} is masked or truncated")
+        elif field.boolean:
+            hidden.append(f"{name} is told as a boolean")
+    return tuple(hidden)

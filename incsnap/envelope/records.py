@@ -17,13 +17,13 @@ from incsnap.columns.variable import MAX_BYTES
 from incsnap.envelope.added_fields import HEADERS, header_maps, read_values
 from incsnap.envelope.cells import Pattern
 from incsnap.envelope.format import OPERATIONS
+from incsnap.envelope.identity import EXACT, identifying
 from incsnap.envelope.json_rows import json_objects, json_pattern, rows_of
 from incsnap.envelope.partitioner import bucket_of, partition
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_format import TableFormat
-from incsnap.envelope.table_view import Columns, TableView, ViewField
+from incsnap.envelope.table_view import Columns, TableView
 from incsnap.envelope.written import READ, Written
-from incsnap.types.modes import Modes
 
 #: ``value`` null: a tombstone. ``old_key`` and ``new_key``: of the headers __debezium.oldkey and __debezium.newkey,
 #: or null. ``identity``: what de-duplication of window rows goes by, null where that is the key; ``old_identity``:
@@ -69,10 +69,6 @@ _VALUE = RECORDS.get_field_index("value")
 
 class RecordsTooLarge(Exception):
     """The records of more than one row take more bytes than they may."""
-
-
-#: The year 1 must not look like 2001 in an identity.
-_EXACT = Modes(time_adjuster="false")
 
 
 def overtaken_by(records: Any) -> Any:
@@ -165,17 +161,12 @@ def identities_of(format_: TableFormat, columns: Columns, keys: Any) -> Any:
     view = format_.view
     if view.key_is_identity or not view.identity:
         return None if format_.alike or not view.key else keys
-    return json_objects(_identifying(view), columns, _EXACT)
+    return json_objects(identifying(view), columns, EXACT)
 
 
 def identity_pattern(view: TableView) -> Pattern | None:
     """What ``identities_of`` makes the identities of a table of that has one form of keys; None where these serve."""
-    return None if view.key_is_identity or not view.identity else json_pattern(_identifying(view), _EXACT)
-
-
-def _identifying(view: TableView) -> list[ViewField]:
-    shape = view.shape
-    return [ViewField(i, shape.columns[i].name, shape.columns[i], shape.id) for i in view.identity]
+    return None if view.key_is_identity or not view.identity else json_pattern(identifying(view), EXACT)
 
 
 def _read_marks(source: SourceConstants, n: int) -> Any:

@@ -16,7 +16,7 @@ from incsnap.envelope.connect_envelope import envelope_schema, key_schema, row_s
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import AvroRows, FlatRows, JsonRows, flat_schema
 from incsnap.envelope.format import EnvelopeFormat, JoinedFormat, KeyFormat, StructFormat, ValueFormat
-from incsnap.envelope.frame_format import IMAGES, ROW, FrameValues
+from incsnap.envelope.frame_format import IMAGES, ROW, FrameKeys, FrameValues
 from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues, around
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.outbox_events import EventFormat
@@ -136,7 +136,9 @@ class _Maker:
         choice, modes = self._envelope.key, self._envelope.key_modes
         same = (form.topic, form.key_name, form.key_fields)
         if same not in self._keys:
-            if choice.kind == "avro":
+            if self._envelope.value in (ROW, IMAGES):
+                self._keys[same] = FrameKeys(self.view)
+            elif choice.kind == "avro":
                 assert self._registers.key is not None
                 self._keys[same] = AvroKeys(self.view, form, self._envelope, self._registers.key)
             else:

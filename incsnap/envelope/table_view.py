@@ -90,15 +90,20 @@ class ViewField:
         """The Arrow type of the field as a DataFrame's column."""
         return pa.bool_() if self.boolean else self.type.frame_type
 
+    @property
+    def masked_in_frame(self) -> bool:
+        """A mask changes what is a text or bytes both to Connect and to a DataFrame."""
+        if self.masked is None or self.boolean or self.type.frame_type not in (pa.string(), pa.binary()):
+            return False
+        return self.masked.touches(self.type.schema(_DEFAULT_MODES))
+
     def frame(self, columns: Columns) -> Any:
-        """The field as a DataFrame's column. A mask changes what is a text or bytes both to Connect and here."""
+        """The field as a DataFrame's column."""
         values = columns[self.index]
         if self.boolean:
             return pc.greater(values, 0)
         values = self.type.frame(values)
-        if self.masked is None or values.type not in (pa.string(), pa.binary()):
-            return values
-        return self.masked.apply(values) if self.masked.touches(self.type.schema(_DEFAULT_MODES)) else values
+        return self.masked.apply(values) if self.masked is not None and self.masked_in_frame else values
 
     def encode(self, columns: Columns, modes: Modes) -> Encoded:
         """The field's JSON text."""

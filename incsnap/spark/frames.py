@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 
 from incsnap.config.frames import frame_settings, of_table, refuse_mode
 from incsnap.config.settings import Settings
-from incsnap.envelope.frame_format import frame_fields, key_names
+from incsnap.envelope.frame_format import frame_fields, hidden_keys, key_names
 from incsnap.envelope.table_view import TableView, view_of
 from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 FORMAT = "incsnap"
 #: Of a column's metadata: it is one of those that tell the table's rows apart.
 KEY = "incsnap.key"
+#: Of the metadata of ``_position``: why no column has that, though the table has a key.
+HIDDEN_KEY = "incsnap.key.hidden"
 
 
 class ChangesFrame(DataSource):
@@ -122,10 +124,13 @@ def _refuse_names_of_marks(view: TableView) -> None:
 
 
 def _with_keys(schema: StructType, view: TableView) -> StructType:
-    keys = key_names(view)
+    keys, hidden = key_names(view), ", ".join(hidden_keys(view))
+
+    def metadata(name: str) -> dict[str, object] | None:
+        if hidden and name == "_position":
+            return {HIDDEN_KEY: hidden}
+        return {KEY: True} if name in keys else None
+
     return StructType(
-        [
-            StructField(field.name, field.dataType, field.nullable, {KEY: True} if field.name in keys else None)
-            for field in schema.fields
-        ]
+        [StructField(field.name, field.dataType, field.nullable, metadata(field.name)) for field in schema.fields]
     )

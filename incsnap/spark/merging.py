@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from incsnap.errors import ConfigError, shorten
 from incsnap.spark.error_text import hint_in_message
-from incsnap.spark.frames import KEY
+from incsnap.spark.frames import HIDDEN_KEY, KEY
 from incsnap.tasks.frame_columns import CHANGE_FIELDS
 
 _TRUNCATED = "t"
@@ -56,6 +56,13 @@ def merge_into(
         raise ConfigError(
             f"keys: these changes have no column {', '.join(absent)}",
             f"Name some of {', '.join(columns)}; or leave keys out for those of MySQL's primary key.",
+        )
+    hidden = [field.metadata[HIDDEN_KEY] for field in changes.schema.fields if HIDDEN_KEY in (field.metadata or {})]
+    if hidden and not of_table:
+        raise ConfigError(
+            f"nothing tells the rows of these changes apart: of the table's key {hidden[0]}",
+            "Change column.include.list, column.exclude.list, column.mask.*, column.truncate.* or converters so that"
+            " the key's columns are told as they are; or give merge_into the argument keys=[...].",
         )
     if not of_table:
         raise ConfigError(

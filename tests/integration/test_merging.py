@@ -15,7 +15,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from incsnap.errors import ConfigError
 from incsnap.spark import merge_into
-from incsnap.spark.frames import KEY
+from incsnap.spark.frames import HIDDEN_KEY, KEY
 from incsnap.spark.merging import merge_statement, newest_changes
 from tests.support.waiting import wait_until
 
@@ -90,6 +90,10 @@ def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
         merge_into(of_schema(stream, flat), "t", keys=["id", "order_id"])
     for keys in (["id"], "ID"):
         assert merge_into(of_schema(stream, flat), "t", keys=keys) is not None
+    hidden = StructType([*marks, StructField("id", IntegerType(), metadata={HIDDEN_KEY: "id is left out"})])
+    with pytest.raises(ConfigError, match="of the table's key id is left out") as refused:
+        merge_into(of_schema(stream, hidden), "t")
+    assert "column.exclude.list" in refused.value.hint
     keyed = StructType([*marks, StructField("id", IntegerType(), metadata={KEY: True})])
     assert merge_into(of_schema(stream, keyed), "t") is not None
 

@@ -51,5 +51,5 @@ def test_another_partition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_identity_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_EXACT", Modes())
+    monkeypatch.setattr(records, "EXACT", Modes())
     assert {name.split(",")[0] for name in pinned_records.changed()} == {"rows", "changes"}

@@ -266,6 +266,17 @@ def test_another_message_key_leaves_the_primary_key_as_identity() -> None:
     assert overtaken_by(rows[0]).to_pylist() == [b'{"id":5}', b'{"id":6}', b'{"id":7}', b'{"id":7}']
 
 
+def test_a_zero_date_is_another_row_than_the_epoch_that_keys_write_for_it() -> None:
+    day = Column("day", "date", nullable=False)
+    format_ = format_of(TableShape(TableId("shop", "days"), (day,), key=(0,)))
+    images = [pa.array([None, 0], pa.int32())]
+    laid = lay_out(format_, images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
+    (found,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
+
+    assert found.records.column("key").to_pylist() == [b'{"day":0}']
+    assert set(overtaken_by(found.records).to_pylist()) == {b'{"day":null}', b'{"day":0}'}
+
+
 def test_text_past_two_gib_is_refused_with_what_to_lower() -> None:
     with pytest.raises(IncsnapError, match="2 GiB") as caught:
         variable(np.array([0, 2**31]), b"", pa.binary())
