@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.beat import Beat, percentile
 from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database, topics
-from benchmarks.sides import INCSNAP, Job, Life
+from benchmarks.sides import INCSNAP, Job, JobRun
 from benchmarks.tables import ORDERS
 from lab.object_store import ObjectStore, object_store
 from lab.run_folder import run_folder
@@ -33,14 +33,14 @@ _A_BATCH = "PUT spark/offsets/N"
 
 
 @dataclass
-class Kind:
+class Side:
     """One of the two jobs, and the seconds from commit to consumer of all its turns."""
 
     name: str
     job: Job
     table: str
     topic: str
-    life: Life
+    life: JobRun
     lags: list[float] = field(default_factory=list)
 
 
@@ -81,7 +81,7 @@ def main() -> None:
             kind.life.stop()
 
 
-def _begin(bench: BenchmarkDatabase, stack: ExitStack, name: str, more: dict[str, str]) -> Kind:
+def _begin(bench: BenchmarkDatabase, stack: ExitStack, name: str, more: dict[str, str]) -> Side:
     word = name.partition(" ")[0]
     table = bench.create(ORDERS, word, _ROWS)
     prefix = f"bench-{os.getpid()}-{word}"
@@ -91,10 +91,10 @@ def _begin(bench: BenchmarkDatabase, stack: ExitStack, name: str, more: dict[str
         life = stack.enter_context(job.life())
         # Those before the job's beginning never come.
         beat.wait_for_first(life.check, _START_SECONDS)
-    return Kind(name, job, table, names[table], life)
+    return Side(name, job, table, names[table], life)
 
 
-def _turn(bench: BenchmarkDatabase, kind: Kind, seconds: float) -> list[float]:
+def _turn(bench: BenchmarkDatabase, kind: Side, seconds: float) -> list[float]:
     with Beat(bench.connect, kind.table, bench.servers.kafka, kind.topic) as beat:
         time.sleep(_SETTLE_SECONDS)
         since = time.monotonic()

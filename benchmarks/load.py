@@ -13,8 +13,8 @@ from pymysql.cursors import Cursor
 _ROWS = 100
 
 
-class Load:
-    """``with Load(connect, table) as load:`` works until the block ends."""
+class SourceLoad:
+    """``with SourceLoad(connect, table) as load:`` works until the block ends."""
 
     def __init__(self, connect: Callable[[], Connection[Cursor]], table: str) -> None:
         self._connect, self._table = connect, table
@@ -23,7 +23,7 @@ class Load:
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="load", daemon=True)
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> SourceLoad:
         self._thread.start()
         return self
 

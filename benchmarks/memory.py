@@ -24,9 +24,9 @@ from pathlib import Path
 from benchmarks.arrivals import Arrivals, NotArrived
 from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database, topics
 from benchmarks.memory_limit import MemoryLimit
-from benchmarks.memory_loads import LOADS, Load
+from benchmarks.memory_loads import LOADS, MemoryLoad
 from benchmarks.processes import memory_by_kind
-from benchmarks.sides import INCSNAP, Job, Life
+from benchmarks.sides import INCSNAP, Job, JobRun
 from incsnap.errors import IncsnapError
 from lab.run_folder import run_folder
 from lab.running_job import session_pids
@@ -86,7 +86,7 @@ def watched(leader: int, group: MemoryLimit | None) -> Iterator[Peak]:
 
 
 @contextlib.contextmanager
-def limited(job: Job, limit: int) -> Iterator[tuple[Life, MemoryLimit | None]]:
+def limited(job: Job, limit: int) -> Iterator[tuple[JobRun, MemoryLimit | None]]:
     """A life of the job in a group of its own; ``limit`` 0: without one."""
     with contextlib.ExitStack() as stack:
         group = stack.enter_context(MemoryLimit(limit)) if limit else None
@@ -98,7 +98,7 @@ def limited(job: Job, limit: int) -> Iterator[tuple[Life, MemoryLimit | None]]:
         yield life, group
 
 
-def measure(bench: BenchmarkDatabase, load: Load, limits: list[int], more: dict[str, str]) -> None:
+def measure(bench: BenchmarkDatabase, load: MemoryLoad, limits: list[int], more: dict[str, str]) -> None:
     jobs = {limit: _job(bench, load, limit, more) for limit in limits}
     with contextlib.ExitStack() as stack:
         for job in jobs.values():
@@ -113,7 +113,7 @@ def measure(bench: BenchmarkDatabase, load: Load, limits: list[int], more: dict[
             _one(bench, load, limit, job)
 
 
-def _one(bench: BenchmarkDatabase, load: Load, limit: int, job: Job) -> None:
+def _one(bench: BenchmarkDatabase, load: MemoryLoad, limit: int, job: Job) -> None:
     names = [f"{job.prefix}.{table}" for table in load.topics]
     outcome, seconds, killed = "delivered", float("nan"), 0
     with limited(job, limit) as (life, group), watched(life.pid, group) as peak:
@@ -141,7 +141,7 @@ def _one(bench: BenchmarkDatabase, load: Load, limit: int, job: Job) -> None:
 _numbers = itertools.count()
 
 
-def _job(bench: BenchmarkDatabase, load: Load, limit: int, more: dict[str, str]) -> Job:
+def _job(bench: BenchmarkDatabase, load: MemoryLoad, limit: int, more: dict[str, str]) -> Job:
     number = next(_numbers)
     prefix = f"memory-{os.getpid()}-{load.name}-{number}"
     return Job(INCSNAP, bench, prefix, load.tables, 200_000 + os.getpid() % 50_000 * 100 + number, _SETTINGS | more)
@@ -154,7 +154,7 @@ def _find_place(job: Job) -> None:
         life.stop()
 
 
-def _wait_for_offset(job: Job, life: Life) -> None:
+def _wait_for_offset(job: Job, life: JobRun) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not (job.folder / "checkpoint" / "spark" / "offsets" / "0").exists():
         life.check()

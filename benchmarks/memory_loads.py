@@ -12,7 +12,7 @@ _RANDOM = "TO_BASE64(RANDOM_BYTES(1024))"
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class MemoryLoad:
     """``write`` is done once for all jobs, whose lives begin before it, or (``by_signal``) after it, and which then
     snapshot the tables."""
 
@@ -62,7 +62,7 @@ def _logged_only(bench: BenchmarkDatabase, name: str) -> str:
     return table
 
 
-def backlog(bench: BenchmarkDatabase, size: float) -> Load:
+def backlog(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
     """5 GB of transactions of 100 MB, rows of 10 KB."""
     source, table, count = _source(bench), _logged_only(bench, "wide"), max(1, round(50 * size))
 
@@ -70,10 +70,10 @@ def backlog(bench: BenchmarkDatabase, size: float) -> Load:
         for each in range(count):
             _run(bench, f"INSERT INTO {table} SELECT id + {each * 10_000}, t FROM {source}")
 
-    return Load("backlog", bench, [table], count * 10_000, write)
+    return MemoryLoad("backlog", bench, [table], count * 10_000, write)
 
 
-def transaction(bench: BenchmarkDatabase, size: float, compressed: bool = False) -> Load:
+def transaction(bench: BenchmarkDatabase, size: float, compressed: bool = False) -> MemoryLoad:
     """One transaction of 2 GB."""
     name = "compressed" if compressed else "transaction"
     source, table, count = _source(bench), _logged_only(bench, name), max(1, round(20 * size))
@@ -85,15 +85,15 @@ def transaction(bench: BenchmarkDatabase, size: float, compressed: bool = False)
             _run(bench, f"INSERT INTO {table} SELECT id + {each * 10_000}, t FROM {source}")
         _run(bench, "COMMIT", "SET SESSION binlog_transaction_compression = 0")
 
-    return Load(name, bench, [table], count * 10_000, write)
+    return MemoryLoad(name, bench, [table], count * 10_000, write)
 
 
-def compressed(bench: BenchmarkDatabase, size: float) -> Load:
+def compressed(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
     """A compressed one: a single event, of a gigabyte at most."""
     return transaction(bench, 0.5 * size, compressed=True)
 
 
-def narrow(bench: BenchmarkDatabase, size: float) -> Load:
+def narrow(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
     """20 million rows of two integers in a snapshot."""
     rows, each = round(20_000_000 * size), 1_000_000
     table = f"{bench.database}.narrow"
@@ -113,10 +113,10 @@ def narrow(bench: BenchmarkDatabase, size: float) -> Load:
             )
         _run(bench, "SET SESSION sql_log_bin = 1")
 
-    return Load("narrow", bench, [table], rows, write, by_signal=True)
+    return MemoryLoad("narrow", bench, [table], rows, write, by_signal=True)
 
 
-def _rows16(bench: BenchmarkDatabase, name: str, size: float, by_signal: bool, text: bool = False) -> Load:
+def _rows16(bench: BenchmarkDatabase, name: str, size: float, by_signal: bool, text: bool = False) -> MemoryLoad:
     count = max(2, round(20 * size))
     table = f"{bench.database}.{name}"
     # 16 MiB less what is beside it in the row.
@@ -140,26 +140,26 @@ def _rows16(bench: BenchmarkDatabase, name: str, size: float, by_signal: bool, t
 
     # An insertion, an update, a deletion and its tombstone.
     records = count if by_signal else 4 * count
-    return Load(name, bench, [table], records, write, by_signal, kafka={"fetch.message.max.bytes": 100_000_000})
+    return MemoryLoad(name, bench, [table], records, write, by_signal, kafka={"fetch.message.max.bytes": 100_000_000})
 
 
-def blobs(bench: BenchmarkDatabase, size: float) -> Load:
+def blobs(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
     return _rows16(bench, "blobs", size, by_signal=False)
 
 
-def texts(bench: BenchmarkDatabase, size: float) -> Load:
+def texts(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
     return _rows16(bench, "texts", size, by_signal=False, text=True)
 
 
-def blobsnap(bench: BenchmarkDatabase, size: float) -> Load:
+def blobsnap(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
     return _rows16(bench, "blobsnap", size, by_signal=True)
 
 
-def textsnap(bench: BenchmarkDatabase, size: float) -> Load:
+def textsnap(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
     return _rows16(bench, "textsnap", size, by_signal=True, text=True)
 
 
-def tables(bench: BenchmarkDatabase, size: float) -> Load:
+def tables(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
     """5,000 tables of 20 rows, changed and snapshotted."""
     count = max(1, round(5_000 * size))
     names = [f"{bench.database}.t{number:05}" for number in range(count)]
@@ -173,9 +173,9 @@ def tables(bench: BenchmarkDatabase, size: float) -> Load:
                 " SELECT n, CONCAT('text ', n), n / 7, '2026-01-01' FROM n",
             )
 
-    return Load("tables", bench, names, 20 * count, write, by_signal=True)
+    return MemoryLoad("tables", bench, names, 20 * count, write, by_signal=True)
 
 
-LOADS: dict[str, Callable[[BenchmarkDatabase, float], Load]] = {
+LOADS: dict[str, Callable[[BenchmarkDatabase, float], MemoryLoad]] = {
     each.__name__: each for each in (backlog, transaction, compressed, blobs, texts, blobsnap, textsnap, narrow, tables)
 }

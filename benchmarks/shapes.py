@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from benchmarks.arrivals import Arrivals
 from benchmarks.benchmark_database import BenchmarkDatabase
 from benchmarks.rows import SHAPES, Figures, Scale
-from benchmarks.sides import Life
+from benchmarks.sides import JobRun
 from benchmarks.tables import COMPOSITE, NARROW, ORDERS, WIDE, Design
 
 #: The design, how many tables of it at once, the part of the rows that all of them have, the partitions.
@@ -38,15 +38,15 @@ class Shapes:
                 self._tables[name] = tables
                 self.partitions |= dict.fromkeys(tables, partitions)
 
-    def steps(self) -> dict[str, Callable[[Life, Mapping[str, str]], Figures]]:
+    def steps(self) -> dict[str, Callable[[JobRun, Mapping[str, str]], Figures]]:
         """What measures each of them, given the topics of the tables."""
         return {name: self._step(name, tables) for name, tables in self._tables.items()}
 
-    def _step(self, name: str, tables: list[str]) -> Callable[[Life, Mapping[str, str]], Figures]:
+    def _step(self, name: str, tables: list[str]) -> Callable[[JobRun, Mapping[str, str]], Figures]:
         _, count, share, _ = _SHAPES[name]
         rows = self._scale.part(share / count) * count
 
-        def measure(life: Life, names: Mapping[str, str]) -> Figures:
+        def measure(life: JobRun, names: Mapping[str, str]) -> Figures:
             time.sleep(_SETTLE_SECONDS)
             with Arrivals(self._bench.servers.kafka, [names[table] for table in tables]) as arrivals:
                 self._bench.execute_snapshot(tables)

@@ -29,7 +29,7 @@ CHUNK_SIZE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class JobRun:
     """One run of a job. ``began``: its process, in ``time.monotonic``; ``pid`` leads the session of all its processes.
 
     ``check`` raises what the job says when it has failed; ``stop`` ends it in its own clean way.
@@ -58,7 +58,7 @@ class Job:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def life(self) -> AbstractContextManager[Life]:
+    def life(self) -> AbstractContextManager[JobRun]:
         """Start it; whatever is left of it is killed when the block ends."""
         return self._incsnap() if self.side == INCSNAP else self._debezium()
 
@@ -98,7 +98,7 @@ class Job:
         }
 
     @contextlib.contextmanager
-    def _incsnap(self) -> Iterator[Life]:
+    def _incsnap(self) -> Iterator[JobRun]:
         properties = write_properties(self.folder / "job.properties", self.settings())
         with running_job(properties, self.folder / "job.log", self.folder / "checkpoint") as job:
 
@@ -106,10 +106,10 @@ class Job:
                 if job.exit_code() is not None:
                     raise JobFailed(f"incsnap ended with code {job.exit_code()}:\n{job.log_tail()}")
 
-            yield Life(job.pid, job.began, check, job.stop)
+            yield JobRun(job.pid, job.began, check, job.stop)
 
     @contextlib.contextmanager
-    def _debezium(self) -> Iterator[Life]:
+    def _debezium(self) -> Iterator[JobRun]:
         properties = write_properties(self.folder / "connector.properties", self.settings())
         with debezium.connect_worker(
             self.bench.servers.kafka,
@@ -125,4 +125,4 @@ class Job:
                 if (state := worker.state(self.prefix)).startswith("FAILED"):
                     raise ServerUnreachable(f"Debezium failed:\n{state}")
 
-            yield Life(worker.program.pid, worker.program.began, check, worker.end)
+            yield JobRun(worker.program.pid, worker.program.began, check, worker.end)

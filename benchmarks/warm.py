@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from benchmarks.arrivals import Arrivals
 from benchmarks.beat import Beat, percentile
 from benchmarks.benchmark_database import BenchmarkDatabase, topics
-from benchmarks.load import Load
+from benchmarks.load import SourceLoad
 from benchmarks.notes import Notes
 from benchmarks.processes import MemoryPeak
 from benchmarks.processor import Processor
 from benchmarks.rows import Figures, Scale
 from benchmarks.shapes import Shapes
-from benchmarks.sides import Job, Life
+from benchmarks.sides import Job, JobRun
 from benchmarks.tables import ORDERS
 
 START_SECONDS = 180.0
@@ -68,7 +68,7 @@ class WarmJob:
                     return
 
     @contextlib.contextmanager
-    def _life(self, job: Job) -> Iterator[tuple[Life, dict[str, str], Beat]]:
+    def _life(self, job: Job) -> Iterator[tuple[JobRun, dict[str, str], Beat]]:
         """A new life of the job, which some updates wait for, and the topics."""
         bench, kafka = self._bench, self._bench.servers.kafka
         partitions = dict.fromkeys(self.tables, 1) | self._shapes.partitions
@@ -79,7 +79,7 @@ class WarmJob:
         ):
             yield life, names, beat
 
-    def _latency(self, life: Life, names: Mapping[str, str]) -> Figures:
+    def _latency(self, life: JobRun, names: Mapping[str, str]) -> Figures:
         with self._beat(names) as beat:
             time.sleep(_SETTLE_SECONDS)
             since = time.monotonic()
@@ -88,7 +88,7 @@ class WarmJob:
             beat.stop(life.check)
             return _percentiles("latency", beat.lags(since, until))
 
-    def _snapshot(self, life: Life, names: Mapping[str, str]) -> Figures:
+    def _snapshot(self, life: JobRun, names: Mapping[str, str]) -> Figures:
         rows = self._scale.rows
         time.sleep(_SETTLE_SECONDS)
         with Arrivals(self._bench.servers.kafka, [names[self.orders]]) as arrivals, MemoryPeak(life.pid) as memory:
@@ -106,7 +106,7 @@ class WarmJob:
             **{f"processor.snapshot.{name}": seconds * 1e6 / rows for name, seconds in used.items()},
         }
 
-    def _during(self, life: Life, names: Mapping[str, str]) -> Figures:
+    def _during(self, life: JobRun, names: Mapping[str, str]) -> Figures:
         rows = self._scale.rows
         with self._beat(names) as beat, Arrivals(self._bench.servers.kafka, [names[self.orders]]) as arrivals:
             time.sleep(_SETTLE_SECONDS)
@@ -118,10 +118,10 @@ class WarmJob:
             lags = beat.lags(signalled, arrival.last)
             return _percentiles("during", lags) | {"during": arrival.rate_since(signalled)}
 
-    def _source(self, life: Life, names: Mapping[str, str]) -> Figures:
+    def _source(self, life: JobRun, names: Mapping[str, str]) -> Figures:
         rows = self._scale.part(0.3)
         with Arrivals(self._bench.servers.kafka, [names[self.part]]) as arrivals:
-            with Load(self._bench.connect, self.live) as load:
+            with SourceLoad(self._bench.connect, self.live) as load:
                 time.sleep(_SETTLE_SECONDS)
                 began = time.monotonic()
                 time.sleep(_LOAD_SECONDS)
@@ -141,7 +141,7 @@ class WarmJob:
         return Beat(self._bench.connect, self.live, self._bench.servers.kafka, names[self.live])
 
 
-def warm_up(bench: BenchmarkDatabase, life: Life, table: str, topic: str, scale: Scale, beat: Beat) -> None:
+def warm_up(bench: BenchmarkDatabase, life: JobRun, table: str, topic: str, scale: Scale, beat: Beat) -> None:
     """Single changes for some seconds, then a snapshot of a small table: what compilers of all kinds have to see."""
     time.sleep(scale.warm_up_seconds)
     # It would read all that is written to the table from here on, beside those who measure.

@@ -45,7 +45,7 @@ def installed() -> Path:
     return cache.entry(f"debezium-{VERSION}-connect-{KAFKA_VERSION}-apicurio-{_APICURIO}", _build)
 
 
-class Worker:
+class ConnectWorker:
     """A running Connect worker."""
 
     def __init__(self, program: Child, port: int) -> None:
@@ -125,7 +125,7 @@ def connect_worker(
     offsets: Path | None = None,
     connectors: Sequence[Path] = (),
     jvm_options: Sequence[str] = _SMALL_HEAP,
-) -> Iterator[Worker]:
+) -> Iterator[ConnectWorker]:
     """A standalone worker at the broker ``kafka``, stopped when the block ends.
 
     :param offsets: the file of its offsets, where a later worker is to go on; else gone with the block.
@@ -154,7 +154,7 @@ connector.client.config.override.policy=All
         command = [java(), *jvm_options, f"-Dlog4j2.configurationFile={place}/log4j2.properties"]
         command += ["-cp", f"{place}/libs/*", "org.apache.kafka.connect.cli.ConnectStandalone", str(settings)]
         with child("Kafka Connect", [*command, *map(str, connectors)], log or folder / "connect.log") as program:
-            worker = Worker(program, port)
+            worker = ConnectWorker(program, port)
             deadline = time.monotonic() + _READY_SECONDS
             while not worker.answers():
                 if program.exit_code() is not None or time.monotonic() > deadline:

@@ -13,7 +13,7 @@ from rich.table import Table
 from incsnap.checkpoint.status import Status
 from incsnap.cli import output
 from lab.captured_database import TableProof
-from lab.workload import Written
+from lab.workload import WorkDone
 
 #: Seconds over which the rate is taken, and between two lines where there is no terminal.
 _RATE_SECONDS, _LINE_SECONDS = 3.0, 3.0
@@ -94,7 +94,7 @@ def report(
     verdicts: Sequence[TableProof],
     *,
     discarded: int,
-    written: Written,
+    written: WorkDone,
     lags: Sequence[float],
     times: Mapping[str, float],
 ) -> None:

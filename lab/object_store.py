@@ -47,7 +47,7 @@ class ObjectStore:
         return [(method, key) for method, key in self._control("requests")]
 
     def fail(self, *faults: dict[str, Any]) -> None:
-        """Has the store make these faults and no others from now on, see ``object_store_server.Store``."""
+        """Has the store make these faults, and no others, from now on: see ``ObjectStoreApplication``."""
         self._control("faults", list(faults))
 
     def _control(self, command: str, content: object = None) -> Any:

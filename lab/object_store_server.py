@@ -29,7 +29,7 @@ _AUTHORIZATION = re.compile(
 )
 
 
-class Store:
+class ObjectStoreApplication:
     """The WSGI application. ``faults``: each is ``{"method", "key" (a pattern), "times", "status", "after",
     "seconds"}``: so many requests to such keys are answered with that status, before or ``after`` they were done (a
     ``status`` of 0 does them), after so many seconds."""
@@ -127,7 +127,9 @@ class _Quiet(WSGIRequestHandler):
 def main() -> None:
     """Serves until it is ended. Reads ``<access key> <secret key>`` from its input, writes its port to its output."""
     access_key, secret_key = sys.stdin.readline().split()
-    server = make_server("127.0.0.1", 0, Store(access_key, secret_key), threaded=True, request_handler=_Quiet)
+    server = make_server(
+        "127.0.0.1", 0, ObjectStoreApplication(access_key, secret_key), threaded=True, request_handler=_Quiet
+    )
     sys.stdout.write(f"{server.port}\n")
     sys.stdout.flush()
     server.serve_forever()

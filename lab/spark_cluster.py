@@ -31,7 +31,7 @@ _REGISTERED = re.compile("Successfully registered with master")
 _NOT_THEIRS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "VIRTUAL_ENV", "PYTHONPATH")
 
 
-class Worker:
+class SparkWorker:
     """One machine of the cluster. ``folder``: below it its executors have their working directories."""
 
     def __init__(self, master: str, number: int, cores: int, memory: str, folder: Path) -> None:
@@ -94,7 +94,7 @@ class Worker:
 class SparkCluster:
     """``master``: its URL."""
 
-    def __init__(self, master: str, workers: list[Worker]) -> None:
+    def __init__(self, master: str, workers: list[SparkWorker]) -> None:
         self.master = master
         self.workers = workers
 
@@ -121,7 +121,9 @@ def spark_cluster(workers: int = 2, cores: int = 2, memory: str = "2g") -> Itera
         ]
         started = stack.enter_context(child("Spark's master", command, folder / "master.log", env=_environment()))
         master = _wait_for(started, _MASTER).group(1)
-        machines = [Worker(master, number, cores, memory, folder / f"worker-{number}") for number in range(workers)]
+        machines = [
+            SparkWorker(master, number, cores, memory, folder / f"worker-{number}") for number in range(workers)
+        ]
         for machine in machines:
             stack.callback(machine.kill)
             machine.start()

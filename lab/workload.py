@@ -27,7 +27,7 @@ _DEADLOCK, _LOCK_WAIT = 1213, 1205
 
 
 @dataclass(slots=True)
-class Written:
+class WorkDone:
     """What a writer has done so far; ``changes`` counts rows of committed transactions."""
 
     changes: int = 0
@@ -57,7 +57,7 @@ class Writer:
         largest_transaction: int = 30,
         xa_share: float = 0.0,
     ) -> None:
-        self.written = Written()
+        self.written = WorkDone()
         self._random = Random(seed)
         self.prepared = PreparedWrites(xa_share, self._random)
         self._rate = rate

@@ -28,8 +28,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="of the table that is changed and read")
     asked = parser.parse_args()
     if asked.workers:
-        with servers(lasting=True) as found, run_folder() as folder, benchmark_database(found, folder) as database:
-            by_number = workers.of_workers(database, Scale(rows=asked.rows), _say)
+        with servers(lasting=True) as found, run_folder() as folder:
+            by_number = workers.of_workers(found, folder, Scale(rows=asked.rows), _say)
         print(tables.table(("workers", *workers.FIGURES.values()), workers.rows(by_number)))
         return
     if asked.measure:

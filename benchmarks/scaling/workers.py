@@ -4,14 +4,17 @@ seen here, and what they bring only as far as the machine has cores."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from benchmarks.backlogs import Backlogs
-from benchmarks.benchmark_database import BenchmarkDatabase
+from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database
 from benchmarks.rows import Figures, Scale
 from benchmarks.sides import INCSNAP, Job
 from benchmarks.warm import WarmJob
+from lab.servers import Servers
 from lab.spark_cluster import spark_cluster
 
 WORKERS = (1, 2, 4)
@@ -20,19 +23,30 @@ _CORES = 2
 FIGURES = {"snapshot": "snapshot, rows/s", "backlog": "backlog of 1,000-row transactions, changes/s"}
 
 
-def of_workers(database: BenchmarkDatabase, scale: Scale, say: Callable[[str], None]) -> dict[int, Figures]:
+def of_workers(servers: Servers, folder: Path, scale: Scale, say: Callable[[str], None]) -> dict[int, Figures]:
     """``FIGURES`` by the number of workers. What fails raises."""
-    snapshots, backlogs = WarmJob(database, scale, ["snapshot"]), Backlogs(database, scale, ["backlog"])
-    found: dict[int, Figures] = {}
-    for count in WORKERS:
-        say(f"a job on {count} workers of {_CORES} cores")
-        notes = _Figures()
-        with spark_cluster(workers=count, cores=_CORES) as cluster:
-            new_job = partial(_job, database, count, cluster.settings)
-            snapshots.measure(partial(new_job, "snapshot", snapshots.tables), notes)
-            backlogs.measure({INCSNAP: partial(new_job, "backlog", backlogs.tables)}, {INCSNAP: notes})
-        found[count] = {name: notes.figures[name] for name in FIGURES}
-    return found
+    found = {count: _Figures() for count in WORKERS}
+    # Each has a database of its own: their tables have names in common.
+    with benchmark_database(servers, folder) as database:
+        snapshots = WarmJob(database, scale, ["snapshot"])
+        for count, figures in found.items():
+            with _cluster(count, "snapshot", say) as settings:
+                snapshots.measure(partial(_job, database, count, settings, "snapshot", snapshots.tables), figures)
+    with benchmark_database(servers, folder) as database:
+        backlogs = Backlogs(database, scale, ["backlog"])
+        for count, figures in found.items():
+            with _cluster(count, "backlog", say) as settings:
+                new_job = partial(_job, database, count, settings, "backlog", backlogs.tables)
+                backlogs.measure({INCSNAP: new_job}, {INCSNAP: figures})
+    return {count: {name: notes.figures[name] for name in FIGURES} for count, notes in found.items()}
+
+
+@contextmanager
+def _cluster(workers: int, kind: str, say: Callable[[str], None]) -> Iterator[Mapping[str, str]]:
+    """The settings of a job on it."""
+    say(f"the {kind} of a job on {workers} workers of {_CORES} cores")
+    with spark_cluster(workers=workers, cores=_CORES) as cluster:
+        yield cluster.settings
 
 
 def _job(

@@ -23,9 +23,9 @@ BAD = 27
 
 @pytest.fixture
 def cursor(play: CapturedDatabase) -> Iterator[Any]:
-    with contextlib.closing(play.connect()) as connection, connection.cursor() as found:
-        found.execute(f"USE `{play.database}`")
-        yield found
+    with contextlib.closing(play.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(f"USE `{play.database}`")
+        yield cursor
 
 
 def test_one_row_that_cannot_be_read_is_told_and_filled_by_a_later_signal(play: CapturedDatabase, cursor: Any) -> None:

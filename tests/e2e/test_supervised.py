@@ -20,7 +20,7 @@ from incsnap.spark import packaging
 from incsnap.spark.worker_python import interpreter
 from lab.captured_database import CapturedDatabase
 from lab.running_job import RunningJob, write_properties
-from lab.spark_cluster import SparkCluster, Worker
+from lab.spark_cluster import SparkCluster, SparkWorker
 from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 from tests.support.ledger import Ledger
@@ -86,7 +86,7 @@ class SupervisedJob(RunningJob):
         logs = [file for worker in self._cluster.workers for file in worker.folder.glob("driver-*/std*")]
         return "\n".join("\n".join(file.read_text(errors="replace").splitlines()[-lines:]) for file in sorted(logs))
 
-    def driver(self) -> tuple[Worker, int]:
+    def driver(self) -> tuple[SparkWorker, int]:
         """The machine that it is on, and the pid of its JVM."""
         ((worker, jvm, _),) = self._drivers()
         return worker, jvm
@@ -100,7 +100,7 @@ class SupervisedJob(RunningJob):
             assert time.monotonic() < deadline, f"the driver did not end:\n{self.log_tail()}"
             time.sleep(0.05)
 
-    def _drivers(self) -> Iterator[tuple[Worker, int, int]]:
+    def _drivers(self) -> Iterator[tuple[SparkWorker, int, int]]:
         for worker in self._cluster.workers:
             for jvm in worker.children("DriverWrapper"):
                 with suppress(psutil.NoSuchProcess):

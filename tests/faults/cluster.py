@@ -12,7 +12,7 @@ from contextlib import suppress
 import psutil
 
 from lab.running_job import kill_session
-from lab.spark_cluster import Worker
+from lab.spark_cluster import SparkWorker
 from tests.faults.kills import Fault
 from tests.faults.trial import Trial
 
@@ -87,7 +87,7 @@ def work_and_rest(trial: Trial, number: int) -> None:
         trial.done["rest"] += 1
 
 
-def _machine(trial: Trial, number: int) -> Worker:
+def _machine(trial: Trial, number: int) -> SparkWorker:
     machines = trial.ground.spark().workers
     return machines[number % len(machines)]
 

@@ -76,7 +76,7 @@ def readers(trial: Trial, number: int) -> None:
     # What it has used so far is known first: only who uses the processor from now on is reading.
     list(processes.reading(trial.job, looked))
 
-    def found() -> bool:
+    def a_reader_was_killed() -> bool:
         trial.keep_reading()
         for pid in processes.reading(trial.job, looked):
             with contextlib.suppress(ProcessLookupError):
@@ -84,7 +84,7 @@ def readers(trial: Trial, number: int) -> None:
                 return True
         return False
 
-    trial.job.wait_until("a chunk was being read", found, _MOMENT_SECONDS, every=0.05)
+    trial.job.wait_until("a chunk was being read", a_reader_was_killed, _MOMENT_SECONDS, every=0.05)
     trial.done[processes.READER] += 1
 
 

@@ -39,7 +39,7 @@ def row(version: int | None) -> dict[str, Any] | None:
     return None if version is None else {"id": 1, "version": version}
 
 
-def found(replay: TopicReplay) -> dict[str, int]:
+def faults_of(replay: TopicReplay) -> dict[str, int]:
     judged = replay.judgement
     kinds = {
         "back": judged.back_in_time,
@@ -67,7 +67,7 @@ WELL: Sequence[Sequence[Record]] = (
 
 @pytest.mark.parametrize("records", WELL)
 def test_a_life_in_order_has_no_faults(records: Sequence[Record]) -> None:
-    assert found(replayed(*records)) == {}
+    assert faults_of(replayed(*records)) == {}
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_a_life_in_order_has_no_faults(records: Sequence[Record]) -> None:
     ],
 )
 def test_each_fault_is_seen(records: Sequence[Record], fault: str) -> None:
-    assert found(replayed(*records)) == {fault: 1}
+    assert faults_of(replayed(*records)) == {fault: 1}
 
 
 def test_the_same_event_twice_is_a_duplicate_and_counts_once() -> None:
     replay = replayed(("u", 0, 1), ("u", 0, 1), same_place=True)
 
-    assert found(replay) == {"duplicate": 1}
+    assert faults_of(replay) == {"duplicate": 1}
     assert replay.living == {(1,): (1, 1)}
 
 
