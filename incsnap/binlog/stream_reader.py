@@ -222,9 +222,11 @@ class StreamReader:
         return replace(change, session_database=query.database, origin=origin)
 
     def _left_out(self, database: str, at: int) -> None:
+        """``database``: that of the session, which need not be the table's."""
+        where = f"database {database!r}" if database else "no database"
         self._warn_once(
             f"statement of {database}",
-            f"{self._state.place.named(at)}: a change of database {database!r} was logged as a statement and is left"
+            f"{self._state.place.named(at)}: a change by a session in {where} was logged as a statement and is left"
             " out; every session must keep binlog_format=ROW",
         )
 

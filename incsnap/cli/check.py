@@ -76,14 +76,19 @@ def all_findings(settings: Settings) -> list[Finding]:
 
 
 def _of_signal_topic(settings: Settings) -> list[Finding]:
-    """A signal whose partition is chosen by its key is in most cases in another partition than that which is read."""
+    """A topic that is missing is waited for in silence: librdkafka tells nothing of one. A signal whose partition is
+    chosen by its key is in most cases in another partition than that which is read."""
     signals = settings.signals
     if "kafka" not in signals.channels:
         return []
     place = (signals.kafka_bootstrap_servers, signals.kafka_topic, signals.kafka_group_id)
     count = partitions_of_signals(*place, signals.consumer)
-    if count <= 1:
+    if count in (None, 1):
         return []
+    if not count:
+        problem = f"{signals.kafka_topic} does not exist, or may not be seen; the job waits for it, and never makes it"
+        repair = "Make it with one partition, or correct the name"
+        return [Finding("signal.kafka.topic", problem, repair, "warning")]
     problem = f"{signals.kafka_topic} has {count} partitions, and only signals in partition 0 are read"
     repair = "Make it anew with one partition, or send each signal to partition 0, as `incsnap signal` does"
     return [Finding("signal.kafka.topic", problem, repair, "warning")]

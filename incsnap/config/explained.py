@@ -19,6 +19,7 @@ _HIDDEN = "**********"
 _MEANINGS = {
     "max.batch.size": "binlog events of one micro-batch, each of many rows; Debezium's are records",
     "max.queue.size.in.bytes": "binlog that is read ahead; Debezium's is a queue of records",
+    "poll.interval.ms": "from one batch to the next where the checkpoint is in a bucket; elsewhere there is no pause",
     "snapshot.max.threads": "chunks read at once, of incremental snapshots too",
     "database.ssl.truststore": "a PEM file, not a Java key store",
     "database.ssl.keystore": "a PEM file, not a Java key store",

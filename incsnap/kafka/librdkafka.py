@@ -82,7 +82,7 @@ class MetadataTopic(ctypes.Structure):
     )
 
 
-class Metadata(ctypes.Structure):
+class ClusterMetadata(ctypes.Structure):
     """rd_kafka_metadata_t, as far as it is read."""
 
     _fields_ = (
@@ -135,9 +135,9 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "rd_kafka_outq_len": (_INT, (_POINTER,)),
     "rd_kafka_metadata": (
         _INT,
-        (_POINTER, _INT, _POINTER, ctypes.POINTER(ctypes.POINTER(Metadata)), _INT),
+        (_POINTER, _INT, _POINTER, ctypes.POINTER(ctypes.POINTER(ClusterMetadata)), _INT),
     ),
-    "rd_kafka_metadata_destroy": (None, (ctypes.POINTER(Metadata),)),
+    "rd_kafka_metadata_destroy": (None, (ctypes.POINTER(ClusterMetadata),)),
     "rd_kafka_topic_new": (_POINTER, (_POINTER, _TEXT, _POINTER)),
     "rd_kafka_topic_name": (_TEXT, (_POINTER,)),
     "rd_kafka_topic_destroy": (None, (_POINTER,)),

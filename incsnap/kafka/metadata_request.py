@@ -14,7 +14,7 @@ REACH_SECONDS = 3.0
 def look_up(lib: Any, rk: int | None, topic: int | None, seconds: float = REACH_SECONDS) -> int:
     """Asks a broker for its cluster, and for the topic where the handle of one is given: what it says of that, as a
     code of ``KafkaError``. An answer that does not come is no error here, as what is done next tells it better."""
-    metadata = ctypes.POINTER(c.Metadata)()
+    metadata = ctypes.POINTER(c.ClusterMetadata)()
     if lib.rd_kafka_metadata(rk, 0, topic, ctypes.byref(metadata), c.milliseconds(seconds)):
         return 0
     try:

@@ -50,9 +50,9 @@ def cluster_check(
 
 def partitions_of_signals(
     bootstrap_servers: str, topic: str, group: str, settings: Mapping[str, str], seconds: float = 3.0
-) -> int:
-    """How many partitions the signal topic has. 0 where there is none yet, or its brokers do not tell: the job waits
-    for them, and says so."""
+) -> int | None:
+    """How many partitions the signal topic has, 0 where there is none. None where its brokers do not tell: the job
+    waits for them, and says so."""
     try:
         options: dict[str, Any] = {
             "log_level": 0,
@@ -64,7 +64,7 @@ def partitions_of_signals(
         with closing(Consumer(options)) as consumer:
             return len(consumer.list_topics(topic, timeout=seconds).topics[topic].partitions)
     except KafkaException:
-        return 0
+        return None
 
 
 def _unreachable(settings: ClientSettings, problem: KafkaException, admin: AdminClient, reasons: list[str]) -> Finding:

@@ -57,6 +57,11 @@ _REFUSALS = {
         "Raise max.message.bytes of the topic and producer.max.request.size of the job above the record's size."
     ),
 }
+#: Of a topic that somebody has deleted.
+_GONE = (
+    "The job makes it again, as topic.creation.* says, and repeats the batch. What was in it before is gone: signal"
+    " execute-snapshot for the rows that there are."
+)
 
 
 def sink_error(what: str, error: ClientError, transactional_id: str) -> SinkError:
@@ -69,4 +74,6 @@ def sink_error(what: str, error: ClientError, transactional_id: str) -> SinkErro
         )
     if error.code in _REFUSALS:
         return SinkRefused(f"Kafka refused {what}: {error.text}", _REFUSALS[error.code])
+    if error.code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return SinkError(f"Kafka failed {what}: {error.text}", _GONE)
     return SinkError(f"Kafka failed {what}: {error.text}")

@@ -84,7 +84,7 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
             yield from _start_place(connection, settings)
     if offset_gtids is None and settings.snapshot.mode == "recovery":
         yield NO_RECOVERY
-    yield from _signal_table(connection, settings)
+    yield from _signal_table(connection, settings, user)
     yield from load_findings(connection, settings)
     yield from _tables(connection, settings, user)
 
@@ -103,7 +103,7 @@ def _binlog_rights(
         if variables.get("log_bin") == "ON":
             yield from _logged(connection, settings, variables)
     except QueryRefusedError as error:
-        yield _right(error, "REPLICATION CLIENT", user)
+        yield _right(error, "REPLICATION CLIENT", "may not ask where the binlog ends", user)
     own = settings.mysql.server_id
     if variables.get("server_id") == str(own):
         problem = f"{own} is the server's own id"
@@ -111,7 +111,7 @@ def _binlog_rights(
     try:
         replicas = named(connection, "SHOW REPLICAS" if says_replica(server) else "SHOW SLAVE HOSTS")
     except QueryRefusedError as error:
-        yield _right(error, "REPLICATION SLAVE", user)
+        yield _right(error, "REPLICATION SLAVE", "may not read the binlog", user)
         return
     for other in replicas:
         if int(other.get("Server_Id") or other.get("Server_id") or 0) != own:
@@ -123,9 +123,9 @@ def _binlog_rights(
         yield Finding("database.server.id", problem, repair, "warning" if ours else "error")
 
 
-def _right(error: QueryRefusedError, right: str, user: str) -> Finding:
+def _right(error: QueryRefusedError, right: str, lack: str, user: str) -> Finding:
     if error.code in NO_PRIVILEGE:
-        return Finding("privileges", f"{user} may not read the binlog's state", f"GRANT {right} ON *.* TO {user};")
+        return Finding("privileges", f"{user} {lack}", f"GRANT {right} ON *.* TO {user};")
     return Finding("privileges", error.message, f"Check that {user} has {right}")
 
 
@@ -172,13 +172,14 @@ def _start_place(connection: Connection[Any], settings: Settings) -> Iterable[Fi
         yield Finding(name, problem, error.hint)
 
 
-def _signal_table(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
+def _signal_table(connection: Connection[Any], settings: Settings, user: str) -> Iterable[Finding]:
     table = settings.tables.signal_table
     if table is None:
         return
     shape, lack, repair = shape_or_lack(connection, table)
     if shape is None:
-        yield Finding("signal.data.collection", f"{lack}, or may not be seen", repair)
+        seen = f"or, where it is there: GRANT SELECT ON {table.sql} TO {user};"
+        yield Finding("signal.data.collection", f"{lack}, or may not be seen", f"{repair} {seen}")
         return
     if shape.id != table:
         # lower_case_table_names: a SELECT finds it in any letter case, the binlog tells it in one.

@@ -33,8 +33,12 @@ def _persist(variable: str, value: str) -> str:
     return f"SET PERSIST {variable} = {value};"
 
 
-_GTIDS = (
-    "SET PERSIST enforce_gtid_consistency = ON; then SET PERSIST gtid_mode = OFF_PERMISSIVE; = ON_PERMISSIVE; = ON;"
+#: The server takes one step at a time.
+_GTIDS = " ".join(
+    (
+        _persist("enforce_gtid_consistency", "ON"),
+        *(_persist("gtid_mode", mode) for mode in ("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")),
+    )
 )
 _RULES = (
     _Rule("log_bin", "ON", "there is no binlog to read", "Start mysqld with --log-bin and without --skip-log-bin"),

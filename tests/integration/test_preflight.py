@@ -122,10 +122,23 @@ def test_a_user_without_rights_gets_the_grants_it_lacks(
     user = "u" + secrets.token_hex(5)
     run(f"CREATE USER {user} IDENTIFIED BY 'pw'")
     request.addfinalizer(lambda: run(f"DROP USER {user}"))
+    hidden = findings(
+        _settings(
+            mysql_address,
+            database,
+            database__user=user,
+            database__password="pw",
+            signal__data__collection=f"{database}.part",
+        )
+    )
+    (signals,) = _named(hidden, "signal.data.collection")
+    assert f"GRANT SELECT ON `{database}`.`part` TO '{user}'@'%';" in signals.repair
     run(f"GRANT INSERT ON `{database}`.t TO {user}")
     run(f"GRANT SELECT (id) ON `{database}`.part TO {user}")
     settings = _settings(mysql_address, database, database__user=user, database__password="pw")
-    repairs = [finding.repair for finding in _named(findings(settings), "privileges")]
+    lacks = _named(findings(settings), "privileges")
+    assert len({finding.problem for finding in lacks}) == len(lacks)
+    repairs = [finding.repair for finding in lacks]
     assert f"GRANT REPLICATION CLIENT ON *.* TO '{user}'@'%';" in repairs
     assert f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%';" in repairs
     assert f"GRANT SELECT ON `{database}`.`t` TO '{user}'@'%';" in repairs

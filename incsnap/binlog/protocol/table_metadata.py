@@ -17,7 +17,7 @@ _SIMPLE_KEY, _PREFIXED_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 8, 9, 
 
 
 @dataclass(slots=True)
-class Metadata:
+class TableMetadata:
     """Found fields, by column index."""
 
     wire: tuple[WireColumn, ...]
@@ -49,9 +49,9 @@ def has_names(reader: ByteReader) -> bool:
     return False
 
 
-def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> Metadata:
+def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> TableMetadata:
     """Read all fields up to the end of the event. BinlogError where one is cut off."""
-    metadata = Metadata(wire, [], set(), {}, {})
+    metadata = TableMetadata(wire, [], set(), {}, {})
     characters = _indexes(wire, WITH_COLLATION)
     choices = _indexes(wire, frozenset({ENUM, SET}))
     while reader.left:

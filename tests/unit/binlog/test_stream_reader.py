@@ -158,6 +158,14 @@ def test_a_change_logged_as_a_statement_is_warned_of_once(caplog: pytest.LogCapt
     ]
 
 
+def test_a_session_without_a_database_is_called_so(caplog: pytest.LogCaptureFixture) -> None:
+    log = Binlog()
+    log.add([BEGIN, (kinds.QUERY, made.query_body("insert into shop.t values (1)", database="")), XID])
+    with caplog.at_level(logging.WARNING):
+        Stream().feed(log.dump(GtidSet()))
+    assert "a change by a session in no database was logged as a statement" in caplog.text
+
+
 def test_load_data_logged_as_a_statement_is_warned_of_and_the_rows_beside_it_are_sent(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -128,6 +128,18 @@ def test_a_signal_topic_of_several_partitions_is_warned_of(job: Path, monkeypatc
     assert "shop-signal has 3 partitions, and only signals in partition 0 are read" in " ".join(result.output.split())
 
 
+def test_a_signal_topic_that_is_missing_is_warned_of(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job.write_text(job.read_text().replace("signal.enabled.channels=file", "signal.enabled.channels=kafka"))
+    monkeypatch.setattr("incsnap.cli.check.cluster_check", lambda *rest: [])
+    said = {}
+    for count in (0, None):
+        monkeypatch.setattr("incsnap.cli.check.partitions_of_signals", lambda *rest, count=count: count)
+        said[count] = " ".join(_run("check", str(job)).output.split())
+
+    assert "signal.kafka.topic: shop-signal does not exist" in said[0]
+    assert "shop-signal" not in said[None]
+
+
 def test_a_throttle_is_sent_with_the_limits_that_are_named(job: Path, tmp_path: Path) -> None:
     result = _run("signal", str(job), "incsnap-throttle", "--limit", "threads-running", "40", "--rows-per-second", "0")
 

@@ -253,7 +253,7 @@ def test_a_job_without_a_checkpoint_keeps_its_state_by_its_prefix_and_says_where
 
 def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_path: Path) -> None:
     worker = written(tmp_path / "worker.properties", properties(WORKER))
-    job = {**JOB, "max.batch.size": "9", "tombstone.on.delete": "false"}
+    job = {**JOB, "max.batch.size": "9", "poll.interval.ms": "500", "tombstone.on.delete": "false"}
     job |= {"transforms": "unwrap", "transforms.unwrap.type": "x.Unwrap", "transforms.unwrap.add.fields": "op"}
     explanation = explain(written(tmp_path / "job.json", job), worker)
     rows = {each.name: each for each in explanation.settings}
@@ -263,6 +263,7 @@ def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_pa
         "bootstrap.servers": ("worker", "obeyed"),
         "database.password": ("file", "obeyed"),
         "max.batch.size": ("file", "another meaning"),
+        "poll.interval.ms": ("file", "another meaning"),
         "schema.history.internal.kafka.topic": ("file", "without effect"),
         "transforms.unwrap.type": ("file", "refused"),
         "transforms.unwrap.add.fields": ("file", "without effect"),

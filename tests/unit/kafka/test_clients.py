@@ -60,6 +60,7 @@ def test_names_hold_the_prefix_so_that_jobs_do_not_meet() -> None:
         (KafkaError._FENCED, True, "topic.prefix"),
         (KafkaError._TIMED_OUT, True, "repeated"),
         (KafkaError.NOT_ENOUGH_REPLICAS, True, "repeated"),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, True, "What was in it before is gone"),
         (KafkaError.MSG_SIZE_TOO_LARGE, False, "producer.max.request.size"),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, False, "kafka-acls"),
     ],
