@@ -14,7 +14,7 @@ from incsnap.config.frames import frame_settings
 from incsnap.config.load import read
 from incsnap.config.object_store import is_object_store
 from incsnap.errors import IncsnapError
-from incsnap.monitoring.liveness import Life, is_gone, life_of
+from incsnap.monitoring.liveness import Liveness, is_gone, liveness_of
 from incsnap.monitoring.status import FAILED, JobStatus, clock_ms, dump, load
 
 _FOLLOW_SECONDS = 1.0
@@ -47,16 +47,16 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
     if current is None:
         output.console().print("null" if as_json else _without_file(location), markup=False)
         return
-    life = _life(current, location)
-    if follow and life.alive:
-        current, life = _follow(current, life, location, as_json=as_json)
+    liveness = _liveness(current, location)
+    if follow and liveness.alive:
+        current, liveness = _follow(current, liveness, location, as_json=as_json)
     if as_json:
-        output.console().print(_json(current, life), markup=False)
+        output.console().print(_json(current, liveness), markup=False)
     else:
         from incsnap.cli.status_display import shown
 
-        output.console().print(shown(current, life, clock_ms()))
-    if current.state == FAILED or not (life.alive or life.has_ended):
+        output.console().print(shown(current, liveness, clock_ms()))
+    if current.state == FAILED or not (liveness.alive or liveness.has_ended):
         ctx.exit(1)
 
 
@@ -98,49 +98,51 @@ def _without_file(location: str) -> str:
     )
 
 
-def _life(current: JobStatus, location: str) -> Life:
+def _liveness(current: JobStatus, location: str) -> Liveness:
     """A job that seems to be silent may only have another clock than this machine, and one whose process is not here
     may run elsewhere: it is looked at twice."""
-    life = life_of(current, clock_ms())
-    if life.has_ended or (life.alive and not is_gone(current)):
-        return life
+    liveness = liveness_of(current, clock_ms())
+    if liveness.has_ended or (liveness.alive and not is_gone(current)):
+        return liveness
     time.sleep(current.every_ms / 1000 + 1.0)
     again = _read(location)
     if again is not None and again.written_ms != current.written_ms:
-        return life_of(again, again.written_ms)
-    return Life(False, current.written_ms)
+        return liveness_of(again, again.written_ms)
+    return Liveness(False, current.written_ms)
 
 
-def _follow(current: JobStatus, life: Life, location: str, *, as_json: bool) -> tuple[JobStatus, Life]:
+def _follow(current: JobStatus, liveness: Liveness, location: str, *, as_json: bool) -> tuple[JobStatus, Liveness]:
     """Until the job ends or the user does. The last status."""
     renewed, seen = time.monotonic(), current.written_ms
 
     def looked() -> bool:
-        nonlocal current, life, renewed, seen
+        nonlocal current, liveness, renewed, seen
         time.sleep(_FOLLOW_SECONDS)
         current = _read(location) or current
         if current.written_ms != seen:
             # By our own clock alone: that of the job's machine need not agree.
             renewed, seen = time.monotonic(), current.written_ms
-        life = life_of(current, current.written_ms + round((time.monotonic() - renewed) * 1000))
-        return life.alive
+        liveness = liveness_of(current, current.written_ms + round((time.monotonic() - renewed) * 1000))
+        return liveness.alive
 
     with suppress(KeyboardInterrupt):
         if as_json:
-            output.console().print(_json(current, life), markup=False)
+            output.console().print(_json(current, liveness), markup=False)
             while looked():
-                output.console().print(_json(current, life), markup=False)
+                output.console().print(_json(current, liveness), markup=False)
         else:
             from rich.live import Live
 
             from incsnap.cli.status_display import shown
 
-            with Live(shown(current, life, clock_ms()), console=output.console(), auto_refresh=False) as live:
+            with Live(shown(current, liveness, clock_ms()), console=output.console(), auto_refresh=False) as live:
                 while looked():
-                    live.update(shown(current, life, current.written_ms), refresh=True)
+                    live.update(shown(current, liveness, current.written_ms), refresh=True)
                 live.update("", refresh=True)
-    return current, life
+    return current, liveness
 
 
-def _json(current: JobStatus, life: Life) -> str:
-    return json.dumps({"alive": life.alive, "dead_since_ms": None if life.alive else life.since_ms, **dump(current)})
+def _json(current: JobStatus, liveness: Liveness) -> str:
+    return json.dumps(
+        {"alive": liveness.alive, "dead_since_ms": None if liveness.alive else liveness.since_ms, **dump(current)}
+    )

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from incsnap.errors import shorten
 from incsnap.monitoring.amounts import count, duration, moment, size
-from incsnap.monitoring.liveness import Life, stalled
+from incsnap.monitoring.liveness import Liveness, stalled
 from incsnap.monitoring.status import (
     FAILED,
     RETRYING,
@@ -26,10 +26,10 @@ from incsnap.monitoring.status import (
 _TABLES, _RANGES = 12, 5
 
 
-def shown(status: JobStatus, life: Life, now_ms: int) -> RenderableType:
+def shown(status: JobStatus, liveness: Liveness, now_ms: int) -> RenderableType:
     """``now_ms``: by the clock of the job's machine, or one that is near it."""
     table = Table.grid(padding=(0, 2))
-    for name, value in _lines(status, life, now_ms):
+    for name, value in _lines(status, liveness, now_ms):
         table.add_row(f"[bold]{name}", value)
     snapshot = status.snapshot
     if not snapshot.tables:
@@ -44,8 +44,8 @@ def shown(status: JobStatus, life: Life, now_ms: int) -> RenderableType:
     return Group(table, "", bars)
 
 
-def _lines(status: JobStatus, life: Life, now_ms: int) -> Iterator[tuple[str, str]]:
-    yield "job", f"{escape(status.topic_prefix)}  {_state(status, life, now_ms)}"
+def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple[str, str]]:
+    yield "job", f"{escape(status.topic_prefix)}  {_state(status, liveness, now_ms)}"
     failure = status.failure
     if failure is not None:
         passed = "" if status.state in (RETRYING, FAILED) else " (it has passed)"
@@ -54,10 +54,10 @@ def _lines(status: JobStatus, life: Life, now_ms: int) -> Iterator[tuple[str, st
     stream = status.stream
     if stream is None:
         return
-    yield "lag", _lag(stream, live=life.alive)
+    yield "lag", _lag(stream, live=liveness.alive)
     yield "position", f"{stream.file}:{stream.pos:,}, batch {stream.batch:,} took {stream.batch_ms} ms"
     if status.sums.batches or stream.batch <= 1:
-        yield from _sent(status, life)
+        yield from _sent(status, liveness)
     # Else it is a query of a DataFrame, whose rows Spark counts.
     yield "binlog", _purge(stream, now_ms)
     if stream.prepared:
@@ -70,8 +70,8 @@ def _lines(status: JobStatus, life: Life, now_ms: int) -> Iterator[tuple[str, st
         yield "finished", escape(f"{ended.table} {ended.status}, {count(ended.rows)} rows{lost}{why}")
 
 
-def _sent(status: JobStatus, life: Life) -> Iterator[tuple[str, str]]:
-    if life.alive:
+def _sent(status: JobStatus, liveness: Liveness) -> Iterator[tuple[str, str]]:
+    if liveness.alive:
         rates = status.rates
         yield "now", f"{count(rates.events)} events/s, {count(rates.rows)} snapshot rows/s, {size(rates.bytes)}/s"
     sums = status.sums
@@ -84,13 +84,15 @@ def _sent(status: JobStatus, life: Life) -> Iterator[tuple[str, str]]:
     )
 
 
-def _state(status: JobStatus, life: Life, now_ms: int) -> str:
+def _state(status: JobStatus, liveness: Liveness, now_ms: int) -> str:
     where = f"on {escape(status.host)}, process {status.pid}"
-    if life.has_ended:
+    if liveness.has_ended:
         color = "red" if status.state == FAILED else "yellow"
-        return f"[{color}]{status.state}[/] since {moment(life.since_ms)} ({where})"
-    if not life.alive:
-        return f"[bold red]dead[/] since {moment(life.since_ms)}: it was {status.state} {where} and says nothing more"
+        return f"[{color}]{status.state}[/] since {moment(liveness.since_ms)} ({where})"
+    if not liveness.alive:
+        return (
+            f"[bold red]dead[/] since {moment(liveness.since_ms)}: it was {status.state} {where} and says nothing more"
+        )
     if stalled(status, now_ms):
         return f"[bold red]stalled[/] since {moment(status.asked_ms)}: no batch has ended since ({where})"
     color = "green" if status.state not in (RETRYING,) else "red"

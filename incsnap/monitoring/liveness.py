@@ -18,7 +18,7 @@ STALLED_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class Liveness:
     """``alive``: the job runs, or tries to. ``since_ms``: since when it is so; of a dead one, its last sign of life.
     ``has_ended``: it has ended by itself, and said so."""
 
@@ -27,13 +27,13 @@ class Life:
     has_ended: bool = False
 
 
-def life_of(status: JobStatus, now_ms: int) -> Life:
+def liveness_of(status: JobStatus, now_ms: int) -> Liveness:
     """``now_ms`` by the clock of whoever asks; on another machine the two clocks may differ by seconds."""
     if status.state in ENDED:
-        return Life(False, status.since_ms, has_ended=True)
+        return Liveness(False, status.since_ms, has_ended=True)
     if now_ms - status.written_ms > silence_ms(status):
-        return Life(False, status.written_ms)
-    return Life(True, status.started_ms)
+        return Liveness(False, status.written_ms)
+    return Liveness(True, status.started_ms)
 
 
 def silence_ms(status: JobStatus) -> int:

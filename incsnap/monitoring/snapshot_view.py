@@ -13,7 +13,7 @@ from incsnap.monitoring.status import FinishedTable, KeyRange, LimitStatus, Snap
 from incsnap.snapshot.context import Scan, SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan
 from incsnap.snapshot.keys import show_key
-from incsnap.snapshot.load import Load
+from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.notifications import TABLE_SCAN_COMPLETED, Notification
 from incsnap.snapshot.throttle import ROWS
 from incsnap.snapshot.window import Window
@@ -66,7 +66,7 @@ def limits_of(plan: Plan, facts: BatchFacts) -> LimitsInForce:
     return LimitsInForce(listed)
 
 
-def _measured(name: str, loads: Sequence[Load]) -> int | None:
+def _measured(name: str, loads: Sequence[MeasuredLoad]) -> int | None:
     return max((load.value for load in loads if load.name == name and load.value is not None), default=None)
 
 

@@ -42,7 +42,7 @@ _MESSAGE = 2_000
 _SILENT_MS = 5_000
 
 
-class Store(Protocol):
+class StatusStore(Protocol):
     """Where the status file is; ``checkpoint.files.Files`` is one."""
 
     def write(self, name: str, content: bytes) -> None: ...
@@ -75,7 +75,7 @@ class Watch:
     def __init__(
         self,
         topic_prefix: str,
-        store: Store,
+        store: StatusStore,
         sums: Callable[[], Sums],
         file_seconds: float = _EVERY_SECONDS,
         every_seconds: float = _EVERY_SECONDS,

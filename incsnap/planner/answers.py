@@ -26,12 +26,14 @@ from incsnap.snapshot.chunk_query import condition_probe, maximum_key, next_boun
 from incsnap.snapshot.keys import Key, key_fingerprint
 from incsnap.snapshot.questions import (
     Answer,
+    BesideQuestion,
     Describe,
     Failed,
     KeyOrder,
     LookAhead,
     MaximumKey,
     NextBoundary,
+    Opened,
     Question,
     Refused,
 )
@@ -41,6 +43,9 @@ from incsnap.tables import Column, TableId
 _QUESTION_MS = 5_000
 #: Seconds to wait for a table that is locked; the session's own bound is for chunks, for which no batch need wait.
 _LOCK_SECONDS = 1
+#: The same where the stream waits with us: a bound of time of the whole statement, for the lock's own is a second at
+#: the least. A table that takes longer to be opened is opened beside the stream (``Opened``).
+_OPEN_MS = 100
 #: Errors that pass: somebody in the way, table changed, out of time.
 _PASSING = IN_THE_WAY | {ER.TABLE_DEF_CHANGED, ER.QUERY_TIMEOUT}
 #: Keys that are selected by one statement: it takes 8 ms for those of 64 tables, 64 statements take 80.
@@ -56,7 +61,7 @@ class SearchBeside(Protocol):
 
     @property
     def is_able(self) -> bool: ...
-    def __call__(self, question: NextBoundary) -> Answer: ...
+    def __call__(self, question: BesideQuestion) -> Answer: ...
 
 
 class Answers:
@@ -78,6 +83,8 @@ class Answers:
         self._keys: dict[str, Key | None] = {}
         self._reached: GtidSet | None = None
         self._late: ChunkFailed | None = None
+        #: Tables that were found not to be locked.
+        self._open: set[TableId] = set()
 
     def __call__(self, question: Question) -> Answer:
         try:
@@ -107,12 +114,14 @@ class Answers:
             case MaximumKey():
                 self._wait(question.low_watermark)
                 columns = self._ordering(question.table, question.columns)
-                return self._key(maximum_key(question.table, columns, index=question.index))
+                return self._key(question.table, maximum_key(question.table, columns, index=question.index))
+            case Opened():
+                return self._opened(question)
             case NextBoundary(beside=True) if self._beside is not None and self._beside.is_able:
                 return self._beside(question)
             case NextBoundary(table, names, index, after, maximum, rows):
                 columns = self._ordering(table, names)
-                return self._key(next_boundary(table, columns, after, maximum, rows, index=index))
+                return self._key(table, next_boundary(table, columns, after, maximum, rows, index=index))
 
     def _described(self, question: Describe) -> KeyOrder:
         """Raises ``TableRefused``, and ``QueryRefusedError`` where its condition cannot be tried now."""
@@ -129,6 +138,7 @@ class Answers:
 
     def _try_condition(self, table: TableId, condition: str) -> None:
         """Is it one that the server understands?"""
+        self._open_soon([table])
         try:
             query(self._connection, _bounded(condition_probe(table, condition)))
         except QueryRefusedError as error:
@@ -153,6 +163,38 @@ class Answers:
             raise self._late
         self._reached = low_watermark
 
+    def _opened(self, question: Opened) -> Answer:
+        """Raises ``ChunkFailed`` where the table is locked, and nobody is beside the stream to find it out."""
+        answer: Answer = None
+        if self._beside is not None and self._beside.is_able:
+            answer = self._beside(question)
+        else:
+            self._try_to_open([question.table], _QUESTION_MS)
+        if answer is None:
+            self._open.add(question.table)
+        return answer
+
+    def _open_soon(self, tables: Sequence[TableId]) -> None:
+        """Raises ``ChunkFailed`` where one of them is locked. Whoever is beside the stream need not know before."""
+        if self._beside is None:
+            return
+        unknown = [table for table in dict.fromkeys(tables) if table not in self._open]
+        for begin in range(0, len(unknown), _TOGETHER):
+            part = unknown[begin : begin + _TOGETHER]
+            self._try_to_open(part, _OPEN_MS)
+            self._open.update(part)
+
+    def _try_to_open(self, tables: Sequence[TableId], within_ms: int) -> None:
+        """Any other error than a lock is for whoever asks behind it."""
+        probes = (f"({condition_probe(table, '')})" for table in tables)
+        try:
+            query(self._connection, _bounded(" UNION ALL ".join(probes), within_ms))
+        except QueryRefusedError as error:
+            if error.code in _PASSING:
+                which = str(tables[0]) if len(tables) == 1 else f"one of {len(tables)} tables"
+                late = f"{which} is locked, or takes longer than {within_ms} ms to be opened: {error.message}"
+                raise ChunkFailed(late) from None
+
     def _entry(self, table: TableId) -> CatalogEntry | None:
         if table not in self._catalog:
             self._catalog |= _catalog(self._connection, [table])
@@ -172,6 +214,10 @@ class Answers:
                 kind = tuple((column.type, column.charset, collations.get(column.name)) for column in ordered.columns)
                 alike.setdefault(kind, []).append(ordered)
         for tables in alike.values():
+            try:
+                self._open_soon([each.table for each in tables])
+            except ChunkFailed:
+                continue  # one of them is locked: which, is found out one by one
             maxima = [(each, maximum_key(each.table, each.columns, index=each.index)) for each in tables]
             self._learn([sql for _, sql in maxima])
             self._learn(
@@ -202,7 +248,7 @@ class Answers:
             try:
                 rows = query(self._connection, _bounded(" UNION ALL ".join(f"({sql})" for sql in numbered)))
             except QueryRefusedError:
-                continue  # one of them is locked or gone: which, is found out one by one
+                continue  # one of them is gone: which, is found out one by one
             self._keys |= dict.fromkeys(part)
             self._keys |= {part[int(row[0])]: _canonical(row[1:]) for row in rows}
 
@@ -216,9 +262,10 @@ class Answers:
             columns = self._columns[(table, names)] = tuple(by_name[name] for name in names)
         return columns
 
-    def _key(self, sql: str) -> Key | None:
+    def _key(self, table: TableId, sql: str) -> Key | None:
         if sql in self._keys:
             return self._keys[sql]
+        self._open_soon([table])
         rows = query(self._connection, _bounded(sql))
         return _canonical(rows[0]) if rows else None
 
@@ -243,6 +290,6 @@ def _canonical(row: Sequence[Any]) -> Key:
     return tuple(None if value is None else str(value) for value in row)
 
 
-def _bounded(sql: str) -> str:
-    hints = f"MAX_EXECUTION_TIME({_QUESTION_MS}) SET_VAR(lock_wait_timeout={_LOCK_SECONDS})"
+def _bounded(sql: str, within_ms: int = _QUESTION_MS) -> str:
+    hints = f"MAX_EXECUTION_TIME({within_ms}) SET_VAR(lock_wait_timeout={_LOCK_SECONDS})"
     return sql.replace("SELECT ", f"SELECT /*+ {hints} */ ", 1)

@@ -2,7 +2,9 @@
 
 The end of a chunk of 50,000 rows is an index walk of 25 ms on a warm server and of 110 to 160 ms beside a stream, a
 writer and a chunk reader on two cores. Asked by the batch that plans the chunk it was what every twentieth batch of a
-snapshot took three times as long for. Any key of the table at any moment is a right answer, so it may come late.
+snapshot took three times as long for. Any key of the table at any moment is a right answer, so it may come late, and
+early: the ends of the chunks behind are looked for ahead, so that a batch that wants several finds them.
+Whether a locked table can be read again is found out here too: nobody else need wait for it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pymysql.connections import Connection
@@ -20,7 +23,7 @@ from incsnap.envelope.column_rules import ColumnRules
 from incsnap.errors import IncsnapError, shorten
 from incsnap.mysql.session import close, connect, is_alive
 from incsnap.planner.answers import Answers
-from incsnap.snapshot.questions import Answer, Failed, NextBoundary, NotYet
+from incsnap.snapshot.questions import Answer, BesideQuestion, Failed, NextBoundary, NotYet
 from incsnap.tables import TableId
 
 _log = logging.getLogger(__name__)
@@ -33,7 +36,17 @@ _CLOSE_SECONDS = 1.0
 #: Seconds without another attempt where no connection can be had, as where the user may have only so many.
 _UNABLE_SECONDS = 30.0
 #: Answers kept for tables that may not be asked about again.
-_KEPT = 16
+_KEPT = 64
+#: Boundaries of a table that are found ahead: more than a batch plans large chunks. Those of another size are for
+#: nothing, and chunks grow twice.
+_AHEAD = 4
+
+
+_Place = tuple[type[BesideQuestion], TableId]
+
+
+def _place(question: BesideQuestion) -> _Place:
+    return type(question), question.table
 
 
 class BoundarySearch:
@@ -46,9 +59,12 @@ class BoundarySearch:
         self._wake = wake
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        #: Of each table the question that was asked last.
-        self._asked: dict[TableId, NextBoundary] = {}
-        self._answers: dict[TableId, tuple[NextBoundary, Answer]] = {}
+        #: Of each table the question of each kind that was asked last.
+        self._asked: dict[_Place, BesideQuestion] = {}
+        #: Of each table the boundary that nobody has asked for yet.
+        self._ahead: dict[TableId, NextBoundary] = {}
+        #: In the order in which they were found.
+        self._answers: dict[BesideQuestion, Answer] = {}
         self._unable_until = 0.0
         #: Counts the servers that were asked.
         self._server = 0
@@ -59,14 +75,20 @@ class BoundarySearch:
         """May it be asked? Not for a while after it could not connect."""
         return time.monotonic() >= self._unable_until
 
-    def __call__(self, question: NextBoundary) -> Answer:
-        """The answer, once; ``NotYet`` until there is one. Of a table the question asked last is looked into."""
-        table = question.table
+    def __call__(self, question: BesideQuestion) -> Answer:
+        """The answer, once; ``NotYet`` until there is one. Of a table the last question of each kind is looked into."""
+        place = _place(question)
         with self._changed:
-            if (answered := self._answers.pop(table, None)) is not None and answered[0] == question:
-                return answered[1]
-            if self._asked.get(table) != question:
-                self._asked[table] = question
+            if question in self._answers:
+                answer = self._answers.pop(question)
+                self._look_ahead(question, answer)
+                return answer
+            if self._asked.get(place) != question:
+                # Another course than the one that was looked ahead on.
+                self._answers = {each: known for each, known in self._answers.items() if _place(each) != place}
+                if isinstance(question, NextBoundary):
+                    self._ahead.pop(question.table, None)
+                self._asked[place] = question
                 self._changed.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="incsnap-boundaries", daemon=True)
@@ -78,6 +100,7 @@ class BoundarySearch:
         with self._changed:
             self._server += 1
             self._answers.clear()
+            self._ahead.clear()
 
     def close(self) -> None:
         with self._changed:
@@ -106,27 +129,54 @@ class BoundarySearch:
             self._answered(question, answer, server)
         close(connection)
 
-    def _next(self) -> tuple[NextBoundary, int] | None:
+    def _next(self) -> tuple[BesideQuestion, int] | None:
         """The question that is to be looked into, and the server's number, waiting for one; None when all is over."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._asked)
-            return None if self._closed else (next(iter(self._asked.values())), self._server)
+            self._changed.wait_for(lambda: self._closed or self._asked or self._ahead)
+            waiting = self._asked or self._ahead
+            return None if self._closed else (next(iter(waiting.values())), self._server)
 
-    def _answered(self, question: NextBoundary, answer: Answer, server: int) -> None:
+    def _answered(self, question: BesideQuestion, answer: Answer, server: int) -> None:
+        place = _place(question)
         with self._changed:
             if server != self._server:
                 return  # it is asked of the other
-            if self._asked.get(question.table) == question:
-                del self._asked[question.table]
-                self._answers[question.table] = question, answer
-                while len(self._answers) > _KEPT:
-                    del self._answers[next(iter(self._answers))]
-        self._wake()
+            is_asked = self._asked.get(place) == question
+            if is_asked:
+                del self._asked[place]
+            elif self._ahead.get(question.table) == question:
+                del self._ahead[question.table]
+                if isinstance(answer, Failed):
+                    return  # it may be another one by the time that somebody asks
+            else:
+                return
+            self._answers[question] = answer
+            self._look_ahead(question, answer)
+            while len(self._answers) > _KEPT:
+                del self._answers[next(iter(self._answers))]
+        if is_asked:
+            self._wake()
+
+    def _look_ahead(self, question: BesideQuestion, answer: Answer) -> None:
+        """Has the next boundary that is not known yet looked for: behind ``answer``, or behind those that were."""
+        if not isinstance(question, NextBoundary) or question.table in self._ahead:
+            return
+        for _ in range(_AHEAD):
+            if not isinstance(answer, tuple):
+                return  # the table's end, or no answer
+            question = replace(question, after=answer)
+            if question not in self._answers:
+                if self._asked.get(_place(question)) != question:
+                    self._ahead[question.table] = question
+                    self._changed.notify_all()
+                return
+            answer = self._answers[question]
 
     def _give_up(self, error: IncsnapError) -> None:
         """Whoever asks must ask on a connection of his own."""
         _log.info("The ends of chunks are looked for by the stream itself, for %.0f s: %s", _UNABLE_SECONDS, error)
         with self._changed:
             self._asked.clear()
+            self._ahead.clear()
             self._unable_until = time.monotonic() + _UNABLE_SECONDS
         self._wake()

@@ -26,7 +26,7 @@ from incsnap.mysql.loads import (
     threads_running,
 )
 from incsnap.mysql.session import close, connect
-from incsnap.snapshot.load import BEING_ASKED, Load
+from incsnap.snapshot.load import BEING_ASKED, MeasuredLoad
 from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, THREADS_RUNNING
 
 log = logging.getLogger(__name__)
@@ -51,9 +51,9 @@ class LoadWatch:
         self._replicas = replicas_of(mysql, snapshot)
         self._probes: dict[tuple[str, str], _Probe] = {}
 
-    def newest(self, names: Collection[str]) -> tuple[Load, ...]:
+    def newest(self, names: Collection[str]) -> tuple[MeasuredLoad, ...]:
         """What was measured last for these limits. Returns at once."""
-        loads: list[Load] = []
+        loads: list[MeasuredLoad] = []
         if THREADS_RUNNING in names:
             loads.append(self._load_of(THREADS_RUNNING, "", self._own, lambda: threads_running))
         if COMMIT_LATENCY in names:
@@ -65,14 +65,14 @@ class LoadWatch:
             ]
             if not self._replicas:
                 trouble = "incsnap.snapshot.throttle.replicas names none"
-                loads.append(Load(REPLICA_LAG, None, trouble=trouble))
+                loads.append(MeasuredLoad(REPLICA_LAG, None, trouble=trouble))
         return tuple(loads)
 
     def close(self) -> None:
         for probe in self._probes.values():
             probe.close()
 
-    def _load_of(self, name: str, where: str, settings: MySqlSettings, measure: Callable[[], Measure]) -> Load:
+    def _load_of(self, name: str, where: str, settings: MySqlSettings, measure: Callable[[], Measure]) -> MeasuredLoad:
         probe = self._probes.get((name, where))
         if probe is None:
             probe = self._probes[name, where] = _Probe(name, where, settings, measure)
@@ -85,23 +85,23 @@ class _Probe:
     def __init__(self, name: str, where: str, settings: MySqlSettings, measure: Callable[[], Measure]) -> None:
         self._name, self._where = name, where
         self._settings, self._measure = settings, measure
-        self._newest = Load(name, None, where, BEING_ASKED)
+        self._newest = MeasuredLoad(name, None, where, BEING_ASKED)
         self._measured_at = time.monotonic()
         self._requested_at = 0.0
         self._requested, self._closing = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"incsnap-load-{name}", daemon=True)
         self._thread.start()
 
-    def newest(self) -> Load:
+    def newest(self) -> MeasuredLoad:
         now = time.monotonic()
         if now - self._requested_at > _REQUESTED_SECONDS:
             # What was measured before the pause says nothing of now.
-            self._newest, self._measured_at = Load(self._name, None, self._where, BEING_ASKED), now
+            self._newest, self._measured_at = MeasuredLoad(self._name, None, self._where, BEING_ASKED), now
         self._requested_at = now
         self._requested.set()
         age = now - self._measured_at
         if age > _OLD_SECONDS:
-            return Load(self._name, None, self._where, f"no answer for {age:.0f} s")
+            return MeasuredLoad(self._name, None, self._where, f"no answer for {age:.0f} s")
         return self._newest
 
     def close(self) -> None:
@@ -127,12 +127,12 @@ class _Probe:
                     connection = connect(self._settings, read_timeout=PATIENCE_SECONDS)
                     measure = self._measure()
                 value, trouble = measure(connection), ""
-                load = Load(self._name, value, self._where, "" if value is not None else BEING_ASKED)
+                load = MeasuredLoad(self._name, value, self._where, "" if value is not None else BEING_ASKED)
             except IncsnapError as error:
                 close(connection)
                 connection = measure = None
                 trouble = shorten(f"{error.message.rstrip('.')}. {error.hint.rstrip('.')}", _TROUBLE)
-                load = Load(self._name, None, self._where, trouble)
+                load = MeasuredLoad(self._name, None, self._where, trouble)
             self._newest, self._measured_at = load, time.monotonic()
             self._log_trouble(trouble, trouble_before)
             trouble_before = trouble

@@ -39,7 +39,7 @@ from incsnap.planner.window_readings import WindowReadings
 from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, awaited
-from incsnap.snapshot.load import Load
+from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.offset import Offset, OpenCounts
 from incsnap.snapshot.throttle import STREAM_LAG
 from incsnap.snapshot.window import Reading
@@ -254,7 +254,9 @@ class Observer:
             return counted_before
         return open_counts(slices[0].defined(definitions), self._queries.charsets, self._settings, counted_before)
 
-    def _measured_loads(self, snapshot: SnapshotContext, advance: Advance, behind_seconds: float) -> tuple[Load, ...]:
+    def _measured_loads(
+        self, snapshot: SnapshotContext, advance: Advance, behind_seconds: float
+    ) -> tuple[MeasuredLoad, ...]:
         """The loads that have limits, while there is anything to hold back."""
         if not snapshot.active or snapshot.paused:
             return ()
@@ -262,7 +264,7 @@ class Observer:
         loads = self._loads.newest(bounds)
         if STREAM_LAG in bounds:
             lag_ms = max(0, round(behind_seconds * 1000)) if advance.last_ts_us else 0
-            loads += (Load(STREAM_LAG, lag_ms),)
+            loads += (MeasuredLoad(STREAM_LAG, lag_ms),)
         return loads
 
     def _patience(self, snapshot: SnapshotContext, awaited: bool) -> float:

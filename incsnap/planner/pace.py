@@ -58,10 +58,11 @@ class Pace:
         beside = max(1, _BATCH_ROWS_BESIDE // size) if size else 1
         # The ends of large tables need no border: as many as there may be windows.
         limits = replace(limits, parallelism=limits.windows, small_rows=_SMALL_ROWS)
+        # Only a table's first chunk is worth the wait for its border: those behind it would keep its rows waiting
+        # (two borders of 10,000 rows beside two readers: 60 ms, in the batch that sends the first rows).
+        limits = replace(limits, boundary_rows=_BATCH_ROWS_BESIDE if size else limits.start_rows)
         self._limits = replace(limits, cuts=chunks, small_windows=_SMALL)
-        self._limits_beside = replace(
-            limits, cuts=beside, small_windows=_SMALL_BESIDE, boundary_rows=_BATCH_ROWS_BESIDE
-        )
+        self._limits_beside = replace(limits, cuts=beside, small_windows=_SMALL_BESIDE)
 
     @property
     def is_quiet(self) -> bool:

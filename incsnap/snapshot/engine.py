@@ -33,7 +33,7 @@ from incsnap.snapshot.context import Scan, SnapshotContext
 from incsnap.snapshot.fail import count_failure, fail
 from incsnap.snapshot.failures import LOST, Verdict, verdict
 from incsnap.snapshot.keys import show_key
-from incsnap.snapshot.load import HeldBack, Load, held_back
+from incsnap.snapshot.load import HeldBack, MeasuredLoad, held_back
 from incsnap.snapshot.next_context import NextContext, Warned
 from incsnap.snapshot.notifications import FEW_NAMED, comma_list
 from incsnap.snapshot.obey import end_pause, obey
@@ -77,7 +77,7 @@ class BatchFacts:
     release_bytes: int = 1 << 62
     behind: bool = False
     configured: Mapping[str, int] = field(default_factory=dict)
-    loads: tuple[Load, ...] = ()
+    loads: tuple[MeasuredLoad, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

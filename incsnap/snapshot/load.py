@@ -25,7 +25,7 @@ BEING_ASKED = "it is being asked for"
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class MeasuredLoad:
     """What was measured for the limit ``name``, in its unit. ``where``: the replica's address. ``value`` is None where
     it could not be measured; then ``trouble`` says why."""
 
@@ -43,13 +43,13 @@ class HeldBack:
     why: str
 
 
-def held_back(bounds: Mapping[str, Bound], loads: Sequence[Load]) -> HeldBack | None:
+def held_back(bounds: Mapping[str, Bound], loads: Sequence[MeasuredLoad]) -> HeldBack | None:
     """The first limit that a load is above, or of which a load is not known; None where chunks may be read."""
     for name, bound in bounds.items():
         if name == ROWS:
             continue
         of_name = [load for load in loads if load.name == name]
-        for load in of_name or [Load(name, None, trouble=BEING_ASKED)]:
+        for load in of_name or [MeasuredLoad(name, None, trouble=BEING_ASKED)]:
             if load.value is None:
                 where = f"of replica {load.where} " if load.where else ""
                 return HeldBack(name, f"throttled: {name} {where}is not known: {load.trouble} (limit by {bound.whose})")

@@ -13,7 +13,7 @@ from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
 from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
-from incsnap.snapshot.throttle import LimitsInForce
+from incsnap.snapshot.throttle import ThrottleLimits
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
 
@@ -50,7 +50,7 @@ class NextContext:
         #: Borders found among further rows, of chunks planned in this batch.
         self.cuts = 0
         self.paused, self.paused_by = context.paused, context.paused_by
-        self.limits = LimitsInForce(context.throttle, configured or {})
+        self.limits = ThrottleLimits(context.throttle, configured or {})
         self.recent: list[str] = list(context.recent)
         self._ended_signals: list[str] = []
         #: What ``unfinished`` tells, kept while tables end one by one: each tells which are left, of thousands.

@@ -8,12 +8,12 @@ hundreds of tables.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
 from incsnap.gtid import GtidSet
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.context import Range, Scan
+from incsnap.snapshot.context import Range, Request, Scan
 from incsnap.snapshot.failures import LOST_BEFORE_ALONE, back_off_ms
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.next_context import NextContext
@@ -26,6 +26,7 @@ from incsnap.snapshot.questions import (
     MaximumKey,
     NextBoundary,
     NotYet,
+    Opened,
     Question,
     Refused,
 )
@@ -47,7 +48,7 @@ def plan_chunks(state: NextContext, limits: Limits, low_watermark: GtidSet) -> G
     if not state.limits.may_plan(state.now_ms):
         return
     room = _Room.of(state, limits)
-    yield from _look_ahead(state, limits, room, low_watermark)
+    yield from _look_ahead(state, _undescribed(state), limits, low_watermark)
     for number in list(state.scans):
         yield from _plan_scan(state, number, limits, room, low_watermark)
     if all(scan.wholly_planned for scan in state.scans.values()):
@@ -59,6 +60,7 @@ def _begin_tables(
 ) -> Generator[Question, Answer, None]:
     """Begins tables of the queue, the next one only where the one before is wholly planned (or has ended: it is empty,
     or refused)."""
+    yield from _look_ahead(state, state.queue[: max(0, room.small)], limits, low_watermark)
     for _ in range(max(MAX_OPENED, limits.small_windows)):
         too_many = len(state.scans) >= MAX_SCANS + limits.small_windows
         if not state.queue or too_many or not room.for_another_table(state):
@@ -104,13 +106,18 @@ class _Room:
             self.large -= 1
 
 
+def _undescribed(state: NextContext) -> list[Request]:
+    """What is described anew behind a DDL, or for the first time because it could not be before. Not what was in the
+    way: all others would be asked about in vain."""
+    return [scan.request for scan in state.scans.values() if not (scan.described or scan.attempt)]
+
+
 def _look_ahead(
-    state: NextContext, limits: Limits, room: _Room, low_watermark: GtidSet
+    state: NextContext, requests: Sequence[Request], limits: Limits, low_watermark: GtidSet
 ) -> Generator[Question, Answer, None]:
-    """Names the tables that are about to be asked about, where they may be many."""
-    undescribed = [scan for scan in state.scans.values() if not scan.described and scan.not_before_ms <= state.now_ms]
-    waiting = state.queue[: max(0, room.small)]
-    requests = [*(scan.request for scan in undescribed), *waiting][: limits.small_windows]
+    """Names the tables that are about to be asked about, where they may be many: none that wait for another one, whose
+    lock or length would have all of them asked about in each batch."""
+    requests = requests[: limits.small_windows]
     if len(requests) > 1:
         yield LookAhead(tuple(request.collection for request in requests), limits.small_rows, low_watermark)
 
@@ -140,6 +147,8 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
     scan = state.scans[number]
     if scan.described:
         return True
+    if not (yield from _opened(state, number)):
+        return False
     collection = scan.request.collection
     answer = yield Describe(collection.table, collection.surrogate, collection.condition, low_watermark)
     if isinstance(answer, Refused):
@@ -167,6 +176,8 @@ def _bounded(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
     scan = state.scans[number]
     if scan.maximum is not None:
         return True
+    if not (yield from _opened(state, number)):
+        return False
     answer = yield MaximumKey(scan.table, scan.columns, scan.index, low_watermark)
     if answer is None:
         state.end(scan, notes.EMPTY)
@@ -186,6 +197,8 @@ def _plan_again(state: NextContext, number: int, room: _Room) -> Asking:
             continue
         halves = [missed]
         if missed.split:
+            if not (yield from _opened(state, number)):
+                return False
             halves = yield from _halves(state, number, missed)
             if not halves:
                 return False
@@ -228,6 +241,8 @@ def _plan_small(state: NextContext, number: int, limits: Limits, room: _Room) ->
     rows = state.limits.chunk_rows(min(limits.small_rows, scan.chunk_rows))
     if scan.boundary is not None or scan.maximum is None or not rows or not room.for_chunk(state, rows):
         return True
+    if not (yield from _opened(state, number)):
+        return False
     answer = yield NextBoundary(scan.table, scan.columns, scan.index, None, scan.maximum, rows)
     if answer is None:
         room.take(rows)
@@ -246,7 +261,8 @@ def _plan_new(state: NextContext, number: int, limits: Limits, room: _Room) -> G
     while room.for_chunk(state, rows) and not scan.wholly_planned and len(scan.again) < limits.windows:
         maximum: Key | None = scan.maximum
         assert maximum is not None
-        beside = rows > limits.boundary_rows
+        # Nor does a batch wait a second time for what could not be answered at once.
+        beside = rows > limits.boundary_rows or scan.attempt > 0
         answer = yield NextBoundary(scan.table, scan.columns, scan.index, scan.boundary, maximum, rows, beside)
         if isinstance(answer, NotYet):
             return
@@ -258,6 +274,15 @@ def _plan_new(state: NextContext, number: int, limits: Limits, room: _Room) -> G
         room.take(rows)
         state.plan(scan, Range(scan.boundary, upper, rows))
         scan = state.scans[number] = replace(scan, boundary=upper, attempt=0)
+
+
+def _opened(state: NextContext, number: int) -> Asking:
+    """A table that was in the way once may still be locked: that is found out beside the stream."""
+    scan = state.scans[number]
+    if not scan.attempt:
+        return True
+    answer = yield Opened(scan.table)
+    return answer is None or (not isinstance(answer, NotYet) and _postponed(state, number, answer))
 
 
 def _postponed(state: NextContext, number: int, answer: Answer) -> bool:

@@ -66,6 +66,17 @@ class NextBoundary:
 
 
 @dataclass(frozen=True, slots=True)
+class Opened:
+    """Does nobody keep the server from reading ``table``, as LOCK TABLES or an ALTER does? Answer: None, or Failed.
+
+    Asked of a table that was in the way before, in front of what the stream would wait for; it is always looked into
+    beside the stream where that can be done: then the answer may be NotYet.
+    """
+
+    table: TableId
+
+
+@dataclass(frozen=True, slots=True)
 class LookAhead:
     """Which of these are about to be asked about: Describe, MaximumKey and the first NextBoundary of each, for ``rows``
     rows. Answer: None. Nothing follows from it; asked together, thousands of tables cost a tenth."""
@@ -108,5 +119,7 @@ class NotYet:
     """It is being looked into: the same question is to be asked again with the next batch."""
 
 
-Question = Describe | MaximumKey | NextBoundary | LookAhead
+Question = Describe | MaximumKey | NextBoundary | Opened | LookAhead
+BesideQuestion = NextBoundary | Opened
+"""What may be looked into beside the stream."""
 Answer = KeyOrder | Refused | Failed | NotYet | Key | None

@@ -94,7 +94,7 @@ class RowPace:
         return rows * 1000 // self.rows_per_second
 
 
-class LimitsInForce:
+class ThrottleLimits:
     """``bounds``: the limits by name, of signals and, where none has spoken, of the settings. Mutable: it lives for one
     call of the engine, and leaves ``throttle``."""
 

@@ -17,7 +17,19 @@ from incsnap.mysql.watermarks import executed
 from incsnap.planner import answers
 from incsnap.planner.answers import Answers
 from incsnap.snapshot.commands import DataCollection
-from incsnap.snapshot.questions import Describe, Failed, KeyOrder, LookAhead, MaximumKey, NextBoundary
+from incsnap.snapshot.questions import (
+    Answer,
+    BesideQuestion,
+    Describe,
+    Failed,
+    KeyOrder,
+    LookAhead,
+    MaximumKey,
+    NextBoundary,
+    NotYet,
+    Opened,
+    Refused,
+)
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
@@ -122,6 +134,50 @@ def test_a_locked_table_takes_no_answer_from_the_others(
 
         assert ask(MaximumKey(u, ("k",), "PRIMARY", low_watermark)) == ("5",)
         assert isinstance(ask(MaximumKey(t, ("k",), "PRIMARY", low_watermark)), Failed)
+
+
+class Beside:
+    """Whoever looks into questions beside the stream; they are answered when ``found`` says so."""
+
+    is_able = True
+
+    def __init__(self) -> None:
+        self.found: list[Answer] = []
+
+    def __call__(self, question: BesideQuestion) -> Answer:
+        return self.found.pop(0) if self.found else NotYet()
+
+
+def test_the_stream_waits_no_second_for_a_table_that_is_locked(
+    connection: Any, mysql_address: MySqlAddress, database: str
+) -> None:
+    query(connection, f"CREATE TABLE {database}.u (k INT PRIMARY KEY)")
+    t, u = TableId(database, "t"), TableId(database, "u")
+    low_watermark = executed(connection)
+    beside = Beside()
+    maximum, boundary = MaximumKey(t, ("k",), "", low_watermark), NextBoundary(t, ("k",), "", None, ("7",), 1)
+    with closing(connect(settings_of(mysql_address, "unused:1", "p", database).mysql)) as other:
+        query(other, f"LOCK TABLES {t.sql} WRITE")
+        ask = Answers(connection, ColumnRules(), beside)
+        ask(LookAhead((DataCollection(t), DataCollection(u)), 1_000, low_watermark))
+        for question in (maximum, boundary, Describe(t, "", "v = 1", low_watermark)):
+            answer = ask(question)
+            assert isinstance(answer, Failed)
+            assert not answer.permanent
+            assert "longer than 100 ms" in answer.message
+        assert isinstance(ask(Opened(t)), NotYet)
+        # Whoever is beside the stream waits for the lock itself, and so does a stream that has nobody beside it.
+        assert isinstance(Answers(connection, ColumnRules())(Opened(t)), Failed)
+    beside.found = [None]
+    assert ask(Opened(t)) is None
+    assert ask(maximum) == ask(boundary) == ("7",)
+
+
+def test_a_table_that_is_gone_can_be_asked_about(connection: Any, database: str) -> None:
+    gone = TableId(database, "gone")
+    ask = Answers(connection, ColumnRules())
+    assert ask(Opened(gone)) is None
+    assert isinstance(ask(Describe(gone, "", "", GtidSet())), Refused)
 
 
 def test_a_batch_waits_for_its_low_watermark_once(

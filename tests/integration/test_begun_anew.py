@@ -70,8 +70,8 @@ def server(address: MySqlAddress, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
 
 @contextmanager
 def tail(start: StreamPosition, server: Server) -> Iterator[Tail]:
-    with closing(Tail(server.connect, 4713, start, of_shop, None, 1 << 26)) as found:
-        yield found
+    with closing(Tail(server.connect, 4713, start, of_shop, None, 1 << 26)) as tail:
+        yield tail
 
 
 def advanced(tail: Tail, start: StreamPosition, server: Server, log: str) -> StreamPosition:
@@ -89,10 +89,10 @@ def ids(tail: Tail, start: StreamPosition, end: StreamPosition) -> list[int]:
 
 
 def refused(tail: Tail, start: StreamPosition) -> str:
-    with pytest.raises(OffsetError) as found:
+    with pytest.raises(OffsetError) as raised:
         tail.advance(start, 1 << 20, 1000, ("binlog.999999", 4), PATIENCE_SECONDS)
-    assert "new checkpoint.location" in found.value.hint
-    return found.value.message
+    assert "new checkpoint.location" in raised.value.hint
+    return raised.value.message
 
 
 @pytest.mark.parametrize("flushes", [0, 3], ids=["in the first file", "in a later file"])

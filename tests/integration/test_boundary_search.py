@@ -15,10 +15,11 @@ from incsnap.envelope.column_rules import ColumnRules
 from incsnap.mysql.session import connect, query
 from incsnap.planner.answers import Answers
 from incsnap.planner.boundary_search import BoundarySearch
-from incsnap.snapshot.questions import Answer, Failed, NextBoundary, NotYet
+from incsnap.snapshot.questions import Answer, BesideQuestion, Failed, NextBoundary, NotYet, Opened
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
@@ -43,7 +44,7 @@ class Searched:
         self.woken = threading.Event()
         self.search = BoundarySearch(mysql, ColumnRules(), self.woken.set)
 
-    def later(self, question: NextBoundary) -> Answer:
+    def later(self, question: BesideQuestion) -> Answer:
         """The answer, when it is there."""
         answer = self.search(question)
         while isinstance(answer, NotYet):
@@ -87,6 +88,42 @@ def test_an_answer_is_given_once_and_of_a_tables_questions_the_last_is_looked_in
     assert isinstance(searched.search(second), NotYet)
 
 
+def test_the_boundaries_behind_an_answer_are_found_ahead_and_those_of_another_size_are_not_used(
+    connection: Any, searched: Searched, database: str
+) -> None:
+    table = TableId(database, "t")
+    assert searched.later(after(table, None, 1)) == ("3",)
+    searched.woken.clear()
+    # The thread has looked for the rest by itself: each is there without a wait, and nobody was woken for it.
+    ahead = [after(table, key, 1) for key in ("3", "5")]
+    wait_until(lambda: all(question in searched.search._answers for question in ahead))
+    assert [searched.search(question) for question in ahead] == [("5",), ("7",)]
+    assert not searched.woken.is_set()
+    assert searched.later(after(table, "7", 2)) is None
+
+
+def test_what_kept_a_boundary_from_being_found_ahead_is_told_to_nobody(
+    connection: Any, searched: Searched, mysql: MySqlSettings, database: str
+) -> None:
+    table = TableId(database, "t")
+    searched.search._ahead[table] = after(table, None, 2)
+    with closing(connect(mysql)) as other:
+        query(other, f"LOCK TABLES {table.sql} WRITE")
+        assert isinstance(searched.later(Opened(table)), Failed)
+        wait_until(lambda: not searched.search._ahead)
+        query(other, "UNLOCK TABLES")
+    assert searched.later(after(table, None, 2)) == ("5",)
+
+
+def test_a_tables_questions_of_two_kinds_are_both_answered(connection: Any, searched: Searched, database: str) -> None:
+    table = TableId(database, "t")
+    missing: list[BesideQuestion] = [Opened(table), after(table, None, 2)]
+    while missing:
+        missing = [question for question in missing if isinstance(searched.search(question), NotYet)]
+        assert not missing or searched.woken.wait(30)
+        searched.woken.clear()
+
+
 def test_several_tables_that_are_asked_about_in_turn_all_get_their_answers(
     connection: Any, searched: Searched, database: str
 ) -> None:
@@ -125,7 +162,9 @@ def test_who_asks_is_not_held_up_by_a_table_that_is_locked(
         answer = searched.later(after(table, None, 2))
         assert isinstance(answer, Failed)
         assert not answer.permanent
+        assert isinstance(searched.later(Opened(table)), Failed)
         query(other, "UNLOCK TABLES")
+        assert searched.later(Opened(table)) is None
         assert searched.later(after(table, None, 2)) == ("5",)
 
 

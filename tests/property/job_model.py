@@ -37,7 +37,7 @@ from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.notifications import COMPLETED, QUARANTINED
 from incsnap.snapshot.offset import Offset, PlannedRelease, TopicLayout, digest
 from incsnap.snapshot.questions import Answer as PlanningAnswer
-from incsnap.snapshot.questions import Failed, NextBoundary, NotYet
+from incsnap.snapshot.questions import BesideQuestion, Failed, NotYet
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.throttle import ROWS
 from incsnap.snapshot.window import Window
@@ -84,18 +84,20 @@ class LateBoundaries:
 
     is_able = True
 
-    def __init__(self, find: Callable[[NextBoundary], PlanningAnswer]) -> None:
+    def __init__(self, find: Callable[[BesideQuestion], PlanningAnswer]) -> None:
         self._find = find
-        self._found: tuple[NextBoundary, PlanningAnswer] | None = None
+        #: Of each table the last question of each kind, as there.
+        self._found: dict[tuple[type[BesideQuestion], TableId], tuple[BesideQuestion, PlanningAnswer]] = {}
 
-    def __call__(self, question: NextBoundary) -> PlanningAnswer:
-        if self._found is not None and self._found[0] == question:
-            answer, self._found = self._found[1], None
-            return answer
+    def __call__(self, question: BesideQuestion) -> PlanningAnswer:
+        place = type(question), question.table
+        found = self._found.pop(place, None)
+        if found is not None and found[0] == question:
+            return found[1]
         try:
-            self._found = question, self._find(question)
+            self._found[place] = question, self._find(question)
         except ServerUnreachable as error:
-            self._found = question, Failed(error.message)
+            self._found[place] = question, Failed(error.message)
         return NotYet()
 
 

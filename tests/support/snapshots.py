@@ -11,8 +11,8 @@ from incsnap.snapshot.commands import Command, DataCollection, Execute
 from incsnap.snapshot.context import Release, SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.keys import Key
-from incsnap.snapshot.load import Load
-from incsnap.snapshot.questions import Answer, Describe, KeyOrder, LookAhead, MaximumKey, Question, Refused
+from incsnap.snapshot.load import MeasuredLoad
+from incsnap.snapshot.questions import Answer, Describe, KeyOrder, LookAhead, MaximumKey, Opened, Question, Refused
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
@@ -75,7 +75,7 @@ class Snapshots:
         release_bytes: int = 1 << 62,
         behind: bool = False,
         configured: Mapping[str, int] | None = None,
-        loads: tuple[Load, ...] = (),
+        loads: tuple[MeasuredLoad, ...] = (),
     ) -> Plan:
         readings = {window.id: found for window in self.context.unread if (found := self._read(window))}
         self.number += 1
@@ -142,6 +142,8 @@ class Snapshots:
 
     def truth(self, question: Question) -> Answer:
         assert not isinstance(question, LookAhead)
+        if isinstance(question, Opened):
+            return None
         found = sorted(self.keys.get(question.table, []))
         if isinstance(question, Describe):
             if question.table not in self.keys:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from incsnap.errors import OffsetError, ServerUnreachable
-from incsnap.monitoring.liveness import STALLED_MS, is_gone, life_of, silence_ms, stalled
+from incsnap.monitoring.liveness import STALLED_MS, is_gone, liveness_of, silence_ms, stalled
 from incsnap.monitoring.planner_report import PlannerReport, read, write
 from incsnap.monitoring.rates import JobRates, Meter
 from incsnap.monitoring.snapshot_view import TableFacts, finished_table, snapshot_status, waits_for
@@ -88,18 +88,18 @@ def test_a_job_that_renews_its_status_lives_and_one_that_is_silent_is_dead_since
     status = job_status()
     last = status.written_ms + silence_ms(status)
 
-    assert life_of(status, last).alive
-    found = life_of(status, last + 1)
+    assert liveness_of(status, last).alive
+    found = liveness_of(status, last + 1)
     assert (found.alive, found.since_ms, found.has_ended) == (False, status.written_ms, False)
 
 
 def test_a_job_whose_file_is_renewed_seldom_may_be_silent_for_longer() -> None:
-    assert life_of(job_status(every_ms=10_000), 100_000 + 45_000).alive
+    assert liveness_of(job_status(every_ms=10_000), 100_000 + 45_000).alive
 
 
 @pytest.mark.parametrize("state", [STOPPED, FAILED])
 def test_a_job_that_has_ended_says_so_itself(state: str) -> None:
-    found = life_of(job_status(state=state), 101_000)
+    found = liveness_of(job_status(state=state), 101_000)
 
     assert (found.alive, found.since_ms, found.has_ended) == (False, 2_000, True)
 

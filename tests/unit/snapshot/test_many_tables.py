@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from incsnap.snapshot.commands import Stop
-from incsnap.snapshot.questions import Answer, Describe, Failed, LookAhead, Question
+from incsnap.snapshot.questions import Answer, Describe, Failed, LookAhead, MaximumKey, NotYet, Opened, Question
 from incsnap.snapshot.sizing import Limits
 from incsnap.tables import TableId
 from tests.support.snapshots import Snapshots, execute, key
@@ -65,6 +65,62 @@ def test_a_small_table_that_cannot_be_described_now_does_not_hold_up_those_befor
     job.answer = answer
     job.batch(execute("s", *tables))
     assert [window.table for window in job.context.planned] == tables[:3]
+    job.until_done()
+    assert job.notified()[-1][1] == "COMPLETED"
+
+
+def test_tables_behind_one_that_is_locked_are_not_asked_about_in_each_batch() -> None:
+    tables = names(6)
+    job = Snapshots({table: [1, 2, 3] for table in tables}, LIMITS)
+
+    def answer(question: Question) -> Answer:
+        if isinstance(question, (MaximumKey, Opened)) and question.table == tables[0] and job.number < 9:
+            return Failed("locked")
+        return job.truth(question)
+
+    job.answer = answer
+    job.batch(execute("s", *tables))
+    assert sum(isinstance(each, LookAhead) for each in job.asked) == 1
+    for _ in range(7):
+        job.batch()
+    assert sum(isinstance(each, LookAhead) for each in job.asked) == 1
+    job.until_done()
+    assert job.notified()[-1][1] == "COMPLETED"
+
+
+def test_tables_behind_one_that_takes_many_batches_are_not_asked_about_in_each() -> None:
+    tables = names(6)
+    rows = {table: [1, 2, 3] for table in tables} | {tables[0]: list(range(200))}
+    job = Snapshots(rows, LIMITS)
+    job.batch(execute("s", *tables))
+    while not job.context.scans[0].wholly_planned:
+        asked = len(job.asked)
+        job.batch()
+        if not job.context.scans[0].wholly_planned:
+            assert not any(isinstance(each, LookAhead) for each in job.asked[asked:])
+    job.until_done()
+    assert job.number > 5
+
+
+def test_a_table_that_was_locked_is_asked_about_again_when_it_can_be_opened() -> None:
+    (table,) = names(1)
+    job = Snapshots({table: [1, 2, 3]}, LIMITS)
+    opens: list[Answer] = [NotYet(), NotYet(), Failed("still locked"), NotYet()]
+
+    def answer(question: Question) -> Answer:
+        if isinstance(question, Opened):
+            return opens.pop(0) if opens else None
+        if isinstance(question, MaximumKey) and job.number == 1:
+            return Failed("locked")
+        return job.truth(question)
+
+    job.answer = answer
+    job.batch(execute("s", table))
+    while opens:
+        asked = len(job.asked)
+        job.batch()
+        assert all(isinstance(each, Opened) for each in job.asked[asked:])
+    assert [context.scans[0].attempt for context in job.log] == [1, 1, 1, 2, 2]
     job.until_done()
     assert job.notified()[-1][1] == "COMPLETED"
 

@@ -9,13 +9,13 @@ import pytest
 from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.dataclass_json import from_json, to_json
-from incsnap.snapshot.load import Load
+from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.throttle import LIMITS, REPLICA_LAG, ROWS, THREADS_RUNNING
 from signals.parse import THROTTLE_LIMITS
 from tests.support.snapshots import A, Snapshots, execute
 
 _LIMIT = {THREADS_RUNNING: 20}
-_CALM, _BUSY = (Load(THREADS_RUNNING, 20),), (Load(THREADS_RUNNING, 21),)
+_CALM, _BUSY = (MeasuredLoad(THREADS_RUNNING, 20),), (MeasuredLoad(THREADS_RUNNING, 21),)
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ def test_what_was_read_is_sent_while_a_load_is_above_its_limit(job: Snapshots) -
     ("loads", "why"),
     [
         ((), "it is being asked for"),
-        ((Load(THREADS_RUNNING, None, trouble="no answer for 12 s"),), "no answer for 12 s"),
+        ((MeasuredLoad(THREADS_RUNNING, None, trouble="no answer for 12 s"),), "no answer for 12 s"),
     ],
 )
-def test_what_is_not_known_counts_as_too_much(job: Snapshots, loads: tuple[Load, ...], why: str) -> None:
+def test_what_is_not_known_counts_as_too_much(job: Snapshots, loads: tuple[MeasuredLoad, ...], why: str) -> None:
     plan = job.batch(execute("s", A), configured=_LIMIT, loads=loads)
 
     assert not plan.context.planned
@@ -59,7 +59,7 @@ def test_what_is_not_known_counts_as_too_much(job: Snapshots, loads: tuple[Load,
 
 
 def test_the_slowest_replica_counts_and_is_named(job: Snapshots) -> None:
-    loads = (Load(REPLICA_LAG, 0, "one:3306"), Load(REPLICA_LAG, 9_000, "other:3306"))
+    loads = (MeasuredLoad(REPLICA_LAG, 0, "one:3306"), MeasuredLoad(REPLICA_LAG, 9_000, "other:3306"))
     plan = job.batch(execute("s", A), SetThrottle("spare", ((REPLICA_LAG, 5_000),)), loads=loads)
 
     assert plan.held_back is not None
