@@ -20,7 +20,7 @@ from pathlib import Path
 
 from incsnap.config.secrets import is_secret
 from incsnap.errors import IncsnapError
-from incsnap.spark.zygote import listening, sweep
+from incsnap.spark.owned_folders import listening, sweep
 
 #: Where a program finds the JVM that it was given: it is one of ``spark-submit``, then, and starts none of its own.
 GIVEN = "PYSPARK_GATEWAY_PORT"

@@ -39,8 +39,8 @@ from incsnap.errors import shorten
 from incsnap.planner.chunk_readers import Address, Answer, Ask, hang_up
 from incsnap.snapshot.failures import LOST_BEFORE_ALONE
 from incsnap.spark import process_log
+from incsnap.spark.owned_folders import sweep
 from incsnap.spark.reader_turns import turns_of
-from incsnap.spark.zygote import sweep
 from incsnap.tasks.chunk import read_chunks
 from incsnap.tasks.partitions import ChunkOrder
 
@@ -145,7 +145,7 @@ class ReaderJobs:
             try:
                 planner = self._listener.accept()
             except (EOFError, ConnectionError):
-                # Another job that looks whether this one lives (``zygote.sweep``), or a planner that died on its way.
+                # Another job that looks whether this one lives (``sweep``), or a planner that died on its way.
                 continue
             except Exception as error:  # noqa: BLE001 - a stranger without the key, or we are closing
                 if not self._is_closed():

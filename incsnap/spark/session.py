@@ -109,6 +109,10 @@ _EXECUTORS_JVM = (*_JVM[:2], "-Dlog4j2.level=warn")
 _EXECUTORS_PATH = "spark.executorEnv.PATH"
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+#: Only on YARN, whose containers have a folder for temporary files of their own: its path is longer than that of a
+#: socket may be (107 bytes), and one for all users of a machine is not for sockets that ask for no password.
+_YARN = {"spark.python.unix.domain.socket.enabled": "false"}
+
 
 def properties(settings: Settings, submitted_properties: Mapping[str, str] = NONE) -> dict[str, str]:
     """Spark's properties of the job: ours, over them ``submitted_properties``, which are those of ``spark-submit``, and
@@ -121,6 +125,8 @@ def properties(settings: Settings, submitted_properties: Mapping[str, str] = NON
     chosen["spark.driver.defaultJavaOptions"] = _with_collector(options, users.get("spark.driver.extraJavaOptions"))
     if is_local(settings.checkpoint_location):
         chosen.update(_LOCAL_CHECKPOINT)
+    if {**users, **decided(submitted_properties)}.get("spark.master") == "yarn":
+        chosen.update(_YARN)
     chosen.update(submitted_properties)
     chosen.update(settings.spark)
     if is_object_store(settings.checkpoint_location):

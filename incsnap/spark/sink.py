@@ -18,6 +18,7 @@ from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.object_store import StoreAccess
 from incsnap.config.topic_groups import TopicCreation
+from incsnap.errors import SinkError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.event_topics import event_topics
 from incsnap.kafka.transaction import BucketWriter
@@ -90,7 +91,12 @@ class KafkaWriter(DataSourceStreamArrowWriter):
             buffers = options.buffers()
             if options.many_machines:
                 require_shared(options.buffer_root)
-            return BucketCommitMessage(write_bucket(iterator, buffers, options.writer(), options.partitions_of))
+            try:
+                return BucketCommitMessage(write_bucket(iterator, buffers, options.writer(), options.partitions_of))
+            except SinkError as error:
+                # The query tells of it when Spark has tried the task again in vain, which is seconds later.
+                _log.warning("A task of the sink failed: %s", error.message)
+                raise
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         options = self._options

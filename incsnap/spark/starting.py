@@ -37,7 +37,7 @@ class Starting:
         self,
         settings: Settings,
         spark: Mapping[str, str],
-        archive: ClassArchive,
+        archive: ClassArchive | None,
         gateway: Gateway | None,
         zygote: Zygote | None,
     ) -> None:
@@ -53,7 +53,8 @@ class Starting:
             return self._session()
         with self._gateway.offered():
             spark = self._session()
-        self._archive.make_later(class_path(spark))
+        if self._archive is not None:
+            self._archive.make_later(class_path(spark))
         return spark
 
     def _session(self) -> SparkSession:
@@ -92,15 +93,18 @@ def starting(settings: Settings) -> Iterator[Starting]:
     """Begins at once. What runs ahead, and Spark with it, ends with the block."""
     submitted_properties = submitted()
     spark = properties(settings, submitted_properties)
-    home = _find_spark_home()
+    # Of a JVM that is given there need be no folder of Spark: YARN's containers have none.
+    home = None if GIVEN in os.environ else _find_spark_home()
     with contextlib.ExitStack() as stack:
-        archive = ClassArchive(spark, home)
-        stack.callback(archive.close)
+        archive = None
+        if home is not None:
+            archive = ClassArchive(spark, home)
+            stack.callback(archive.close)
         # Whoever has a JVM already has threads that speak to it, and what forks must have none.
-        zygote = Zygote() if is_one_machine(spark) and GIVEN not in os.environ else None
+        zygote = Zygote() if is_one_machine(spark) and home is not None else None
         prepare(spark, zygote.python if zygote else workers_python(spark))
         gateway = None
-        if GIVEN not in os.environ:
+        if home is not None and archive is not None:
             gateway = Gateway(archive.used_in(spark), home)
             stack.callback(gateway.close)
         if zygote:

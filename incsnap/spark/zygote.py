@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from incsnap.spark import worker_python
+from incsnap.spark.owned_folders import listening, sweep
 from incsnap.tasks import process_name
 
 _PREFIX = "incsnap-python-"
@@ -116,31 +117,6 @@ class Zygote:
     def _disown(self) -> None:
         if self._owner is not None:
             self._owner.close()
-
-
-def listening(folder: Path, name: str) -> socket.socket | None:
-    """A socket ``name`` in the folder; None where its path is too long for one. Under that name it listens from the
-    first moment: a folder whose socket does not is swept away by other jobs."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listener.bind(str(folder / "new"))
-    except OSError:
-        listener.close()
-        return None
-    listener.listen(64)
-    (folder / "new").rename(folder / name)
-    return listener
-
-
-def sweep(prefix: str, name: str) -> None:
-    """Removes folders for temporary files that killed jobs have left: nobody listens to the socket ``name`` in them."""
-    for folder in Path(tempfile.gettempdir()).glob(prefix + "*"):
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            probe.settimeout(1.0)
-            try:
-                probe.connect(str(folder / name))
-            except ConnectionRefusedError:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 class _ForkServer:

@@ -15,7 +15,7 @@ from benchmarks.backlogs import Backlogs
 from benchmarks.beat import Beat
 from benchmarks.benchmark_database import benchmark_database
 from benchmarks.rows import Figures, Scale
-from benchmarks.sides import DEBEZIUM, INCSNAP, Job, Life
+from benchmarks.sides import DEBEZIUM, INCSNAP, Job, JobRun
 from benchmarks.warm import WarmJob
 from incsnap.errors import ServerUnreachable
 from lab.servers import Servers
@@ -38,18 +38,18 @@ class Notes:
 class Dead(Job):
     """Does not start."""
 
-    def life(self) -> AbstractContextManager[Life]:
+    def life(self) -> AbstractContextManager[JobRun]:
         raise ServerUnreachable("Kafka Connect does not start")
 
 
 class Mute(Job):
     """Starts, and has died by the first look."""
 
-    def life(self) -> AbstractContextManager[Life]:
+    def life(self) -> AbstractContextManager[JobRun]:
         def check() -> None:
             raise ServerUnreachable("incsnap ended with code 1")
 
-        return contextlib.nullcontext(Life(-1, 0.0, check, check))
+        return contextlib.nullcontext(JobRun(-1, 0.0, check, check))
 
 
 def test_rows_of_a_job_that_does_not_start_have_failed(servers: Servers, topic_prefix: str, tmp_path: Path) -> None:

@@ -167,10 +167,10 @@ def test_a_batch_that_was_sent_in_part_is_finished_with_the_settings_it_was_plan
     end = written_ahead(job)
     sent_by(job, end, 1)
 
-    with pytest.raises(ConfigError, match="cut short when a part of it had been sent") as found:
+    with pytest.raises(ConfigError, match="cut short when a part of it had been sent") as raised:
         captured.under(captured.settings(**again))
-    assert "Change them back" in found.value.hint
-    assert named in found.value.message
+    assert "Change them back" in raised.value.hint
+    assert named in raised.value.message
 
     job = captured.under(captured.settings())  # changed back
     assert planned(Files(job.root)) is not None

@@ -70,8 +70,8 @@ def pair(addresses: tuple[MySqlAddress, MySqlAddress]) -> Iterator[tuple[Server,
 @contextmanager
 def tail(start: StreamPosition, answers: list[Server]) -> Iterator[Tail]:
     """A tail of whichever server stands in ``answers``."""
-    with closing(Tail(lambda: answers[0].connect(), 4711, start, of_shop, None, 1 << 26)) as found:
-        yield found
+    with closing(Tail(lambda: answers[0].connect(), 4711, start, of_shop, None, 1 << 26)) as tail:
+        yield tail
 
 
 def advanced(tail: Tail, start: StreamPosition, server: Server) -> StreamPosition:

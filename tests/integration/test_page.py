@@ -42,9 +42,9 @@ class Job:
 def browser() -> Iterator[Browser]:
     with sync_playwright() as play:
         # As root, in a container, Chromium's own sandbox cannot be had; it is given our page alone.
-        found = play.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+        chromium = play.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def play(mysql_address: MySqlAddress, database: str) -> Iterator[Play]:
     play.connection.close()
 
 
-def found(play: Play, start: StreamPosition, end: StreamPosition) -> list[str]:
+def statements_between(play: Play, start: StreamPosition, end: StreamPosition) -> list[str]:
     concerns = lambda change: change.database == play.database  # noqa: E731
     each = StatementSearch(play.connect, _SERVER_ID, concerns).behind(start, (end.file, end.pos))
     return [change.sql for change in each]
@@ -33,12 +33,12 @@ def found(play: Play, start: StreamPosition, end: StreamPosition) -> list[str]:
 def test_the_statements_between_two_places_are_found_in_order(play: Play) -> None:
     play.run("ALTER TABLE t ADD COLUMN before_it INT")
     start = play.here()
-    assert found(play, start, start) == []
+    assert statements_between(play, start, start) == []
     play.run("INSERT INTO t (id) VALUES (1)", "ALTER TABLE t ADD COLUMN b INT", "FLUSH BINARY LOGS")
     play.run("XA START 'x'", "INSERT INTO t (id) VALUES (2)", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
     play.run("ALTER TABLE t ADD COLUMN c INT", "INSERT INTO t (id) VALUES (3)")
     end = play.here()
-    assert found(play, start, end) == ["ALTER TABLE t ADD COLUMN b INT", "ALTER TABLE t ADD COLUMN c INT"]
+    assert statements_between(play, start, end) == ["ALTER TABLE t ADD COLUMN b INT", "ALTER TABLE t ADD COLUMN c INT"]
 
 
 def test_a_statement_of_the_transaction_that_is_cut_in_two_is_before_the_place(play: Play) -> None:
@@ -48,8 +48,8 @@ def test_a_statement_of_the_transaction_that_is_cut_in_two_is_before_the_place(p
     end = play.here()
     [opened] = [span for span in str(end.delivered - start.delivered).split(",") if span]
     inside = StreamPosition(start.delivered, start.file, start.pos, opened, 1, start.server_uuid)
-    assert found(play, start, end)[0].startswith("CREATE TABLE `s`")
-    assert found(play, inside, end) == []
+    assert statements_between(play, start, end)[0].startswith("CREATE TABLE `s`")
+    assert statements_between(play, inside, end) == []
 
 
 def test_another_server_than_was_meant_tells_nothing(play: Play) -> None:
@@ -58,4 +58,4 @@ def test_another_server_than_was_meant_tells_nothing(play: Play) -> None:
         start.delivered, start.file, start.pos, server_uuid="00000000-0000-0000-0000-000000000001"
     )
     with pytest.raises(ServerUnreachable, match="Looking for statements behind"):
-        found(play, elsewhere, start)
+        statements_between(play, elsewhere, start)

@@ -15,8 +15,8 @@ from incsnap.planner.chunk_readers import Answer, Ask, ChunkReaders, ReadersGone
 from incsnap.snapshot.offset import PlannedRead, TopicLayout
 from incsnap.snapshot.window import Chunk, Window
 from incsnap.spark import reader_jobs
+from incsnap.spark.owned_folders import sweep
 from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
-from incsnap.spark.zygote import sweep
 from incsnap.tables import TableId
 from incsnap.tasks.partitions import ChunkOrder
 from lab.addresses import MySqlAddress

@@ -57,6 +57,14 @@ def test_the_master_of_spark_submit_is_not_changed_by_the_file(caplog: pytest.Lo
     assert "spark.master=local[2]" in caplog.text
 
 
+def test_on_yarn_workers_have_no_sockets_in_the_long_paths_of_containers() -> None:
+    sockets = "spark.python.unix.domain.socket.enabled"
+
+    assert (of()[sockets], of(master="yarn")[sockets]) == ("true", "false")
+    assert properties(from_properties(JOB).settings, {"spark.master": "yarn"})[sockets] == "false"
+    assert of(master="yarn", **{"python.unix.domain.socket.enabled": "true"})[sockets] == "true"
+
+
 def test_only_on_a_cluster_executors_have_options_of_their_own() -> None:
     name = "spark.executor.defaultJavaOptions"
     assert "-XX:+UseSerialGC" in of(master="spark://one:7077")[name]

@@ -10,8 +10,9 @@ import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.config.object_store import StoreAccess
+from incsnap.errors import SinkError
 from incsnap.snapshot.offset import TopicLayout
-from incsnap.spark import process_log, source
+from incsnap.spark import process_log, sink, source
 from incsnap.spark.sink import KafkaWriter, SinkOptions
 from incsnap.spark.source import BinlogReader, SourceOptions
 from incsnap.tasks.partitions import ReadyPart
@@ -43,6 +44,21 @@ def test_a_task_of_the_sink_logs_as_the_job_does(tmp_path: Path, set_ups: SetUps
     writer.write(iter([]))
 
     assert set_ups == [HOW]
+
+
+def test_a_task_of_the_sink_that_fails_says_why_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise SinkError("the topic t is not there any more")
+
+    monkeypatch.setattr(sink, "write_bucket", refuse)
+    options = SinkOptions(bootstrap_servers="127.0.0.1:1", prefix="p", job_id="job", buffer_root=str(tmp_path))
+
+    with pytest.raises(SinkError):
+        KafkaWriter(options).write(iter([]))
+
+    assert "A task of the sink failed: the topic t is not there any more" in caplog.text
 
 
 def test_a_task_of_the_source_logs_as_the_job_does(tmp_path: Path, set_ups: SetUps) -> None:

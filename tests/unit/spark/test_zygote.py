@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.spark.zygote import Zygote, listening, sweep
+from incsnap.spark.owned_folders import listening, sweep
+from incsnap.spark.zygote import Zygote
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 #: A job in small: forked from this one, with its threads, the zygote would be another one.

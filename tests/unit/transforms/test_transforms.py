@@ -19,14 +19,14 @@ OP, TABLE = Reference("", "op", "__op"), Reference("source", "table", "__table")
 NOTICE = Form("p", "", Value.OTHER, "k")
 
 
-def found(*chain: Any) -> dict[str, Form | None]:
+def forms_by_operation(*chain: Any) -> dict[str, Form | None]:
     steps: Chain = tuple(each if isinstance(each, Step) else Step(each) for each in chain)
     by_kind = forms("p.d.t", steps, "none")
     return {each.op or "tombstone": by_kind[each] for each in (READ, *CHANGES[:4], TRUNCATION)}
 
 
 def values(*chain: Any) -> dict[str, Value | None]:
-    return {op: None if form is None else form.value for op, form in found(*chain).items()}
+    return {op: None if form is None else form.value for op, form in forms_by_operation(*chain).items()}
 
 
 def test_without_transforms_all_are_as_debezium_makes_them() -> None:
@@ -51,7 +51,7 @@ def test_each_mode_of_unwrap_has_its_own_deletions(mode: str, deletion: Value | 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_whether_a_row_was_deleted_stands_before_other_fields(mode: str) -> None:
-    form = found(ExtractNewRecordState(mode, (OP,)))["c"]
+    form = forms_by_operation(ExtractNewRecordState(mode, (OP,)))["c"]
     assert form is not None
     deleted = (Constant("__deleted", "false"),) if mode.startswith("rewrite") else ()
     assert form.fields == (*deleted, OP)
@@ -66,7 +66,7 @@ def test_a_record_that_is_no_envelope_stays_as_it_is() -> None:
 
 
 def test_a_tombstone_has_the_headers_of_its_deletion_and_the_operation_once_more() -> None:
-    form = found(ExtractNewRecordState("rewrite-with-tombstone", headers=(TABLE, OP)))["tombstone"]
+    form = forms_by_operation(ExtractNewRecordState("rewrite-with-tombstone", headers=(TABLE, OP)))["tombstone"]
     assert form is not None
     assert form.headers == (TABLE, OP, Constant("__op", "d"))
 
@@ -74,7 +74,7 @@ def test_a_tombstone_has_the_headers_of_its_deletion_and_the_operation_once_more
 def test_rows_and_deletions_go_where_they_say_and_tombstones_do_not() -> None:
     route = Route("unwrap", "lane")
     for mode in MODES:
-        by_kind = found(ExtractNewRecordState(mode, route=route))
+        by_kind = forms_by_operation(ExtractNewRecordState(mode, route=route))
         told = {op for op, form in by_kind.items() if form is not None and form.route == route}
         assert told == ({*"rcu"} if mode == "drop" else {*"rcud"})
     # The row before a deletion says it, so a deletion is written by itself.
@@ -87,12 +87,14 @@ def test_rows_and_deletions_go_where_they_say_and_tombstones_do_not() -> None:
 
 def test_no_transform_stands_behind_one_whose_rows_say_where_they_go() -> None:
     with pytest.raises(ConfigError, match="stands behind unwrap") as error:
-        found(ExtractNewRecordState(route=Route("unwrap", "lane")), RegexRouter("a", "b"))
+        forms_by_operation(ExtractNewRecordState(route=Route("unwrap", "lane")), RegexRouter("a", "b"))
     assert "take route.by.field out" in (error.value.hint or "")
 
 
 def test_behind_a_router_a_tombstone_has_headers_of_its_own() -> None:
-    form = found(RegexRouter("p.*", "q"), ExtractNewRecordState("rewrite-with-tombstone", headers=(TABLE, OP)))
+    form = forms_by_operation(
+        RegexRouter("p.*", "q"), ExtractNewRecordState("rewrite-with-tombstone", headers=(TABLE, OP))
+    )
     assert form["tombstone"] is not None
     assert form["tombstone"].headers == (Constant("__op", "d"),)
 
@@ -133,7 +135,7 @@ def test_a_logical_table_has_its_names_and_tells_keys_apart() -> None:
 
 
 def test_a_logical_table_leaves_the_names_of_rows_that_are_unwrapped() -> None:
-    form = found(ExtractNewRecordState(), ByLogicalTableRouter(".*", "all"))["c"]
+    form = forms_by_operation(ExtractNewRecordState(), ByLogicalTableRouter(".*", "all"))["c"]
     assert form is not None
     assert (form.topic, form.key_name, form.row_name) == ("all", "all.Key", "p.d.t.Value")
     assert form.key_fields == (Constant("__dbz__physicalTableIdentifier", "p.d.t"),)
