@@ -41,7 +41,9 @@ class Gateway:
     def __init__(self, spark: Mapping[str, str], home: str) -> None:
         """``spark``: the session's properties, some of which (memory, options of the JVM) only hold from its start.
         ``home``: the folder of Spark."""
-        sweep(_PREFIX, _SOCKET)
+        # The JVM of a job that was killed first writes its address, and then ends, as its pipe has. One that could not
+        # write it would never end: threads of Py4J go on without the main one (Spark's PythonGatewayServer).
+        sweep(_PREFIX, _SOCKET, older_than=_BOOT_SECONDS)
         self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         #: Nobody is answered; it is there as long as we are, so that the folder is not taken for a killed job's.
         self._owner = listening(self._folder, _SOCKET)

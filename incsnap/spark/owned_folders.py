@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import socket
 import tempfile
+import time
 from pathlib import Path
 
 
@@ -27,11 +28,18 @@ def listening(folder: Path, name: str) -> socket.socket | None:
     return listener
 
 
-def sweep(prefix: str, name: str) -> None:
-    """Removes folders for temporary files that killed jobs have left: nobody listens to the socket ``name`` in them."""
+def sweep(prefix: str, name: str, older_than: float = 0.0) -> None:
+    """Removes folders for temporary files that killed jobs have left: nobody listens to the socket ``name`` in them.
+
+    ``older_than``: seconds since the folder was last written to, for what a killed job had begun and that still ends in
+    order.
+    """
+    youngest = time.time() - older_than
     for folder in Path(tempfile.gettempdir()).glob(prefix + "*"):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.settimeout(1.0)
+            if folder.stat().st_mtime > youngest:
+                continue
             try:
                 probe.connect(str(folder / name))
             except ConnectionRefusedError:

@@ -48,6 +48,16 @@ def test_a_start_that_is_broken_off_leaves_no_process(number: signal.Signals, tm
         wait_until(lambda: not job.remains())
 
 
+def test_a_start_that_is_killed_as_another_begins_leaves_no_process(tmp_path: Path) -> None:
+    with running_job(*job_at(tmp_path)) as job:
+        wait_until(lambda: len(job.remains()) >= 3)
+        os.kill(job.pid, signal.SIGKILL)
+        (tmp_path / "next").mkdir()
+        with running_job(*job_at(tmp_path / "next")) as other:
+            wait_until(lambda: other.exit_code() is not None)
+        wait_until(lambda: not job.remains())
+
+
 def break_off(job: RunningJob, number: signal.Signals) -> None:
     if number == signal.SIGINT:
         # From a terminal it goes to all of the foreground's processes.
