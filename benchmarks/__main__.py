@@ -47,7 +47,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if asked.results:
         _put_aside(asked.results)
-    with servers(lasting=True) as found, run_folder() as folder:
+    with servers(lasting=True) as started, run_folder() as folder:
         sides = SIDES if asked.side == "both" else (asked.side,)
 
         def keep() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
                 everything.write(asked.results)
                 report.write(everything, asked.results)
 
-        runner = Runner(found, folder, Scale(asked.rows, asked.warm_up), sides, asked.runs, keep)
+        runner = Runner(started, folder, Scale(asked.rows, asked.warm_up), sides, asked.runs, keep)
         try:
             runner.measure(rows)
         finally:

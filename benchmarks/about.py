@@ -55,8 +55,8 @@ def settings(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _processor() -> str:
-    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return found[1] if found else platform.machine()
+    model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return model[1] if model else platform.machine()
 
 
 def _memory_gib() -> float:
@@ -71,8 +71,8 @@ def _java() -> str:
 def _commit() -> str:
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        commit = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         # Not a checkout, or no git.
         return ""
-    return f" ({found.stdout.strip()})"
+    return f" ({commit.stdout.strip()})"

@@ -60,8 +60,8 @@ class Arrivals:
         self._kafka = kafka
         self._consumer = dict(consumer or {})
         self._admin = admin.AdminClient({"bootstrap.servers": kafka})
-        found = self._admin.list_topics(timeout=_KAFKA_SECONDS).topics
-        self._partitions = [(topic, partition) for topic in topics for partition in found[topic].partitions]
+        known = self._admin.list_topics(timeout=_KAFKA_SECONDS).topics
+        self._partitions = [(topic, partition) for topic in topics for partition in known[topic].partitions]
         self.begin = self._stable()
         self._looks: list[tuple[float, Offsets]] = [(time.monotonic(), self.begin)]
         self._end = threading.Event()

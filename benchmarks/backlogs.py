@@ -64,7 +64,7 @@ class Backlogs:
                     backlog.write(self._bench.connection)
                     for side in [side for side in new_jobs if side in ready]:
                         with failing(name, notes[side]):
-                            notes[side].found(name, self._catch_up(ready[side][0], name, backlog, ready[side][1]))
+                            notes[side].measured(name, self._catch_up(ready[side][0], name, backlog, ready[side][1]))
                             jobs[side] = ready[side]
 
     def _begun(self, stack: ExitStack, job: Job) -> tuple[Job, dict[str, str]]:

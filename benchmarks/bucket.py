@@ -54,9 +54,9 @@ def main() -> None:
     asked = parser.parse_args()
     poll = {"poll.interval.ms": asked.poll} if asked.poll else {}
     with (
-        servers(lasting=True) as found,
+        servers(lasting=True) as started,
         run_folder() as folder,
-        benchmark_database(found, folder) as bench,
+        benchmark_database(started, folder) as bench,
         ExitStack() as stack,
     ):
         store = stack.enter_context(object_store())

@@ -180,9 +180,9 @@ def main() -> None:
     more = dict(each.split("=", 1) for each in asked.set)
     limits = [int(float(limit) * 1e6) for limit in asked.limits.split(",")]
     given = "INCSNAP_MYSQL" in os.environ
-    with servers(lasting=True, mysql_options=() if given else _MYSQL) as found, run_folder() as folder:
+    with servers(lasting=True, mysql_options=() if given else _MYSQL) as started, run_folder() as folder:
         for name in asked.only.split(","):
-            with benchmark_database(found, Path(folder)) as bench:
+            with benchmark_database(started, Path(folder)) as bench:
                 measure(bench, LOADS[name](bench, asked.size), limits, more)
 
 

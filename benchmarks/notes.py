@@ -12,7 +12,7 @@ from benchmarks.rows import Figures
 class Notes(Protocol):
     """Takes the notes of one side. A measurement is one that ``rows.served`` knows."""
 
-    def found(self, measurement: str, figures: Figures) -> None: ...
+    def measured(self, measurement: str, figures: Figures) -> None: ...
 
     def failed(self, measurements: Sequence[str], error: Exception) -> None:
         """What they were to find in this run is not there; the others go on."""

@@ -51,8 +51,8 @@ class Outcome:
                 self.of(row, side, when).figures.setdefault(key, []).append(value)
 
     def runs(self, side: str, key: str) -> list[float]:
-        found = self.rows.get(row_of(key), {}).get(side)
-        return found.figures.get(key, []) if found else []
+        measured = self.rows.get(row_of(key), {}).get(side)
+        return measured.figures.get(key, []) if measured else []
 
     def median(self, side: str, key: str) -> float | None:
         """The median of the runs that have it; None without any."""
@@ -69,8 +69,8 @@ class Outcome:
 
     def when(self, row: str) -> list[str]:
         """When its sides were measured: one time where it was together."""
-        found = self.rows.get(row, {})
-        return list(dict.fromkeys(found[side].when for side in SIDES if side in found))
+        measured = self.rows.get(row, {})
+        return list(dict.fromkeys(measured[side].when for side in SIDES if side in measured))
 
     def lines(self) -> list[Figure]:
         """The figures that at least one side has, or failed to have."""
@@ -105,13 +105,13 @@ class Outcome:
 def read(folder: Path) -> Outcome:
     """Nothing where there is no file. :raises ValueError: it is not of this version."""
     try:
-        found = json.loads((folder / FILE).read_text())
+        document = json.loads((folder / FILE).read_text())
     except FileNotFoundError:
         return Outcome()
-    if not isinstance(found, dict) or found.get("version") != _VERSION:
+    if not isinstance(document, dict) or document.get("version") != _VERSION:
         raise ValueError(f"{folder / FILE} is not of version {_VERSION}")
-    rows = {row: {side: Measured(**each) for side, each in sides.items()} for row, sides in found["rows"].items()}
-    return Outcome(found["abouts"], rows)
+    rows = {row: {side: Measured(**each) for side, each in sides.items()} for row, sides in document["rows"].items()}
+    return Outcome(document["abouts"], rows)
 
 
 def failed(outcome: Outcome) -> Sequence[tuple[str, str, str]]:

@@ -34,12 +34,12 @@ def memory_bytes(pids: Iterable[int]) -> int:
 
 def memory_by_kind(pids: Iterable[int]) -> dict[str, int]:
     """The same by kind (``java``, ``planner`` ...)."""
-    found: dict[str, int] = {}
+    memory: dict[str, int] = {}
     for pid in pids:
         with contextlib.suppress(psutil.Error):
             kind = _kind(pid)
-            found[kind] = found.get(kind, 0) + memory_bytes([pid])
-    return found
+            memory[kind] = memory.get(kind, 0) + memory_bytes([pid])
+    return memory
 
 
 class MemoryPeak:

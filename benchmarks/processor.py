@@ -1,4 +1,4 @@
-"""Processor seconds that a job and both servers took for a piece of work."""
+"""Processor seconds that a job and both servers took for some work."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Processor:
 
     def _all(self, leader: int | None) -> dict[str, float]:
         kinds = job_seconds(leader) if leader is not None else {}
-        found = {f"job: {kind}": seconds for kind, seconds in kinds.items()} | {"job": sum(kinds.values())}
+        seconds_by_name = {f"job: {kind}": seconds for kind, seconds in kinds.items()} | {"job": sum(kinds.values())}
         for name, pid in self._servers.items():
             with contextlib.suppress(OSError):
-                found[name] = process_seconds(pid)
-        return found
+                seconds_by_name[name] = process_seconds(pid)
+        return seconds_by_name

@@ -42,12 +42,12 @@ def processes(outcome: Outcome, what: str) -> str:
         row = outcome.rows.get("processor", {}).get(side)
         keys = [key for key in (row.figures if row else {}) if key.startswith(start)]
         # Those below half a tenth did nothing of it: the launchers, which wait.
-        found = {
+        medians = {
             key.removeprefix(start).removeprefix("job: "): value
             for key in keys
             if (value := outcome.median(side, key)) is not None and value >= 0.05
         }
-        parts = [f"{name} {value:.1f}" for name, value in found.items() if name != "job"]
+        parts = [f"{name} {value:.1f}" for name, value in medians.items() if name != "job"]
         if parts:
             lines.append(f"- {side}: {', '.join(parts)} s")
     return "\n".join(lines)
@@ -59,9 +59,9 @@ def sections(outcome: Outcome) -> list[str]:
     if failed_runs := failures(outcome):
         parts.append(f"## Failed runs\n\n{failed_runs}")
     return parts + [
-        f"## Processor seconds of each process, {what} of a million\n\n{found}"
+        f"## Processor seconds of each process, {what} of a million\n\n{lines}"
         for what in ("snapshot", "backlog")
-        if (found := processes(outcome, what))
+        if (lines := processes(outcome, what))
     ]
 
 

@@ -98,7 +98,7 @@ class _Notes:
     side: str
     rows: Sequence[str]
 
-    def found(self, measurement: str, figures: Figures) -> None:
+    def measured(self, measurement: str, figures: Figures) -> None:
         self.runner.outcome.add(self.runner.when, self.side, figures, self.rows)
         text = ", ".join(f"{name} {value:,.6g}" for name, value in figures.items())
         self.runner.noted(measurement, f"{self.side}: {text}")

@@ -52,14 +52,14 @@ class WarmJob:
                 with self._life(new_job()) as (life, names, beat):
                     began = beat.wait_for_first(life.check, START_SECONDS)
                     if start:
-                        notes.found(start.pop(), {"start": began - life.began})
+                        notes.measured(start.pop(), {"start": began - life.began})
                     if left:
                         risked = list(left)
                         warm_up(self._bench, life, self.live, names[self.live], self._scale, beat)
                     while left:
                         risked = [next(iter(left))]
                         step = left.pop(risked[0])
-                        notes.found(risked[0], step(life, names))
+                        notes.measured(risked[0], step(life, names))
                     # Killed: nobody goes on with what it kept.
             except Exception as error:  # noqa: BLE001 - whatever one row dies of, the others are measured
                 notes.failed(risked, error)

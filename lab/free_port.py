@@ -17,10 +17,10 @@ class PortTaken(ServerUnreachable):
 
 def free_ports(count: int) -> list[int]:
     """``count`` different ports that were free a moment ago. Nobody holds them: be ready to choose again."""
-    with ExitStack() as held:
+    with ExitStack() as probes:
         ports = []
         for _ in range(count):
-            probe = held.enter_context(socket.socket())
+            probe = probes.enter_context(socket.socket())
             probe.bind(("127.0.0.1", 0))
             ports.append(int(probe.getsockname()[1]))
         return ports

@@ -1,1 +1,1 @@
-"""How the job grows: what each piece of its way costs, measured one by one, and a model that adds them up."""
+"""How the job grows: what each step of its way costs, measured one by one, and a model that adds them up."""

@@ -1,4 +1,4 @@
-"""How the job grows, from the costs of its pieces.
+"""How the job grows, from the costs of its steps.
 
 python -m benchmarks.scaling              the tables, from the costs in benchmarks/scaling/costs.json
 python -m benchmarks.scaling --measure    measures them anew first, on real servers, and keeps them
@@ -14,7 +14,7 @@ from benchmarks.about import machine
 from benchmarks.benchmark_database import benchmark_database
 from benchmarks.rows import Scale
 from benchmarks.scaling import costs, tables, workers
-from benchmarks.scaling.pieces import measure
+from benchmarks.scaling.steps import measure
 from lab.run_folder import run_folder
 from lab.servers import servers
 
@@ -28,14 +28,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="of the table that is changed and read")
     asked = parser.parse_args()
     if asked.workers:
-        with servers(lasting=True) as found, run_folder() as folder:
-            by_number = workers.of_workers(found, folder, Scale(rows=asked.rows), _say)
+        with servers(lasting=True) as started, run_folder() as folder:
+            by_number = workers.of_workers(started, folder, Scale(rows=asked.rows), _say)
         print(tables.table(("workers", *workers.FIGURES.values()), workers.rows(by_number)))
         return
     if asked.measure:
-        with servers(lasting=True) as found, run_folder() as folder, benchmark_database(found, folder) as database:
+        with servers(lasting=True) as started, run_folder() as folder, benchmark_database(started, folder) as database:
             measured = measure(database, asked.rows, _say)
-        costs.Costs(measured.found, machine()).write()
+        costs.Costs(measured.figures, machine()).write()
     print(tables.as_text(costs.read()))
 
 

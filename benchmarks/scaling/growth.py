@@ -1,8 +1,8 @@
-"""What a job of another size would do, from the costs of its pieces. Pure; nothing in it is measured.
+"""What a job of another size would do, from the costs of its steps. Pure; nothing in it is measured.
 
 A batch is planned, decoded by the source's tasks, sent by the buckets' tasks, and Spark adds a fixed time; the next one
 takes what has come meanwhile. A batch has so many bytes at most, as in the job. Kafka and MySQL are as quick as they
-were when the pieces were measured, and the network and a shared folder cost nothing: a real cluster is slower. Large
+were when the steps were measured, and the network and a shared folder cost nothing: a real cluster is slower. Large
 slices of the binlog go to tasks by files, so Spark's driver is no part of it.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.scaling.costs import Costs
 
-#: What a batch takes of Spark and of small files, and no piece measures (docs/performance.md: 50 ms, less the pieces).
+#: What a batch takes of Spark and of small files, and no step measures (docs/performance.md: 50 ms, less the steps).
 FIXED_SECONDS = 0.040
 #: Records of a batch, at most (``planner.output_bound``).
 BATCH_BYTES = 96 << 20
@@ -66,8 +66,8 @@ def batch_seconds(costs: Costs, cluster: Cluster, stream: Stream, changes: float
     seconds = FIXED_SECONDS + changes * costs[f"planner.{kind}"]
     seconds += changes * costs[f"source.{kind}"] / cluster.slots
     seconds += changes * costs[f"sink.elapsed.{kind}"] / cluster.buckets
-    for piece, shared in (("planner", 1), ("source", cluster.slots), ("sink.elapsed", cluster.buckets)):
-        seconds += (costs.at(f"tables.{piece}", max(1, tables)) - costs[f"tables.{piece}.1"]) / shared
+    for step, shared in (("planner", 1), ("source", cluster.slots), ("sink.elapsed", cluster.buckets)):
+        seconds += (costs.at(f"tables.{step}", max(1, tables)) - costs[f"tables.{step}.1"]) / shared
     transaction = costs.at("partitions.sink.elapsed", max(1, partitions)) - costs["partitions.sink.elapsed.1"]
     return seconds + transaction
 

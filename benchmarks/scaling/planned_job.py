@@ -58,7 +58,7 @@ class PlannedJob:
             sent += counts[0]
             records += counts[1]
         return {
-            **{piece: seconds / sent for piece, seconds in spent.items()},
+            **{step: seconds / sent for step, seconds in spent.items()},
             "bytes.binlog": binlog / sent,
             "bytes.record": records / sent,
         }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.scaling.costs import Costs
 from benchmarks.scaling.growth import Cluster, Stream, flow, limits, needed, snapshot_rows_a_second
-from benchmarks.scaling.pieces import PARTITIONS, TABLES
+from benchmarks.scaling.steps import PARTITIONS, TABLES
 
 #: Of a workload that one small machine carries; the others are 10, 100 and 1,000 times this.
 _ONE = Stream(changes_a_second=100, tables=10, partitions=1)
@@ -17,7 +17,7 @@ _KINDS = {"large": "transactions of 1,000 rows", "single": "transactions of one 
 def as_text(costs: Costs) -> str:
     return "\n\n".join(
         [
-            table(("piece", "of transactions of 1,000 rows", "of one row"), _pieces(costs)),
+            table(("step", "of transactions of 1,000 rows", "of one row"), _steps(costs)),
             table(("a batch with a change of each of", *_TABLE_HEADS), _many_tables(costs)),
             table(("a transaction over", "seconds"), _many_partitions(costs)),
             table(
@@ -39,16 +39,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _pieces(costs: Costs) -> Iterable[Sequence[str]]:
-    for piece, title in (
+def _steps(costs: Costs) -> Iterable[Sequence[str]]:
+    for step, title in (
         ("planner", "planner: a change read from the socket, put into a batch"),
         ("source", "source task: decoded and encoded"),
         ("sink", "sink task: sent, its processor time"),
         ("sink.elapsed", "sink task: sent and committed"),
     ):
-        yield title, *(f"{costs[f'{piece}.{kind}'] * 1e6:.1f} µs" for kind in _KINDS)
-    for piece, title in (("bytes.binlog", "binlog of a change"), ("bytes.record", "its record")):
-        yield title, *(f"{costs[f'{piece}.{kind}']:.0f} bytes" for kind in _KINDS)
+        yield title, *(f"{costs[f'{step}.{kind}'] * 1e6:.1f} µs" for kind in _KINDS)
+    for step, title in (("bytes.binlog", "binlog of a change"), ("bytes.record", "its record")):
+        yield title, *(f"{costs[f'{step}.{kind}']:.0f} bytes" for kind in _KINDS)
     chunk, release = costs["chunk"] * 1e6, costs["release.elapsed"] * 1e6
     yield (
         "reader: a row of a chunk, its processor time / elapsed",
@@ -61,8 +61,8 @@ def _pieces(costs: Costs) -> Iterable[Sequence[str]]:
 
 def _many_tables(costs: Costs) -> Iterable[Sequence[str]]:
     for tables in TABLES:
-        milliseconds = (costs[f"tables.{piece}.{tables}"] * 1e3 for piece in ("planner", "source", "sink.elapsed"))
-        sizes = (costs[f"tables.{piece}.{tables}"] / 1e3 for piece in ("parts", "offset"))
+        milliseconds = (costs[f"tables.{step}.{tables}"] * 1e3 for step in ("planner", "source", "sink.elapsed"))
+        sizes = (costs[f"tables.{step}.{tables}"] / 1e3 for step in ("parts", "offset"))
         yield f"{tables:,} tables", *(f"{each:.1f} ms" for each in milliseconds), *(f"{each:.1f} kB" for each in sizes)
 
 
@@ -90,14 +90,14 @@ def _growth(costs: Costs) -> Iterable[Sequence[str]]:
                 least = min((part for part in most if not part.endswith("tasks")), key=lambda part: most[part])
                 yield name, *sizes, f"several jobs: {least} ends at {most[least]:,.0f}", "", ""
                 continue
-            found = flow(costs, cluster, stream)
-            assert found.lag_seconds is not None
+            stream_flow = flow(costs, cluster, stream)
+            assert stream_flow.lag_seconds is not None
             yield (
                 name,
                 *sizes,
                 f"{cluster.slots} slots, {cluster.buckets} buckets",
-                f"{found.batch_seconds * 1e3:.0f} ms",
-                f"{found.lag_seconds * 1e3:.0f} ms",
+                f"{stream_flow.batch_seconds * 1e3:.0f} ms",
+                f"{stream_flow.lag_seconds * 1e3:.0f} ms",
             )
 
 

@@ -1,4 +1,4 @@
-"""What a piece of work took."""
+"""What some work took."""
 
 from __future__ import annotations
 

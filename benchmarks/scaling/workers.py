@@ -25,20 +25,20 @@ FIGURES = {"snapshot": "snapshot, rows/s", "backlog": "backlog of 1,000-row tran
 
 def of_workers(servers: Servers, folder: Path, scale: Scale, say: Callable[[str], None]) -> dict[int, Figures]:
     """``FIGURES`` by the number of workers. What fails raises."""
-    found = {count: _Figures() for count in WORKERS}
+    notes_by_count = {count: _Figures() for count in WORKERS}
     # Each has a database of its own: their tables have names in common.
     with benchmark_database(servers, folder) as database:
         snapshots = WarmJob(database, scale, ["snapshot"])
-        for count, figures in found.items():
+        for count, figures in notes_by_count.items():
             with _cluster(count, "snapshot", say) as settings:
                 snapshots.measure(partial(_job, database, count, settings, "snapshot", snapshots.tables), figures)
     with benchmark_database(servers, folder) as database:
         backlogs = Backlogs(database, scale, ["backlog"])
-        for count, figures in found.items():
+        for count, figures in notes_by_count.items():
             with _cluster(count, "backlog", say) as settings:
                 new_job = partial(_job, database, count, settings, "backlog", backlogs.tables)
                 backlogs.measure({INCSNAP: new_job}, {INCSNAP: figures})
-    return {count: {name: notes.figures[name] for name in FIGURES} for count, notes in found.items()}
+    return {count: {name: notes.figures[name] for name in FIGURES} for count, notes in notes_by_count.items()}
 
 
 @contextmanager
@@ -57,9 +57,9 @@ def _job(
     return Job(INCSNAP, database, prefix, tables, 100_000 + os.getpid() % 50_000 * 100 + number, cluster)
 
 
-def rows(found: Mapping[int, Figures]) -> Iterable[Sequence[str]]:
+def rows(by_count: Mapping[int, Figures]) -> Iterable[Sequence[str]]:
     """Lines of a table: workers, and ``FIGURES``."""
-    for count, figures in found.items():
+    for count, figures in by_count.items():
         yield f"{count} of {_CORES} cores", *(f"{figures[name]:,.0f}" for name in FIGURES)
 
 
@@ -69,7 +69,7 @@ class _Figures:
     def __init__(self) -> None:
         self.figures: Figures = {}
 
-    def found(self, measurement: str, figures: Figures) -> None:
+    def measured(self, measurement: str, figures: Figures) -> None:
         self.figures |= figures
 
     def failed(self, measurements: Sequence[str], error: Exception) -> None:

@@ -25,11 +25,11 @@ pytestmark = pytest.mark.servers
 
 @dataclass
 class Notes:
-    found_: list[str] = field(default_factory=list)
+    measurements: list[str] = field(default_factory=list)
     failures: list[tuple[list[str], str]] = field(default_factory=list)
 
-    def found(self, measurement: str, figures: Figures) -> None:
-        self.found_.append(measurement)
+    def measured(self, measurement: str, figures: Figures) -> None:
+        self.measurements.append(measurement)
 
     def failed(self, measurements: Sequence[str], error: Exception) -> None:
         self.failures.append((list(measurements), str(error)))
@@ -60,7 +60,7 @@ def test_rows_of_a_job_that_does_not_start_have_failed(servers: Servers, topic_p
         warm.measure(lambda: Dead(INCSNAP, bench, topic_prefix, warm.tables, 1), notes)
 
     assert [rows for rows, _ in notes.failures] == [["start", "snapshot", "columns3"]]
-    assert notes.found_ == []
+    assert notes.measurements == []
 
 
 def test_a_row_that_fails_leaves_the_rest_to_a_new_job(
@@ -80,7 +80,7 @@ def test_a_row_that_fails_leaves_the_rest_to_a_new_job(
 
         warm.measure(new_job, notes)
 
-    assert notes.found_ == ["start"]
+    assert notes.measurements == ["start"]
     assert notes.failures == [
         ([row], str(ServerUnreachable("incsnap ended with code 1"))) for row in ("columns3", "composite")
     ]

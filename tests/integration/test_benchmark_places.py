@@ -31,9 +31,9 @@ def rows(bench: BenchmarkDatabase, table: str) -> list[tuple[object, ...]]:
 def test_tables_have_the_columns_and_rows_that_their_names_say(servers: Servers, tmp_path: Path) -> None:
     with benchmark_database(servers, tmp_path) as bench:
         for design, columns in ((ORDERS, 10), (NARROW, 3), (WIDE, 60), (COMPOSITE, 11)):
-            found = rows(bench, bench.create(design, f"columns{columns}", 123))
+            bench_rows = rows(bench, bench.create(design, f"columns{columns}", 123))
 
-            assert (len(found), len(found[0])) == (123, columns)
+            assert (len(bench_rows), len(bench_rows[0])) == (123, columns)
 
 
 @pytest.mark.parametrize("transaction_rows", [1, 7, 1_000])

@@ -20,8 +20,8 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 def test_memory_is_that_of_the_process() -> None:
     before = memory_bytes([os.getpid()])
     # Of the kernel: the C library may have as much left of what this process has freed.
-    with mmap.mmap(-1, 50_000_000) as held:
-        held.write(b"x" * len(held))
+    with mmap.mmap(-1, 50_000_000) as memory:
+        memory.write(b"x" * len(memory))
         assert 40e6 < memory_bytes([os.getpid()]) - before < 120e6
 
 

@@ -1,4 +1,4 @@
-"""The benchmark's figures: medians, percentiles and which side they favour."""
+"""The benchmark's figures: results, percentiles and which side they favour."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def test_the_rate_leaves_out_what_was_there_at_the_first_look() -> None:
 def test_more_rows_and_fewer_milliseconds_are_both_better() -> None:
     more = Figure("snapshot", "snapshot", "", "rows/s", more=True)
     less = Figure("signal", "signal", "", "s")
-    found = outcome(snapshot=([10, 20, 90], [40, 60, 50]), signal=([0.2], [0.8]))
+    results = outcome(snapshot=([10, 20, 90], [40, 60, 50]), signal=([0.2], [0.8]))
 
-    assert found.times_better(more) == 2.5
-    assert found.times_better(less) == 0.25
+    assert results.times_better(more) == 2.5
+    assert results.times_better(less) == 0.25
 
 
 def test_a_side_that_was_not_measured_has_a_dash() -> None:
@@ -63,10 +63,10 @@ def test_a_side_that_was_not_measured_has_a_dash() -> None:
 
 def test_a_rate_of_records_that_came_in_one_moment_is_left_out() -> None:
     nothing = Arrival(records=5, first=1.0, last=1.0, at_first=5).rate
-    found = outcome(**{"snapshot.inside": ([1.0, nothing], [nothing])})
+    results = outcome(**{"snapshot.inside": ([1.0, nothing], [nothing])})
 
-    assert found.median(DEBEZIUM, "snapshot.inside") == 1.0
-    assert found.median(INCSNAP, "snapshot.inside") is None
+    assert results.median(DEBEZIUM, "snapshot.inside") == 1.0
+    assert results.median(INCSNAP, "snapshot.inside") is None
 
 
 def test_an_unknown_row_is_refused_with_the_names_there_are() -> None:
@@ -84,7 +84,7 @@ def test_each_row_has_a_figure_and_each_figure_a_row() -> None:
 
 
 def test_processor_seconds_are_told_process_by_process() -> None:
-    found = outcome(
+    results = outcome(
         **{
             "processor.snapshot.job": ([30.0], []),
             "processor.snapshot.job: java": ([30.0], []),
@@ -92,17 +92,17 @@ def test_processor_seconds_are_told_process_by_process() -> None:
         }
     )
 
-    assert processes(found, "snapshot") == "- debezium: java 30.0, Kafka 4.0 s"
-    assert processes(found, "backlog") == ""
+    assert processes(results, "snapshot") == "- debezium: java 30.0, Kafka 4.0 s"
+    assert processes(results, "backlog") == ""
 
 
 def test_the_file_of_results_holds_every_run(tmp_path: Path) -> None:
-    found = outcome(start=([9.0, 8.0], [7.0, 6.0]))
+    results = outcome(start=([9.0, 8.0], [7.0, 6.0]))
 
-    found.write(tmp_path)
-    write(found, tmp_path)
+    results.write(tmp_path)
+    write(results, tmp_path)
 
-    assert read(tmp_path) == found
+    assert read(tmp_path) == results
     assert json.loads((tmp_path / "figures.json").read_text())["rows"]["start"]["debezium"]["figures"] == {
         "start": [9.0, 8.0]
     }
@@ -134,18 +134,18 @@ def test_sides_that_were_not_measured_together_are_not_compared() -> None:
 
 
 def test_figures_of_rows_that_nobody_asked_for_are_not_kept() -> None:
-    found = Outcome()
-    found.add(NOW, INCSNAP, {"snapshot": 1.0, "signal": 2.0, "memory.snapshot": 3.0}, ["signal"])
+    results = Outcome()
+    results.add(NOW, INCSNAP, {"snapshot": 1.0, "signal": 2.0, "memory.snapshot": 3.0}, ["signal"])
 
-    assert set(found.rows) == {"signal"}
+    assert set(results.rows) == {"signal"}
 
 
 def test_a_side_that_failed_in_all_runs_is_said_to_have() -> None:
-    found = outcome(mix=([], [50.0]))
-    found.of("mix", DEBEZIUM, NOW).failures.append("NotArrived: 3 of 4 records in 9 s\nthe end of its log")
+    results = outcome(mix=([], [50.0]))
+    results.of("mix", DEBEZIUM, NOW).failures.append("NotArrived: 3 of 4 records in 9 s\nthe end of its log")
 
-    assert "| failed | 50.0 changes/s | – |" in table(found)
-    assert "- debezium, mix: NotArrived: 3 of 4 records in 9 s" in "\n".join(sections(found))
+    assert "| failed | 50.0 changes/s | – |" in table(results)
+    assert "- debezium, mix: NotArrived: 3 of 4 records in 9 s" in "\n".join(sections(results))
 
 
 def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ class _Notes:
     def __init__(self) -> None:
         self.failures: list[tuple[list[str], str]] = []
 
-    def found(self, measurement: str, figures: Figures) -> None:
+    def measured(self, measurement: str, figures: Figures) -> None:
         raise AssertionError((measurement, figures))
 
     def failed(self, measurements: Sequence[str], error: Exception) -> None:

@@ -15,7 +15,7 @@ def etc_apt(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(etc_apt: Path) -> MirrorEntry | None:
+def mirror_in(etc_apt: Path) -> MirrorEntry | None:
     return mirror(etc_apt, keyring=etc_apt / "no-such-keyring.gpg")
 
 
@@ -27,7 +27,7 @@ def test_a_one_line_list_is_read(etc_apt: Path) -> None:
     )
 
     expected = MirrorEntry("https://mirror.example/debian/", ("bookworm",), ("main", "contrib"), "/keys/company.gpg")
-    assert found(etc_apt) == expected
+    assert mirror_in(etc_apt) == expected
 
 
 def test_a_deb822_file_is_read(etc_apt: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_deb822_file_is_read(etc_apt: Path) -> None:
     )
 
     expected = MirrorEntry("http://mirror.example/debian", ("trixie", "trixie-updates"), ("main",), "/keys/debian.gpg")
-    assert found(etc_apt) == expected
+    assert mirror_in(etc_apt) == expected
 
 
 def test_a_key_inside_the_file_is_replaced_by_the_distributions_keyring(etc_apt: Path) -> None:
@@ -68,8 +68,8 @@ def test_a_key_inside_the_file_is_replaced_by_the_distributions_keyring(etc_apt:
 def test_what_is_no_debian_archive_is_not_taken(etc_apt: Path, text: str) -> None:
     (etc_apt / "sources.list.d" / "x.sources").write_text(text)
 
-    assert found(etc_apt) is None
+    assert mirror_in(etc_apt) is None
 
 
 def test_a_machine_without_apt_has_no_mirror(tmp_path: Path) -> None:
-    assert found(tmp_path / "nothing") is None
+    assert mirror_in(tmp_path / "nothing") is None

@@ -1,4 +1,4 @@
-"""What each piece of the way costs, alone in one process: the job's own code without Spark, on real servers.
+"""What each step of the way costs, alone in one process: the job's own code without Spark, on real servers.
 
 Processor time is of this process, all its threads; elapsed time has the servers in it.
 """
@@ -23,18 +23,18 @@ PARTITIONS = (1, 10, 100, 1_000)
 def measure(bench: BenchmarkDatabase, rows: int, say: Callable[[str], None]) -> Costs:
     """``rows``: of the table that is changed and read."""
     orders = bench.create(ORDERS, "orders", rows)
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for name, transaction_rows, share in (("large", 1_000, 1.0), ("single", 1, 0.25)):
         say(f"changes in transactions of {transaction_rows} rows")
-        found |= of_changes(bench, orders, int(rows * share), transaction_rows, name)
+        figures |= of_changes(bench, orders, int(rows * share), transaction_rows, name)
     say("a chunk")
-    found |= of_chunk(bench, orders)
+    figures |= of_chunk(bench, orders)
     say("Spark's driver")
-    found |= of_travel()
+    figures |= of_travel()
     for tables in TABLES:
         say(f"a batch that touches {tables} tables")
-        found |= of_tables(bench, tables)
+        figures |= of_tables(bench, tables)
     for partitions in PARTITIONS:
         say(f"a transaction over {partitions} partitions")
-        found |= of_partitions(bench, partitions)
-    return Costs(found)
+        figures |= of_partitions(bench, partitions)
+    return Costs(figures)
