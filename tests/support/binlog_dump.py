@@ -73,12 +73,12 @@ def table_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int,
     last = None
     for event in events:
         if event.kind == _TABLE_MAP:
-            found = parse_table_map(event.body, charsets)
-            maps[int.from_bytes(event.body[:6], "little")] = found
+            table_map = parse_table_map(event.body, charsets)
+            maps[int.from_bytes(event.body[:6], "little")] = table_map
         elif event.kind in _ROWS:
-            found = maps[int.from_bytes(event.body[:6], "little")]
-            if found.shape.id == table:
-                last = found
+            table_map = maps[int.from_bytes(event.body[:6], "little")]
+            if table_map.shape.id == table:
+                last = table_map
                 payload += b"\xee" * _HEADER
                 starts.append((len(payload), len(payload) + len(event.body)))
                 kinds.append(event.kind)

@@ -37,18 +37,18 @@ def parsed(column: Column, texts: Sequence[str | None]) -> list[Any]:
 def connected(column: Column, values: Sequence[Any], modes: Modes | None = None) -> list[Any]:
     """Connect values of canonical ones."""
     type_ = describe(column, TABLE)
-    found = type_.connect(pa.array([None, *values], type_.arrow).slice(1), modes or Modes())
-    found.validate(full=True)
-    return list(found.to_pylist())
+    as_connect = type_.connect(pa.array([None, *values], type_.arrow).slice(1), modes or Modes())
+    as_connect.validate(full=True)
+    return list(as_connect.to_pylist())
 
 
 def framed(column: Column, values: Sequence[Any]) -> list[Any]:
     """What a DataFrame's column has of canonical values."""
     type_ = describe(column, TABLE)
-    found = type_.frame(pa.array([None, *values], type_.arrow).slice(1))
-    assert found.type == type_.frame_type
-    found.validate(full=True)
-    return list(found.to_pylist())
+    framed_column = type_.frame(pa.array([None, *values], type_.arrow).slice(1))
+    assert framed_column.type == type_.frame_type
+    framed_column.validate(full=True)
+    return list(framed_column.to_pylist())
 
 
 def encoded(column: Column, values: Sequence[Any], modes: Modes | None = None) -> list[Any]:
@@ -60,8 +60,8 @@ def encoded(column: Column, values: Sequence[Any], modes: Modes | None = None) -
 
 def schema_of(column: Column, **modes: str) -> Any:
     """Type, last word of the logical name, parameters."""
-    found = describe(column, TABLE).schema(Modes(**modes))
-    return found.type, found.name and found.name.split(".")[-1], dict(found.parameters)
+    schema = describe(column, TABLE).schema(Modes(**modes))
+    return schema.type, schema.name and schema.name.split(".")[-1], dict(schema.parameters)
 
 
 def default_of(column: Column, shown: str, **modes: str) -> Any:

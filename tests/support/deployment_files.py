@@ -21,8 +21,8 @@ _UNITS = {"g": 1 << 30, "Gi": 1 << 30, "m": 1 << 20, "Mi": 1 << 20}
 
 
 def compose(name: str = "compose.yml") -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((DOCKER / name).read_text())
-    return found
+    document: dict[str, Any] = yaml.safe_load((DOCKER / name).read_text())
+    return document
 
 
 def bytes_of(text: str) -> int:
@@ -32,8 +32,8 @@ def bytes_of(text: str) -> int:
 
 def tried_limit() -> int:
     """Bytes of the limit under which the whole loads of docs/memory.md were delivered."""
-    (found,) = re.findall(r"limit ([\d,]+) MB:", (ROOT / "docs" / "memory.md").read_text())
-    return int(found.replace(",", "")) * 10**6
+    (megabytes,) = re.findall(r"limit ([\d,]+) MB:", (ROOT / "docs" / "memory.md").read_text())
+    return int(megabytes.replace(",", "")) * 10**6
 
 
 def is_below(path: str, folders: list[str]) -> bool:

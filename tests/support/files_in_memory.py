@@ -35,8 +35,8 @@ class FilesInMemory(Files):
 
     def names(self, folder: str) -> list[str]:
         begin = f"{folder}/"
-        found = (name[len(begin) :].partition("/")[0] for name in self._content if name.startswith(begin))
-        return list(dict.fromkeys(found))
+        children = (name[len(begin) :].partition("/")[0] for name in self._content if name.startswith(begin))
+        return list(dict.fromkeys(children))
 
     def delete(self, name: str) -> None:
         self._content.pop(name, None)

@@ -39,12 +39,12 @@ class ReceivedRows:
         self.counts: Counter[str] = Counter()
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        found = batch.collect()
+        rows = batch.collect()
         if number in self.batches:
-            assert sorted(map(_place, self.batches[number])) == sorted(map(_place, found))
+            assert sorted(map(_place, self.batches[number])) == sorted(map(_place, rows))
             return
-        self.batches[number] = found
-        self.counts.update(row["_op"] for row in found)
+        self.batches[number] = rows
+        self.counts.update(row["_op"] for row in rows)
 
     @property
     def rows(self) -> list[Row]:
@@ -56,15 +56,15 @@ class ReceivedRows:
 
     def state(self, *key: str) -> dict[tuple[Any, ...], dict[str, Any]]:
         """The table that the changes make, by its key."""
-        found: dict[tuple[Any, ...], dict[str, Any]] = {}
+        living: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in self.rows:
             values = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
             place = tuple(values[name] for name in key)
             if row["_op"] == "d":
-                found.pop(place, None)
+                living.pop(place, None)
             else:
-                found[place] = values
-        return found
+                living[place] = values
+        return living
 
 
 def _place(row: Row) -> str:
@@ -100,12 +100,12 @@ def why_ended(query: StreamingQuery) -> str:
 def backwards(received: ReceivedRows) -> list[Any]:
     """Keys that came with an older version behind a newer one."""
     newest: dict[int, int] = {}
-    found = []
+    late = []
     for row in received.rows:
         if row["version"] < newest.get(row["id"], -1):
-            found.append(row)
+            late.append(row)
         newest[row["id"]] = row["version"]
-    return found
+    return late
 
 
 def table_rows(connection: Connection[Any], table: TableId) -> dict[tuple[Any, ...], dict[str, Any]]:

@@ -63,7 +63,7 @@ def read_all(
             "fetch.wait.max.ms": "10",
         }
     )
-    found: list[Read] = []
+    reads: list[Read] = []
     try:
         for partition in partitions:
             consumer.assign([TopicPartition(topic, partition, 0)])
@@ -84,12 +84,12 @@ def read_all(
                     at_end = at_end or time.monotonic()
                     continue
                 headers = tuple((str(header[0]), _bytes(header[1])) for header in message.headers() or ())
-                found.append(Read(partition, message.offset() or 0, message.key(), message.value(), headers))
+                reads.append(Read(partition, message.offset() or 0, message.key(), message.value(), headers))
             else:
                 raise AssertionError(f"{topic} could not be read in {seconds} s")
     finally:
         consumer.close()
-    return found
+    return reads
 
 
 def _end(address: str, topic: str, partition: int) -> int:

@@ -76,7 +76,7 @@ class Ledger:
 
     def _unread(self, verdict: TableProof) -> list[str]:
         """Every row that lived when a signal was given came as ``r`` or as a later event until it was complete."""
-        found = []
+        faults = []
         for entry in self.asked:
             keys = entry.tables.get(verdict.table)
             if keys is None:
@@ -84,10 +84,10 @@ class Ledger:
             histories = [verdict.replay.state.get(key, KeyHistory(0)) for key in keys]
             silent = silent_between(histories, entry.since_ms, entry.until_ms)
             if not keys:
-                found.append(f"{verdict.table}: no row lived at {entry.signal}")
+                faults.append(f"{verdict.table}: no row lived at {entry.signal}")
             if silent:
-                found.append(f"{verdict.table}: {silent} of {len(keys)} rows did not come in {entry.signal}")
-        return found
+                faults.append(f"{verdict.table}: {silent} of {len(keys)} rows did not come in {entry.signal}")
+        return faults
 
 
 def silent_between(histories: Sequence[KeyHistory], since_ms: int, until_ms: int) -> int:

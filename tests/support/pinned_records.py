@@ -121,19 +121,19 @@ _PARTITIONS, _BUCKETS, _NOW_US = 7, 3, 1_700_000_000_123_456
 
 def parts() -> dict[str, str]:
     """Digest by the name of what it is of."""
-    found = {}
+    digests = {}
     for column, texts in _EXAMPLES:
-        found[f"type {column.type} {column.name}"] = _digest(_of_type(column, texts))
+        digests[f"type {column.type} {column.name}"] = _digest(_of_type(column, texts))
     for name, envelope in _ENVELOPES.items():
-        found[f"rows, {name}"] = _digest(_of_rows(envelope))
-        found[f"changes, {name}"] = _digest(_of_changes(envelope))
-    return found
+        digests[f"rows, {name}"] = _digest(_of_rows(envelope))
+        digests[f"changes, {name}"] = _digest(_of_changes(envelope))
+    return digests
 
 
 def pinned() -> dict[str, Any]:
     """``form``: the number, ``parts``: the digests that stand for it."""
-    found: dict[str, Any] = json.loads(FILE.read_text())
-    return found
+    document: dict[str, Any] = json.loads(FILE.read_text())
+    return document
 
 
 def changed() -> list[str]:
@@ -157,8 +157,8 @@ def _of_rows(envelope: EnvelopeSettings) -> Iterator[Any]:
     registered: list[Any] = []
     source = SourceConstants("binlog.000007", 2**33, 1_600_000_000_654_321, 5, "u:1-9")
     format_ = table_format(_SHAPE, _TOPIC, envelope, _registers(registered))
-    found = snapshot_records(format_, _columns(), source, {_TOPIC: _PARTITIONS}, _BUCKETS, now_us=_NOW_US)
-    for bucket, records in sorted(found.items()):
+    by_bucket = snapshot_records(format_, _columns(), source, {_TOPIC: _PARTITIONS}, _BUCKETS, now_us=_NOW_US)
+    for bucket, records in sorted(by_bucket.items()):
         yield bucket
         yield from _lines(records)
     yield registered
@@ -179,8 +179,8 @@ def _of_changes(envelope: EnvelopeSettings) -> Iterator[Any]:
     laid = lay_out(format_, _columns(), np.array(_EVENT_OF, np.int32), np.array(_KINDS, np.uint8))
     numbers = np.arange(1, len(laid.events) + 1, dtype=np.int64)
     order = TransactionOrder(numbers, numbers) if envelope.transactions else None
-    (found,) = change_records(laid, source, order, {_TOPIC: _PARTITIONS}, now_us=_NOW_US)
-    yield from _lines(found.records)
+    (of_topic,) = change_records(laid, source, order, {_TOPIC: _PARTITIONS}, now_us=_NOW_US)
+    yield from _lines(of_topic.records)
     yield registered
 
 

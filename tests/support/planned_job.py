@@ -60,8 +60,8 @@ class ReadersAtHand:
         self._wake()
 
     def answers(self) -> list[Answer]:
-        found, self._answers = self._answers, []
-        return found
+        answers, self._answers = self._answers, []
+        return answers
 
     def close(self) -> None:
         self._answers.clear()

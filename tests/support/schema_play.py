@@ -72,9 +72,9 @@ class Play:
 
     def here(self) -> StreamPosition:
         file, position = end_of_binlog(self.connection)
-        [found] = self.run("SELECT @@GLOBAL.gtid_executed AS executed, @@server_uuid AS uuid")
-        executed = GtidSet.parse(found["executed"])
-        return StreamPosition(executed, file, position, server_uuid=found["uuid"])
+        [server] = self.run("SELECT @@GLOBAL.gtid_executed AS executed, @@server_uuid AS uuid")
+        executed = GtidSet.parse(server["executed"])
+        return StreamPosition(executed, file, position, server_uuid=server["uuid"])
 
     def tail(self, start: StreamPosition) -> Tail:
         included = lambda table: table.database == self.database  # noqa: E731
@@ -82,7 +82,7 @@ class Play:
 
     def read(self, start: StreamPosition, end: StreamPosition, max_events: int) -> tuple[list[Change], Touched]:
         """What a new tail from ``start`` gives up to ``end``, in batches of so many events."""
-        found: list[Change] = []
+        changes: list[Change] = []
         touched: list[tuple[int, SchemaChange]] = []
         deadline = time.monotonic() + PATIENCE_SECONDS
         with self.tail(start) as tail:
@@ -91,15 +91,15 @@ class Play:
                 assert time.monotonic() < deadline
                 batch = tail.advance(at, MB, max_events, (end.file, end.pos), 1.0)
                 for one in tail.slices(at, batch.end, 1):
-                    found += self.rows(one)
-                touched += [(len(found), change) for change in batch.changes]
+                    changes += self.rows(one)
+                touched += [(len(changes), change) for change in batch.changes]
                 tail.forget(batch.end)
                 at = batch.end
-        return found, touched
+        return changes, touched
 
     def rows(self, slice_: Slice) -> list[Change]:
         """In the order of each table, tables one after another, as the job's tasks give them."""
-        found: list[Change] = []
+        changes: list[Change] = []
         for group in table_rows(slice_, self.charsets):
             images = group.decode()
             names = [column.name for column in group.shape.columns]
@@ -109,8 +109,8 @@ class Play:
             for row, kind, before in zip(rows, kinds.tolist(), is_before.tolist(), strict=True):
                 if not before:
                     operation = "c" if kind in WRITE else "d" if kind in DELETE else "u"
-                    found.append((operation, group.shape.id.table, row))
-        return found
+                    changes.append((operation, group.shape.id.table, row))
+        return changes
 
 
 Touched = list[tuple[int, SchemaChange]]
@@ -126,7 +126,7 @@ def _python(column: Any) -> list[Any]:
 
 
 def by_table(changes: list[Change]) -> dict[str, list[Change]]:
-    found: dict[str, list[Change]] = {}
+    tables: dict[str, list[Change]] = {}
     for change in changes:
-        found.setdefault(change[1], []).append(change)
-    return found
+        tables.setdefault(change[1], []).append(change)
+    return tables

@@ -39,8 +39,8 @@ def alter(table: TableId) -> SchemaChange:
 
 def spans(windows: Iterable[Window | Release]) -> list[tuple[str, str | None, str]]:
     """(table, lower, upper] of windows of one-column keys."""
-    found = (each.window if isinstance(each, Release) else each for each in windows)
-    return [(w.table.table, w.lower[0] if w.lower else None, w.upper[0] or "") for w in found]
+    ranges = (each.window if isinstance(each, Release) else each for each in windows)
+    return [(w.table.table, w.lower[0] if w.lower else None, w.upper[0] or "") for w in ranges]
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Snapshots:
         configured: Mapping[str, int] | None = None,
         loads: tuple[MeasuredLoad, ...] = (),
     ) -> Plan:
-        readings = {window.id: found for window in self.context.unread if (found := self._read(window))}
+        readings = {window.id: reading for window in self.context.unread if (reading := self._read(window))}
         self.number += 1
         self.pos = self.pos + 100 if pos is None else pos
         facts = BatchFacts(
@@ -119,9 +119,9 @@ class Snapshots:
 
     def _read(self, window: Window) -> Reading | None:
         if self.reading:
-            found = self.reading(window)
-            if found is None or found.error or found.high_pos:
-                return found
+            reading = self.reading(window)
+            if reading is None or reading.error or reading.high_pos:
+                return reading
         return self.good(window)
 
     def good(self, window: Window, *, seconds: float = 0.001, bytes_a_row: int = 1) -> Reading:
@@ -144,15 +144,15 @@ class Snapshots:
         assert not isinstance(question, LookAhead)
         if isinstance(question, Opened):
             return None
-        found = sorted(self.keys.get(question.table, []))
+        keys = sorted(self.keys.get(question.table, []))
         if isinstance(question, Describe):
             if question.table not in self.keys:
                 return Refused("UNKNOWN_SCHEMA", "it does not exist")
             return KeyOrder(("k",), self.fingerprint)
         if isinstance(question, MaximumKey):
-            return key(found[-1]) if found else None
+            return key(keys[-1]) if keys else None
         low = int(question.after[0] or 0) if question.after else -(10**9)
-        left = [each for each in found if low < each <= int(question.maximum[0] or 0)]
+        left = [each for each in keys if low < each <= int(question.maximum[0] or 0)]
         return key(left[question.rows - 1]) if len(left) >= question.rows else None
 
 

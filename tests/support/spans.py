@@ -17,5 +17,5 @@ def spans_of(values: Sequence[bytes | None], length: int | None = None) -> Spans
         payload += value or b""
     valid = np.array([value is not None for value in values], np.bool_)
     lengths = np.array([len(value or b"") for value in values], np.int64)
-    found = lengths if length is None else length
-    return Spans(Packets.of(bytes(payload)), np.array(start, np.int64), found, None if valid.all() else valid)
+    sizes = lengths if length is None else length
+    return Spans(Packets.of(bytes(payload)), np.array(start, np.int64), sizes, None if valid.all() else valid)

@@ -80,7 +80,7 @@ class Stream:
 
 def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
     """(gtid, position, map's body, body) of each rows event; checks that each finds its map and transaction."""
-    found = []
+    rows = []
     for one in slices:
         assert int(one.offsets[-1]) == len(one.payload)
         assert len(one.offsets) == len(one) + 1
@@ -93,10 +93,10 @@ def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
             if is_rows[nth]:
                 owner = named[owners[nth]]
                 assert owner.event <= nth
-                found.append((owner.gtid, int(one.positions[nth]), maps[ids[nth]], body))
+                rows.append((owner.gtid, int(one.positions[nth]), maps[ids[nth]], body))
             else:
                 maps[ids[nth]] = body
-    return found
+    return rows
 
 
 def slice_of(*transactions: Sequence[tuple[int, bytes]]) -> Slice:
