@@ -25,10 +25,10 @@ class TableId:
     def parse(cls, text: str) -> TableId:
         """The table that ``db.table`` names; ``ValueError`` for anything else. A name in back-ticks, written as in SQL,
         may have dots in it."""
-        found = _QUALIFIED.fullmatch(text)
-        if found is None:
+        match = _QUALIFIED.fullmatch(text)
+        if match is None:
             raise ValueError(f"{text!r} is not database.table")
-        quoted_database, database, quoted_table, table = found.groups()
+        quoted_database, database, quoted_table, table = match.groups()
         return cls(database or quoted_database.replace("``", "`"), table or quoted_table.replace("``", "`"))
 
     def __str__(self) -> str:

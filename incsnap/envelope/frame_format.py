@@ -101,10 +101,10 @@ def key_names(view: TableView) -> tuple[str, ...]:
 def hidden_keys(view: TableView) -> tuple[str, ...]:
     """Which of the columns that tell rows apart the DataFrame leaves out, or gives values that several keys share, each
     with what does so."""
-    told = {field.index: field for field in view.fields}
+    fields = {field.index: field for field in view.fields}
     hidden = []
     for index in view.identity:
-        field, name = told.get(index), view.shape.columns[index].name
+        field, name = fields.get(index), view.shape.columns[index].name
         if field is None:
             hidden.append(f"{name} is left out")
         elif field.masked_in_frame:

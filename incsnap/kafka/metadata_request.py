@@ -18,7 +18,7 @@ def look_up(lib: Any, rk: int | None, topic: int | None, seconds: float = REACH_
     if lib.rd_kafka_metadata(rk, 0, topic, ctypes.byref(metadata), c.milliseconds(seconds)):
         return 0
     try:
-        found = metadata.contents
-        return int(found.topics[0].err) if topic is not None and found.topic_cnt == 1 else 0
+        cluster = metadata.contents
+        return int(cluster.topics[0].err) if topic is not None and cluster.topic_cnt == 1 else 0
     finally:
         lib.rd_kafka_metadata_destroy(metadata)

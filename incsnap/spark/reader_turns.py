@@ -38,11 +38,11 @@ class ReaderTurns:
     @contextmanager
     def turn(self, given_up: Callable[[], bool]) -> Iterator[bool]:
         """Waits for a turn and holds it for the time of the block; False where it was given up meanwhile."""
-        mine = object()
+        ticket = object()
         with self._changed:
-            self._waiting.append(mine)
-            self._changed.wait_for(lambda: given_up() or (self._waiting[0] is mine and self._is_free()))
-            self._waiting.remove(mine)
+            self._waiting.append(ticket)
+            self._changed.wait_for(lambda: given_up() or (self._waiting[0] is ticket and self._is_free()))
+            self._waiting.remove(ticket)
             is_mine = not given_up()
             self._running += is_mine
             self._changed.notify_all()
