@@ -54,8 +54,8 @@ def test_records_of_a_key_stay_in_order_when_its_topic_is_given_more_partitions(
             play.execute_by_row("while it grows", [orders])
             job.wait_until("windows were in flight", lambda: in_flight(play), every=0.02)
             admin = AdminClient({"bootstrap.servers": play.kafka})
-            wanted = [NewPartitions(play.topic(orders), AFTER)]
-            admin.create_partitions(wanted, request_timeout=10)[play.topic(orders)].result()
+            partitions = [NewPartitions(play.topic(orders), AFTER)]
+            admin.create_partitions(partitions, request_timeout=10)[play.topic(orders)].result()
             if begun_again:
                 kill_planner(job)
             job.wait_until("the snapshot was complete", lambda: notices.completed("while it grows"))
@@ -123,24 +123,24 @@ def jobs_in_one_session(play: CapturedDatabase, files: Sequence[str]) -> Iterato
 def replayed(play: CapturedDatabase, topic: str) -> tuple[TopicReplay, int]:
     """The topic as one reads it who knows that it has grown: of each key first what is where it was, then the rest.
     With how many keys have records in both places. An AssertionError tells of a record anywhere else."""
-    found: dict[bytes, dict[int, list[bytes | None]]] = {}
+    values_by_key: dict[bytes, dict[int, list[bytes | None]]] = {}
 
     def observe(message: Message) -> None:
         key, at = message.key(), message.partition()
         assert isinstance(key, bytes)
         assert at is not None
-        found.setdefault(key, {}).setdefault(at, []).append(message.value())
+        values_by_key.setdefault(key, {}).setdefault(at, []).append(message.value())
 
     read_topics(play.kafka, [topic], observe)
-    keys = pa.array(list(found), pa.binary())
+    keys = pa.array(list(values_by_key), pa.binary())
     replay, moved = TopicReplay(), 0
-    for key, old, new in zip(found, partition(keys, BEFORE), partition(keys, AFTER), strict=True):
+    for key, old, new in zip(values_by_key, partition(keys, BEFORE), partition(keys, AFTER), strict=True):
         places = dict.fromkeys((int(old), int(new)))
-        strays = found[key].keys() - places.keys()
+        strays = values_by_key[key].keys() - places.keys()
         assert not strays, f"{key!r} is in {strays}, not only in {list(places)}"
-        moved += len(places) == 2 and found[key].keys() == places.keys()
+        moved += len(places) == 2 and values_by_key[key].keys() == places.keys()
         for place in places:
-            for value in found[key].get(place, ()):
+            for value in values_by_key[key].get(place, ()):
                 replay.observe(key, value, 0)
     return replay, moved
 

@@ -67,8 +67,8 @@ def _complete(play: CapturedDatabase) -> bool:
 
 
 def _ends(play: CapturedDatabase) -> list[Any]:
-    found = _values(play, f"{play.prefix}.transaction")
-    return [value for value in found if value["status"] == "END"]
+    values = _values(play, f"{play.prefix}.transaction")
+    return [value for value in values if value["status"] == "END"]
 
 
 def _altered(play: CapturedDatabase) -> list[Any]:

@@ -27,8 +27,8 @@ def quiet_mysql() -> Iterator[MySqlAddress]:
 def executed(play: CapturedDatabase) -> str:
     with play.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT @@GLOBAL.gtid_executed")
-        ((found,),) = cursor.fetchall()
-        return str(found)
+        ((gtids,),) = cursor.fetchall()
+        return str(gtids)
 
 
 def test_a_signal_on_an_idle_read_only_server_brings_rows_and_writes_nothing(

@@ -93,6 +93,6 @@ def notified(notices: Notices, kind: str) -> bool:
 
 
 def reads(play: CapturedDatabase, orders: TableId) -> int:
-    found = TopicReplay()
-    replay(play.kafka, {play.topic(orders): found})
-    return found.counts["r"]
+    topic = TopicReplay()
+    replay(play.kafka, {play.topic(orders): topic})
+    return topic.counts["r"]

@@ -48,7 +48,7 @@ def test_snapshots_of_every_kind_of_key_agree_with_the_tables_while_those_keys_a
     assert [each for each in ended if each["additional_data"]["status"] != "SUCCEEDED"] == []
     assert len(ended) == ROUNDS * len(KINDS)
     assert len(writer.origins) == 3
-    faults = list(chain.from_iterable(found_wrong(play, tables)))
+    faults = list(chain.from_iterable(faults_of(play, tables)))
     assert faults == [], "\n".join(faults)
     status = read_status(str(play.checkpoint))
     assert status is not None
@@ -64,31 +64,31 @@ def ask(play: CapturedDatabase, tables: list[tuple[KeyKind, TableId]], round_: i
     return [f"by-key-{round_}", f"by-surrogate-{round_}"]
 
 
-def found_wrong(play: CapturedDatabase, tables: list[tuple[KeyKind, TableId]]) -> list[list[str]]:
+def faults_of(play: CapturedDatabase, tables: list[tuple[KeyKind, TableId]]) -> list[list[str]]:
     topics = {play.topic(table): TopicReplay() for _, table in tables}
     replay(play.kafka, topics)
-    found = []
+    faults = []
     with play.connect() as connection, connection.cursor() as cursor:
         for kind, table in tables:
             cursor.execute(f"SELECT which, version FROM {table.sql}")
-            found.append([f"{kind.name}: {fault}" for fault in _faults(kind, topics[play.topic(table)], dict(cursor))])
+            faults.append([f"{kind.name}: {fault}" for fault in _faults(kind, topics[play.topic(table)], dict(cursor))])
     # All tables are counted together: how many changes a single table meets depends on how soon the snapshots are done.
     met = Counter(op for seen in topics.values() for op in seen.counts.elements())
-    return [*found, [f"nobody met an op {op}" for op in "cud" if not met[op]]]
+    return [*faults, [f"nobody met an op {op}" for op in "cud" if not met[op]]]
 
 
 def _faults(kind: KeyKind, seen: TopicReplay, rows: dict[int, int]) -> list[str]:
-    found = seen.judgement.faults()
+    faults = seen.judgement.faults()
     at = {name: place for place, name in enumerate(seen.columns)}
     histories = {history.row[at["which"]]: history for history in seen.state.values() if history.row is not None}
-    held = {which: history.row[at["version"]] for which, history in histories.items() if history.row is not None}
-    if held != rows or len(histories) != len(seen.living):
-        wrong = {which for which in {*held, *rows} if held.get(which) != rows.get(which)}
-        found.append(f"the topic differs from the table at {json.dumps(sorted(wrong))}")
+    replayed = {which: history.row[at["version"]] for which, history in histories.items() if history.row is not None}
+    if replayed != rows or len(histories) != len(seen.living):
+        wrong = {which for which in {*replayed, *rows} if replayed.get(which) != rows.get(which)}
+        faults.append(f"the topic differs from the table at {json.dumps(sorted(wrong))}")
     for which, history in histories.items():
         if not KeyWriter.touches(which) and history.reads != ROUNDS:
-            found.append(f"key {which} was read {history.reads} times in {ROUNDS} snapshots")
+            faults.append(f"key {which} was read {history.reads} times in {ROUNDS} snapshots")
     # A row that moves in the order of its chunks, not being its identity, may be met in both places.
     if not kind.surrogate and seen.most_reads() > ROUNDS:
-        found.append(f"a key was read {seen.most_reads()} times in {ROUNDS} snapshots")
-    return found + ([] if seen.counts["r"] else ["no row was read"])
+        faults.append(f"a key was read {seen.most_reads()} times in {ROUNDS} snapshots")
+    return faults + ([] if seen.counts["r"] else ["no row was read"])

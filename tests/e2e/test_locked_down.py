@@ -121,12 +121,12 @@ def secrets_in(content: bytes, hidden: dict[str, str]) -> list[str]:
 
 def shown_by_processes(job: RunningJob) -> dict[str, bytes]:
     """Command lines, which everybody may read, and environments, which children inherit."""
-    found = {}
+    texts = {}
     for pid in session_pids(job.pid):
         for name in ("cmdline", "environ"):
             with contextlib.suppress(OSError):
-                found[f"{name} of {pid}"] = Path(f"/proc/{pid}/{name}").read_bytes()
-    return found
+                texts[f"{name} of {pid}"] = Path(f"/proc/{pid}/{name}").read_bytes()
+    return texts
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

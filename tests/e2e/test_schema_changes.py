@@ -166,7 +166,7 @@ def test_changes_of_a_table_in_the_middle_of_its_windows(play: CapturedDatabase,
     assert not second.back_in_time
     living = first.living
     assert living.keys() == rows.keys()
-    wrong = [found for key, row in rows.items() if (found := differences(row, living[key]))]
+    wrong = [difference for key, row in rows.items() if (difference := differences(row, living[key]))]
     assert not wrong, f"{len(wrong)} rows, such as {wrong[:3]}"
     assert second.living == rows
     # Rows were read in more than one shape.

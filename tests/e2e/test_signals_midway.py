@@ -114,12 +114,12 @@ def stop(play: CapturedDatabase, tables: list[TableId]) -> None:
 
 
 def status_of(play: CapturedDatabase) -> Status:
-    found = read_status(str(play.checkpoint))
-    assert found is not None
-    return found
+    status = read_status(str(play.checkpoint))
+    assert status is not None
+    return status
 
 
 def at_rest(play: CapturedDatabase) -> tuple[int, tuple[TableId, ...], bool]:
     """What does not change while a snapshot is paused: rows sent, the tables that are left, and that it is paused."""
-    found = status_of(play)
-    return found.sent.reads, (*found.reading, *found.queue), found.paused
+    status = status_of(play)
+    return status.sent.reads, (*status.reading, *status.queue), status.paused

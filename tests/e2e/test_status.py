@@ -23,8 +23,8 @@ def status_of(play: CapturedDatabase) -> JobStatus | None:
 
 
 def shown(play: CapturedDatabase) -> tuple[int, str]:
-    found = CliRunner().invoke(commands, ["status", str(play.folder / "incsnap.properties")])
-    return found.exit_code, " ".join(found.output.split())
+    result = CliRunner().invoke(commands, ["status", str(play.folder / "incsnap.properties")])
+    return result.exit_code, " ".join(result.output.split())
 
 
 def test_a_snapshot_is_followed_from_its_signal_to_the_end_of_the_job(play: CapturedDatabase) -> None:

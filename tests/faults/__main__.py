@@ -26,11 +26,18 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="ROW,ROW")
     parser.add_argument("--faults", type=int, default=200, help="of all rows together; each row has two at least")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--hold", type=float, default=30.0, metavar="SECONDS", help="for which something is stopped")
+    parser.add_argument(
+        "--hold",
+        dest="longest_hold",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="for which something is stopped",
+    )
     parser.add_argument("--rows", type=int, default=12_000, help="of the largest table")
     parser.add_argument("--list", action="store_true", help="the rows, and nothing else")
     asked = parser.parse_args()
-    known = rows(asked.hold)
+    known = rows(asked.longest_hold)
     if asked.list:
         sys.stdout.write("".join(f"{name:16} {row.what}\n" for name, row in known.items()))
         return 0

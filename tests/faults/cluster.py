@@ -61,13 +61,13 @@ def python_killed(trial: Trial, number: int) -> None:
                     trial.done["python"] += 1
 
 
-def machine_held(trial: Trial, number: int) -> None:
+def machine_frozen(trial: Trial, number: int) -> None:
     """A machine's executors stand still for seconds: with speculation others do their tasks too, until both go on."""
     trial.reads()
     worker = _machine(trial, number)
-    held = [each for jvm in worker.executors() for each in (jvm, *_below(jvm))]
+    pids = [each for jvm in worker.executors() for each in (jvm, *_below(jvm))]
     for signal_ in (signal.SIGSTOP, signal.SIGCONT):
-        for pid in held:
+        for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal_)
         if signal_ == signal.SIGSTOP:
@@ -106,7 +106,7 @@ ROWS: dict[str, tuple[Fault, Mapping[str, str]]] = {
     # More partitions than cores, and a task for each bucket.
     "cluster-partitions": (executors_killed, {"topic.creation.default.partitions": "9"}),
     "cluster-speculation": (
-        machine_held,
+        machine_frozen,
         {
             "spark.speculation": "true",
             "spark.speculation.interval": "50ms",

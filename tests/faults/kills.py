@@ -119,18 +119,18 @@ def at_a_transaction(trial: Trial, number: int) -> None:
 
 
 def _stop_look_kill(trial: Trial, pids: list[int], victim: str, when: str) -> None:
-    processes.held(pids)
+    processes.freeze(pids)
     others = trial.job.remains()  # those that were born meanwhile
-    processes.held(others)
+    processes.freeze(others)
     trial.met[moments.durable(trial.play.checkpoint)] += 1
     # A signal that is sent to what stands still waits, but for this one.
-    _kill(trial, victim, when, held=others)
+    _kill(trial, victim, when, frozen=others)
 
 
-def _kill(trial: Trial, victim: str, when: str = "", held: Iterable[int] = ()) -> None:
+def _kill(trial: Trial, victim: str, when: str = "", frozen: Iterable[int] = ()) -> None:
     killed = processes.killed(trial.job, victim, trial.random)
     trial.done[killed + when] += 1
-    processes.go_on(held)
+    processes.go_on(frozen)
     if killed in processes.ENDS_THE_JOB:
         # Its JVM lives a moment longer than a driver that is killed, and workers with it: the next life begins beside
         # zombies. A driver whose JVM is killed ends by itself.

@@ -63,12 +63,12 @@ def _fill(handle: int, size: int) -> None:
         pass
 
 
-def held(longest: float) -> Fault:
+def frozen(longest: float) -> Fault:
     def fault(trial: Trial, number: int) -> None:
         trial.reads()
         victim = _PARTS[number % len(_PARTS)]
         pids = trial.job.remains() if victim == processes.ALL else processes.parts(trial.job)[victim]
-        processes.held(pids)
+        processes.freeze(pids)
         try:
             time.sleep(longest)
         finally:

@@ -49,7 +49,7 @@ def rows(longest_hold: float) -> dict[str, Row]:
         "kafka-slow": Row(outages.kafka_slow(longest_hold + 4)),
         "small-messages": Row(outages.small_messages, 0.5),
         "disk-full": Row(machines.disk_full, small_disk=True, needs=machines.may_mount),
-        "held": Row(machines.held(longest_hold), 0.6),
+        "held": Row(machines.frozen(longest_hold), 0.6),
         "same-checkpoint": Row(rivals.same_checkpoint, 0.3),
         "older-copy": Row(rivals.older_copy, 0.3),
         "same-prefix": Row(rivals.same_prefix, 0.3),
@@ -163,6 +163,6 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """Markdown."""
     lines = ["| row | faults | what was done | what the ledger had | found | s |", "|---|---|---|---|---|---|"]
     for each in outcomes:
-        found = f"skipped: {each.skipped}" if each.skipped else "**wrong**" if each.wrong else "nothing"
-        lines.append(f"| {each.row} | {each.faults} | {each.done} | {each.account} | {found} | {each.seconds:.0f} |")
+        verdict = f"skipped: {each.skipped}" if each.skipped else "**wrong**" if each.wrong else "nothing"
+        lines.append(f"| {each.row} | {each.faults} | {each.done} | {each.account} | {verdict} | {each.seconds:.0f} |")
     return "\n".join(lines)

@@ -36,13 +36,13 @@ def mysql_sessions(trial: Trial, number: int) -> None:
     """KILL of one connection of the job: the stream's, or the planner's and the readers' in turn."""
     trial.reads()
     dumps = number % 2 == 0
-    found = sessions(trial.ground.mysql, dumps=dumps)
-    assert found, "the job has no such connection"
+    numbers = sessions(trial.ground.mysql, dumps=dumps)
+    assert numbers, "the job has no such connection"
     # The planner's is the oldest, those of readers come after it.
-    number_of = found[0] if number % 4 == 1 else trial.random.choice(found)
+    number_of = numbers[0] if number % 4 == 1 else trial.random.choice(numbers)
     with contextlib.suppress(pymysql.MySQLError):  # it has ended by itself
         execute(trial.ground.mysql, f"KILL {number_of}")
-    trial.done["stream" if dumps else "planner" if number_of == found[0] else "reader"] += 1
+    trial.done["stream" if dumps else "planner" if number_of == numbers[0] else "reader"] += 1
 
 
 def failover(trial: Trial, number: int) -> None:

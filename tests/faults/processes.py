@@ -59,12 +59,12 @@ def parts(job: RunningJob) -> dict[str, list[int]]:
 
 def _process(pid: int) -> _Process | None:
     with contextlib.suppress(psutil.NoSuchProcess):
-        found = psutil.Process(pid)
-        return _Process(pid, found.ppid(), found.name(), found.num_threads())
+        process = psutil.Process(pid)
+        return _Process(pid, process.ppid(), process.name(), process.num_threads())
     return None
 
 
-def held(pids: Iterable[int]) -> None:
+def freeze(pids: Iterable[int]) -> None:
     """They stand still, from one moment to the next."""
     _send(pids, signal.SIGSTOP)
 
@@ -75,13 +75,13 @@ def go_on(pids: Iterable[int]) -> None:
 
 def killed(job: RunningJob, victim: str, random: Random) -> str:
     """``kill -9`` of that part, or of all where it has no process yet; returns what was killed."""
-    found = [job.pid] if victim in (ALL, DRIVER) else parts(job).get(victim, [])
-    if victim == ALL or not found:
+    pids = [job.pid] if victim in (ALL, DRIVER) else parts(job).get(victim, [])
+    if victim == ALL or not pids:
         # Workers outlive their driver for a moment now and then: zombies, to be fenced.
         _send([job.pid], signal.SIGKILL)
         kill_session(job.pid)
         return ALL
-    _send([random.choice(found)], signal.SIGKILL)
+    _send([random.choice(pids)], signal.SIGKILL)
     return victim
 
 

@@ -152,10 +152,10 @@ class Trial:
         """What the ledger had before it."""
         status = read_status(str(self.play.checkpoint))
         sent = status.sent if status is not None else None
-        found = f"{sent.discarded:,} discarded, {sent.skipped} found committed" if sent is not None else ""
+        sink_counts = f"{sent.discarded:,} discarded, {sent.skipped} found committed" if sent is not None else ""
         return (
             f"{len(self.ledger.asked)} snapshots, {self.writers.changes:,} changes, {self.records:,} records,"
-            f" {found}, {self.starts} starts"
+            f" {sink_counts}, {self.starts} starts"
         )
 
 

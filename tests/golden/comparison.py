@@ -51,7 +51,7 @@ def operation_of(record: Record) -> str:
 
 
 def compare(configuration: str, theirs: Topics, ours: Topics) -> list[Difference]:
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for topic in sorted({*theirs, *ours}):
         left, right = theirs.get(topic, ()), ours.get(topic, ())
         seen: set[tuple[str, str]] = set()
@@ -61,8 +61,8 @@ def compare(configuration: str, theirs: Topics, ours: Topics) -> list[Difference
                 places = [("record", _brief(one), _brief(other))]
             else:
                 places = list(_record(one, other, seen))
-            found += [Difference(configuration, topic, operation_of(known), number, *place) for place in places]
-    return found
+            differences += [Difference(configuration, topic, operation_of(known), number, *place) for place in places]
+    return differences
 
 
 def _brief(record: Record | None) -> str:

@@ -25,14 +25,15 @@ class Allowed:
     configuration: str = ".*"
     when: Callable[[Any, Any], bool] = lambda theirs, ours: True
 
-    def takes(self, found: Difference) -> bool:
+    def takes(self, difference: Difference) -> bool:
         patterns = (
-            (self.place, found.place),
-            (self.topic, found.topic.removeprefix(found.configuration)[1:]),
-            (self.operation, found.operation),
-            (self.configuration, found.configuration),
+            (self.place, difference.place),
+            (self.topic, difference.topic.removeprefix(difference.configuration)[1:]),
+            (self.operation, difference.operation),
+            (self.configuration, difference.configuration),
         )
-        return all(re.fullmatch(pattern, text) for pattern, text in patterns) and self.when(found.theirs, found.ours)
+        matches = all(re.fullmatch(pattern, text) for pattern, text in patterns)
+        return matches and self.when(difference.theirs, difference.ours)
 
 
 _ROW = r"value\.((before|after)\.)?"

@@ -58,11 +58,11 @@ def record_of(read: Read, schemas: Schemas, form: Form) -> dict[str, Any]:
 
 def _headers(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, Any]:
     """A name that is there several times has all its values."""
-    found: dict[str, list[Any]] = {}
+    texts: dict[str, list[Any]] = {}
     for name, value in headers:
         text = None if value is None else shortened(value.decode(errors="backslashreplace"))
-        found.setdefault(name, []).append(text)
-    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+        texts.setdefault(name, []).append(text)
+    return {name: values[0] if len(values) == 1 else values for name, values in texts.items()}
 
 
 def _part(data: bytes | None, schemas: Schemas, form: Form) -> Any:

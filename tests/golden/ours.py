@@ -106,8 +106,8 @@ class Stage:
 
     def renamed(self, record: dict[str, Any]) -> dict[str, Any]:
         """With the golden files' name of the database."""
-        found: dict[str, Any] = parse(dump(record).replace(self.database, DATABASE))
-        return found
+        renamed_record: dict[str, Any] = parse(dump(record).replace(self.database, DATABASE))
+        return renamed_record
 
 
 @contextmanager
@@ -176,9 +176,9 @@ def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
         columns = read_chunk(connection, shape, tail, max_bytes=1 << 28, timeout_seconds=60, needed=format_.view.needed)
     source = SourceConstants("binlog.000001", 4, _NOW_US, 1)
     partitions = dict.fromkeys(topics_of(settings, shape.id), 1)
-    found = snapshot_records(format_, columns, source, partitions, 1, now_us=_NOW_US)
+    by_bucket = snapshot_records(format_, columns, source, partitions, 1, now_us=_NOW_US)
     topic = topics_of(settings, shape.id)[0].replace(stage.database, DATABASE)
-    return {topic: [read for records in found.values() for read in _reads(records)]}
+    return {topic: [read for records in by_bucket.values() for read in _reads(records)]}
 
 
 class _Job:
@@ -240,8 +240,8 @@ def _reads(records: Any) -> list[Read]:
 
 
 def _moved(old: bytes | None, new: bytes | None) -> list[tuple[str, bytes]]:
-    found = (("__debezium.oldkey", old), ("__debezium.newkey", new))
-    return [(name, data) for name, data in found if data is not None]
+    headers = (("__debezium.oldkey", old), ("__debezium.newkey", new))
+    return [(name, data) for name, data in headers if data is not None]
 
 
 def _query(address: MySqlAddress, sql: str) -> list[tuple[Any, ...]]:

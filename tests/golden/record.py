@@ -192,8 +192,8 @@ def _signal(mysql: MySqlAddress, *row: str) -> None:
 
 
 def _notifications(kafka: str, configuration: Configuration, signal: str) -> list[Any]:
-    found = [json.loads(each.value or b"{}") for each in _read(kafka, f"{configuration.name}.notifications")]
-    return [payload for each in found if (payload := each.get("payload", each))["id"] == signal]
+    notifications = [json.loads(each.value or b"{}") for each in _read(kafka, f"{configuration.name}.notifications")]
+    return [payload for each in notifications if (payload := each.get("payload", each))["id"] == signal]
 
 
 def _types(notifications: Sequence[Any]) -> set[str]:
@@ -203,13 +203,13 @@ def _types(notifications: Sequence[Any]) -> set[str]:
 def _keep(
     folder: Path, configuration: Configuration, kafka: str, form: Form, mysql_version: str, wrong: Sequence[str]
 ) -> None:
-    found = {topic: configuration.kept(_read(kafka, topic)) for topic in _topics(kafka, configuration)}
+    records = {topic: configuration.kept(_read(kafka, topic)) for topic in _topics(kafka, configuration)}
     about = {"debezium": VERSION, "mysql": mysql_version, "properties": configuration.properties(DATABASE)}
     if wrong:
         about["not read again"] = list(wrong)
-    size = write_golden(folder / f"{configuration.name}.json", about, found, form)
-    count = sum(map(len, found.values()))
-    sys.stderr.write(f"{configuration.name}: {count} records of {len(found)} topics, {size / 1000:.0f} kB\n")
+    size = write_golden(folder / f"{configuration.name}.json", about, records, form)
+    count = sum(map(len, records.values()))
+    sys.stderr.write(f"{configuration.name}: {count} records of {len(records)} topics, {size / 1000:.0f} kB\n")
 
 
 def _form(configuration: Configuration, registry_url: str) -> Form:

@@ -79,8 +79,8 @@ def change(op: str = "c", gtid: int = 5, pos: int = 10, **more: Any) -> dict[str
 
 
 def places(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> list[tuple[str, Any, Any]]:
-    found = compare("c", settled({"c.t": left}), settled({"c.t": right}))
-    return [(each.place, each.theirs, each.ours) for each in found]
+    differences = compare("c", settled({"c.t": left}), settled({"c.t": right}))
+    return [(each.place, each.theirs, each.ours) for each in differences]
 
 
 def test_positions_and_times_of_another_server_are_no_difference() -> None:
@@ -137,14 +137,14 @@ def test_avro_is_decoded_by_the_schema_whose_number_stands_before_it() -> None:
     bare = json.loads(json.dumps(schema).replace("logicalType", "ignored"))
     fastavro.schemaless_writer(body, fastavro.parse_schema(bare), {"d": b"\x01", "f": 0.5})
     form = AvroForm({7: json.dumps(schema)}.__getitem__)
-    found = form(b"\x00\x00\x00\x00\x07" + body.getvalue())
-    assert found == {"schema": schema, "payload": {"d": "AQ==", "f": Number("0.5")}}
+    decoded = form(b"\x00\x00\x00\x00\x07" + body.getvalue())
+    assert decoded == {"schema": schema, "payload": {"d": "AQ==", "f": Number("0.5")}}
     with pytest.raises(AssertionError):
         form(b"\x00\x00\x00\x00\x07" + body.getvalue() + b"\x00")
 
 
 @pytest.mark.parametrize("name", ["schema.sql", "changes.sql"])
 def test_the_statements_are_read_whole(name: str) -> None:
-    found = statements(name)
-    assert len(found) > 50
-    assert not [text for text in found if text.startswith("--") or text.endswith(";")]
+    texts = statements(name)
+    assert len(texts) > 50
+    assert not [text for text in texts if text.startswith("--") or text.endswith(";")]

@@ -40,9 +40,9 @@ def outcome(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Outcom
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_the_records_are_those_of_debezium(outcome: Outcome, name: str) -> None:
-    found = [each for each in outcome(name) if not any(allowed.takes(each) for allowed in DIFFERENCES)]
-    shown = "\n".join(f"  {each}" for each in found[:_SHOWN])
-    assert not found, f"{len(found)} differences in {name}:\n{shown}"
+    unexpected = [each for each in outcome(name) if not any(allowed.takes(each) for allowed in DIFFERENCES)]
+    shown = "\n".join(f"  {each}" for each in unexpected[:_SHOWN])
+    assert not unexpected, f"{len(unexpected)} differences in {name}:\n{shown}"
 
 
 @pytest.mark.parametrize("allowed", DIFFERENCES, ids=lambda allowed: allowed.place)
@@ -64,10 +64,10 @@ def differences(played_on: Stage, name: str, reads: Topics) -> list[Difference]:
     if configuration.avro:
         form = AvroForm(played_on.schemas.text)
     ours = {
-        topic: [played_on.renamed(whole_record(read, form)) for read in configuration.kept(found)]
-        for topic, found in reads.items()
+        topic: [played_on.renamed(whole_record(read, form)) for read in configuration.kept(of_topic)]
+        for topic, of_topic in reads.items()
         if configuration.keeps(topic)
     }
-    theirs = {topic: found for topic, found in golden.topics.items() if topic != f"{name}.notifications"}
+    theirs = {topic: of_topic for topic, of_topic in golden.topics.items() if topic != f"{name}.notifications"}
     transactions = configuration.transactions or f"{name}.transaction"
     return compare(name, settled(theirs, transactions=transactions), settled(ours, transactions=transactions))

@@ -73,8 +73,8 @@ def _quoted(text: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    found = match[0]
-    if found in _SHORT:
-        return _SHORT[found]
-    units = found.encode("utf-16-be")
+    text = match[0]
+    if text in _SHORT:
+        return _SHORT[text]
+    units = text.encode("utf-16-be")
     return "".join(f"\\u{units[i : i + 2].hex().upper()}" for i in range(0, len(units), 2))
