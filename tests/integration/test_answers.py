@@ -95,10 +95,10 @@ def test_tables_that_were_looked_ahead_at_are_answered_for_as_if_they_were_asked
         assert ahead(Describe(table, "", "", low_watermark)) == described
         if isinstance(described, KeyOrder):
             maximum = MaximumKey(table, described.columns, described.index, low_watermark)
-            found = asked(maximum)
-            assert ahead(maximum) == found
-            if isinstance(found, tuple):
-                boundary = NextBoundary(table, described.columns, described.index, None, found, 4)
+            answer = asked(maximum)
+            assert ahead(maximum) == answer
+            if isinstance(answer, tuple):
+                boundary = NextBoundary(table, described.columns, described.index, None, answer, 4)
                 assert ahead(boundary) == asked(boundary)
                 assert (asked(boundary) is None) == (table.table != "large")
 
@@ -137,15 +137,15 @@ def test_a_locked_table_takes_no_answer_from_the_others(
 
 
 class Beside:
-    """Whoever looks into questions beside the stream; they are answered when ``found`` says so."""
+    """Whoever looks into questions beside the stream; they are answered when ``answers`` says so."""
 
     is_able = True
 
     def __init__(self) -> None:
-        self.found: list[Answer] = []
+        self.answers: list[Answer] = []
 
     def __call__(self, question: BesideQuestion) -> Answer:
-        return self.found.pop(0) if self.found else NotYet()
+        return self.answers.pop(0) if self.answers else NotYet()
 
 
 def test_the_stream_waits_no_second_for_a_table_that_is_locked(
@@ -168,7 +168,7 @@ def test_the_stream_waits_no_second_for_a_table_that_is_locked(
         assert isinstance(ask(Opened(t)), NotYet)
         # Whoever is beside the stream waits for the lock itself, and so does a stream that has nobody beside it.
         assert isinstance(Answers(connection, ColumnRules())(Opened(t)), Failed)
-    beside.found = [None]
+    beside.answers = [None]
     assert ask(Opened(t)) is None
     assert ask(maximum) == ask(boundary) == ("7",)
 

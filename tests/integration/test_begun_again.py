@@ -150,8 +150,8 @@ def test_a_job_whose_binlog_is_gone_begins_again_with_all_rows_and_goes_on_behin
     shop.run("UPDATE shop.a SET v = 2", "INSERT INTO shop.a VALUES (2, 2)")
     lost = GtidSet.parse(shop.run("SELECT @@global.gtid_executed")[0][0]) - before.stream.delivered
     shop.purge()
-    (found,) = [each for each in findings(shop.settings(), before.stream.delivered) if each.name == "gtid_purged"]
-    assert (found.severity, "begins again" in found.repair) == ("warning", True)
+    (finding,) = [each for each in findings(shop.settings(), before.stream.delivered) if each.name == "gtid_purged"]
+    assert (finding.severity, "begins again" in finding.repair) == ("warning", True)
 
     again = shop.start()
     until_read(again)

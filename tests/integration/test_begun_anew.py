@@ -285,9 +285,9 @@ def test_another_log_bin_with_a_snapshot_in_flight_loses_and_reorders_nothing(
             )
             released: list[Reading] = []
             for _, end in job.batches[begun:]:
-                found = [each.window.reading for each in end.snapshot.released if each.window.reading]
-                assert {each.server_uuid for each in found} <= {end.stream.server_uuid}
-                released += found
+                readings = [each.window.reading for each in end.snapshot.released if each.window.reading]
+                assert {each.server_uuid for each in readings} <= {end.stream.server_uuid}
+                released += readings
             assert sum(each.rows for each in released) == 7
             stream = job.offset.stream
             assert (stream.file, stream.server_uuid) == (server.end()[0], begun_anew(server.uuid))

@@ -102,10 +102,10 @@ def drained(tail: Tail, start: StreamPosition, to: StreamPosition, **limits: int
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (ends[-1].reached(to.file, to.pos) and to.delivered <= ends[-1].delivered):
         assert time.monotonic() < deadline
-        found = tail.advance(
+        batch = tail.advance(
             ends[-1], limits.get("max_bytes", MB), limits.get("max_events", 1 << 30), (to.file, to.pos), 1.0
         )
-        ends.append(found.end)
+        ends.append(batch.end)
         if limits.get("forget"):
             tail.forget(ends[-1])
     return ends
@@ -120,14 +120,14 @@ def test_a_change_ends_the_wait_for_it(source: Source) -> None:
             before = source.clock()
             source.run(f"INSERT INTO t (v) VALUES ('{nth}')")
             # An advance that waits out its time waits for longer than a test may take.
-            found = tail.advance(position, MB, 1000, None, 86_400.0)
-            assert found.tables == {TableId(source.database, "t")}
-            assert found.events == 1
-            [one] = tail.slices(position, found.end, 2)
+            batch = tail.advance(position, MB, 1000, None, 86_400.0)
+            assert batch.tables == {TableId(source.database, "t")}
+            assert batch.events == 1
+            [one] = tail.slices(position, batch.end, 2)
             [transaction] = one.transactions
             assert before <= transaction.ts_us <= source.clock()
             assert transaction.thread == source.run("SELECT CONNECTION_ID()")[0][0]
-            position = found.end
+            position = batch.end
 
 
 def test_every_kind_of_transaction_is_followed(source: Source) -> None:
@@ -145,17 +145,17 @@ def test_every_kind_of_transaction_is_followed(source: Source) -> None:
     )  # fmt: skip
     end = source.here()
     with source.tail(start) as tail:
-        found = tail.advance(start, 64 * MB, 1 << 30, (end.file, end.pos), PATIENCE_SECONDS)
-        assert found.end.reached(end.file, end.pos)
-        assert end.delivered <= found.end.delivered
+        batch = tail.advance(start, 64 * MB, 1 << 30, (end.file, end.pos), PATIENCE_SECONDS)
+        assert batch.end.reached(end.file, end.pos)
+        assert end.delivered <= batch.end.delivered
         own = {TableId(source.database, name) for name in ("t", "u")}
-        assert found.tables == own
-        ours = [change for change in found.changes if change.database == source.database]
+        assert batch.tables == own
+        ours = [change for change in batch.changes if change.database == source.database]
         tables = [sorted(table.table for table in change.tables or ()) for change in ours]
         assert tables == [["t"], ["x1"], ["u"]]
         assert [change.truncates for change in ours] == [False, True, False]
-        rows = rows_of(tail.slices(start, found.end, 1))
-        assert len(rows) == found.events == 7
+        rows = rows_of(tail.slices(start, batch.end, 1))
+        assert len(rows) == batch.events == 7
         tagged = [name for name, *_ in rows if ":mytag:" in name]
         assert len(tagged) == bool(tag)
         assert b"tagged" in rows[1][3]
@@ -171,12 +171,12 @@ def test_an_idle_server_moves_the_position_by_heartbeats(source: Source) -> None
         source.run("INSERT INTO x1 (v) VALUES ('excluded')", "FLUSH BINARY LOGS")
         end = source.here()
         assert end.file != start.file
-        found = tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
-        assert found.end.reached(end.file, end.pos)
-        assert end.delivered <= found.end.delivered
-        assert not tail.slices(start, found.end, 2)
-        later = tail.advance(found.end, MB, 1000, (end.file, end.pos + (1 << 40)), 0.2)
-        assert not later.end.at < found.end.at
+        batch = tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
+        assert batch.end.reached(end.file, end.pos)
+        assert end.delivered <= batch.end.delivered
+        assert not tail.slices(start, batch.end, 2)
+        later = tail.advance(batch.end, MB, 1000, (end.file, end.pos + (1 << 40)), 0.2)
+        assert not later.end.at < batch.end.at
 
 
 def test_a_huge_transaction_flows_through_a_small_queue_and_is_the_same_after_a_restart(source: Source) -> None:
@@ -222,7 +222,7 @@ def test_a_killed_connection_loses_and_repeats_nothing(source: Source, caplog: p
 
     # A slow consumer, a small queue and a small socket keep the stream inside transactions when it is killed.
     with source.tail(start, queue_bytes=100_000, connect=narrow) as tail:
-        position, found, inside, kills = start, [], 0, 0
+        position, slices, inside, kills = start, [], 0, 0
         for nth in range(30):
             source.run(f"UPDATE t SET v = CONCAT('{nth}', REPEAT('b', 150))", f"INSERT INTO t (v) VALUES ('{nth}')")
         end = source.here()
@@ -232,10 +232,10 @@ def test_a_killed_connection_loses_and_repeats_nothing(source: Source, caplog: p
             assert time.monotonic() < deadline
             if step >= due and (killed := source.kill_dumps()):  # there is none while the tail connects again
                 kills, due = kills + killed, step + 3
-            found_step = tail.advance(position, 100_000, 1 << 30, (end.file, end.pos), 1.0)
-            found += tail.slices(position, found_step.end, 2)
-            tail.forget(found_step.end)
-            position = found_step.end
+            batch = tail.advance(position, 100_000, 1 << 30, (end.file, end.pos), 1.0)
+            slices += tail.slices(position, batch.end, 2)
+            tail.forget(batch.end)
+            position = batch.end
             inside += bool(position.open_gtid)
             if end.delivered <= position.delivered:
                 break
@@ -244,7 +244,7 @@ def test_a_killed_connection_loses_and_repeats_nothing(source: Source, caplog: p
     assert inside > 10
     with source.tail(start) as whole:
         reference = whole.advance(start, 1 << 40, 1 << 40, (end.file, end.pos), PATIENCE_SECONDS)
-        assert rows_of(found) == rows_of(whole.slices(start, reference.end, 1))
+        assert rows_of(slices) == rows_of(whole.slices(start, reference.end, 1))
 
 
 def test_signals_come_with_the_advance_and_stay_in_the_slices(source: Source) -> None:
@@ -257,12 +257,12 @@ def test_signals_come_with_the_advance_and_stay_in_the_slices(source: Source) ->
     )  # fmt: skip
     end = source.here()
     with source.tail(start, signal="signals") as tail:
-        found = tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
-        [signals] = found.signals
+        batch = tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
+        [signals] = batch.signals
         bodies = [body for *_, body in rows_of([signals])]
         assert [b"s1" in bodies[0], b"s2" in bodies[1], len(bodies)] == [True, True, 2]
-        assert len(rows_of(tail.slices(start, found.end, 1))) == 4
-        assert not tail.advance(found.end, MB, 1000, None, 0.0).signals
+        assert len(rows_of(tail.slices(start, batch.end, 1))) == 4
+        assert not tail.advance(batch.end, MB, 1000, None, 0.0).signals
 
 
 def test_limits_end_batches_at_transactions(source: Source) -> None:
@@ -272,9 +272,9 @@ def test_limits_end_batches_at_transactions(source: Source) -> None:
     end = source.here()
     with source.tail(start) as tail:
         tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
-        found = tail.advance(start, MB, 4, None, PATIENCE_SECONDS)
-        assert (found.events, found.end.open_gtid) == (4, "")
-        rest = tail.advance(found.end, MB, 4, (end.file, end.pos), PATIENCE_SECONDS)
+        batch = tail.advance(start, MB, 4, None, PATIENCE_SECONDS)
+        assert (batch.events, batch.end.open_gtid) == (4, "")
+        rest = tail.advance(batch.end, MB, 4, (end.file, end.pos), PATIENCE_SECONDS)
         assert rest.events == 4
         assert tail.advance(rest.end, MB, 4, (end.file, end.pos), PATIENCE_SECONDS).events == 1
 
@@ -326,8 +326,8 @@ def test_purged_transactions_and_missing_checksums_on_a_server_of_its_own() -> N
             end = source.here()
             assert end.file != start.file
             with source.tail(start) as tail:
-                found = tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
-                assert (found.events, found.end.at) == (40, end.at)
+                batch = tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
+                assert (batch.events, batch.end.at) == (40, end.at)
             source.run(f"PURGE BINARY LOGS TO '{end.file}'")
             with source.tail(start) as tail, pytest.raises(GtidsPurged) as caught:
                 tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)

@@ -57,8 +57,8 @@ def test_both_ways_write_what_the_definition_says(
     session.execute("INSERT INTO t VALUES (3, 5, 0, 0)")
     job.until(topic, 3)
 
-    found = [(each.value["op"], each.value["after"]) for each in job.of(topic)]
-    assert [json.dumps(each) for each in found] == [
+    changes = [(each.value["op"], each.value["after"]) for each in job.of(topic)]
+    assert [json.dumps(each) for each in changes] == [
         '["r", {"id": 1, "flag": false, "level": 1, "other": 1}]',
         '["c", {"id": 2, "flag": true, "level": -1, "other": 0}]',
         # Another length is another definition, as every statement about the table may bring.

@@ -38,7 +38,7 @@ def codes(charset: str) -> Iterator[bytes]:
         # A tenth of its 1.6 million codes, in all rows of all planes.
         possible.append([high, digits, high, digits[5:6]])
     for ranges in possible:
-        yield from (found for found in map(bytes, itertools.product(*ranges)) if code.fullmatch(found))
+        yield from (each for each in map(bytes, itertools.product(*ranges)) if code.fullmatch(each))
 
 
 @pytest.mark.parametrize("charset", sorted(CHARSETS - {"utf8"}))

@@ -44,14 +44,14 @@ def connection(settings: Settings, database: str) -> Iterator[Any]:
 
 
 def orders(settings: Settings, database: str, low_watermark: GtidSet) -> list[ChunkOrder]:
-    found = []
+    chunk_orders = []
     for number, name in enumerate(NAMES):
         table = TableId(database, name)
         window = Window(f"1-{number}", number, table, "s", None, ("2",), 1_000, 1)
         layout = TopicLayout(1, {topic_of(settings, table): 1})
         read = PlannedRead(window, Chunk(table, ("k",), None, ("2",)), low_watermark)
-        found.append(ChunkOrder(layout, StreamPosition(low_watermark, "", 0), read))
-    return found
+        chunk_orders.append(ChunkOrder(layout, StreamPosition(low_watermark, "", 0), read))
+    return chunk_orders
 
 
 def readings(asked: list[ChunkOrder], settings: Settings, root: Path) -> dict[str, Reading]:

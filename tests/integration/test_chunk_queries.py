@@ -156,19 +156,19 @@ def query(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
 def walk(connection: Connection, table: TableId, columns: list[Column], rows: int, index: str = "PRIMARY") -> list[Any]:
     """Ids of all rows in the order in which chunks bring them."""
     names = tuple(column.name for column in columns)
-    found: list[Any] = []
+    ids: list[Any] = []
     largest = query(connection, maximum_key(table, columns, index=index))
     if not largest:
-        return found
+        return ids
     maximum, lower = largest[0], None
     while lower != maximum:
         boundary = query(connection, next_boundary(table, columns, lower, maximum, rows, index=index))
         upper: Key = boundary[0] if boundary else maximum
         assert all(isinstance(value, str) for value in upper)
         chunk = Chunk(table, names, lower, upper, index=index)
-        found += [row[0] for row in query(connection, f"SELECT id {chunk_tail(chunk, columns)}")]
+        ids += [row[0] for row in query(connection, f"SELECT id {chunk_tail(chunk, columns)}")]
         lower = upper
-    return found
+    return ids
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -210,9 +210,9 @@ def test_a_surrogate_key_orders_the_chunks_by_its_own_index(connection: Connecti
     query(connection, "CREATE TABLE t (id INT PRIMARY KEY, other INT NOT NULL, UNIQUE KEY by_other (other))")
     query(connection, "INSERT INTO t VALUES (1, 30), (2, 10), (3, 20)")
 
-    found = walk(connection, TableId(database, "t"), [Column("other", "int")], 2, index="by_other")
+    ids = walk(connection, TableId(database, "t"), [Column("other", "int")], 2, index="by_other")
 
-    assert found == [2, 3, 1]
+    assert ids == [2, 3, 1]
 
 
 def test_keys_that_lie_far_apart_make_chunks_of_equal_size(connection: Connection, database: str) -> None:
@@ -226,8 +226,8 @@ def test_keys_that_lie_far_apart_make_chunks_of_equal_size(connection: Connectio
     lower: Key | None = None
     sizes = []
     while lower != (maximum,):
-        found = query(connection, next_boundary(table, columns, lower, (maximum,), 3))
-        upper: Key = found[0] if found else (maximum,)
+        boundary = query(connection, next_boundary(table, columns, lower, (maximum,), 3))
+        upper: Key = boundary[0] if boundary else (maximum,)
         sizes.append(len(query(connection, f"SELECT k {chunk_tail(Chunk(table, ('k',), lower, upper), columns)}")))
         lower = upper
 

@@ -16,7 +16,7 @@ from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
 
-_PIECES = [
+_TOKENS = [
     *("1", "a", "= 1", "OR", "OR 1 = 1", " ", "\n", "\x01", "\x1f", "\x7f", "\u00a0", "é"),
     *("(", ")", ") OR (", "'", '"', "`", "\\", "--", "-", "#", "/*", "*/", ";", "'x'", "@'", "x'4", "N'", "$$"),
 ]
@@ -51,7 +51,7 @@ def test_no_condition_that_is_let_through_leaves_its_parentheses(connection: Any
     dice = random.Random(seed)
     judged = 0
     for _ in range(60_000):
-        condition = "".join(dice.choice(_PIECES) for _ in range(dice.randint(1, 9)))
+        condition = "".join(dice.choice(_TOKENS) for _ in range(dice.randint(1, 9)))
         if condition_problem(condition) is None:
             left = _leaves(connection, condition)
             assert not left, f"{condition!r} (seed {seed})"

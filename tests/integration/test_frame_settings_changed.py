@@ -89,14 +89,14 @@ def test_a_task_on_a_machine_that_does_not_see_the_checkpoint_says_so(
 
 
 def next_end(reader: ChangesReader, start: Offset) -> Offset:
-    found: list[Offset] = []
+    ends: list[Offset] = []
 
     def is_there() -> bool:
-        found.append(reader.latestOffset(start, None))  # type: ignore[arg-type]
-        return found[-1] != start
+        ends.append(reader.latestOffset(start, None))  # type: ignore[arg-type]
+        return ends[-1] != start
 
     wait_until(is_there)
-    return found[-1]
+    return ends[-1]
 
 
 def batch(reader: ChangesReader, start: Offset, changes: list[str]) -> Offset:

@@ -210,8 +210,8 @@ def test_a_row_whose_key_changes_is_one_that_goes_and_one_that_comes_whatever_fo
         execute("INSERT INTO t (id) VALUES (99)")
         wait(query, received, lambda received: "99" in {str(row["id"]) for row in received.rows})
 
-    told = [(row["id"], row["_op"]) for row in received.rows if row["_op"] != "r" and row["id"] != 99]
-    assert told == [(row, op) for row in range(len(MOVES)) for op in "dc"]
+    moves = [(row["id"], row["_op"]) for row in received.rows if row["_op"] != "r" and row["id"] != 99]
+    assert moves == [(row, op) for row in range(len(MOVES)) for op in "dc"]
 
 
 def literal(value: str) -> str:
@@ -272,9 +272,9 @@ def test_several_tables_are_told_as_kafka_would_be(
         execute("INSERT INTO t VALUES (1)", "DELETE FROM t")
         wait(query, received, lambda received: len(received.rows) == 4)
 
-    found = [(row["table"], row["topic"], bytes(row["key"]), row["_op"], row["value"] is None) for row in received.rows]
+    rows = [(row["table"], row["topic"], bytes(row["key"]), row["_op"], row["value"] is None) for row in received.rows]
     t, u = (f"{database}.{name}" for name in "tu")
-    assert found == [
+    assert rows == [
         (u, f"{database}.{u}", b'{"id":7}', "r", False),
         (t, f"{database}.{t}", b'{"id":1}', "c", False),
         (t, f"{database}.{t}", b'{"id":1}', "d", False),
@@ -352,9 +352,9 @@ def test_the_first_lines_of_the_page_run_as_they_stand(
     }.items():
         assert f'"{name}"' in code
         code = code.replace(f'"{name}"', repr(ours))
-    found: dict[str, Any] = {"spark": spark}
-    exec(compile(code, str(PAGE), "exec"), found)
-    query: StreamingQuery = found["query"]
+    names: dict[str, Any] = {"spark": spark}
+    exec(compile(code, str(PAGE), "exec"), names)
+    query: StreamingQuery = names["query"]
 
     def written() -> int:
         assert query.isActive, str(query.exception())
@@ -397,10 +397,10 @@ SPARK_TYPES = {
 
 def values_of(row: Any) -> dict[str, Any]:
     """Without what is received of the change; a TIMESTAMP, which PySpark gives in the zone of the process, in UTC."""
-    found = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
-    if found["since"] is not None:
-        found["since"] = found["since"].astimezone(UTC).replace(tzinfo=None)
-    return {name: bytes(value) if isinstance(value, bytearray) else value for name, value in found.items()}
+    values = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
+    if values["since"] is not None:
+        values["since"] = values["since"].astimezone(UTC).replace(tzinfo=None)
+    return {name: bytes(value) if isinstance(value, bytearray) else value for name, value in values.items()}
 
 
 def begun(tmp_path: Path) -> None:

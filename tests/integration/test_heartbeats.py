@@ -108,16 +108,16 @@ def test_the_query_is_executed_with_heartbeats_as_the_server_would_execute_it(
     cursor.execute("CREATE TABLE beats (n INT AUTO_INCREMENT PRIMARY KEY, zone TEXT, mode TEXT)")
     statement = f"INSERT INTO {database}.beats (zone, mode) VALUES (@@time_zone, @@sql_mode)"
     job = make_job(heartbeat__action__query=statement)
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
 
     def executed() -> bool:
         cursor.execute("SELECT zone, mode FROM beats")
-        found[:] = cursor.fetchall()
-        return len(found) >= 2
+        rows[:] = cursor.fetchall()
+        return len(rows) >= 2
 
     job.batches_until(executed, "second row of the query")
     cursor.execute("SELECT @@GLOBAL.time_zone, @@GLOBAL.sql_mode")
-    assert set(found) == set(cursor.fetchall())
+    assert set(rows) == set(cursor.fetchall())
 
 
 def test_a_query_that_fails_is_told_once_and_heartbeats_go_on(

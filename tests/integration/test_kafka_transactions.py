@@ -107,13 +107,13 @@ def test_records_of_many_topics_are_sent_at_once(writer: BucketWriter, topic_pre
     with transaction:
         transaction.send([(names[0], 3), (names[1], 1), (names[2], 2)], records(*rows))
         transaction.commit()
-    found = [
+    sent = [
         (name, partition, record.key, record.value)
         for name in names
         for partition in (0, 1)
         for record in read_all(servers, name, (partition,))
     ]
-    assert found == [
+    assert sent == [
         (names[0], 0, b"b", b"1"),
         (names[0], 1, b"a", b"0"),
         (names[0], 1, b"c", b"2"),
@@ -195,8 +195,8 @@ def test_headers_tombstones_null_keys_and_empty_values_arrive_in_order(writer: B
         (0, b"k4", b"last", b"o", b"n"),
     )
     assert send(writer, 1, lines)
-    found = read_all(writer.client.bootstrap_servers, f"{writer.prefix}.t")
-    assert [(r.key, r.value, r.headers) for r in found] == [
+    sent = read_all(writer.client.bootstrap_servers, f"{writer.prefix}.t")
+    assert [(r.key, r.value, r.headers) for r in sent] == [
         (b"k1", b"c1", ()),
         (b"k1", b"d1", (("__debezium.newkey", b'{"id":2}'),)),
         (b"k1", None, ()),
@@ -213,8 +213,8 @@ def test_headers_that_a_transform_adds_stand_behind_the_others(writer: BucketWri
     added = pa.array([[("a", b"1"), ("b", None), ("a", b"")], None, [("a", b"\x00")]], HEADERS.type)
     batch = pa.RecordBatch.from_arrays([*lines.columns, added], schema=RECORDS.append(HEADERS))
     assert send(writer, 1, batch)
-    found = read_all(writer.client.bootstrap_servers, f"{writer.prefix}.t")
-    assert [(r.key, r.headers) for r in found] == [
+    sent = read_all(writer.client.bootstrap_servers, f"{writer.prefix}.t")
+    assert [(r.key, r.headers) for r in sent] == [
         (b"k1", (("__debezium.oldkey", b"o"), ("a", b"1"), ("b", None), ("a", b""))),
         (b"k2", ()),
         (b"k3", (("a", b"\x00"),)),
@@ -226,11 +226,11 @@ def test_each_record_goes_to_its_own_partition_in_order(writer: BucketWriter) ->
     whole = records(*[(i % 3, str(i).encode(), str(i).encode(), *([b"o"] if i % 7 == 0 else [])) for i in range(count)])
     # A slice: offsets into the columns do not begin at 0.
     assert send(writer, 1, whole.slice(100))
-    found = read_all(writer.client.bootstrap_servers, f"{writer.prefix}.t", (0, 1, 2))
+    sent = read_all(writer.client.bootstrap_servers, f"{writer.prefix}.t", (0, 1, 2))
     for partition in range(3):
         expected = [str(i).encode() for i in range(100, count) if i % 3 == partition]
-        assert [r.key for r in found if r.partition == partition] == expected
-        assert [r.value for r in found if r.partition == partition] == expected
+        assert [r.key for r in sent if r.partition == partition] == expected
+        assert [r.value for r in sent if r.partition == partition] == expected
 
 
 def test_a_full_queue_is_waited_for_and_order_holds(writer: BucketWriter) -> None:
@@ -306,8 +306,8 @@ def test_a_digest_of_any_length_comes_back_as_it_was_committed(writer: BucketWri
     for batch in range(1, 41):
         digest = "2:" + "x" * (batch % 23)
         assert send(writer, batch, keyed(), digest=digest)
-        found = committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10)
-        assert found == CommittedBatch(batch, digest)
+        committed = committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10)
+        assert committed == CommittedBatch(batch, digest)
 
 
 def test_the_next_batches_go_on_with_the_producer_of_the_first(writer: BucketWriter, opened: list[str]) -> None:

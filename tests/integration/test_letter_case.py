@@ -80,13 +80,13 @@ def _signal(job: PlannedJob, name: str, tables: list[str], conditions: Any = ())
 
 def _reads(job: PlannedJob) -> list[tuple[str, Any]]:
     """(table, row) of what snapshots have read since the last question."""
-    found = [
+    reads = [
         (each.topic.removeprefix(f"{job.settings.topic_prefix}."), each.value["after"])
         for each in job.sent
         if isinstance(each.value, dict) and each.value.get("op") == "r"
     ]
     job.sent.clear()
-    return sorted(found, key=str)
+    return sorted(reads, key=str)
 
 
 def test_a_signal_may_write_names_and_expressions_in_any_letter_case(make_job: MakeJob) -> None:
@@ -137,27 +137,27 @@ def test_the_table_of_a_dataframe_may_be_written_in_any_letter_case(
     session.execute("CREATE TABLE Inventory.Signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data TEXT)")
     frame = ChangesFrame(options(server, "inventory", tmp_path, table="INVENTORY.Orders", snapshot__mode="initial"))
     reader = frame.streamReader(frame.schema())
-    told: list[tuple[str, int]] = []
+    changes: list[tuple[str, int]] = []
     try:
         ends = [reader.initialOffset()]
 
-        def is_told(count: int) -> bool:
+        def has_read(count: int) -> bool:
             end = reader.latestOffset(ends[-1], None)  # type: ignore[arg-type]
             if end != ends[-1]:
                 for part in reader.partitions(ends[-1], end):
                     for rows in reader.read(part):
-                        told.extend((row["_op"], row["Id"]) for row in rows.to_pylist())
+                        changes.extend((row["_op"], row["Id"]) for row in rows.to_pylist())
                 reader.commit(end)
                 ends.append(end)
-            return len(told) >= count
+            return len(changes) >= count
 
-        wait_until(lambda: is_told(3))
+        wait_until(lambda: has_read(3))
         session.execute("DELETE FROM Inventory.Orders WHERE Id = 2")
-        wait_until(lambda: is_told(4))
+        wait_until(lambda: has_read(4))
     finally:
         reader.stop()
 
-    assert told == [("r", 1), ("r", 2), ("r", 3), ("d", 2)]
+    assert changes == [("r", 1), ("r", 2), ("r", 3), ("d", 2)]
 
 
 def test_a_signal_table_must_be_called_as_the_server_calls_it(

@@ -40,20 +40,20 @@ def test_a_file_of_sparks_is_written_without_a_process(spark: SparkSession, tmp_
     assert before.getClass().getName() == local_files.RAW
     for _ in range(2):  # a session after this one finds the class in its JVM
         local_files.use(spark)
-    found = file_system(spark)
-    assert found.getClass().getSuperclass().getName() == local_files.RAW
+    files = file_system(spark)
+    assert files.getClass().getSuperclass().getName() == local_files.RAW
     jvm: Any = spark.sparkContext._jvm
     path = tmp_path / "offsets"
     umask = os.umask(0o077)
     os.umask(umask)
-    stream = found.create(jvm.org.apache.hadoop.fs.Path(f"file://{path}"), True)
+    stream = files.create(jvm.org.apache.hadoop.fs.Path(f"file://{path}"), True)
     stream.writeInt(7)
     stream.close()
     assert path.read_bytes() == b"\0\0\0\7"
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
     # Hadoop's own asks chmod for it, and this would stay as it was.
     permission = jvm.org.apache.hadoop.fs.permission.FsPermission("600")
-    found.setPermission(jvm.org.apache.hadoop.fs.Path(f"file://{path}"), permission)
+    files.setPermission(jvm.org.apache.hadoop.fs.Path(f"file://{path}"), permission)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
 
 

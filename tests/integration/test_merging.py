@@ -19,7 +19,7 @@ from incsnap.spark.frames import HIDDEN_KEY, KEY
 from incsnap.spark.merging import merge_statement, newest_changes
 from tests.support.waiting import wait_until
 
-TOLD = "_op string, _ts timestamp, _gtid string, _position string, _snapshot boolean"
+METADATA = "_op string, _ts timestamp, _gtid string, _position string, _snapshot boolean"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def spark() -> Iterator[SparkSession]:
 def batch(spark: SparkSession, *changes: tuple[str, str, Any, Any]) -> DataFrame:
     """A batch of changes: operation, position, and the values of a table of two columns."""
     rows = [(op, None, None, position, op == "r", a, b) for op, position, a, b in changes]
-    return spark.createDataFrame(rows, f"{TOLD}, `the id` int, v string")
+    return spark.createDataFrame(rows, f"{METADATA}, `the id` int, v string")
 
 
 def test_each_key_is_as_its_last_change_by_position_left_it(spark: SparkSession) -> None:
@@ -48,9 +48,9 @@ def test_each_key_is_as_its_last_change_by_position_left_it(spark: SparkSession)
         ("c", "0.03.0", None, "no key"),
     )
 
-    found = newest_changes(changes, ["the id"]).select("_op", "the id", "v").collect()
+    rows = newest_changes(changes, ["the id"]).select("_op", "the id", "v").collect()
 
-    assert {tuple(row) for row in found} == {
+    assert {tuple(row) for row in rows} == {
         ("u", 1, "new"),
         ("d", 2, "gone"),
         ("c", 3, "moved"),
@@ -63,8 +63,8 @@ def test_a_key_may_have_any_name(spark: SparkSession) -> None:
     changes = batch(spark, ("u", "0.10.0", 1, "new"), ("c", "0.02.0", 1, "old"))
 
     for name in names:
-        found = newest_changes(changes.withColumnRenamed("the id", name), [name]).collect()
-        assert [tuple(row)[-2:] for row in found] == [(1, "new")], name
+        rows = newest_changes(changes.withColumnRenamed("the id", name), [name]).collect()
+        assert [tuple(row)[-2:] for row in rows] == [(1, "new")], name
 
 
 def test_the_statement_is_one_that_spark_understands(spark: SparkSession) -> None:
@@ -79,7 +79,7 @@ def test_the_statement_is_one_that_spark_understands(spark: SparkSession) -> Non
 
 def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
-    marks = [StructField(each.split()[0], StringType()) for each in TOLD.split(", ")]
+    marks = [StructField(each.split()[0], StringType()) for each in METADATA.split(", ")]
     flat = StructType([*marks, StructField("id", IntegerType())])
 
     with pytest.raises(ConfigError, match="takes the changes of one table"):
@@ -100,7 +100,7 @@ def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("table", ["orders", "delta.`/nowhere/orders`"])
 def test_a_format_that_the_session_has_not_is_told_by_name(spark: SparkSession, tmp_path: Path, table: str) -> None:
-    marks = [StructField(each.split()[0], StringType()) for each in TOLD.split(", ")]
+    marks = [StructField(each.split()[0], StringType()) for each in METADATA.split(", ")]
     keyed = StructType([*marks, StructField("id", IntegerType(), metadata={KEY: True})])
     stream = of_schema(spark.readStream.format("rate").load(), keyed)
     query = merge_into(stream, table).option("checkpointLocation", str(tmp_path)).start()

@@ -372,9 +372,9 @@ def test_a_second_statement_behind_more_of_the_binlog_than_memory_holds_stops_th
 
 
 def test_check_warns_and_says_what_mends_it(shop: Shop) -> None:
-    [found] = [each for each in findings(shop.settings) if each.name == "binlog_row_metadata"]
-    assert (found.severity, found.repair) == ("warning", "SET PERSIST binlog_row_metadata = 'FULL';")
-    require([found])
+    [finding] = [each for each in findings(shop.settings) if each.name == "binlog_row_metadata"]
+    assert (finding.severity, finding.repair) == ("warning", "SET PERSIST binlog_row_metadata = 'FULL';")
+    require([finding])
 
 
 def test_a_server_that_leaves_statements_out_of_its_binlog_is_refused(

@@ -54,9 +54,9 @@ def end_jvm() -> None:
 
 @pytest.fixture
 def location(object_store: ObjectStore) -> str:
-    found = f"s3a://{object_store.bucket}/{secrets.token_hex(5)}"
-    reach(found, store_access(found, object_store.properties(""), {}))
-    return found
+    uri = f"s3a://{object_store.bucket}/{secrets.token_hex(5)}"
+    reach(uri, store_access(uri, object_store.properties(""), {}))
+    return uri
 
 
 def test_a_batch_is_two_writes_and_nothing_is_renamed(
@@ -102,6 +102,6 @@ def test_the_second_who_writes_a_batch_is_told(spark: SparkSession, location: st
     written(2)
     with pytest.raises(Py4JJavaError, match=r"FileAlreadyExistsException: .* was written by another job"):
         written(3)
-    found = Files(location).read("offsets/7")
-    assert found is not None
-    assert found.to_pybytes() == b"\0\0\0\2"
+    content = Files(location).read("offsets/7")
+    assert content is not None
+    assert content.to_pybytes() == b"\0\0\0\2"

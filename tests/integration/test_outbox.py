@@ -117,10 +117,10 @@ def test_a_snapshot_of_the_table_sends_what_nobody_has_deleted(cursor: Cursor, j
     job.batches_until(lambda: not job.offset.snapshot.active, "the end of the snapshot")
 
     for topic, parity in (("outbox.event.customer", 0), ("outbox.event.order", 1)):
-        found = _numbers(job, topic)
+        numbers = _numbers(job, topic)
         # What was deleted before its chunk was sent is not sent again; what was written meanwhile may be read too.
-        assert sorted(set(found)) == [*range(parity, 10, 2), 20 + parity]
-        assert [found.count(number) for number in range(parity, 10, 2)] == [1] * 5
+        assert sorted(set(numbers)) == [*range(parity, 10, 2), 20 + parity]
+        assert [numbers.count(number) for number in range(parity, 10, 2)] == [1] * 5
 
 
 def test_payloads_of_bytes_go_out_as_they_are_and_all_else_by_the_delegate(
@@ -175,8 +175,8 @@ def test_topics_are_made_as_their_group_says_and_events_keep_their_time(kafka_ad
     consumer = Consumer({"bootstrap.servers": kafka_address, "group.id": topic_prefix, "auto.offset.reset": "earliest"})
     with closing(consumer):
         consumer.assign([TopicPartition(topic, 2, 0)])
-        found = [message for _ in range(2) if (message := consumer.poll(timeout=120.0)) is not None]
-    assert [(each.key(), each.timestamp()[1], each.headers()) for each in found] == [
+        messages = [message for _ in range(2) if (message := consumer.poll(timeout=120.0)) is not None]
+    assert [(each.key(), each.timestamp()[1], each.headers()) for each in messages] == [
         (b"a", 1_700_000_000_001, [("id", b"x")]),
         (b"b", 1_700_000_000_002, [("id", None)]),
     ]

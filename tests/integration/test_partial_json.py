@@ -107,8 +107,8 @@ def test_events_of_all_kinds_keep_their_order(server: Server) -> None:
     expected: list[tuple[Any, ...]] = []
 
     def rows(where: str) -> list[tuple[Any, ...]]:
-        found = server.run(f"SELECT id, a, b, c, v FROM t WHERE {where} ORDER BY id")
-        return [(i, compact(a), b, compact(c), v) for i, a, b, c, v in found]
+        selected = server.run(f"SELECT id, a, b, c, v FROM t WHERE {where} ORDER BY id")
+        return [(i, compact(a), b, compact(c), v) for i, a, b, c, v in selected]
 
     for number in range(40):
         document = json.dumps({"k": number, "list": list(range(number % 7)), "pad": "p" * 200})
@@ -135,8 +135,8 @@ def test_events_of_all_kinds_keep_their_order(server: Server) -> None:
     events = server.events(begin)
     images = events.decode()
     assert (events.kinds == PARTIAL_UPDATE).sum() > 10
-    found = list(zip(*(column.to_pylist() for column in images.columns), strict=True))
-    assert found == expected
+    decoded = list(zip(*(column.to_pylist() for column in images.columns), strict=True))
+    assert decoded == expected
 
 
 def test_columns_that_are_not_needed_are_left_out(server: Server) -> None:

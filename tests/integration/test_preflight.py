@@ -49,16 +49,16 @@ def _settings(address: MySqlAddress, database: str, **more: str) -> Settings:
     return from_properties(properties, {}).settings
 
 
-def _named(found: list[Finding], name: str) -> list[Finding]:
-    return [finding for finding in found if finding.name == name]
+def _named(all_findings: list[Finding], name: str) -> list[Finding]:
+    return [finding for finding in all_findings if finding.name == name]
 
 
 def test_a_server_that_is_ready_has_no_findings(mysql_address: MySqlAddress, database: str, run: Any) -> None:
     run(f"CREATE TABLE `{database}`.t (id int primary key)")
     run(f"CREATE TABLE `{database}`.sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
-    found = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
-    assert found == []
-    require(found)
+    all_findings = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
+    assert all_findings == []
+    require(all_findings)
 
 
 def test_everything_wrong_with_the_tables_is_found_at_once(
@@ -66,13 +66,13 @@ def test_everything_wrong_with_the_tables_is_found_at_once(
 ) -> None:
     run(f"CREATE TABLE `{database}`.keyless (a int)")
     run(f"CREATE TABLE `{database}`.sig (id int primary key, type VARCHAR(32), data blob)")
-    found = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
-    (keyless,) = _named(found, "primary key")
+    all_findings = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
+    (keyless,) = _named(all_findings, "primary key")
     assert (keyless.severity, "keyless" in keyless.problem) == ("warning", True)
-    assert [finding.problem.split()[1] for finding in _named(found, "signal.data.collection")] == ["id", "data"]
-    assert found[-1].severity == "warning"
+    assert [finding.problem.split()[1] for finding in _named(all_findings, "signal.data.collection")] == ["id", "data"]
+    assert all_findings[-1].severity == "warning"
     with pytest.raises(PreflightFailed, match="column id"):
-        require(found)
+        require(all_findings)
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_a_signal_table_of_another_form_is_found_with_the_statement_that_makes_i
 ) -> None:
     if columns:
         run(f"CREATE TABLE `{database}`.sig ({columns})")
-    found = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
-    (finding,) = _named(found, "signal.data.collection")
+    all_findings = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
+    (finding,) = _named(all_findings, "signal.data.collection")
     assert problem in finding.problem
     assert f"CREATE TABLE `{database}`.`sig` (id VARCHAR(42) PRIMARY KEY" in finding.repair
 
 
 def test_no_table_and_patterns_without_a_table_are_warnings(mysql_address: MySqlAddress, database: str) -> None:
-    found = findings(_settings(mysql_address, database, table__include__list=f"{database}.typo"))
-    assert {finding.name for finding in found} == {"table.include.list", "tables"}
-    require(found)
+    all_findings = findings(_settings(mysql_address, database, table__include__list=f"{database}.typo"))
+    assert {finding.name for finding in all_findings} == {"table.include.list", "tables"}
+    require(all_findings)
 
 
 def test_patterns_that_match_no_column_are_warnings(mysql_address: MySqlAddress, database: str, run: Any) -> None:
@@ -105,13 +105,15 @@ def test_patterns_that_match_no_column_are_warnings(mysql_address: MySqlAddress,
         message__key__columns=f"{database}.people:id,number",
         column__exclude__list=".*[.]nothing",
     )
-    found = findings(settings)
-    assert {finding.name: finding.problem.partition(" ")[0] for finding in found if "no column" in finding.problem} == {
+    all_findings = findings(settings)
+    assert {
+        finding.name: finding.problem.partition(" ")[0] for finding in all_findings if "no column" in finding.problem
+    } == {
         "column.mask.with.8.chars": "people.email",
         "message.key.columns": f"{database}.people.number",
         "column.exclude.list": ".*[.]nothing",
     }
-    require(found)
+    require(all_findings)
 
 
 def test_a_user_without_rights_gets_the_grants_it_lacks(
@@ -160,8 +162,8 @@ def test_the_servers_own_id_cannot_be_ours(mysql_address: MySqlAddress, database
     with root.cursor() as cursor:
         cursor.execute("SELECT @@server_id")
         own = cursor.fetchone()[0]
-    found = findings(_settings(mysql_address, database, database__server__id=str(own)))
-    assert _named(found, "database.server.id")
+    all_findings = findings(_settings(mysql_address, database, database__server__id=str(own)))
+    assert _named(all_findings, "database.server.id")
 
 
 def test_an_offset_that_lacks_purged_transactions_is_found(

@@ -36,5 +36,5 @@ def test_the_archive_is_made_once_and_shown() -> None:
 
 def test_where_the_cache_cannot_be_written_to_it_says_that_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = prepare(INCSNAP_CACHE=str(tmp_path / "file"))
-    assert (found.returncode, found.stdout) == (0, "There is no archive of classes: jobs start without.\n")
+    result = prepare(INCSNAP_CACHE=str(tmp_path / "file"))
+    assert (result.returncode, result.stdout) == (0, "There is no archive of classes: jobs start without.\n")

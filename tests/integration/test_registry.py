@@ -61,12 +61,12 @@ def test_confluents_reader_reads_keys_values_and_single_records(registry_url: st
     single = AvroStructs(registry.register).struct(f"{topic}.notes-value", schema, {"text": "hello"})
 
     assert [read_avro(registry_url, topic, key, key=True) for key in keys.to_pylist()] == [{"id": -1}, {"id": 2**62}]
-    found = [read_avro(registry_url, topic, value) for value in values.to_pylist()]
-    assert [(value["op"], value["before"], value["source"]["snapshot"]) for value in found] == [
+    records = [read_avro(registry_url, topic, value) for value in values.to_pylist()]
+    assert [(value["op"], value["before"], value["source"]["snapshot"]) for value in records] == [
         ("r", None, "incremental")
     ] * 2
     # The logical type decimal is known to every reader, not to Connect alone.
-    assert [(value["after"]["note"], str(value["after"]["paid"])) for value in found] == [
+    assert [(value["after"]["note"], str(value["after"]["paid"])) for value in records] == [
         ("é", "12.34"),
         (None, "-0.01"),
     ]

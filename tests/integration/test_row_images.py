@@ -121,9 +121,9 @@ def test_table_maps_describe_a_table_as_information_schema_does(server: Server) 
 def test_a_key_on_a_prefix_is_the_whole_column(server: Server) -> None:
     server.run("CREATE TABLE t (v varchar(100), n int, PRIMARY KEY (n, v(10)))")
     server.run("INSERT INTO t VALUES ('x', 1)")
-    found = server.events("t").table_map.shape
-    assert found.key == (1, 0)
-    assert found == shape_of(server.connection, TableId(server.database, "t"))
+    shape = server.events("t").table_map.shape
+    assert shape.key == (1, 0)
+    assert shape == shape_of(server.connection, TableId(server.database, "t"))
 
 
 def test_inserts_updates_and_deletes_give_their_images_in_order(server: Server) -> None:

@@ -35,8 +35,8 @@ def check(play: Play, start: StreamPosition, *touched: str) -> None:
     """Reads from ``start`` again and again, cut differently each time."""
     end = play.here()
     for max_events in (1, 2, 1 << 30):
-        found, changes = play.read(start, end, max_events)
-        assert by_table(found) == by_table(play.expected)
+        row_changes, changes = play.read(start, end, max_events)
+        assert by_table(row_changes) == by_table(play.expected)
         for name in touched:
             table = TableId(play.database, name)
             assert any(change.touches(table) for _, change in changes), f"{name} was changed: {changes}"
@@ -172,10 +172,10 @@ def test_a_change_of_a_table_lies_between_the_rows_before_and_behind_it(play: Pl
     play.write("t", 2, b=2)
     end = play.here()
     for max_events in (1, 1 << 30):
-        found, changes = play.read(start, end, max_events)
-        assert len(found) == 2
+        row_changes, changes = play.read(start, end, max_events)
+        assert len(row_changes) == 2
         table = TableId(play.database, "t")
-        [(rows_before, change)] = [found for found in changes if found[1].touches(table)]
+        [(rows_before, change)] = [each for each in changes if each[1].touches(table)]
         assert change.tables == frozenset({table})
         assert rows_before >= 1
 
@@ -216,6 +216,6 @@ def test_table_maps_without_names_are_refused_where_nobody_knows_the_definition(
         play.run("SET GLOBAL binlog_row_metadata = FULL")
         start = play.here()
         play.write("t", 1, e="x")
-        found, _ = play.read(start, play.here(), 100)
-        assert found == play.expected
+        row_changes, _ = play.read(start, play.here(), 100)
+        assert row_changes == play.expected
         play.connection.close()

@@ -81,10 +81,10 @@ def test_the_size_and_the_least_key_of_tables(connection: Connection[Any], datab
     query(connection, f"ANALYZE TABLE `{database}`.t")
     table = TableId(database, "t")
 
-    found = asked(connection, scan(database, "t", "id")).tables
+    tables = asked(connection, scan(database, "t", "id")).tables
     by_name = asked(connection, scan(database, "t", "name", index="name")).tables
 
-    facts = found[table]
+    facts = tables[table]
     assert facts.least == "-7"
     assert facts.rows is not None
     assert 500 < facts.rows < 1_500

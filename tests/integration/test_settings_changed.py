@@ -58,8 +58,8 @@ def rows(job: PlannedJob) -> list[tuple[str, Any, Any]]:
     return [(each.topic, each.key, value["after"]) for each, value in values if "after" in value]
 
 
-def by_number(found: list[tuple[str, Any, Any]]) -> dict[int, tuple[str, Any, Any]]:
-    return {row["n"]: (topic, key, row) for topic, key, row in found}
+def by_number(numbered_rows: list[tuple[str, Any, Any]]) -> dict[int, tuple[str, Any, Any]]:
+    return {row["n"]: (topic, key, row) for topic, key, row in numbered_rows}
 
 
 def ask(job: PlannedJob, database: str) -> None:

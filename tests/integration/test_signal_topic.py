@@ -58,14 +58,14 @@ def test_signals_are_read_once_from_the_position_of_the_last_time(
     for name, key in (("a", topic_prefix), ("foreign", "other"), ("b", topic_prefix)):
         send.to_topic(kafka_address, topic, key, name, "pause-snapshot", {})
     with closing(_channel(kafka_address, topic, topic_prefix)) as channel:
-        found: list[str | None] = []
+        ids: list[str | None] = []
         position = None
-        while len(found) < 2:
+        while len(ids) < 2:
             polled = _until_records(channel, position)
             assert polled.records
-            found += [record.id for record in polled.records]
+            ids += [record.id for record in polled.records]
             position = polled.position
-        assert found == ["a", "b"]
+        assert ids == ["a", "b"]
         assert channel.poll(3, 0.3) == Polled((), 3)
         send.to_topic(kafka_address, topic, topic_prefix, "c", "pause-snapshot", {})
         assert [record.id for record in _until_records(channel, 3).records] == ["c"]

@@ -60,20 +60,20 @@ def _write(address: MySqlAddress, database: str, source: random.Random) -> int:
 
 
 def _slices(job: PlannedJob, rows_of: Callable[[SlicePart], int], rows: int) -> list[SlicePart]:
-    found: list[SlicePart] = []
+    slice_parts: list[SlicePart] = []
     deadline = time.monotonic() + _SECONDS
-    while sum(map(rows_of, found)) < rows:
+    while sum(map(rows_of, slice_parts)) < rows:
         assert time.monotonic() < deadline
         end = job.planner.plan(job.offset)
         parts: list[BatchPart] = job.planner.parts(job.offset, end) if end != job.offset else []
-        found += [part for part in parts if isinstance(part, SlicePart)]
+        slice_parts += [part for part in parts if isinstance(part, SlicePart)]
         job.planner.committed(end)
         job.offset = end
-    return found
+    return slice_parts
 
 
 def _records(parts: list[SlicePart], settings: Settings) -> tuple[dict[tuple[int, str, str], list[Any]], Counter[str]]:
-    found: dict[tuple[int, str, str], list[Any]] = {}
+    by_table: dict[tuple[int, str, str], list[Any]] = {}
     kinds: Counter[str] = Counter()
     for part in parts:
         for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
@@ -81,8 +81,8 @@ def _records(parts: list[SlicePart], settings: Settings) -> tuple[dict[tuple[int
                 runs = blocks.runs_of(records) if kind == blocks.TABLES else [blocks.Run(topic, table, len(records))]
                 kinds[kind] += len(runs)
                 for run, of_table in blocks.by_run(records, runs):
-                    found.setdefault((bucket, run.topic, run.table), []).extend(of_table.to_pylist())
-    return found, kinds
+                    by_table.setdefault((bucket, run.topic, run.table), []).extend(of_table.to_pylist())
+    return by_table, kinds
 
 
 def test_every_type_is_written_as_by_itself(

@@ -86,10 +86,10 @@ def test_a_query_delivers_every_block_once_and_a_restart_repeats_nothing(
     run()
     assert (commits / str(last)).exists()
     for bucket in range(BUCKETS):
-        found = [(r.key, r.value) for r in read_all(kafka_address, topic, [bucket])]
+        records = [(r.key, r.value) for r in read_all(kafka_address, topic, [bucket])]
         rows = [(f"k{bucket}-{i}".encode(), b"r") for i in range(5) if i != 0]
         events = [(f"k{bucket}-0".encode(), f"{batch}-{n}".encode()) for batch in range(1, BATCHES + 1) for n in (0, 1)]
-        assert found == events[:2] + rows + events[2:]
+        assert records == events[:2] + rows + events[2:]
     progress = read_progress(root)
     assert (progress.batches, progress.events) == (BATCHES, BATCHES * BUCKETS * 2)
     assert (progress.reads, progress.discarded, progress.skipped) == (BUCKETS * 4, BUCKETS, 0)

@@ -106,8 +106,8 @@ def begun(
 
 
 def why(job: PlannedJob) -> str:
-    found = read(Path(job.report))
-    return found.snapshot.waits_for if found is not None else ""
+    status = read(Path(job.report))
+    return status.snapshot.waits_for if status is not None else ""
 
 
 def snapshot_of(job: PlannedJob) -> dict[str, Any]:
@@ -227,9 +227,13 @@ def test_a_server_that_is_no_replica_says_so(pair: Pair) -> None:
 
 def test_a_check_warns_of_what_would_hold_snapshots_back(pair: Pair, begun: Any) -> None:
     job, _ = begun(incsnap__snapshot__throttle__commit__latency__ms="50")
-    assert [found for found in findings(job.settings) if "throttle" in found.name] == []
+    assert [finding for finding in findings(job.settings) if "throttle" in finding.name] == []
 
     other = job.settings.snapshot.model_copy(update={"throttle_replicas": ((pair.source.host, pair.source.port),)})
-    found = [each for each in findings(job.settings.model_copy(update={"snapshot": other})) if "throttle" in each.name]
-    assert [(each.name, each.severity) for each in found] == [("incsnap.snapshot.throttle.replica.lag.ms", "warning")]
-    assert "it replicates from no server; with this limit snapshots wait" in found[0].problem
+    warnings = [
+        each for each in findings(job.settings.model_copy(update={"snapshot": other})) if "throttle" in each.name
+    ]
+    assert [(each.name, each.severity) for each in warnings] == [
+        ("incsnap.snapshot.throttle.replica.lag.ms", "warning")
+    ]
+    assert "it replicates from no server; with this limit snapshots wait" in warnings[0].problem

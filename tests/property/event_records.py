@@ -77,11 +77,11 @@ def encoded(arrived: Sequence[tuple[int, Event]]) -> Iterator[tuple[int, TableId
                 records = _truncations(run)
                 yield from ((bucket, table, False, records) for bucket in range(BUCKETS))
                 continue
-            found: dict[int, list[Line]] = {}
+            lines_by_bucket: dict[int, list[Line]] = {}
             for transaction, event in run:
                 for bucket, line in _templates(table)[event.kind, event.key, event.new_key]:
-                    found.setdefault(bucket, []).append(_filled(line, transaction, event))
-            for bucket, lines in sorted(found.items()):
+                    lines_by_bucket.setdefault(bucket, []).append(_filled(line, transaction, event))
+            for bucket, lines in sorted(lines_by_bucket.items()):
                 yield bucket, table, True, _batch(lines)
 
 
@@ -91,13 +91,13 @@ def _templates(table: TableId) -> Mapping[tuple[str, Row, Row], Sequence[tuple[i
     keys = keys_of(table)
     every = [Event(kind, table, _VERSION, key) for kind in ("put", "delete") for key in keys]
     every += [Event("rekey", table, _VERSION, *pair) for pair in permutations(keys, 2)]
-    found: dict[tuple[str, Row, Row], list[tuple[int, Line]]] = {}
+    templates: dict[tuple[str, Row, Row], list[tuple[int, Line]]] = {}
     for event in every:
         records = _changes(table, event)
         owners = bucket_of(TOPICS[table], records.column("partition").to_numpy(), BUCKETS).tolist()
         lines = zip(*(column.to_pylist() for column in records.columns), strict=True)
-        found[event.kind, event.key, event.new_key] = list(zip(owners, lines, strict=True))
-    return found
+        templates[event.kind, event.key, event.new_key] = list(zip(owners, lines, strict=True))
+    return templates
 
 
 def _changes(table: TableId, event: Event) -> pa.RecordBatch:
@@ -113,8 +113,8 @@ def _changes(table: TableId, event: Event) -> pa.RecordBatch:
         file=pa.array(["binlog"], pa.string()),
         pos=np.array([event.version], np.int64),
     )
-    (found,) = change_records(laid, source, None, PARTITIONS, now_us=0)
-    records: pa.RecordBatch = found.records
+    (of_topic,) = change_records(laid, source, None, PARTITIONS, now_us=0)
+    records: pa.RecordBatch = of_topic.records
     return records
 
 
@@ -126,9 +126,9 @@ def _filled(line: Line, transaction: int, event: Event) -> Line:
     return (partition, key, value, *rest)
 
 
-def _truncations(found: Iterable[tuple[int, Event]]) -> pa.RecordBatch:
+def _truncations(truncations: Iterable[tuple[int, Event]]) -> pa.RecordBatch:
     """For the consumers of every bucket; the product tells of them on topics of their own."""
-    values = [{"op": "t", "source": {"pos": event.version, "server_id": number}} for number, event in found]
+    values = [{"op": "t", "source": {"pos": event.version, "server_id": number}} for number, event in truncations]
     return _batch([(0, None, json.dumps(value).encode(), None, None, None, None) for value in values])
 
 

@@ -73,8 +73,8 @@ class Readers:
         self.orders = [order for order in self.orders if order.read.window.id not in wish.dropped] + [*wish.orders]
 
     def answers(self) -> list[Answer]:
-        found, self.answered = self.answered, []
-        return found
+        answers, self.answered = self.answered, []
+        return answers
 
     def close(self) -> None: ...
 
@@ -87,17 +87,17 @@ class LateBoundaries:
     def __init__(self, find: Callable[[BesideQuestion], PlanningAnswer]) -> None:
         self._find = find
         #: Of each table the last question of each kind, as there.
-        self._found: dict[tuple[type[BesideQuestion], TableId], tuple[BesideQuestion, PlanningAnswer]] = {}
+        self._answers: dict[tuple[type[BesideQuestion], TableId], tuple[BesideQuestion, PlanningAnswer]] = {}
 
     def __call__(self, question: BesideQuestion) -> PlanningAnswer:
         place = type(question), question.table
-        found = self._found.pop(place, None)
-        if found is not None and found[0] == question:
-            return found[1]
+        looked_up = self._answers.pop(place, None)
+        if looked_up is not None and looked_up[0] == question:
+            return looked_up[1]
         try:
-            self._found[place] = question, self._find(question)
+            self._answers[place] = question, self._find(question)
         except ServerUnreachable as error:
-            self._found[place] = question, Failed(error.message)
+            self._answers[place] = question, Failed(error.message)
         return NotYet()
 
 
@@ -314,7 +314,7 @@ class Job:
         """What a batch sends, (transaction, event), and what is prepared at its end. Of the log nothing before the
         batch is looked at: the server does not send it again.
         """
-        held = {each.xid: Xa("prepare", each.xid, self.parts[each.parts[0]]) for each in start.prepared}
+        prepared = {each.xid: Xa("prepare", each.xid, self.parts[each.parts[0]]) for each in start.prepared}
         sent: list[tuple[int, Event]] = []
         delivered = self.server.index[end.delivered]
         for number, low, high in self.server.spans(start.stream, end):
@@ -322,13 +322,13 @@ class Job:
             if xa is None:
                 sent += [(number, event) for event in self.server.log[number][low:high]]
             elif xa.verb == "prepare" and number < delivered:
-                held[xa.xid] = xa
-            elif xa.verb != "prepare" and xa.xid in held:
+                prepared[xa.xid] = xa
+            elif xa.verb != "prepare" and xa.xid in prepared:
                 if xa.verb == "commit":
-                    sent += [(number, event) for event in held[xa.xid].events[low:high]]
+                    sent += [(number, event) for event in prepared[xa.xid].events[low:high]]
                 if number < delivered:
-                    del held[xa.xid]
-        return sent, held
+                    del prepared[xa.xid]
+        return sent, prepared
 
     def _kept(self, prepared: dict[str, Xa]) -> tuple[PreparedXa, ...]:
         self.parts |= {xa.xid: xa.events for xa in prepared.values()}
@@ -431,9 +431,10 @@ class Job:
         """A consumer reads all that was committed."""
         for bucket, log in enumerate(self.broker.log):
             for sent in log:
-                found = [record for topic, records in sent.records for record in consumed(topic, records)]
+                received = [record for topic, records in sent.records for record in consumed(topic, records)]
                 rows = [
-                    replace(each, signal=self.read[each.reading].signal) if each.op == "r" else each for each in found
+                    replace(each, signal=self.read[each.reading].signal) if each.op == "r" else each
+                    for each in received
                 ]
                 self.topic.append(bucket, sent.batch, rows)
                 self._check_released(sent.batch, [row for row in rows if row.op == "r"])

@@ -50,9 +50,9 @@ class Broker:
     def committed_batch(
         self, _settings: ClientSettings, _prefix: str, _job_id: str, bucket: int, _seconds: float
     ) -> CommittedBatch | None:
-        found = self.numbers.get(bucket)
+        number = self.numbers.get(bucket)
         self.wake()
-        return found
+        return number
 
     def wake(self) -> None:
         """Those that were frozen go on, maybe; what they find is theirs."""

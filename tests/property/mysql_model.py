@@ -116,9 +116,9 @@ class ServerConnection:
         ]
 
     def select(self, sql: str) -> Rows:
-        for table, found in self.server.view.items():
+        for table, contents in self.server.view.items():
             if f"`{table.table}`" in sql:
-                rows = [(*key, version, found.shape) for key, version in found.rows.items()]
+                rows = [(*key, version, contents.shape) for key, version in contents.rows.items()]
                 _SQLITE.execute(f"DELETE FROM {table.table}")
                 _SQLITE.executemany(
                     f"INSERT INTO {table.table} VALUES ({', '.join('?' * (len(KEYS[table]) + 2))})", rows

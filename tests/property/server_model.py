@@ -107,8 +107,8 @@ class Server:
             for key in keys_of(table):
                 if random_.random() < 0.7:
                     self.committed[table].rows[key] = self._version()
-        self.initial = {table: found.copy() for table, found in self.committed.items()}
-        self.view = {table: found.copy() for table, found in self.committed.items()}
+        self.initial = {table: contents.copy() for table, contents in self.committed.items()}
+        self.view = {table: contents.copy() for table, contents in self.committed.items()}
         self._shift = random_.randint(0, 5)
         self._rotation = random_.choice((3, 7, 100))
 
@@ -129,7 +129,7 @@ class Server:
             for event in shown:
                 apply(self.committed, event)
         else:
-            before = {table: found.copy() for table, found in self.committed.items()}
+            before = {table: contents.copy() for table, contents in self.committed.items()}
             events = self._changes(self.random.randint(1, 3))
             self.committed = before
             verb, shown = "prepare", []
@@ -235,16 +235,16 @@ class Server:
 
     def prepared_at(self, transactions: int) -> dict[str, Xa]:
         """What is prepared behind so many transactions."""
-        found: dict[str, Xa] = {}
+        prepared: dict[str, Xa] = {}
         for number in range(transactions):
             if number in self.xa:
-                found.pop(self.xa[number].xid, None)
+                prepared.pop(self.xa[number].xid, None)
                 if self.xa[number].verb == "prepare":
-                    found[self.xa[number].xid] = self.xa[number]
-        return found
+                    prepared[self.xa[number].xid] = self.xa[number]
+        return prepared
 
     def tables_at(self, transactions: int, events: int) -> Tables:
-        tables = {table: found.copy() for table, found in self.initial.items()}
+        tables = {table: contents.copy() for table, contents in self.initial.items()}
         for transaction in self.log[:transactions]:
             for event in transaction:
                 apply(tables, event)
@@ -265,13 +265,13 @@ class Server:
         self.index[self.delivered[-1]] = len(self.log)
 
     def _changes(self, count: int) -> list[Event]:
-        found = []
+        events = []
         for _ in range(count):
             event = self._change()
             if event is not None:
                 apply(self.committed, event)
-                found.append(event)
-        return found
+                events.append(event)
+        return events
 
     def _change(self) -> Event | None:
         """None where every key is locked."""

@@ -96,11 +96,11 @@ def read(schemas: Mapping[str, Schema], data: bytes) -> Any:
 @given(tables())
 def test_fastavro_reads_every_row_back(table: tuple[dict[str, Schema], list[dict[str, Any]]]) -> None:
     schemas, rows = table
-    found = encoded(schemas, rows)
+    written_rows = encoded(schemas, rows)
 
-    found.validate(full=True)
-    assert found.type == pa.binary()
-    assert [read(schemas, data) for data in found.to_pylist()] == rows
+    written_rows.validate(full=True)
+    assert written_rows.type == pa.binary()
+    assert [read(schemas, data) for data in written_rows.to_pylist()] == rows
 
 
 @given(tables())
@@ -152,10 +152,10 @@ def test_numbers_of_all_lengths_stand_in_their_rows() -> None:
     row = AvroRow(len(values))
     row.field("n", Schema("int64"), pa.array(values))
     row.field("m", Schema("int64"), pa.array(-values))
-    found = row.joined()
+    joined = row.joined()
     for index in range(0, len(values), 997):
         value = int(values[index])
-        assert found[index].as_py() == written("long", value) + written("long", -value)
+        assert joined[index].as_py() == written("long", value) + written("long", -value)
 
 
 def written(schema: Any, value: Any) -> bytes:

@@ -97,13 +97,13 @@ def a_log(random: Random) -> tuple[Binlog, list[bytes]]:
     return log, expected
 
 
-def pieces(random: Random, stream: bytes) -> list[bytes]:
-    at, found = 0, []
+def cut_at_random(random: Random, stream: bytes) -> list[bytes]:
+    at, chunks = 0, []
     while at < len(stream):
         size = random.choice([1, 3, 10, 100, 1_000, 10_000])
-        found.append(stream[at : at + size])
+        chunks.append(stream[at : at + size])
         at += size
-    return found
+    return chunks
 
 
 def drained(stream: Stream, start: StreamPosition, random: Random) -> list[StreamPosition]:
@@ -138,7 +138,7 @@ def bodies(slices: list[Slice]) -> list[bytes]:
 @given(DICE)
 def test_blocks_and_cuts_change_nothing(random: Random) -> None:
     log, expected = a_log(random)
-    stream = Stream(checksum=log.checksum).feed(pieces(random, b"".join(log.dump(GtidSet()))))
+    stream = Stream(checksum=log.checksum).feed(cut_at_random(random, b"".join(log.dump(GtidSet()))))
     ends = drained(stream, START, random)
     whole = stream.slices(START, ends[-1])
     assert bodies(whole) == expected
@@ -158,13 +158,13 @@ def test_a_restart_at_any_cut_gives_the_same_slices(random: Random) -> None:
     store = Parts()
     prepared = PreparedTransactions(store, memory_bytes=random.choice([0, 500, 1 << 20]))
     stream = Stream(checksum=log.checksum, prepared=prepared)
-    stream.feed(pieces(random, b"".join(log.dump(GtidSet()))))
+    stream.feed(cut_at_random(random, b"".join(log.dump(GtidSet()))))
     ends = drained(stream, START, random)
     at = random.randrange(len(ends))
     start = StreamPosition.from_json(ends[at].to_json())
     known = PreparedTransactions(store, prepared_at(stream, ends[at]))
     again = Stream(start, checksum=log.checksum, prepared=known)
-    again.feed(pieces(random, b"".join(log.dump(start.delivered))))
+    again.feed(cut_at_random(random, b"".join(log.dump(start.delivered))))
     for end in ends[at:][:6]:
         parts = random.randint(1, 4)
         assert again.slices(start, StreamPosition.from_json(end.to_json()), parts) == stream.slices(
@@ -184,13 +184,13 @@ def test_a_connection_may_break_at_any_byte(random: Random) -> None:
     undisturbed = Stream(checksum=log.checksum).feed([b"".join(log.dump(GtidSet()))])
     stream = Stream(checksum=log.checksum)
     position = START
-    found: list[Slice] = []
+    slices: list[Slice] = []
     for _ in range(random.randint(1, 4)):
         dump = b"".join(log.dump(stream.buffer.reached()))
-        stream.feed(pieces(random, dump[: random.randint(0, len(dump))]))
+        stream.feed(cut_at_random(random, dump[: random.randint(0, len(dump))]))
         if random.random() < 0.7:  # batches go out meanwhile, and what is delivered is forgotten
             for end in drained(stream, position, random)[1:]:
-                found += stream.slices(position, end, random.randint(1, 3))
+                slices += stream.slices(position, end, random.randint(1, 3))
                 position = end
             if random.random() < 0.7:
                 stream.buffer.forget(position)
@@ -199,10 +199,10 @@ def test_a_connection_may_break_at_any_byte(random: Random) -> None:
         stream.connect(checksum=log.checksum)
     stream.feed([b"".join(log.dump(stream.buffer.reached()))])
     for end in drained(stream, position, random)[1:]:
-        found += stream.slices(position, end)
+        slices += stream.slices(position, end)
         position = end
     whole, _ = undisturbed.cut(START)
-    assert rows_of(found) == rows_of(undisturbed.slices(START, whole))
+    assert rows_of(slices) == rows_of(undisturbed.slices(START, whole))
     assert position.delivered == whole.delivered
 
 
@@ -225,14 +225,14 @@ def test_after_a_failover_no_position_claims_what_was_not_delivered(random: Rand
     server = "a"
     position = replace(START, server_uuid=server)
     stream = Stream(position, checksum=log.checksum)
-    found: list[Slice] = []
+    slices: list[Slice] = []
     for last in (False,) * random.randint(1, 5) + (True,):
         dump = b"".join(logs[server].dump(stream.buffer.reached()))
-        stream.feed(pieces(random, dump if last else dump[: random.randint(0, len(dump))]))
+        stream.feed(cut_at_random(random, dump if last else dump[: random.randint(0, len(dump))]))
         if last or random.random() < 0.7:
             end, _ = stream.cut(position)  # whole transactions alone: what is half handed out needs its own server
             assert claimed(logs[end.server_uuid], end) <= end.delivered
-            found += stream.slices(position, end, random.randint(1, 3))
+            slices += stream.slices(position, end, random.randint(1, 3))
             position = end
             if random.random() < 0.7:
                 stream.buffer.forget(position)
@@ -246,7 +246,7 @@ def test_after_a_failover_no_position_claims_what_was_not_delivered(random: Rand
             seen = stream.buffer.position_of(position, Cut(place, place, full=False))
             assert seen.delivered == position.delivered
             assert claimed(logs[seen.server_uuid], seen) <= position.delivered
-    assert bodies(found) == expected
+    assert bodies(slices) == expected
     assert position.at == BinlogPosition(logs[server].file, logs[server].pos, server)
 
 
@@ -271,9 +271,9 @@ def numbered(transactions: Iterable[tuple[Source, int]]) -> GtidSet:
 
 
 def rows_at_prepare(self: XaTransactions, _body: bytes, place: tuple[int, int]) -> Iterator[Segment]:
-    held = self._prepared.prepare()
-    yield from self._rows(held, place)
-    yield self._end(held, prepared=True)
+    transaction = self._prepared.prepare()
+    yield from self._rows(transaction, place)
+    yield self._end(transaction, prepared=True)
 
 
 WRONG: dict[str, tuple[object, str, Callable[..., object], Callable[..., None]]] = {

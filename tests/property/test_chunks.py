@@ -48,7 +48,7 @@ def test_chunks_cover_every_row_exactly_once(
         def ask(sql: str) -> list[Key]:
             return [tuple(row) for row in connection.execute(on_sqlite(sql))]
 
-        found: list[object] = []
+        covered: list[object] = []
         lower: Key | None = None
         for maximum in ask(maximum_key(TABLE, columns)):
             while lower != maximum:
@@ -56,10 +56,10 @@ def test_chunks_cover_every_row_exactly_once(
                 chunk = Chunk(TABLE, names, lower, upper, condition=f"a > {kept}")
                 part = connection.execute(on_sqlite(f"SELECT {plain} {chunk_tail(chunk, columns)}")).fetchall()
                 assert len(part) <= size
-                found += part
+                covered += part
                 lower = upper
 
-    assert found == [key for key in keys if int(key[0]) > kept]
+    assert covered == [key for key in keys if int(key[0]) > kept]
 
 
 sharing = st.tuples(
@@ -81,18 +81,18 @@ def test_chunks_of_a_key_with_nulls_and_equal_rows_cover_every_row_once(
         def ask(sql: str) -> list[Key]:
             return [tuple(row) for row in connection.execute(on_sqlite(sql))]
 
-        found: list[object] = []
+        covered: list[object] = []
         lower: Key | None = None
         for maximum in ask(maximum_key(TABLE, columns, index="")):
             while lower != maximum:
                 upper = (ask(next_boundary(TABLE, columns, lower, maximum, size, index="")) or [maximum])[0]
                 chunk = Chunk(TABLE, names, lower, upper, index="")
-                found += ask(f"SELECT {', '.join(names)} {chunk_tail(chunk, columns)}")
+                covered += ask(f"SELECT {', '.join(names)} {chunk_tail(chunk, columns)}")
                 lower = upper
         expected = ask(f"SELECT {', '.join(names)} FROM t ORDER BY {', '.join(names)}")
 
-    assert found == expected
-    assert len(found) == len(rows)
+    assert covered == expected
+    assert len(covered) == len(rows)
 
 
 @given(
@@ -126,6 +126,6 @@ def test_a_row_that_appears_between_two_chunks_is_covered_by_the_second(size: in
         sql = next_boundary(TABLE, COLUMNS[:1], ("1",), ("9",), size)
         connection.execute("INSERT INTO t VALUES (3)")
 
-        found = connection.execute(on_sqlite(sql)).fetchall()
+        boundary = connection.execute(on_sqlite(sql)).fetchall()
 
-    assert found == [({1: "3", 3: "9"}[size],)]
+    assert boundary == [({1: "3", 3: "9"}[size],)]

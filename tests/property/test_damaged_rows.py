@@ -140,8 +140,8 @@ def test_an_event_that_is_cut_gives_no_row_that_is_not_right(cut: int, count: in
     whole = rows(decode([body(count)], [30]))
     raw = body(count)
     images = decode([raw[: max(len(raw) - cut, 0)], *[body(1)] * others], [30] * (others + 1), handling=LENIENT)
-    found = [each for each in rows(images) if each[0] == 0]
-    assert found == whole[: len(found)]
+    decoded = [each for each in rows(images) if each[0] == 0]
+    assert decoded == whole[: len(decoded)]
 
 
 partial_event = st.builds(

@@ -99,17 +99,17 @@ def test_the_undamaged_stream_is_read_whole() -> None:
 def test_with_checksums_only_right_rows_come_out_of_a_damaged_stream(
     where: list[tuple[int, int]], cut: int, size: int
 ) -> None:
-    found, _ = read(chunked(damage(WHOLE, where, cut), size))
-    assert found == RIGHT[: len(found)]
+    rows_read, _ = read(chunked(damage(WHOLE, where, cut), size))
+    assert rows_read == RIGHT[: len(rows_read)]
 
 
 @given(changes, chunk_sizes, st.sampled_from(["warn", "skip"]))
 def test_where_damaged_rows_events_may_be_left_out_the_others_are_right(
     where: list[tuple[int, int]], size: int, mode: str
 ) -> None:
-    found, _ = read(chunked(damage(WHOLE, where, 0), size), damaged=mode)
+    rows_read, _ = read(chunked(damage(WHOLE, where, 0), size), damaged=mode)
     rest = iter(RIGHT)
-    assert all(row in rest for row in found)
+    assert all(row in rest for row in rows_read)
 
 
 @given(changes, st.integers(0, 300), chunk_sizes)

@@ -164,7 +164,7 @@ def _events(dice: random.Random, number: int, names: list[str]) -> list[tuple[in
 def _written(part: SlicePart, settings: Settings) -> tuple[Any, int]:
     """By bucket, topic and table the records, or what is said of the first that has none; and how many tables were
     written together."""
-    found: dict[tuple[int, str, str], list[Any]] = {}
+    by_table: dict[tuple[int, str, str], list[Any]] = {}
     joined = 0
     try:
         for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
@@ -175,10 +175,10 @@ def _written(part: SlicePart, settings: Settings) -> tuple[Any, int]:
                     assert len(of_table)
                     rows = [{name: each for name, each in row.items() if name != "headers" or each}
                             for row in of_table.to_pylist()]  # fmt: skip
-                    found.setdefault((bucket, run.topic, run.table), []).extend(rows)
+                    by_table.setdefault((bucket, run.topic, run.table), []).extend(rows)
     except IncsnapError as error:
         return str(error), joined
-    return found, joined
+    return by_table, joined
 
 
 @given(st.integers(0, 2**32))

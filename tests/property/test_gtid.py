@@ -21,10 +21,10 @@ intervals = st.tuples(st.integers(1, 12), st.integers(0, 4)).map(lambda pair: (p
 parts = st.dictionaries(st.sampled_from(SOURCES), st.lists(intervals, max_size=4))
 
 
-def plain(found: dict[Source, list[Interval]]) -> Plain:
+def plain(by_source: dict[Source, list[Interval]]) -> Plain:
     return {
         (source, number)
-        for source, spans in found.items()
+        for source, spans in by_source.items()
         for first, last in spans
         for number in range(first, last + 1)
     }

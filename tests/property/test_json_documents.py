@@ -74,24 +74,24 @@ def test_containers_that_contain_themselves_and_impossible_counts_take_no_time()
 
 def places(document: Any, path: str = "$") -> list[tuple[str, Any, Any]]:
     """(path, container, key) of everything inside."""
-    found = []
+    members = []
     if isinstance(document, dict):
         for name, value in document.items():
             here = f"{path}.{json.dumps(name, ensure_ascii=False)}"
-            found += [(here, document, name), *places(value, here)]
+            members += [(here, document, name), *places(value, here)]
     elif isinstance(document, list):
         for index, value in enumerate(document):
             here = f"{path}[{index}]"
-            found += [(here, document, index), *places(value, here)]
-    return found
+            members += [(here, document, index), *places(value, here)]
+    return members
 
 
 def containers(document: Any, path: str = "$") -> list[tuple[str, Any]]:
-    found = [(path, document)] if isinstance(document, dict | list) else []
+    documents = [(path, document)] if isinstance(document, dict | list) else []
     for here, container, key in places(document, path):
         if isinstance(container[key], dict | list):
-            found.append((here, container[key]))
-    return found
+            documents.append((here, container[key]))
+    return documents
 
 
 def absent(container: dict[str, Any], name: str) -> bool:

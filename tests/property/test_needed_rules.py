@@ -103,10 +103,10 @@ class NumberBeforeFence(transaction.Transaction):
         if doing == "fencing older writers":
             self.fence = call
             return None
-        found = super().step(doing, call, patience)
+        end = super().step(doing, call, patience)
         if doing == "reading the committed batch":
             super().step("fencing older writers", self.fence, patience)
-        return found
+        return end
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ MUTANTS = {
 def test_without_this_rule_an_invariant_breaks(name: str) -> None:
     tried = MUTANTS[name]
     runs = range(tried.seed, tried.seed + MUTANT_RUNS)
-    found = next((broken for seed in runs if (broken := broken_by(seed, tried))), None)
+    broken_invariant = next((broken for seed in runs if (broken := broken_by(seed, tried))), None)
 
-    assert found in tried.breaks
+    assert broken_invariant in tried.breaks
 
 
 def broken_by(seed: int, tried: Mutant) -> str | None:

@@ -32,18 +32,18 @@ def _streams(draw: st.DrawFn) -> tuple[list[Event], list[int]]:
 def _counted_one_by_one(events: list[Event]) -> list[tuple[int, str, int, int]]:
     of_all: Counter[int] = Counter()
     of_table: Counter[tuple[int, str]] = Counter()
-    found = []
+    numbered = []
     for transaction, table, count in events:
         for _ in range(count):
             of_all[transaction] += 1
             of_table[transaction, table] += 1
-            found.append((transaction, table, of_all[transaction], of_table[transaction, table]))
-    return found
+            numbered.append((transaction, table, of_all[transaction], of_table[transaction, table]))
+    return numbered
 
 
 def _blocks(events: list[Event], first: int, cut: int) -> list[Counted]:
     """By table, each table's events in blocks of ``cut``; events are numbered within the slice."""
-    found = []
+    blocks = []
     for table in sorted({table for _, table, _ in events}):
         own = [(nth, each) for nth, each in enumerate(events) if each[1] == table]
         for begin in range(0, len(own), cut):
@@ -51,14 +51,14 @@ def _blocks(events: list[Event], first: int, cut: int) -> list[Counted]:
             counts = [each[2] for _, each in some]
             event = np.repeat([nth for nth, _ in some], counts).astype(np.int64)
             owner = np.repeat([each[0] - first for _, each in some], counts).astype(np.int64)
-            found.append(Counted(table, event, owner))
-    return found
+            blocks.append(Counted(table, event, owner))
+    return blocks
 
 
 @given(_streams(), st.integers(1, 5), st.booleans())
 def test_numbers_do_not_depend_on_the_cuts(stream: tuple[list[Event], list[int]], cut: int, sliced: bool) -> None:
     events, ends = stream
-    found: list[tuple[int, str, int, int]] = []
+    numbers: list[tuple[int, str, int, int]] = []
     sums: dict[int, dict[str, int]] = {}
     carried: OpenCounts | None = None
     for begin, end in zip([0, *ends], [*ends, len(events)], strict=True):
@@ -71,7 +71,7 @@ def test_numbers_do_not_depend_on_the_cuts(stream: tuple[list[Event], list[int]]
             blocks = _blocks(slice_, first, cut)
             for block, order in zip(blocks, number(blocks, begun), strict=True):
                 rows = zip(block.owner.tolist(), order.total.tolist(), order.of_table.tolist(), strict=True)
-                found += [(first + owner, block.table, total, of_table) for owner, total, of_table in rows]
+                numbers += [(first + owner, block.table, total, of_table) for owner, total, of_table in rows]
             summed = totals(blocks, begun)
             rows = zip(summed.owner.tolist(), summed.table, summed.count.tolist(), strict=True)
             of_slice: dict[int, dict[str, int]] = {}
@@ -80,7 +80,7 @@ def test_numbers_do_not_depend_on_the_cuts(stream: tuple[list[Event], list[int]]
             sums |= of_slice
             carried = OpenCounts(0, tuple(of_slice.get(slice_[-1][0], {}).items()))
     expected = _counted_one_by_one(events)
-    assert sorted(found) == sorted(expected)
+    assert sorted(numbers) == sorted(expected)
     of_transactions: dict[int, Counter[str]] = {}
     for transaction, table, _, _ in expected:
         of_transactions.setdefault(transaction, Counter())[table] += 1

@@ -110,14 +110,14 @@ def test_another_version_is_refused_by_name(offset: Offset, version: object) -> 
 
 @given(offset=offsets, data=st.data())
 def test_a_damaged_offset_is_refused_and_never_guessed(offset: Offset, data: st.DataObject) -> None:
-    found = json.loads(json.dumps(offset.dump()))
+    document = json.loads(json.dumps(offset.dump()))
     name = data.draw(st.sampled_from(["job_id", "batch", "stream", "layout", "snapshot", "signal_positions"]))
-    found[name] = data.draw(st.sampled_from([None, [], "x" if name != "job_id" else 3, {"unknown": 1}]))
-    if name == "signal_positions" and isinstance(found[name], dict):
+    document[name] = data.draw(st.sampled_from([None, [], "x" if name != "job_id" else 3, {"unknown": 1}]))
+    if name == "signal_positions" and isinstance(document[name], dict):
         return
 
     with pytest.raises(OffsetError):
-        Offset.load(found)
+        Offset.load(document)
 
 
 def test_an_offset_of_another_program_is_refused() -> None:

@@ -33,8 +33,8 @@ def released(pauses: list[int], rows: int, held_for: int) -> list[tuple[str, str
 def test_pause_and_resume_change_nothing_but_time(pauses: list[int], rows: int, held_for: int) -> None:
     undisturbed = released([], rows, held_for)
 
-    found = released(pauses, rows, held_for)
-    covered = {table: [s for s in found if s[0] == table] for table in ("a", "b")}
+    ranges = released(pauses, rows, held_for)
+    covered = {table: [s for s in ranges if s[0] == table] for table in ("a", "b")}
 
     assert {table: rows_of(covered[table], rows) for table in covered} == {
         table: rows_of([s for s in undisturbed if s[0] == table], rows) for table in covered
@@ -42,10 +42,10 @@ def test_pause_and_resume_change_nothing_but_time(pauses: list[int], rows: int, 
     assert all(rows_of(covered[table], rows) == list(range(rows)) for table in covered)
 
 
-def rows_of(found: list[tuple[str, str | None, str]], rows: int) -> list[int]:
+def rows_of(ranges: list[tuple[str, str | None, str]], rows: int) -> list[int]:
     return sorted(
         row
-        for _, lower, upper in found
+        for _, lower, upper in ranges
         for row in range(rows)
         if (lower is None or int(lower) < row) and row <= int(upper)
     )

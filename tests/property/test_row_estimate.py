@@ -15,43 +15,43 @@ SHARES = st.none() | st.floats(0, 1)
 def test_the_likely_lies_in_the_interval_and_what_is_read_is_in_it(
     read: int, being_read: int, statistics: int | None, share: float | None
 ) -> None:
-    found = expected_rows(read, being_read, statistics, share)
+    estimate = expected_rows(read, being_read, statistics, share)
 
-    if found is None:
+    if estimate is None:
         assert statistics is None
         assert share is None or share < 0.001
     else:
-        assert read <= found.low <= found.likely <= found.high
+        assert read <= estimate.low <= estimate.likely <= estimate.high
 
 
 @given(ROWS, st.none() | ROWS)
 def test_a_table_that_is_wholly_read_has_the_rows_that_were_read(read: int, statistics: int | None) -> None:
-    found = expected_rows(read, 0, statistics, 1.0)
+    estimate = expected_rows(read, 0, statistics, 1.0)
 
-    assert found is not None
-    assert (found.low, found.likely, found.high) == (read, read, read)
+    assert estimate is not None
+    assert (estimate.low, estimate.likely, estimate.high) == (read, read, read)
 
 
 @given(st.integers(2, 10**6), st.integers(1, 99))
 def test_evenly_spread_keys_are_counted_right_whatever_the_statistics_say(rows: int, percent: int) -> None:
     done = rows * percent // 100
-    found = expected_rows(done, 0, rows // 2, done / rows)
+    estimate = expected_rows(done, 0, rows // 2, done / rows)
 
     if done:
-        assert found is not None
-        assert found.low <= rows <= found.high + 1
+        assert estimate is not None
+        assert estimate.low <= rows <= estimate.high + 1
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(0, 10**9), st.integers(1, 10**9))
 def test_the_share_of_keys_is_how_far_they_have_come(least: int, up: int, more: int) -> None:
-    found = share_of_keys(str(least), str(least + up), str(least + up + more))
+    estimate = share_of_keys(str(least), str(least + up), str(least + up + more))
 
-    assert found is not None
-    assert abs(found - up / (up + more)) < 1e-6
+    assert estimate is not None
+    assert abs(estimate - up / (up + more)) < 1e-6
 
 
 @given(st.text(max_size=8), st.none() | st.text(max_size=8), st.none() | st.text(max_size=8))
 def test_any_text_as_a_key_gives_a_share_or_none(least: str, at: str | None, maximum: str | None) -> None:
-    found = share_of_keys(least, at, maximum)
+    estimate = share_of_keys(least, at, maximum)
 
-    assert found is None or 0 <= found <= 1
+    assert estimate is None or 0 <= estimate <= 1

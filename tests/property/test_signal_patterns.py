@@ -45,9 +45,9 @@ def _outcomes(patterns: list[str]) -> list[Any]:
         timeout=120,
         check=False,
     )
-    found = [json.loads(line) for line in child.stdout.splitlines()]
-    assert len(found) == len(patterns), f"{patterns[len(found)]!r} ended the process: {child.stderr[-500:]}"
-    return found
+    outcomes = [json.loads(line) for line in child.stdout.splitlines()]
+    assert len(outcomes) == len(patterns), f"{patterns[len(outcomes)]!r} ended the process: {child.stderr[-500:]}"
+    return outcomes
 
 
 _BOMBS = [
@@ -100,8 +100,8 @@ def test_no_expression_takes_much_memory_or_time() -> None:
     seed = random.randrange(1 << 32)
     dice = random.Random(seed)
     patterns = [_random_pattern(dice) for _ in range(2_000)]
-    found = _outcomes(patterns)
-    slowest, pattern = max((seconds, pattern) for (_, seconds), pattern in zip(found, patterns, strict=True))
-    taken = sum(outcome != "refused" for outcome, _ in found)
+    outcomes = _outcomes(patterns)
+    slowest, pattern = max((seconds, pattern) for (_, seconds), pattern in zip(outcomes, patterns, strict=True))
+    taken = sum(outcome != "refused" for outcome, _ in outcomes)
     assert slowest < 3, f"{pattern!r} took {slowest:.1f} s (seed {seed})"
-    assert taken > 100, f"only {taken} of {len(found)} expressions were tried (seed {seed})"
+    assert taken > 100, f"only {taken} of {len(outcomes)} expressions were tried (seed {seed})"

@@ -92,10 +92,10 @@ class Topic:
 
     def _check_tables(self, rows: dict[TableId, dict[Row, int]], job: Job) -> None:
         """I3: replay of the topic gives the tables, but for a row in quarantine that nobody changed since."""
-        for table, found in job.server.committed.items():
-            for key in found.rows.keys() | rows[table].keys():
-                if found.rows.get(key) != rows[table].get(key) and key not in job.quarantined:
-                    got, is_ = rows[table].get(key), found.rows.get(key)
+        for table, contents in job.server.committed.items():
+            for key in contents.rows.keys() | rows[table].keys():
+                if contents.rows.get(key) != rows[table].get(key) and key not in job.quarantined:
+                    got, is_ = rows[table].get(key), contents.rows.get(key)
                     raise Violation("diverged", f"{table} {key}: topic {got}, table {is_}")
 
     def _check_signals(self, job: Job) -> None:
