@@ -12,9 +12,9 @@ SID = str(made.SID)
 @pytest.mark.parametrize("number", [1, 63, 64, 8191, 2**40, 2**62])
 @pytest.mark.parametrize("original", [None, 5, 1_600_000_000_000_002])
 def test_a_tagged_gtid_is_read(number: int, original: int | None) -> None:
-    found = kinds.read_tagged_gtid(made.tagged_body(number, "my_tag", 1_700_000_000_000_001, original))
-    assert found == kinds.Gtid((SID, "my_tag"), number, original or 1_700_000_000_000_001)
-    assert str(found) == f"{SID}:my_tag:{number}"
+    gtid = kinds.read_tagged_gtid(made.tagged_body(number, "my_tag", 1_700_000_000_000_001, original))
+    assert gtid == kinds.Gtid((SID, "my_tag"), number, original or 1_700_000_000_000_001)
+    assert str(gtid) == f"{SID}:my_tag:{number}"
 
 
 def test_a_tagged_gtid_written_by_a_server_is_read() -> None:
@@ -23,9 +23,9 @@ def test_a_tagged_gtid_written_by_a_server_is_read() -> None:
         "028200000002b503450359035d0395034d0222c50355023404f1030000000204"
         "08060c7461676765640833d4310a43d4310c7f2681e402c760061085041283120b"
     )
-    found = kinds.read_tagged_gtid(body)
-    assert str(found) == "edd1d6d7-e593-11f1-951a-02fc00000001:tagged:2"
-    assert found.ts_us == 1_795_257_723_552_038
+    gtid = kinds.read_tagged_gtid(body)
+    assert str(gtid) == "edd1d6d7-e593-11f1-951a-02fc00000001:tagged:2"
+    assert gtid.ts_us == 1_795_257_723_552_038
 
 
 def test_a_query_survives_any_character_set() -> None:
@@ -45,8 +45,8 @@ def test_a_query_survives_any_character_set() -> None:
     ],
 )
 def test_a_query_tells_the_sql_mode_of_its_session(status: bytes, sql_mode: int | None) -> None:
-    found = kinds.read_query(made.query_body("DROP TABLE t", status=status))
-    assert (found.sql_mode, found.sql) == (sql_mode, "DROP TABLE t")
+    query = kinds.read_query(made.query_body("DROP TABLE t", status=status))
+    assert (query.sql_mode, query.sql) == (sql_mode, "DROP TABLE t")
 
 
 def test_a_rotation_names_file_and_position() -> None:

@@ -119,8 +119,8 @@ def test_a_transaction_half_handed_out_is_not_continued_on_another_server() -> N
 def test_a_window_is_only_released_and_only_kept_by_the_server_it_was_read_on() -> None:
     window = replace(WINDOW, reading=Reading(high_file="binlog.000001", high_pos=9, server_uuid="a"))
     end = StreamPosition(GtidSet(), "binlog.000009", 4)
-    found = [(released_by(window, end, server), read_elsewhere(window, server)) for server in ("a", "b", "")]
-    assert found == [(True, False), (False, True), (False, False)]
+    verdicts = [(released_by(window, end, server), read_elsewhere(window, server)) for server in ("a", "b", "")]
+    assert verdicts == [(True, False), (False, True), (False, False)]
 
 
 class Server:

@@ -16,13 +16,13 @@ EVENTS = [bytes([n]) * (20 + 7 * n) for n in range(1, 9)]
 
 def framed(chunks: list[bytes]) -> list[bytes]:
     framer = Framer()
-    found = []
+    events = []
     for chunk in chunks:
         for block in framer.feed(chunk):
-            found += [
+            events += [
                 block.data[begin:end] for begin, end in zip(block.starts.tolist(), block.ends.tolist(), strict=True)
             ]
-    return found
+    return events
 
 
 def test_events_are_found_however_the_bytes_arrive() -> None:
@@ -78,12 +78,12 @@ def test_the_end_of_the_stream_is_a_lost_connection() -> None:
     ],
 )
 def test_error_packets_say_what_to_do(code: int, message: str, expected: type[Exception]) -> None:
-    found = server_error(code, message)
-    assert type(found) is expected
-    assert message in str(found)
+    error = server_error(code, message)
+    assert type(error) is expected
+    assert message in str(error)
 
 
 def test_a_taken_server_id_names_the_setting() -> None:
-    found = server_error(1236, "A slave with the same server_uuid/server_id as this slave has connected to the master")
-    assert isinstance(found, ConfigError)
-    assert "database.server.id" in found.hint
+    error = server_error(1236, "A slave with the same server_uuid/server_id as this slave has connected to the master")
+    assert isinstance(error, ConfigError)
+    assert "database.server.id" in error.hint

@@ -26,12 +26,12 @@ def _statement(sql: str, table_id: int, table: str, *rows: bytes) -> list[tuple[
 
 def _statements(slices: list[Slice]) -> list[str | None]:
     """The statement of each rows event."""
-    found: list[str | None] = []
+    statements: list[str | None] = []
     for slice_ in slices:
         texts = [text.decode() for text in slice_.texts()]
         nth = slice_.text_of(np.flatnonzero(slice_.is_rows)).tolist()
-        found += [None if at < 0 else texts[at] for at in nth]
-    return found
+        statements += [None if at < 0 else texts[at] for at in nth]
+    return statements
 
 
 def _log(*, payload: bool = False) -> Binlog:

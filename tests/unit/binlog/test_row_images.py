@@ -53,26 +53,26 @@ def test_images_of_events_of_different_length_come_in_order(copies: int) -> None
             rows = [(copy * 100 + i, None if i % 3 == 0 else "x" * i, None if i % 4 == 1 else i) for i in range(size)]
             expected += [(len(events), *row) for row in rows]
             events.append((30, rows_event(10, [image(*row, wide="z" * 300) for row in rows])))
-    found = decode(events)
-    columns = [found.event.tolist(), *(found.columns[i].to_pylist() for i in (0, 1, 8))]
+    images = decode(events)
+    columns = [images.event.tolist(), *(images.columns[i].to_pylist() for i in (0, 1, 8))]
     assert list(zip(*columns, strict=True)) == expected
-    assert set(found.columns[9].to_pylist()) == {"z" * 300}
+    assert set(images.columns[9].to_pylist()) == {"z" * 300}
 
 
 def test_an_update_gives_before_and_after_by_turns() -> None:
-    found = decode([(31, rows_event(10, [image(1, "a"), image(1, None), image(2, "b"), image(3, "b")], update=True))])
-    assert found.columns[0].to_pylist() == [1, 1, 2, 3]
-    assert found.columns[1].to_pylist() == ["a", None, "b", "b"]
+    images = decode([(31, rows_event(10, [image(1, "a"), image(1, None), image(2, "b"), image(3, "b")], update=True))])
+    assert images.columns[0].to_pylist() == [1, 1, 2, 3]
+    assert images.columns[1].to_pylist() == ["a", None, "b", "b"]
 
 
 def test_events_of_version_1_have_no_extra_data() -> None:
-    found = decode([(23, rows_event(10, [image(1, "a")], version=1)), (32, rows_event(10, [image(2, "b")]))])
-    assert found.columns[0].to_pylist() == [1, 2]
+    images = decode([(23, rows_event(10, [image(1, "a")], version=1)), (32, rows_event(10, [image(2, "b")]))])
+    assert images.columns[0].to_pylist() == [1, 2]
 
 
 def test_no_events_give_empty_columns() -> None:
-    found = decode([])
-    assert [len(column) for column in found.columns] == [0] * 10
+    images = decode([])
+    assert [len(column) for column in images.columns] == [0] * 10
 
 
 def test_packets_of_a_payload_may_be_given_instead() -> None:
@@ -128,11 +128,11 @@ def test_a_partial_update_that_is_cut_is_refused_by_table(size: int) -> None:
 
 def test_a_partial_update_without_differences_is_an_update() -> None:
     body = rows_event(10, [image(1, "a"), b"\x00" + image(1, "b"), image(2, "c"), b"\x00" + image(3, "d")], update=True)
-    found = decode([(30, rows_event(10, [image(9, "z")])), (PARTIAL_UPDATE, body)])
-    assert found.columns[0].to_pylist() == [9, 1, 1, 2, 3]
-    assert found.columns[1].to_pylist() == ["z", "a", "b", "c", "d"]
-    assert found.kinds.tolist() == [30, 31]
-    assert found.event.tolist() == [0, 1, 1, 1, 1]
+    images = decode([(30, rows_event(10, [image(9, "z")])), (PARTIAL_UPDATE, body)])
+    assert images.columns[0].to_pylist() == [9, 1, 1, 2, 3]
+    assert images.columns[1].to_pylist() == ["z", "a", "b", "c", "d"]
+    assert images.kinds.tolist() == [30, 31]
+    assert images.event.tolist() == [0, 1, 1, 1, 1]
 
 
 def test_an_unknown_kind_of_event_is_refused() -> None:

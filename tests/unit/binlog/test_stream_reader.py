@@ -41,9 +41,9 @@ def test_only_included_tables_are_kept_and_every_transaction_counts() -> None:
     end, cut = stream.cut(START)
     assert str(end.delivered) == f"{SID}:1-2"
     assert end.at == BinlogPosition("binlog.000001", log.pos)
-    found = stream.buffer.contents(cut.start, cut.end)
-    assert (set(found.tables), found.events) == ({TableId("shop", "t")}, 2)
-    assert found.last_ts_us == made.TS * 1_000_000 + 2
+    contents_of_cut = stream.buffer.contents(cut.start, cut.end)
+    assert (set(contents_of_cut.tables), contents_of_cut.events) == ({TableId("shop", "t")}, 2)
+    assert contents_of_cut.last_ts_us == made.TS * 1_000_000 + 2
     [one] = stream.slices(START, end)
     assert one.kinds.tolist() == [kinds.TABLE_MAP, WRITE, UPDATE]
     [transaction] = one.transactions
@@ -188,10 +188,10 @@ def test_a_statement_is_read_in_the_sql_mode_of_its_session(sql_mode: int, table
     log.add([(kinds.QUERY, made.query_body('ALTER TABLE "t" ADD x int', status=status))])
     stream = Stream().feed(log.dump(GtidSet()))
     _, cut = stream.cut(START)
-    (found,) = stream.buffer.contents(cut.start, cut.end).changes
-    assert found.sql_mode == sql_mode
-    assert found.touches(TableId("shop", table))
-    assert (found.tables is None) is not bool(sql_mode)
+    (change,) = stream.buffer.contents(cut.start, cut.end).changes
+    assert change.sql_mode == sql_mode
+    assert change.touches(TableId("shop", table))
+    assert (change.tables is None) is not bool(sql_mode)
 
 
 def test_a_table_id_with_a_new_meaning_is_noticed() -> None:
@@ -305,8 +305,8 @@ def test_a_large_transaction_is_cut_inside_with_its_maps_repeated() -> None:
         (f"{SID}:1", 1), (f"{SID}:1", 2), ("", 0), ("", 0),
     ]  # fmt: skip
     assert not ends[2].delivered
-    found = [contents(stream, end, start) for start, end in pairwise(ends)]
-    assert found == [[b"1" * 100], [b"2" * 100], [b"3" * 100], [b"4"]]
+    batches = [contents(stream, end, start) for start, end in pairwise(ends)]
+    assert batches == [[b"1" * 100], [b"2" * 100], [b"3" * 100], [b"4"]]
     for one in stream.slices(ends[1], ends[2]):
         assert one.kinds.tolist() == [kinds.TABLE_MAP, WRITE]
         assert [transaction.event for transaction in one.transactions] == [0]

@@ -34,10 +34,10 @@ def test_names_types_signs_charsets_literals_and_key_are_read() -> None:
         ],
         nullable=0b1110110,
     )
-    found = parse_table_map(body, CHARSETS)
-    assert found.shape.id == TableId("shop", "orders")
-    assert found.shape.key == (0, 1)
-    assert found.wire == (
+    parsed = parse_table_map(body, CHARSETS)
+    assert parsed.shape.id == TableId("shop", "orders")
+    assert parsed.shape.key == (0, 1)
+    assert parsed.wire == (
         WireColumn(t.LONGLONG, 0),
         WireColumn(t.VARCHAR, 1020),
         WireColumn(t.STRING, 16),
@@ -46,7 +46,7 @@ def test_names_types_signs_charsets_literals_and_key_are_read() -> None:
         WireColumn(t.DATETIME2, 3),
         WireColumn(t.BLOB, 3),
     )
-    assert found.shape.columns == (
+    assert parsed.shape.columns == (
         Column("id", "bigint", nullable=False, unsigned=True),
         Column("name", "varchar", length=1020, charset="utf8mb4"),
         Column("raw", "binary", length=16, charset="binary"),
@@ -66,8 +66,8 @@ def test_equal_events_are_parsed_once() -> None:
 
 def test_a_char_of_more_than_255_bytes_keeps_its_length_in_the_type_byte() -> None:
     # char(255) utf8mb4: 1020 bytes, 0x3FC; bits 8 and 9 inverted in 0x30 of the type byte.
-    found = parse_table_map(table_map(["c"], [t.STRING], b"\xce\xfc", [(3, b"\xfc\xff\x00")]), CHARSETS)
-    assert found.wire == (WireColumn(t.STRING, 1020),)
+    parsed = parse_table_map(table_map(["c"], [t.STRING], b"\xce\xfc", [(3, b"\xfc\xff\x00")]), CHARSETS)
+    assert parsed.wire == (WireColumn(t.STRING, 1020),)
 
 
 def test_types_that_are_not_supported_are_described_by_name() -> None:

@@ -30,9 +30,9 @@ def rows(*values: int, columns: int = 1, table_id: int = 7, kind: int = made.WRI
     return kind, rows_event(columns, images, table_id=table_id)
 
 
-def shown(found: list[TableRows]) -> list[tuple[str, int, list[int]]]:
+def shown(groups: list[TableRows]) -> list[tuple[str, int, list[int]]]:
     """(table, columns, first column of its rows)."""
-    return [(each.shape.id.table, len(each.shape.columns), each.decode().columns[0].to_pylist()) for each in found]
+    return [(each.shape.id.table, len(each.shape.columns), each.decode().columns[0].to_pylist()) for each in groups]
 
 
 def test_rows_come_by_table_in_the_order_in_which_tables_appear() -> None:
@@ -60,19 +60,19 @@ def test_a_table_without_rows_is_left_out() -> None:
 
 
 def test_rows_of_some_kinds_are_chosen_before_they_are_decoded() -> None:
-    [found] = table_rows(slice_of([map_of("t", "id"), rows(1), rows(2, kind=made.DELETE), rows(3)]), CHARSETS)
-    assert shown([found.of_kinds(WRITE)]) == [("t", 1, [1, 3])]
-    assert shown([found.of_kinds(DELETE)]) == [("t", 1, [2])]
-    assert found.of_kinds(WRITE).events.tolist() == [1, 3]
-    assert not len(found.of_kinds(()).events)
+    [group] = table_rows(slice_of([map_of("t", "id"), rows(1), rows(2, kind=made.DELETE), rows(3)]), CHARSETS)
+    assert shown([group.of_kinds(WRITE)]) == [("t", 1, [1, 3])]
+    assert shown([group.of_kinds(DELETE)]) == [("t", 1, [2])]
+    assert group.of_kinds(WRITE).events.tolist() == [1, 3]
+    assert not len(group.of_kinds(()).events)
 
 
 def test_what_is_wrong_with_an_event_is_told_by_its_place() -> None:
     slice_ = slice_of([map_of("t", "id"), rows(1), rows(2, columns=2)])
     place = slice_.place(2)
-    [found] = table_rows(slice_, CHARSETS)
+    [group] = table_rows(slice_, CHARSETS)
     with pytest.raises(BinlogError, match=f"{place}: shop.t: the rows event does not have the 1 columns"):
-        found.decode()
+        group.decode()
 
 
 def test_a_map_that_cannot_be_read_is_told_by_its_place() -> None:

@@ -56,13 +56,13 @@ def test_rows_without_names_stand_among_the_statements() -> None:
     log.add([_ALTER])
     stream = Stream().feed(log.dump(GtidSet()))
     _, cut = stream.cut(START)
-    found = stream.buffer.contents(cut.start, cut.end)
-    assert [change.sql.split()[0] for change in found.changes] == ["CREATE", "ALTER"]
-    [unnamed] = found.unnamed
+    contents = stream.buffer.contents(cut.start, cut.end)
+    assert [change.sql.split()[0] for change in contents.changes] == ["CREATE", "ALTER"]
+    [unnamed] = contents.unnamed
     assert unnamed == UnnamedRows(ORDERS, unnamed.place, 1, 1)
     file, _, pos = unnamed.place.partition(":")
     assert (file, made.begin < int(pos) < log.pos) == (made.file, True)
-    assert found.tables == {ORDERS}
+    assert contents.tables == {ORDERS}
 
 
 def test_the_events_of_one_table_are_those_with_names_and_those_without() -> None:

@@ -68,10 +68,10 @@ MISFIT = (30, rows_event(3, [row_image([bytes(4), b"\x01v", b"\x01w"])]))
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_event_is_left_out_and_the_others_stay(name: str, copies: int) -> None:
     events = [good(1), DAMAGED[name], good(2), *[good(3)] * copies]
-    found = decode(events, SKIP)
-    assert found.dropped.tolist() == [1]
-    assert found.columns[0].to_pylist() == [1, 2, *[3] * copies]
-    assert found.event.tolist() == [0, *range(2, len(events))]
+    images = decode(events, SKIP)
+    assert images.dropped.tolist() == [1]
+    assert images.columns[0].to_pylist() == [1, 2, *[3] * copies]
+    assert images.event.tolist() == [0, *range(2, len(events))]
 
 
 def test_many_bad_events_of_all_kinds_leave_the_good_ones() -> None:
@@ -79,10 +79,10 @@ def test_many_bad_events_of_all_kinds_leave_the_good_ones() -> None:
     events = [good(0)]
     for number in range(1, 30):
         events += [*bad[: number % 9], good(number)]
-    found = decode(events, SKIP)
-    assert found.columns[0].to_pylist() == list(range(30))
-    assert [events[place] for place in found.event.tolist()] == [good(number) for number in range(30)]
-    assert found.dropped.tolist() == [place for place, event in enumerate(events) if event in bad]
+    images = decode(events, SKIP)
+    assert images.columns[0].to_pylist() == list(range(30))
+    assert [events[place] for place in images.event.tolist()] == [good(number) for number in range(30)]
+    assert images.dropped.tolist() == [place for place, event in enumerate(events) if event in bad]
 
 
 @pytest.mark.parametrize("name", DAMAGED)
@@ -117,11 +117,11 @@ def test_a_thousand_bad_events_do_not_fill_the_log(caplog: pytest.LogCaptureFixt
 def test_a_bad_value_is_null_and_its_row_stays(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "incsnap")
     events = [good(1), (30, rows_event(4, [image(2), image(3, v=b"\xff\xfe"), image(4, v=None), image(5, j=b"\x0d")]))]
-    found = decode(events, WARN)
-    assert found.columns[0].to_pylist() == [1, 2, 3, 4, 5]
-    assert found.columns[1].to_pylist() == ["v", "v", None, None, "v"]
-    assert found.columns[2].to_pylist() == ["7", "7", "7", "7", None]
-    assert not len(found.dropped)
+    images = decode(events, WARN)
+    assert images.columns[0].to_pylist() == [1, 2, 3, 4, 5]
+    assert images.columns[1].to_pylist() == ["v", "v", None, None, "v"]
+    assert images.columns[2].to_pylist() == ["7", "7", "7", "7", None]
+    assert not len(images.dropped)
     assert len(caplog.messages) == 2
     assert "binlog.000042:1001: shop.orders: column v (varchar)" in caplog.messages[0]
     assert "column j (json)" in caplog.messages[1]
@@ -140,9 +140,9 @@ def test_a_bad_value_of_a_column_that_is_not_null_always_fails() -> None:
 
 
 def test_every_value_may_be_bad() -> None:
-    found = decode([(30, rows_event(4, [image(n, v=b"\xff") for n in range(300)]))], SKIP)
-    assert found.columns[1].to_pylist() == [None] * 300
-    assert found.columns[0].to_pylist() == list(range(300))
+    images = decode([(30, rows_event(4, [image(n, v=b"\xff") for n in range(300)]))], SKIP)
+    assert images.columns[1].to_pylist() == [None] * 300
+    assert images.columns[0].to_pylist() == list(range(300))
 
 
 def test_a_difference_that_does_not_fit_its_document_is_a_bad_value() -> None:
@@ -150,8 +150,8 @@ def test_a_difference_that_does_not_fit_its_document_is_a_bad_value() -> None:
     after = b"\x01\x01" + image(2, j=None)[:1].replace(b"\xf4", b"\xf0")
     after += (2).to_bytes(4, "little") + b"\x01v" + len(differences).to_bytes(4, "little") + differences + b"\x01w"
     event = (PARTIAL_UPDATE, rows_event(4, [image(2), after], update=True))
-    found = decode([good(1), event], SKIP)
-    assert found.columns[0].to_pylist() == [1, 2, 2]
-    assert found.columns[2].to_pylist() == ["7", "7", None]
+    images = decode([good(1), event], SKIP)
+    assert images.columns[0].to_pylist() == [1, 2, 2]
+    assert images.columns[2].to_pylist() == ["7", "7", None]
     with pytest.raises(BinlogError, match="column j"):
         decode([good(1), event])

@@ -67,8 +67,8 @@ def test_nothing_of_it_is_told_before_its_commit_neither_tables_nor_signals() ->
 
     end, cut = stream.cut(before)
 
-    found = stream.buffer.contents(cut.start, cut.end)
-    assert (set(found.tables), found.events) == ({TableId("shop", "t")}, 1)
+    contents = stream.buffer.contents(cut.start, cut.end)
+    assert (set(contents.tables), contents.events) == ({TableId("shop", "t")}, 1)
     only = TableId("shop", "t")
     [signals] = cut_slices(stream.buffer.stretches(cut.start, cut.end), stream.names, 1, only)
     assert rows_of([signals]) == rows_of(stream.slices(before, end))
@@ -305,7 +305,7 @@ def test_nothing_is_guessed_about_a_stream_that_breaks_the_rules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "found"),
+    ("sql", "statement"),
     [
         ("XA START X'61',X'62',7", ("START", "X'61',X'62',7")),
         ("XA COMMIT X'00ff27',X'712778',4294967295", ("COMMIT", "X'00ff27',X'712778',4294967295")),
@@ -313,7 +313,7 @@ def test_nothing_is_guessed_about_a_stream_that_breaks_the_rules() -> None:
         ("XA RECOVER", None),
     ],
 )
-def test_statements_are_read_as_the_server_writes_them(sql: str, found: tuple[str, str] | None) -> None:
-    assert read_xa(sql) == found
-    if sql.startswith("XA COMMIT") and found is not None:
-        assert xid_of(4294967295, b"\x00\xff'", b"q'x") == found[1]
+def test_statements_are_read_as_the_server_writes_them(sql: str, statement: tuple[str, str] | None) -> None:
+    assert read_xa(sql) == statement
+    if sql.startswith("XA COMMIT") and statement is not None:
+        assert xid_of(4294967295, b"\x00\xff'", b"q'x") == statement[1]

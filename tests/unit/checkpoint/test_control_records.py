@@ -29,9 +29,9 @@ _RECORDS = [ControlRecord("p", b"k", b"v1"), ControlRecord("p.d.t", None, b"v2")
 def test_records_are_read_back_by_topic_in_order(tmp_path: Path) -> None:
     files = ControlFiles(Files(str(tmp_path)))
     assert files.write(7, _RECORDS) == ("p", "p.d.t")
-    found = ControlFiles(Files(str(tmp_path))).read(7, "p")
-    assert found.column("value").to_pylist() == [b"v1", b"v3"]
-    assert found.column("partition").to_pylist() == [0, 0]
+    records = ControlFiles(Files(str(tmp_path))).read(7, "p")
+    assert records.column("value").to_pylist() == [b"v1", b"v3"]
+    assert records.column("partition").to_pylist() == [0, 0]
     assert ControlFiles(Files(str(tmp_path))).read(7, "p.d.t").column("key").to_pylist() == [None]
 
 

@@ -14,8 +14,8 @@ _STEPS = 4
 
 
 def content(folder: FileSystemFolder, name: str = "plan.json") -> bytes | None:
-    found = folder.read(name)
-    return None if found is None else bytes(found.to_pybytes())
+    buffer = folder.read(name)
+    return None if buffer is None else bytes(buffer.to_pybytes())
 
 
 def test_a_file_is_replaced_though_no_rename_does_it(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_a_crash_behind_a_crash_loses_nothing_either(tmp_path: Path, first: int,
         done = False
 
     disk.steps_left = 1 << 30
-    found = content(folder)
-    assert found is not None
-    assert found == b"3" if done else found in (before, b"3")
+    text = content(folder)
+    assert text is not None
+    assert text == b"3" if done else text in (before, b"3")
     folder.write("plan.json", b"4")
     assert content(folder) == b"4"
 

@@ -31,7 +31,7 @@ def folder(bucket_folder: str) -> ObjectFolder:
 
 
 @pytest.fixture
-def held(folder: ObjectFolder) -> Iterator[Lease]:
+def taken_lease(folder: ObjectFolder) -> Iterator[Lease]:
     lease = Lease(folder, QUICK)
     lease.acquire()
     yield lease
@@ -39,15 +39,15 @@ def held(folder: ObjectFolder) -> Iterator[Lease]:
 
 
 def written(folder: ObjectFolder) -> Holder:
-    found = folder.read_tagged("lease.json")
-    assert found is not None
-    return Holder(**json.loads(found[0]))
+    tagged = folder.read_tagged("lease.json")
+    assert tagged is not None
+    return Holder(**json.loads(tagged[0]))
 
 
-def test_a_second_job_is_refused_and_told_who_has_the_checkpoint(held: Lease, folder: ObjectFolder) -> None:
+def test_a_second_job_is_refused_and_told_who_has_the_checkpoint(taken_lease: Lease, folder: ObjectFolder) -> None:
     with pytest.raises(ConfigError, match=f"the process {os.getpid()} on {socket.gethostname()}"):
         Lease(folder, QUICK).acquire()
-    held.refuse_if_lost()
+    taken_lease.refuse_if_lost()
 
 
 def test_a_job_that_ended_in_order_is_followed_at_once(folder: ObjectFolder, bucket_folder: str) -> None:
@@ -108,25 +108,27 @@ def test_of_many_who_want_it_at_once_one_gets_it(folder: ObjectFolder) -> None:
     got[0].release()
 
 
-def test_a_holder_that_was_followed_learns_it_with_the_name_of_who_did(held: Lease, folder: ObjectFolder) -> None:
+def test_a_holder_that_was_followed_learns_it_with_the_name_of_who_did(
+    taken_lease: Lease, folder: ObjectFolder
+) -> None:
     def take() -> bool:
         """Between two renewals, as after a freeze."""
-        found = folder.read_tagged("lease.json")
-        assert found is not None
+        tagged = folder.read_tagged("lease.json")
+        assert tagged is not None
         other = replace(written(folder), token="other", host="elsewhere", pid=7)
-        return folder.replace("lease.json", json.dumps(asdict(other)).encode(), found[1]) is not None
+        return folder.replace("lease.json", json.dumps(asdict(other)).encode(), tagged[1]) is not None
 
     wait_until(take)
 
     def lost() -> bool:
         try:
-            held.refuse_if_lost()
+            taken_lease.refuse_if_lost()
         except LeaseLost as error:
             return "taken by the process 7 on elsewhere" in error.message
         return False
 
     wait_until(lost)
-    held.release()
+    taken_lease.release()
     assert written(folder).host == "elsewhere", "what is lost must not be released"
 
 
@@ -162,11 +164,11 @@ def test_an_answer_that_is_lost_loses_no_lease(folder: ObjectFolder, object_stor
     assert written(folder).released
 
 
-def test_a_renewal_is_one_request(held: Lease, object_store: ObjectStore, folder: ObjectFolder) -> None:
-    begun = held._own_holder.renewals
+def test_a_renewal_is_one_request(taken_lease: Lease, object_store: ObjectStore, folder: ObjectFolder) -> None:
+    begun = taken_lease._own_holder.renewals
     object_store.requests()
-    wait_until(lambda: held._own_holder.renewals >= begun + 5)
-    made = held._own_holder.renewals - begun
+    wait_until(lambda: taken_lease._own_holder.renewals >= begun + 5)
+    made = taken_lease._own_holder.renewals - begun
     asked = [kind for kind, key in object_store.requests() if key.endswith("lease.json")]
 
     assert set(asked) == {"PUT"}

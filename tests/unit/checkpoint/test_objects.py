@@ -29,8 +29,8 @@ def records(rows: int, size: int = 400) -> pa.RecordBatch:
 
 
 def content(files: Files, name: str) -> bytes | None:
-    found = files.read(name)
-    return None if found is None else bytes(found.to_pybytes())
+    buffer = files.read(name)
+    return None if buffer is None else bytes(buffer.to_pybytes())
 
 
 def test_each_use_of_a_file_is_one_request(bucket_folder: str, object_store: ObjectStore) -> None:
@@ -113,11 +113,11 @@ def test_a_task_brings_only_the_parts_of_a_window_that_it_sends(bucket_folder: s
     file = buffers.write_window("w/1", window, parts=16)
     object_store.request_counts()
 
-    (found,) = buffers.read_window(file, 1, [3])
+    (rows,) = buffers.read_window(file, 1, [3])
 
     # Its end has the places of all; a part may reach from one request into the next.
     assert object_store.request_counts() <= Counter({"GET": 3})
-    assert found.equals(window[1].slice(10_000 * 3 // 16, 10_000 // 16))
+    assert rows.equals(window[1].slice(10_000 * 3 // 16, 10_000 // 16))
     assert [len(part) for part in buffers.read_window(file, 0, range(16))] == [625] * 16
     assert buffers.read_window(file, 7) == []
     buffers.delete("w/1")
@@ -130,10 +130,10 @@ def test_a_small_packed_file_is_one_request(bucket_folder: str, object_store: Ob
     files.write("control/1.arrow", packed({"topic": records(3)}))
     object_store.request_counts()
 
-    found = unpack(files.opened("control/1.arrow"), "topic")
+    table = unpack(files.opened("control/1.arrow"), "topic")
 
-    assert found is not None
-    assert len(found) == 3
+    assert table is not None
+    assert len(table) == 3
     assert object_store.request_counts() == Counter({"GET": 1})
     assert files.opened("control/2.arrow") is None
 

@@ -35,8 +35,8 @@ def files_of(root: Path) -> list[Path]:
 
 
 def through_spark(dumped: dict[str, object]) -> dict[str, object]:
-    found: dict[str, object] = json.loads(json.dumps(dumped))
-    return found
+    document: dict[str, object] = json.loads(json.dumps(dumped))
+    return document
 
 
 def test_an_offset_with_thousands_of_waiting_tables_is_small_and_comes_back_whole(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_a_batch_that_is_planned_again_names_its_queue_as_it_did(tmp_path: Path)
     remember(files, offsets, end, {})
     again = KeptOffsets(files)
     start = again.load(through_spark(offsets.dump(appended)))
-    found = recall(files, again, start)
+    recalled = recall(files, again, start)
 
-    assert found == end
-    assert again.dump(found) == offsets.dump(end)
+    assert recalled == end
+    assert again.dump(recalled) == offsets.dump(end)
 
 
 def test_a_file_that_the_next_batch_names_anew_is_not_deleted_with_the_batch_before_it(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def token(name: str) -> str:
     return name.partition("/")[0]
 
 
-def held(xid: str, *contents: bytes, into: PreparedTransactions) -> XaTransaction:
+def prepared(xid: str, *contents: bytes, into: PreparedTransactions) -> XaTransaction:
     into.begin(xid, f"gtid of {xid}", "binlog.000001")
     if contents:
         into.add(events(*contents), passed_over=False)
@@ -41,10 +41,10 @@ def test_parts_of_one_file_are_read_as_they_were_put(tmp_path: Path) -> None:
     again = PreparedFiles(Files(str(tmp_path)))
 
     for name, part in zip(names, parts, strict=True):
-        found = again.get(name)
-        assert found.payload == part.payload
-        assert found.offsets.tolist() == part.offsets.tolist()
-        assert found.positions.tolist() == part.positions.tolist()
+        read = again.get(name)
+        assert read.payload == part.payload
+        assert read.offsets.tolist() == part.offsets.tolist()
+        assert read.positions.tolist() == part.positions.tolist()
     assert len(listed(tmp_path)) == 1
 
 
@@ -105,7 +105,7 @@ def test_what_is_prepared_at_a_batchs_end_is_put_into_one_file(tmp_path: Path) -
     old = PreparedXa("old", "g", parts=("x/0",))
     ended = PreparedXa("ended", "g", parts=("x/1",))
     quick, first, second, empty = (
-        held(xid, *contents, into=transactions)
+        prepared(xid, *contents, into=transactions)
         for xid, contents in (("quick", [b"q"]), ("first", [b"1"]), ("second", [b"2"]), ("empty", []))
     )
     marks = [
@@ -124,7 +124,7 @@ def test_what_is_prepared_at_a_batchs_end_is_put_into_one_file(tmp_path: Path) -
 
 def test_a_batch_without_any_left_writes_nothing(tmp_path: Path) -> None:
     transactions = PreparedTransactions(PreparedFiles(Files(str(tmp_path))))
-    quick = held("quick", b"q", into=transactions)
+    quick = prepared("quick", b"q", into=transactions)
 
     assert prepared_after((), [XaMark(quick, True), XaMark(quick, False)], transactions.keep) == ()
     assert listed(tmp_path) == set()

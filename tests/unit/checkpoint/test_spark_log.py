@@ -91,12 +91,12 @@ def test_whatever_a_power_cut_takes_of_the_newest_batch_it_is_repeated_with_its_
 
     SparkLog(str(tmp_path)).mend()
 
-    found = next_batch(tmp_path)
+    planned = next_batch(tmp_path)
     if (offset, commit) == ("whole", "whole"):
-        assert found is None
+        assert planned is None
     else:
-        assert found is not None
-        assert digest(found.dump()) == digest(end(done).dump())
+        assert planned is not None
+        assert digest(planned.dump()) == digest(end(done).dump())
 
 
 @pytest.mark.parametrize("states", list(itertools.product(STATES, repeat=4)))
@@ -113,8 +113,8 @@ def test_whatever_is_lost_of_two_batches_no_batch_is_planned_anew_in_place_of_on
         assert "checkpoint.location" in error.hint
         assert not error.resumable
         return
-    found = next_batch(tmp_path)
-    assert found == (None if (states[1], states[3]) == ("whole", "whole") else end(3))
+    planned = next_batch(tmp_path)
+    assert planned == (None if (states[1], states[3]) == ("whole", "whole") else end(3))
 
 
 def test_a_missing_offset_of_the_batch_before_the_newest_is_named(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def test_what_a_life_has_kept_the_next_one_reads(tmp_path: Path) -> None:
     kept = default_files(tmp_path)
     first, none, altered = kept.keep(KNOWN), kept.keep(()), kept.keep(ALTERED)
 
-    found = default_files(tmp_path)
-    assert [found.read(name) for name in (first, none, altered)] == [KNOWN, (), ALTERED]
+    files = default_files(tmp_path)
+    assert [files.read(name) for name in (first, none, altered)] == [KNOWN, (), ALTERED]
     assert kept.read(altered) == ALTERED
 
 

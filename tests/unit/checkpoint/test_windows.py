@@ -50,8 +50,8 @@ def test_a_second_attempt_leaves_the_rows_of_the_first_alone(buffers: WindowBuff
     first = buffers.write_window("w", {0: keyed(("a", "1"))})
     second = buffers.write_window("w", {0: keyed(("a", "2"))})
     assert first != second
-    (found,) = buffers.read_window(first, 0)
-    assert found.column("value").to_pylist() == [b"1"]
+    (rows,) = buffers.read_window(first, 0)
+    assert rows.column("value").to_pylist() == [b"1"]
 
 
 def test_a_lost_or_torn_window_is_damage_and_says_what_to_do(buffers: WindowBuffers) -> None:
@@ -85,8 +85,8 @@ def test_discards_are_read_by_batch_bucket_and_table(buffers: WindowBuffers) -> 
     buffers.write_discards(5, 0, {"d.t": keys()})
     buffers.write_discards(6, 0, {})
     buffers.write_discards(7, 0, {"d.t": keys("b", "c")})
-    found = [buffers.read_discards(batch, 0, "d.t").to_pylist() for batch in (4, 5, 6, 7)]
-    assert found == [[b"a"], [], [], [b"b", b"c"]]
+    discards = [buffers.read_discards(batch, 0, "d.t").to_pylist() for batch in (4, 5, 6, 7)]
+    assert discards == [[b"a"], [], [], [b"b", b"c"]]
     assert buffers.read_discards(4, 0, "d.u").to_pylist() == [b"x"]
 
 
@@ -143,9 +143,9 @@ def test_hundreds_of_held_tables_of_which_one_has_changed_are_told_apart(tmp_pat
     buffers.write_discards(4, 0, dict.fromkeys(tables, nothing) | {"db.t7": pa.array([b"k"], pa.binary())})
     small = (tmp_path / "discards" / "4" / "0.arrow").stat().st_size
     task = WindowBuffers(str(tmp_path))
-    found = {table: task.read_discards(4, 0, table).to_pylist() for table in tables}
+    discards = {table: task.read_discards(4, 0, table).to_pylist() for table in tables}
 
-    assert {table: keys for table, keys in found.items() if keys} == {"db.t7": [b"k"]}
+    assert {table: keys for table, keys in discards.items() if keys} == {"db.t7": [b"k"]}
     assert small < 2_000
 
 

@@ -97,8 +97,8 @@ from incsnap.cli.main import commands
 assert CliRunner().invoke(commands, ["--help"]).exit_code == 0
 print(*sorted({"confluent_kafka", "numpy", "pyarrow", "pydantic", "pymysql", "pyspark", "rich"} & set(sys.modules)))
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert found.stdout.split() == []
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.split() == []
 
 
 def test_a_file_that_does_not_exist_is_named_with_exit_code_2() -> None:
@@ -131,13 +131,13 @@ def test_a_signal_topic_of_several_partitions_is_warned_of(job: Path, monkeypatc
 def test_a_signal_topic_that_is_missing_is_warned_of(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job.write_text(job.read_text().replace("signal.enabled.channels=file", "signal.enabled.channels=kafka"))
     monkeypatch.setattr("incsnap.cli.check.cluster_check", lambda *rest: [])
-    said = {}
+    output = {}
     for count in (0, None):
         monkeypatch.setattr("incsnap.cli.check.partitions_of_signals", lambda *rest, count=count: count)
-        said[count] = " ".join(_run("check", str(job)).output.split())
+        output[count] = " ".join(_run("check", str(job)).output.split())
 
-    assert "signal.kafka.topic: shop-signal does not exist" in said[0]
-    assert "shop-signal" not in said[None]
+    assert "signal.kafka.topic: shop-signal does not exist" in output[0]
+    assert "shop-signal" not in output[None]
 
 
 def test_a_throttle_is_sent_with_the_limits_that_are_named(job: Path, tmp_path: Path) -> None:
@@ -303,11 +303,11 @@ def test_status_of_a_job_that_has_ended_says_how(state: str, code: int, job: Pat
 def test_status_for_programs_has_every_figure(job: Path, tmp_path: Path) -> None:
     _leaves(tmp_path)
 
-    found = json.loads(_run("status", str(job), "--json").output)
+    status = json.loads(_run("status", str(job), "--json").output)
 
-    assert (found["alive"], found["dead_since_ms"]) == (True, None)
-    assert (found["format"], found["version"]) == ("incsnap-status", 1)
-    assert found["snapshot"]["tables"][0]["rows_high"] == 4_000_000
+    assert (status["alive"], status["dead_since_ms"]) == (True, None)
+    assert (status["format"], status["version"]) == ("incsnap-status", 1)
+    assert status["snapshot"]["tables"][0]["rows_high"] == 4_000_000
 
 
 def test_status_is_followed_until_the_job_ends(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +329,7 @@ from incsnap.cli.main import commands
 assert CliRunner().invoke(commands, ["status", sys.argv[1]]).exit_code == 0
 print(*sorted({"confluent_kafka", "pyspark", "py4j", "prometheus_client"} & set(sys.modules)))
 """
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program, str(job)], capture_output=True, text=True, timeout=60, check=True
     )
-    assert found.stdout.split() == []
+    assert result.stdout.split() == []

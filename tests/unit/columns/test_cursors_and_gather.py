@@ -62,8 +62,8 @@ def test_integers_of_every_width_are_gathered_from_any_place(width: int, order: 
     low, high = (-(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) if signed else (0, (1 << 8 * width) - 1)
     numbers = [low, high, 0, 1, *(source.randint(low, high) for _ in range(50))]
     raw = [number.to_bytes(width, "little" if order == "little" else "big", signed=signed) for number in numbers]
-    found = gather.integers(spans_of(list(raw)), width, signed=signed, big=order == "big")
-    assert found.tolist() == numbers
+    gathered = gather.integers(spans_of(list(raw)), width, signed=signed, big=order == "big")
+    assert gathered.tolist() == numbers
 
 
 def test_floats_are_gathered_exactly() -> None:
@@ -89,9 +89,9 @@ def test_byte_strings_of_every_length_become_views_and_copies() -> None:
 def test_a_block_is_offered_in_several_buffers_where_offsets_do_not_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather, "_VIEW_BUFFER_BITS", 10)
     values: list[bytes | None] = [bytes([n % 251]) * (n % 97) for n in range(200)]
-    found = gather.views(spans_of(values))
-    assert len(found.buffers()) > 5
-    assert found.cast(pa.binary()).to_pylist() == values
+    views = gather.views(spans_of(values))
+    assert len(views.buffers()) > 5
+    assert views.cast(pa.binary()).to_pylist() == values
 
 
 def test_text_that_is_not_utf8_is_refused() -> None:
@@ -125,11 +125,11 @@ def test_packed_decimals_of_every_precision(precision: int, scale: int) -> None:
     numbers = [0, 1, -1, most, -most, *(source.randint(-most, most) >> source.randrange(200) for _ in range(40))]
     stored: list[bytes | None] = [packed_decimal(number, precision, scale) for number in numbers]
     assert {len(raw) for raw in stored if raw} == {packed_size(precision, scale)}
-    found = packed_decimals(spans_of([*stored, None]), precision, scale)
-    found.validate(full=True)
-    assert found.type == decimal_type(precision, scale)
+    decimals = packed_decimals(spans_of([*stored, None]), precision, scale)
+    decimals.validate(full=True)
+    assert decimals.type == decimal_type(precision, scale)
     expected = [Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale)) for number in numbers]
-    assert found.to_pylist() == [*expected, None]
+    assert decimals.to_pylist() == [*expected, None]
 
 
 def test_a_group_of_more_than_its_digits_is_damaged() -> None:

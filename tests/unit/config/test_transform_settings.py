@@ -224,13 +224,13 @@ def test_options_that_a_transform_does_not_know_are_told_and_not_called_obeyed(t
         "transforms.unwrap.drop.fields.header.name": "dropped",
         "transforms.out.table.json.payload.empty.array.behavior": "ignore",
     }
-    told = (
+    warnings = (
         "Settings without effect, for there is nothing here that they could act on:"
         " transforms.out.tracing.operation.name, transforms.unwrap.drop.fields.header.name",
         "Settings without effect, of which their transforms know nothing: transforms.unwrap.add.field (did you mean"
         " transforms.unwrap.add.fields?)",
     )
-    assert from_properties(given, {}).warnings == told
+    assert from_properties(given, {}).warnings == warnings
     (tmp_path / "job.json").write_text(json.dumps(given))
     fates = {each.name: each.fate for each in explain(tmp_path / "job.json").settings}
     assert fates["transforms.unwrap.add.field"] == "without effect"

@@ -19,8 +19,8 @@ texts = st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"])))
 @given(texts, st.integers(0, 3))
 def test_text_reads_back_as_it_was(values: list[str | None], slice_by: int) -> None:
     array = pa.array([*values[:1] * slice_by, *values], pa.string()).slice(slice_by if values else 0)
-    found = json_text.strings(array).complete().to_pylist()
-    assert [text if text is None else json.loads(text) for text in found] == values
+    escaped = json_text.strings(array).complete().to_pylist()
+    assert [text if text is None else json.loads(text) for text in escaped] == values
 
 
 def test_only_what_json_demands_is_escaped_and_as_jackson_does_it() -> None:

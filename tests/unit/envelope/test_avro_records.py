@@ -72,8 +72,8 @@ class Registered:
 
     def read(self, data: bytes, subject: str) -> Any:
         assert data[0] == 0
-        found, schema = self.schemas[int.from_bytes(data[1:5], "big") - 300]
-        assert found == subject
+        known_subject, schema = self.schemas[int.from_bytes(data[1:5], "big") - 300]
+        assert known_subject == subject
         stream = io.BytesIO(data[5:])
         value = fastavro.schemaless_reader(stream, fastavro.parse_schema(json.loads(schema)), None)
         assert stream.read() == b""
@@ -95,18 +95,18 @@ def test_a_key_is_a_zero_byte_the_schemas_number_and_the_record() -> None:
 
 def test_rows_of_a_snapshot_are_reads_with_their_source() -> None:
     registered = Registered()
-    found = values(registered).reads(COLUMNS, SOURCE, NOW)
+    reads = values(registered).reads(COLUMNS, SOURCE, NOW)
 
-    assert [registered.read(value, f"{TOPIC}-value") for value in found.to_pylist()] == [
+    assert [registered.read(value, f"{TOPIC}-value") for value in reads.to_pylist()] == [
         {"before": None, "after": row, "source": BLOCK, "transaction": None, "op": "r", **MOMENTS} for row in ROWS
     ]
 
 
 def test_a_truncation_has_neither_row() -> None:
     registered = Registered()
-    found = registered.read(values(registered).truncation(SOURCE, NOW), f"{TOPIC}-value")
+    truncation = registered.read(values(registered).truncation(SOURCE, NOW), f"{TOPIC}-value")
 
-    assert found == {"before": None, "after": None, "source": BLOCK, "transaction": None, "op": "t", **MOMENTS}
+    assert truncation == {"before": None, "after": None, "source": BLOCK, "transaction": None, "op": "t", **MOMENTS}
 
 
 def source_columns(query: Any = None) -> SourceColumns:
@@ -135,39 +135,39 @@ def changes(source: SourceColumns, order: TransactionOrder | None = None) -> lis
         order=order,
         now_us=NOW,
     )
-    found = format_.changes(COLUMNS, what)
-    found.validate(full=True)
-    return [registered.read(value, f"{TOPIC}-value") for value in found.to_pylist()]
+    written = format_.changes(COLUMNS, what)
+    written.validate(full=True)
+    return [registered.read(value, f"{TOPIC}-value") for value in written.to_pylist()]
 
 
 def test_changes_have_the_rows_that_belong_to_them() -> None:
-    found = changes(source_columns())
+    records = changes(source_columns())
 
-    assert [(value["op"], value["before"], value["after"]) for value in found] == [
+    assert [(value["op"], value["before"], value["after"]) for value in records] == [
         ("c", None, ROWS[0]),
         ("u", ROWS[0], ROWS[1]),
         ("d", ROWS[2], None),
     ]
-    assert {key: found[2][key] for key in ("transaction", *MOMENTS)} == {"transaction": None, **MOMENTS}
+    assert {key: records[2][key] for key in ("transaction", *MOMENTS)} == {"transaction": None, **MOMENTS}
 
 
 def test_changes_name_their_event_and_their_number_within_it() -> None:
-    found = [value["source"] for value in changes(source_columns())]
+    sources = [value["source"] for value in changes(source_columns())]
 
-    assert list(found[0]) == list(BLOCK)
+    assert list(sources[0]) == list(BLOCK)
     names = ("snapshot", "ts_ms", "ts_us", "ts_ns", "server_id", "gtid", "file", "pos", "row", "thread", "query")
-    assert [found[0][name] for name in names] == [
+    assert [sources[0][name] for name in names] == [
         *("false", 1, 1_001, 1_001_000, 7, "uuid:1", "binlog.000001", 4, 0, None, None)
     ]
-    assert [found[2][name] for name in names] == [
+    assert [sources[2][name] for name in names] == [
         *("false", 2, 2_002, 2_002_000, 2**32 - 1, "uuid:2", "binlog.000002", 2**40, 1, 12, None)
     ]
 
 
 def test_changes_bring_the_statement_where_it_is_asked_for() -> None:
-    found = changes(source_columns(pa.array(["INSERT é", None], pa.string())))
+    records = changes(source_columns(pa.array(["INSERT é", None], pa.string())))
 
-    assert [value["source"]["query"] for value in found] == ["INSERT é", None, None]
+    assert [value["source"]["query"] for value in records] == ["INSERT é", None, None]
 
 
 def test_changes_bring_their_order_in_the_transaction() -> None:
@@ -212,9 +212,9 @@ def test_a_single_record_is_written_by_its_schema() -> None:
     given = {"id": "é", "additional_data": {"a": "b"}, "bytes": "AP8=", "tables": [{"rows": 2**40}], "snapshot": "last"}
     missing: dict[str, Any] = {"id": "", "additional_data": None, "tables": []}
 
-    found = [registered.read(structs.struct("t-value", schema, value), "t-value") for value in (given, missing)]
+    structs_read = [registered.read(structs.struct("t-value", schema, value), "t-value") for value in (given, missing)]
 
-    assert found == [
+    assert structs_read == [
         {**given, "bytes": b"\x00\xff"},
         {**missing, "bytes": None, "snapshot": "false"},
     ]

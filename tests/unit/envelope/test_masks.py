@@ -21,9 +21,9 @@ def _texts(*values: str | None) -> Any:
 
 
 def _apply(column: Column, transform: Transform, *values: str | None) -> list[str | None]:
-    found = masked(column, transform)
-    assert found is not None
-    result: list[str | None] = found.apply(_texts(*values)).to_pylist()
+    mask = masked(column, transform)
+    assert mask is not None
+    result: list[str | None] = mask.apply(_texts(*values)).to_pylist()
     return result
 
 
@@ -121,29 +121,29 @@ def test_bytes_are_cut_by_bytes() -> None:
 
 def test_a_column_that_is_never_too_long_is_not_cut() -> None:
     assert masked(NAME, Transform("truncate", 100)) is None
-    found = masked(NAME, Transform("truncate", 99))
-    assert found is not None
-    assert found.parameter == ("truncateLength", "99")
+    mask = masked(NAME, Transform("truncate", 99))
+    assert mask is not None
+    assert mask.parameter == ("truncateLength", "99")
 
 
 def test_masks_change_characters_only_but_mark_every_schema() -> None:
     for kind, changed in (("char", True), ("longtext", True), ("enum", True), ("set", True), ("json", False)):
-        found = masked(Column("c", kind, charset="utf8mb4"), Transform("mask", 3))
-        assert found is not None
-        assert found.parameter == ("masked", "true")
-        assert found.touches(Schema("string")) is changed
+        mask = masked(Column("c", kind, charset="utf8mb4"), Transform("mask", 3))
+        assert mask is not None
+        assert mask.parameter == ("masked", "true")
+        assert mask.touches(Schema("string")) is changed
     number = masked(Column("c", "int"), Transform("hash", algorithm="MD5", salt="s"))
     assert number is not None
     assert not number.touches(Schema("int32"))
 
 
 def test_cutting_touches_strings_and_bytes_whatever_their_column() -> None:
-    found = masked(Column("c", "decimal", precision=10, scale=2), Transform("truncate", 3))
-    assert found is not None
-    assert found.touches(Schema("string"))
-    assert found.touches(Schema("bytes"))
-    assert not found.touches(Schema("bytes", name="org.apache.kafka.connect.data.Decimal"))
-    assert not found.touches(Schema("float64"))
+    mask = masked(Column("c", "decimal", precision=10, scale=2), Transform("truncate", 3))
+    assert mask is not None
+    assert mask.touches(Schema("string"))
+    assert mask.touches(Schema("bytes"))
+    assert not mask.touches(Schema("bytes", name="org.apache.kafka.connect.data.Decimal"))
+    assert not mask.touches(Schema("float64"))
 
 
 @pytest.mark.parametrize(

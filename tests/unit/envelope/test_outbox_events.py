@@ -71,15 +71,15 @@ def columns(rows: list[Row]) -> list[Any]:
 def changes(format_: TableFormat, rows: list[Row], kinds: list[int], events: list[int]) -> list[TopicRecords]:
     """``kinds``: event types of events; ``events``: of which event each row is an image."""
     laid = lay_out(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
-    found = change_records(laid, source_columns(len(kinds)), None, {}, now_us=NOW)
-    for each in found:
+    of_topics = change_records(laid, source_columns(len(kinds)), None, {}, now_us=NOW)
+    for each in of_topics:
         each.records.validate(full=True)
-    return found
+    return of_topics
 
 
 def inserted(format_: TableFormat, rows: list[Row] = ROWS) -> Any:
-    [found] = changes(format_, rows, [30], [0] * len(rows))
-    return found.records
+    [of_topic] = changes(format_, rows, [30], [0] * len(rows))
+    return of_topic.records
 
 
 def sent(records: Any) -> list[tuple[str, Any, Any]]:
@@ -187,9 +187,9 @@ def test_an_event_has_the_time_of_its_record_or_of_a_column() -> None:
 def test_deletions_and_updates_are_no_events_but_overtake_rows(caplog: pytest.LogCaptureFixture) -> None:
     rows: list[Row] = [(1, "a", "k", "x"), (2, "a", "k", "x"), (2, "a", "k", "y")]
     with caplog.at_level(logging.WARNING):
-        [found] = changes(made(), rows, [32, 31], [0, 1, 1])
-    assert found.records.column("partition").to_pylist() == [-1, -1]
-    assert len(overtaken_by(found.records)) == 2
+        [of_topic] = changes(made(), rows, [32, 31], [0, 1, 1])
+    assert of_topic.records.column("partition").to_pylist() == [-1, -1]
+    assert len(overtaken_by(of_topic.records)) == 2
     assert "d.outbox: 1 updates of an outbox table are no events; they are left out" in caplog.text
 
 
@@ -271,9 +271,9 @@ def test_rows_that_were_read_are_sent_to_their_topics_less_those_that_were_overt
 
 
 def test_an_event_goes_to_the_partition_of_its_key() -> None:
-    found = dict(by_topic("", inserted(made()), lambda topic: 11))
-    assert [*found] == ["to.a", "to.b"]
-    records = found["to.a"]
+    by_name = dict(by_topic("", inserted(made()), lambda topic: 11))
+    assert [*by_name] == ["to.a", "to.b"]
+    records = by_name["to.a"]
     assert records.column("partition").to_pylist() == partition(records.column("key"), 11).tolist()
     assert len(set(records.column("partition").to_pylist())) == 2
 
@@ -281,8 +281,8 @@ def test_an_event_goes_to_the_partition_of_its_key() -> None:
 def test_an_event_goes_to_the_partition_that_its_row_names() -> None:
     placed = (Placed("no", "partition", "no", True), Placed("id", "partition", "id"))
     records = inserted(made(replace(EVENT, placed=placed)), [(2, "a", "k1", "x"), (0, "a", "k1", "y")])
-    [(_, mine)] = by_topic("", records, lambda topic: 3)
-    assert mine.column("partition").to_pylist() == [2, 0]
+    [(_, of_topic)] = by_topic("", records, lambda topic: 3)
+    assert of_topic.column("partition").to_pylist() == [2, 0]
     with pytest.raises(ValueRefused, match=r"to partition 2 of to\.a, which has 2"):
         list(by_topic("", records, lambda topic: 2))
 
@@ -290,8 +290,8 @@ def test_an_event_goes_to_the_partition_that_its_row_names() -> None:
 def test_an_event_without_a_partition_of_its_own_goes_to_that_of_its_key() -> None:
     records = inserted(made(replace(EVENT, placed=(Placed("id", "partition", "id"),))), [(1, "a", "k1", "x")])
     index = records.schema.get_field_index("place")
-    [(_, mine)] = by_topic("", records.set_column(index, "place", pa.nulls(1, pa.int32())), lambda topic: 11)
-    assert mine.column("partition").to_pylist() == partition(mine.column("key"), 11).tolist()
+    [(_, of_topic)] = by_topic("", records.set_column(index, "place", pa.nulls(1, pa.int32())), lambda topic: 11)
+    assert of_topic.column("partition").to_pylist() == partition(of_topic.column("key"), 11).tolist()
 
 
 @pytest.mark.parametrize("value", [None, "", "ü", "x" * 250])

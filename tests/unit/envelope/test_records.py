@@ -77,7 +77,7 @@ def changes(events: Sequence[tuple[int, Sequence[Row]]], **settings: Any) -> lis
     shape = settings.pop("shape", SHAPE)
     envelope = EnvelopeSettings("pre", "1.2.3", Modes(), **settings)
     laid = lay_out(format_of(shape, envelope=envelope), columns(images), event, kinds)
-    batches = [found.records for found in change_records(laid, sources(len(events)), None, {"t": 5}, now_us=NOW)]
+    batches = [of_topic.records for of_topic in change_records(laid, sources(len(events)), None, {"t": 5}, now_us=NOW)]
     for batch in batches:
         assert batch.schema == RECORDS
         batch.validate(full=True)
@@ -97,15 +97,15 @@ def test_a_row_is_one_json_object_and_a_key_holds_the_keys_columns_in_its_order(
 
 def test_a_snapshot_row_has_debeziums_fields_in_debeziums_order() -> None:
     source = SourceConstants("binlog.000007", 2**34, 1_600_000_000_000_001, server_id=9, gtid="u:1-5")
-    found = snapshot_records(format_of(), columns([(1, "a", 2)]), source, {"t": 1}, 1, now_us=NOW)
-    assert found[0].column("value").to_pylist() == [
+    by_bucket = snapshot_records(format_of(), columns([(1, "a", 2)]), source, {"t": 1}, 1, now_us=NOW)
+    assert by_bucket[0].column("value").to_pylist() == [
         b'{"before":null,"after":{"id":1,"na\\"me":"a","n":2},"source":{"version":"1.2.3","connector":"mysql","name":"pre",'
         b'"ts_ms":1600000000000,"snapshot":"incremental","db":"shop","sequence":null,"ts_us":1600000000000001,'
         b'"ts_ns":1600000000000001000,"table":"o\\"x","server_id":9,"gtid":"u:1-5","file":"binlog.000007","pos":17179869184,'
         b'"row":0,"thread":null,"query":null},"transaction":null,"op":"r","ts_ms":1700000000123,"ts_us":1700000000123456,'
         b'"ts_ns":1700000000123456000}'
     ]
-    assert found[0].column("key").to_pylist() == [b'{"id":1}']
+    assert by_bucket[0].column("key").to_pylist() == [b'{"id":1}']
 
 
 def test_rows_encoded_bit_by_bit_are_the_same_records(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +144,8 @@ def test_records_of_a_chunk_are_given_up_as_soon_as_they_are_too_many_bytes(monk
 def test_a_change_has_debeziums_fields_in_debeziums_order() -> None:
     images = columns([(1, "a", 2), (1, None, 2)])
     laid = lay_out(format_of(), images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
-    (found,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
-    batch = found.records
+    (of_topic,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
+    batch = of_topic.records
     assert batch.column("value").to_pylist() == [
         b'{"before":{"id":1,"na\\"me":"a","n":2},"after":{"id":1,"na\\"me":null,"n":2},"source":{"version":"1.2.3",'
         b'"connector":"mysql","name":"pre","ts_ms":0,"snapshot":"false","db":"shop","sequence":null,"ts_us":0,"ts_ns":0,'
@@ -157,14 +157,14 @@ def test_a_change_has_debeziums_fields_in_debeziums_order() -> None:
 
 def summary(records: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """(op or None, key's id, before's n, after's n, row, headers) of each."""
-    found = []
+    lines = []
     for record in records:
         value = record["value"] or {"op": None, "before": None, "after": None, "source": {"row": None}}
         key = (record["key"] or {"id": None})["id"]
         ns = [(value[image] or {"n": None})["n"] for image in ("before", "after")]
         headers = tuple((record[h] or {"id": None})["id"] for h in ("old_key", "new_key"))
-        found.append((value["op"], key, *ns, value["source"]["row"], headers))
-    return found
+        lines.append((value["op"], key, *ns, value["source"]["row"], headers))
+    return lines
 
 
 def test_inserts_updates_and_deletes_in_binlog_order() -> None:
@@ -256,8 +256,8 @@ def test_another_message_key_leaves_the_primary_key_as_identity() -> None:
     envelope = EnvelopeSettings("pre", "1.2.3", rules=ColumnRules(keys=((r"shop\..*", ("n",)),)))
     images = columns([(5, "a", 1), (6, "a", 1), (7, "a", 1), (7, "a", 2)])
     laid = lay_out(format_of(envelope=envelope), images, np.zeros(4, np.int32), np.array([UPDATE], np.uint8))
-    (found,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
-    batch = found.records
+    (of_topic,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
+    batch = of_topic.records
     assert batch.column("key").to_pylist() == [b'{"n":1}', b'{"n":1}', b'{"n":1}', b'{"n":2}']
     assert batch.column("identity").to_pylist() == [b'{"id":6}', b'{"id":7}', b'{"id":7}', b'{"id":7}']
     assert batch.column("old_identity").to_pylist() == [b'{"id":5}', None, None, None]
@@ -271,10 +271,10 @@ def test_a_zero_date_is_another_row_than_the_epoch_that_keys_write_for_it() -> N
     format_ = format_of(TableShape(TableId("shop", "days"), (day,), key=(0,)))
     images = [pa.array([None, 0], pa.int32())]
     laid = lay_out(format_, images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
-    (found,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
+    (of_topic,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
 
-    assert found.records.column("key").to_pylist() == [b'{"day":0}']
-    assert set(overtaken_by(found.records).to_pylist()) == {b'{"day":null}', b'{"day":0}'}
+    assert of_topic.records.column("key").to_pylist() == [b'{"day":0}']
+    assert set(overtaken_by(of_topic.records).to_pylist()) == {b'{"day":null}', b'{"day":0}'}
 
 
 def test_text_past_two_gib_is_refused_with_what_to_lower() -> None:
@@ -320,14 +320,14 @@ def test_any_changes_give_the_records_of_a_plain_loop(events: list[tuple[int, li
 @given(rows, st.integers(1, 6), st.integers(1, 4))
 def test_buckets_share_a_chunk_and_keep_its_order(chunk: list[Row], partitions: int, buckets: int) -> None:
     source = SourceConstants("f", 4, 0)
-    found = snapshot_records(format_of(), columns(chunk), source, {"t": partitions}, buckets, now_us=NOW)
+    by_bucket = snapshot_records(format_of(), columns(chunk), source, {"t": partitions}, buckets, now_us=NOW)
     expected: dict[int, list[Any]] = {}
     keys = json_objects(format_of().view.key, columns(chunk), Modes())
     places = partition(keys, partitions)
     for row, place, owner in zip(chunk, places.tolist(), bucket_of("t", places, buckets).tolist(), strict=True):
         expected.setdefault(owner, []).append((place, row))
     got = {}
-    for owner, batch in found.items():
+    for owner, batch in by_bucket.items():
         batch.validate(full=True)
         afters = [json.loads(v)["after"] for v in batch.column("value").to_pylist()]
         places_of = batch.column("partition").to_pylist()

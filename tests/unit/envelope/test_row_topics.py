@@ -42,13 +42,13 @@ def columns(rows: Rows) -> list[Any]:
 
 def changed(format_: TableFormat, rows: Rows, kinds: list[int], events: list[int]) -> Any:
     laid = lay_out(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
-    [found] = change_records(laid, source_columns(len(kinds)), None, {TOPIC: 5}, now_us=0)
-    found.records.validate(full=True)
-    assert found.topic == TOPIC
-    return found.records
+    [of_topic] = change_records(laid, source_columns(len(kinds)), None, {TOPIC: 5}, now_us=0)
+    of_topic.records.validate(full=True)
+    assert of_topic.topic == TOPIC
+    return of_topic.records
 
 
-def told(records: Any) -> list[tuple[str, Any]]:
+def topics_and_values(records: Any) -> list[tuple[str, Any]]:
     return [(each["topic"], each["value"]) for each in sent(records).to_pylist()]
 
 
@@ -62,30 +62,30 @@ READ = [
 
 
 def test_a_row_goes_to_the_topic_in_its_column_or_to_that_of_its_table() -> None:
-    assert told(changed(made(), ROWS, [INSERT], [0] * 4)) == READ
+    assert topics_and_values(changed(made(), ROWS, [INSERT], [0] * 4)) == READ
 
 
 def test_rows_that_are_read_go_there_too() -> None:
-    found = snapshot_records(made(), columns(ROWS), SourceConstants("b", 4, 0), {TOPIC: 5}, 3, now_us=0)
-    assert sorted(pair for records in found.values() for pair in told(records)) == sorted(READ)
+    by_bucket = snapshot_records(made(), columns(ROWS), SourceConstants("b", 4, 0), {TOPIC: 5}, 3, now_us=0)
+    assert sorted(pair for records in by_bucket.values() for pair in topics_and_values(records)) == sorted(READ)
 
 
 def test_an_update_goes_where_the_row_is_now_and_a_deletion_where_it_was() -> None:
     rows: Rows = [(1, "north"), (1, "south"), (1, "south")]
     records = changed(made("rewrite-with-tombstone"), rows, [UPDATE, DELETE], [0, 0, 1])
-    assert told(records) == [
+    assert topics_and_values(records) == [
         ("south", b'{"id":1,"lane":"south","__deleted":"false"}'),
         ("south", b'{"id":1,"lane":"south","__deleted":"true"}'),
         # A tombstone has no row that could say so.
         (TOPIC, None),
     ]
-    [deletion] = told(changed(made("delete-to-tombstone"), rows[:1], [DELETE], [0]))
+    [deletion] = topics_and_values(changed(made("delete-to-tombstone"), rows[:1], [DELETE], [0]))
     assert deletion == ("north", None)
 
 
 def test_a_deletion_that_is_dropped_overtakes_its_row_all_the_same() -> None:
     records = changed(made("drop"), [(1, "north"), (2, "south")], [DELETE, INSERT], [0, 1])
-    assert told(records) == [("south", b'{"id":2,"lane":"south"}')]
+    assert topics_and_values(records) == [("south", b'{"id":2,"lane":"south"}')]
     assert len(overtaken_by(records)) == 2
 
 
@@ -95,11 +95,11 @@ def test_headers_stay() -> None:
 
 
 def test_each_topic_has_partitions_of_its_own() -> None:
-    found = dict(
+    by_name = dict(
         by_topic(TOPIC, changed(made(), ROWS, [INSERT], [0] * 4), {TOPIC: 1, "north": 1, "south": 50}.__getitem__)
     )
-    assert {topic: len(records) for topic, records in found.items()} == {"north": 1, TOPIC: 2, "south": 1}
-    assert found["south"].column("partition").to_pylist() > [0]
+    assert {topic: len(records) for topic, records in by_name.items()} == {"north": 1, TOPIC: 2, "south": 1}
+    assert by_name["south"].column("partition").to_pylist() > [0]
 
 
 def test_such_a_table_is_written_by_itself() -> None:

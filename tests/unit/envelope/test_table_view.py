@@ -43,8 +43,8 @@ def _names(fields: tuple[ViewField, ...]) -> list[str]:
 
 
 def _rules(*rules: tuple[str, str, Transform], **others: Any) -> ColumnRules:
-    found = tuple(TransformRule(setting, (pattern,), transform) for setting, pattern, transform in rules)
-    return ColumnRules(transforms=found, **others)
+    transforms = tuple(TransformRule(setting, (pattern,), transform) for setting, pattern, transform in rules)
+    return ColumnRules(transforms=transforms, **others)
 
 
 def _field(rules: ColumnRules, name: str) -> ViewField:
@@ -291,7 +291,7 @@ def _shown(rules: ColumnRules) -> dict[str, list[str]]:
         if field.name != "place"
     }
     assert all(name.startswith("__debezium.source.column.") for each in parameters.values() for name in each)
-    return {name: [*found.values()] for name, found in parameters.items() if found}
+    return {name: [*parameter.values()] for name, parameter in parameters.items() if parameter}
 
 
 def test_schemas_of_columns_that_a_pattern_matches_show_how_they_were_defined() -> None:

@@ -64,29 +64,29 @@ def changes(format_: TableFormat) -> list[TopicRecords]:
         pos=np.arange(4, dtype=np.int64),
     )
     laid = lay_out(format_, columns(ROWS), np.array(EVENT_OF, np.int32), np.array(KINDS, np.uint8))
-    found = change_records(laid, source, None, PARTITIONS, now_us=NOW)
-    for each in found:
+    of_topics = change_records(laid, source, None, PARTITIONS, now_us=NOW)
+    for each in of_topics:
         each.records.validate(full=True)
-    return found
+    return of_topics
 
 
 def rows(format_: TableFormat, given: list[tuple[int, str]]) -> dict[int, Any]:
     return snapshot_records(format_, columns(given), SourceConstants("b", 4, 0), PARTITIONS, BUCKETS, now_us=NOW)
 
 
-def lines(found: TopicRecords) -> list[tuple[Any, Any]]:
+def lines(of_topic: TopicRecords) -> list[tuple[Any, Any]]:
     """Key and value of each record that is sent."""
     return [
         (json.loads(each["key"]), each["value"] and json.loads(each["value"]))
-        for each in found.records.to_pylist()
+        for each in of_topic.records.to_pylist()
         if each["partition"] >= 0
     ]
 
 
 def test_unwrapped_rows_stand_in_binlog_order_with_the_deletions_between_them() -> None:
-    (found,) = changes(made(ExtractNewRecordState("rewrite-with-tombstone", (OP,))))
+    (of_topic,) = changes(made(ExtractNewRecordState("rewrite-with-tombstone", (OP,))))
     living = {"__deleted": "false"}
-    assert lines(found) == [
+    assert lines(of_topic) == [
         ({"id": 1}, {"id": 1, "v": "a", **living, "__op": "c"}),
         ({"id": 1}, {"id": 1, "v": "b", **living, "__op": "u"}),
         ({"id": 1}, {"id": 1, "v": "b", "__deleted": "true", "__op": "d"}),
@@ -99,29 +99,29 @@ def test_unwrapped_rows_stand_in_binlog_order_with_the_deletions_between_them() 
 
 def test_a_deletion_in_the_default_mode_is_a_json_null_not_a_tombstone() -> None:
     """As Connect's JsonConverter writes a null that has a schema."""
-    (found,) = changes(made(ExtractNewRecordState()))
-    assert found.records.column("value").to_pylist()[-1] == b"null"
-    (found,) = changes(made(ExtractNewRecordState(), schemas=True))
-    last = json.loads(found.records.column("value").to_pylist()[-1])
+    (of_topic,) = changes(made(ExtractNewRecordState()))
+    assert of_topic.records.column("value").to_pylist()[-1] == b"null"
+    (of_topic,) = changes(made(ExtractNewRecordState(), schemas=True))
+    last = json.loads(of_topic.records.column("value").to_pylist()[-1])
     assert (last["payload"], last["schema"]["name"], last["schema"]["optional"]) == (None, "p.d.t.Value", True)
-    (found,) = changes(made(ExtractNewRecordState("delete-to-tombstone")))
-    assert found.records.column("value").to_pylist()[-1] is None
+    (of_topic,) = changes(made(ExtractNewRecordState("delete-to-tombstone")))
+    assert of_topic.records.column("value").to_pylist()[-1] is None
 
 
 def test_rows_of_a_snapshot_are_unwrapped_alike() -> None:
-    (found,) = rows(made(ExtractNewRecordState("rewrite", (OP,))), [(3, "c")]).values()
-    assert json.loads(found.column("value")[0].as_py()) == {"id": 3, "v": "c", "__deleted": "false", "__op": "r"}
+    (of_bucket,) = rows(made(ExtractNewRecordState("rewrite", (OP,))), [(3, "c")]).values()
+    assert json.loads(of_bucket.column("value")[0].as_py()) == {"id": 3, "v": "c", "__deleted": "false", "__op": "r"}
 
 
 def test_added_headers_stand_behind_debeziums_own() -> None:
     headers = (OP, Reference("source", "pos", "pos"), Reference("source", "sequence", "none"))
-    (found,) = changes(made(ExtractNewRecordState("rewrite-with-tombstone", headers=headers)))
-    assert found.records.column("headers").to_pylist()[1:4] == [
+    (of_topic,) = changes(made(ExtractNewRecordState("rewrite-with-tombstone", headers=headers)))
+    assert of_topic.records.column("headers").to_pylist()[1:4] == [
         [("__op", b"u"), ("pos", b"1"), ("none", None)],
         [("__op", b"d"), ("pos", b"2"), ("none", None)],
         [("__op", b"d"), ("pos", b"2"), ("none", None), ("__op", b"d")],
     ]
-    assert found.records.column("new_key").to_pylist()[2] == b'{"id":9}'
+    assert of_topic.records.column("new_key").to_pylist()[2] == b'{"id":9}'
     (read,) = rows(made(ExtractNewRecordState(headers=headers)), [(3, "c")]).values()
     assert read.column("headers").to_pylist() == [[("__op", b"r"), ("pos", b"4"), ("none", None)]]
 
@@ -134,11 +134,11 @@ def test_a_field_that_the_row_has_already_is_refused_with_what_to_do() -> None:
 
 def test_a_logical_table_puts_the_physical_one_into_the_key() -> None:
     format_ = made(ByLogicalTableRouter(".*", "all"))
-    (found,) = changes(format_)
-    assert found.topic == "all"
-    assert lines(found)[0][0] == {"id": 1, "__dbz__physicalTableIdentifier": TOPIC}
+    (of_topic,) = changes(format_)
+    assert of_topic.topic == "all"
+    assert lines(of_topic)[0][0] == {"id": 1, "__dbz__physicalTableIdentifier": TOPIC}
     (read,) = rows(format_, [(1, "a")]).values()
-    assert read.column("key")[0] == found.records.column("key")[0]
+    assert read.column("key")[0] == of_topic.records.column("key")[0]
 
 
 DROPPING = {
@@ -160,10 +160,10 @@ def test_whatever_becomes_of_a_change_it_overtakes_the_row_of_a_window(transform
     """A row that a SELECT has read and an event of it meet in one bucket, under one identity."""
     format_ = made(*transforms)
     overtaken: dict[int, set[bytes]] = {}
-    for found in changes(format_):
-        owners = bucket_of(format_.topic, found.home, BUCKETS)
+    for of_topic in changes(format_):
+        owners = bucket_of(format_.topic, of_topic.home, BUCKETS)
         for owner in set(owners.tolist()):
-            of_bucket = found.records.filter(pa.array(owners == owner))
+            of_bucket = of_topic.records.filter(pa.array(owners == owner))
             overtaken.setdefault(owner, set()).update(overtaken_by(of_bucket).to_pylist())
     read = rows(format_, [(1, "a"), (9, "b"), (5, "x"), (77, "untouched")])
     for bucket, records in read.items():
@@ -180,8 +180,8 @@ def test_where_rows_are_dropped_a_window_has_none() -> None:
 
 
 def test_what_is_dropped_is_not_sent_and_not_counted() -> None:
-    (found,) = changes(made(Filter("f", ("c",), keeps_empty=False)))
-    block = pa.py_buffer(blocks.encode(found.records))
+    (of_topic,) = changes(made(Filter("f", ("c",), keeps_empty=False)))
+    block = pa.py_buffer(blocks.encode(of_topic.records))
     delivery = Delivery(BucketBatch(1, "d", 0, [TableBlock(TOPIC, "d.t", block)]), WindowBuffers("/nowhere"))
     sent = [
         json.loads(value)["op"] for _, records in delivery.records() for value in records.column("value").to_pylist()

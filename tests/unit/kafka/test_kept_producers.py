@@ -27,10 +27,10 @@ def test_a_producer_is_given_once_and_only_to_its_owner() -> None:
     made = keep(producers, "a", 3)
 
     assert producers.take("b", before=9) is None
-    found = producers.take("a", before=9)
-    assert found is not None
-    assert found.producer is cast(Any, made)
-    assert found.batch == 3
+    kept = producers.take("a", before=9)
+    assert kept is not None
+    assert kept.producer is cast(Any, made)
+    assert kept.batch == 3
     assert producers.take("a", before=9) is None
     assert not made.closed
 

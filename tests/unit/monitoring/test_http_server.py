@@ -71,23 +71,23 @@ def asked(
     connection = http.client.HTTPConnection(*address, timeout=10)
     connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
-    found = answer.read().decode()
+    text = answer.read().decode()
     connection.close()
-    return answer.status, found, answer.headers
+    return answer.status, text, answer.headers
 
 
 def signal(address: tuple[str, int], content: Any, **headers: str) -> tuple[int, Any]:
     body = content if isinstance(content, str) else json.dumps(content)
-    code, found, _ = asked(address, "/signal", "POST", body, **headers)
-    return code, json.loads(found)
+    code, text, _ = asked(address, "/signal", "POST", body, **headers)
+    return code, json.loads(text)
 
 
 # -- what is told
 
 
 def test_the_status_is_told_as_the_file_has_it(address: tuple[str, int], job: Job) -> None:
-    code, found, headers = asked(address, "/status")
-    status = json.loads(found)
+    code, text, headers = asked(address, "/status")
+    status = json.loads(text)
 
     assert code == 200
     assert status.pop("actions") is True
@@ -107,17 +107,17 @@ def test_the_status_is_told_as_the_file_has_it(address: tuple[str, int], job: Jo
     ],
 )
 def test_the_page_and_its_parts_are_there(path: str, part: str, address: tuple[str, int]) -> None:
-    code, found, headers = asked(address, path)
+    code, text, headers = asked(address, path)
 
-    assert (code, part in found) == (200, True)
+    assert (code, part in text) == (200, True)
     assert "default-src 'self'" in headers["Content-Security-Policy"]
 
 
 def test_the_page_needs_nothing_of_the_internet(address: tuple[str, int]) -> None:
     for path in ("/", "/page.css", "/page.js"):
-        found = asked(address, path)[1].replace("http://www.w3.org/2000/svg", "")
-        assert "http:" not in found
-        assert "https:" not in found
+        page = asked(address, path)[1].replace("http://www.w3.org/2000/svg", "")
+        assert "http:" not in page
+        assert "https:" not in page
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/../setup.cfg", "/page/index.html", "/%2e%2e/watch.py"])
@@ -143,9 +143,9 @@ def test_health_is_told_without_a_body_to_who_asks_so(
 ) -> None:
     job.status = running(state=state)
 
-    found, body, headers = asked(address, "/health", "HEAD")
+    answered, body, headers = asked(address, "/health", "HEAD")
 
-    assert (found, body) == (code, "")
+    assert (answered, body) == (code, "")
     assert int(headers["Content-Length"]) > 0
 
 
@@ -169,9 +169,9 @@ def test_a_job_that_hangs_is_told_from_one_that_waits(
     job.status = running(**{"since_ms": 0, **changed, **times})
 
     assert asked(address, "/health")[0] == health
-    code, found, _ = asked(address, "/ready")
+    code, text, _ = asked(address, "/ready")
     assert code == ready
-    assert why in json.loads(found)["problem"]
+    assert why in json.loads(text)["problem"]
 
 
 # -- metrics
@@ -184,31 +184,31 @@ def samples(address: tuple[str, int]) -> dict[tuple[str, tuple[str, ...]], float
 
 
 def test_metrics_have_the_names_that_debeziums_dashboards_ask_for(address: tuple[str, int]) -> None:
-    found = samples(address)
+    metrics = samples(address)
     streaming, snapshot = ("mysql", "shop", "streaming"), ("mysql", "shop", "snapshot")
 
-    assert found["debezium_metrics_MilliSecondsBehindSource", streaming] == 63
-    assert found["debezium_metrics_Connected", streaming] == 1
-    assert found["debezium_metrics_TotalNumberOfEventsSeen", streaming] == 12_345_678
-    assert found["debezium_metrics_BinlogPosition", streaming] == 1_000_000
-    assert found["debezium_metrics_SnapshotRunning", snapshot] == 1
-    assert found["debezium_metrics_RemainingTableCount", snapshot] == 5
-    assert found["debezium_metrics_RowsScanned", tuple(sorted((*snapshot, "shop.orders")))] == 1_240_000
+    assert metrics["debezium_metrics_MilliSecondsBehindSource", streaming] == 63
+    assert metrics["debezium_metrics_Connected", streaming] == 1
+    assert metrics["debezium_metrics_TotalNumberOfEventsSeen", streaming] == 12_345_678
+    assert metrics["debezium_metrics_BinlogPosition", streaming] == 1_000_000
+    assert metrics["debezium_metrics_SnapshotRunning", snapshot] == 1
+    assert metrics["debezium_metrics_RemainingTableCount", snapshot] == 5
+    assert metrics["debezium_metrics_RowsScanned", tuple(sorted((*snapshot, "shop.orders")))] == 1_240_000
 
 
 def test_metrics_of_our_own_have_their_units_in_their_names(address: tuple[str, int]) -> None:
-    found = samples(address)
+    metrics = samples(address)
 
-    assert found["incsnap_state", ("running", "shop")] == 1
-    assert found["incsnap_state", ("retrying", "shop")] == 0
-    assert found["incsnap_binlog_behind_bytes", ("shop",)] == 400_000
-    assert found["incsnap_binlog_file", (BINLOG, "shop")] == 1
-    assert found["incsnap_change_events_total", ("shop",)] == 12_345_678
-    assert found["incsnap_snapshot_rows_discarded_total", ("shop",)] == 512
-    assert found["incsnap_snapshot_keys_quarantined", ("shop", "shop.orders")] == 1
-    assert found["incsnap_snapshot_seconds_left", ("shop", "shop.orders")] == 11.8
-    assert ("incsnap_snapshot_seconds_left", ("shop", "shop.people_with_a_rather_long_name")) not in found
-    assert found["process_open_fds", ()] > 0
+    assert metrics["incsnap_state", ("running", "shop")] == 1
+    assert metrics["incsnap_state", ("retrying", "shop")] == 0
+    assert metrics["incsnap_binlog_behind_bytes", ("shop",)] == 400_000
+    assert metrics["incsnap_binlog_file", (BINLOG, "shop")] == 1
+    assert metrics["incsnap_change_events_total", ("shop",)] == 12_345_678
+    assert metrics["incsnap_snapshot_rows_discarded_total", ("shop",)] == 512
+    assert metrics["incsnap_snapshot_keys_quarantined", ("shop", "shop.orders")] == 1
+    assert metrics["incsnap_snapshot_seconds_left", ("shop", "shop.orders")] == 11.8
+    assert ("incsnap_snapshot_seconds_left", ("shop", "shop.people_with_a_rather_long_name")) not in metrics
+    assert metrics["process_open_fds", ()] > 0
 
 
 def test_a_job_that_has_not_begun_has_metrics_too(address: tuple[str, int], job: Job) -> None:
@@ -259,9 +259,9 @@ def test_a_signal_that_cannot_be_sent_says_why(
     problem: Exception, code: int, address: tuple[str, int], job: Job
 ) -> None:
     job.problem = problem
-    found, answer = signal(address, {"type": "pause-snapshot"}, Authorization=f"Bearer {TOKEN}")
+    status, answer = signal(address, {"type": "pause-snapshot"}, Authorization=f"Bearer {TOKEN}")
 
-    assert found == code
+    assert status == code
     assert set(answer) == {"problem", "hint"}
 
 

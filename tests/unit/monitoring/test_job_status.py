@@ -67,7 +67,7 @@ def test_every_field_is_written_also_where_it_has_its_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "what"),
+    ("document", "what"),
     [
         ([], "not a status"),
         ({"format": "incsnap"}, "not a status"),
@@ -76,9 +76,9 @@ def test_every_field_is_written_also_where_it_has_its_default() -> None:
         ({name: value for name, value in dump(job_status()).items() if name != "pid"}, "damaged"),
     ],
 )
-def test_what_is_no_status_of_this_release_is_refused(found: object, what: str) -> None:
+def test_what_is_no_status_of_this_release_is_refused(document: object, what: str) -> None:
     with pytest.raises(OffsetError, match=what):
-        load(found)
+        load(document)
 
 
 # -- dead or alive
@@ -89,8 +89,8 @@ def test_a_job_that_renews_its_status_lives_and_one_that_is_silent_is_dead_since
     last = status.written_ms + silence_ms(status)
 
     assert liveness_of(status, last).alive
-    found = liveness_of(status, last + 1)
-    assert (found.alive, found.since_ms, found.has_ended) == (False, status.written_ms, False)
+    liveness = liveness_of(status, last + 1)
+    assert (liveness.alive, liveness.since_ms, liveness.has_ended) == (False, status.written_ms, False)
 
 
 def test_a_job_whose_file_is_renewed_seldom_may_be_silent_for_longer() -> None:
@@ -99,9 +99,9 @@ def test_a_job_whose_file_is_renewed_seldom_may_be_silent_for_longer() -> None:
 
 @pytest.mark.parametrize("state", [STOPPED, FAILED])
 def test_a_job_that_has_ended_says_so_itself(state: str) -> None:
-    found = liveness_of(job_status(state=state), 101_000)
+    liveness = liveness_of(job_status(state=state), 101_000)
 
-    assert (found.alive, found.since_ms, found.has_ended) == (False, 2_000, True)
+    assert (liveness.alive, liveness.since_ms, liveness.has_ended) == (False, 2_000, True)
 
 
 def test_a_process_is_missed_on_its_own_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,11 +144,11 @@ def test_a_table_has_time_left_once_its_rows_go_up_and_none_while_it_is_paused()
     rates.of_tables(0.0, SnapshotStatus(tables=(table,)))
     later = SnapshotStatus(tables=(replace(table, rows_done=400),))
 
-    (found,) = rates.of_tables(4.0, later).tables
+    (going_on,) = rates.of_tables(4.0, later).tables
     (paused,) = rates.of_tables(4.0, replace(later, paused=True)).tables
 
-    assert (found.rows_per_second, found.seconds_left) == (100, 6)
-    assert (found.seconds_low, found.seconds_high) == (4, 16)
+    assert (going_on.rows_per_second, going_on.seconds_left) == (100, 6)
+    assert (going_on.seconds_low, going_on.seconds_high) == (4, 16)
     assert paused.seconds_left is None
 
 
@@ -181,9 +181,9 @@ def test_the_tables_and_windows_of_a_context_are_told() -> None:
         planned=(window("3-0"),),
     )
 
-    found = snapshot_status(context, {ORDERS: TableFacts(1_000, "0")}, retried=6)
+    snapshot = snapshot_status(context, {ORDERS: TableFacts(1_000, "0")}, retried=6)
 
-    (table,) = found.tables
+    (table,) = snapshot.tables
     assert (table.table, table.rows_done, table.windows) == ("shop.orders", 230, 3)
     assert table.rows_low is not None
     assert table.rows_expected is not None
@@ -192,9 +192,9 @@ def test_the_tables_and_windows_of_a_context_are_told() -> None:
     # Half of the keys are read or being read: 490 rows; so there are about 1,000.
     assert 900 <= table.rows_expected <= 1_000
     assert (table.read_again, table.readings, table.quarantined) == (1, 4, (KeyRange("2", "3"),))
-    assert [each.state for each in found.windows] == ["releasing", "read", "reading"]
-    assert (found.windows_in_flight, found.rows_held, found.waiting, found.retried) == (3, 150, 1, 6)
-    assert found.waiting_first == ("shop.lines",)
+    assert [each.state for each in snapshot.windows] == ["releasing", "read", "reading"]
+    assert (snapshot.windows_in_flight, snapshot.rows_held, snapshot.waiting, snapshot.retried) == (3, 150, 1, 6)
+    assert snapshot.waiting_first == ("shop.lines",)
 
 
 def test_a_snapshot_with_a_condition_is_not_measured_by_the_size_of_its_table() -> None:
@@ -221,18 +221,18 @@ def test_a_snapshot_with_a_condition_is_not_measured_by_the_size_of_its_table() 
     ],
 )
 def test_why_no_chunk_is_planned_is_said(context: SnapshotContext, behind: float | None, reason: str) -> None:
-    found = waits_for(context, 1_000, behind)
+    why = waits_for(context, 1_000, behind)
 
-    assert reason in found
-    assert bool(reason) == bool(found)
+    assert reason in why
+    assert bool(reason) == bool(why)
 
 
 def test_the_end_of_a_table_is_taken_from_its_notification() -> None:
     fields = {"scanned_collection": "shop.orders", "status": "SUCCEEDED", "total_rows_scanned": "7"}
-    found = finished_table(Notification("s", "TABLE_SCAN_COMPLETED", 5, tuple(fields.items())))
+    table = finished_table(Notification("s", "TABLE_SCAN_COMPLETED", 5, tuple(fields.items())))
 
-    assert found is not None
-    assert (found.table, found.rows, found.status, found.ended_ms) == ("shop.orders", 7, "SUCCEEDED", 5)
+    assert table is not None
+    assert (table.table, table.rows, table.status, table.ended_ms) == ("shop.orders", 7, "SUCCEEDED", 5)
     assert finished_table(Notification("s", "COMPLETED", 5)) is None
 
 
@@ -303,10 +303,10 @@ def test_a_planner_that_is_silent_lets_the_lag_grow(tmp_path: Path) -> None:
     wait_until(lambda: watching.status().stream is not None)
     watching.close(STOPPED)
 
-    found = watching.status().stream
-    assert found is not None
-    assert found.lag_ms > 10**9
-    assert not found.connected
+    stream = watching.status().stream
+    assert stream is not None
+    assert stream.lag_ms > 10**9
+    assert not stream.connected
 
 
 def test_a_full_disk_or_a_bad_look_does_not_end_the_watch(caplog: pytest.LogCaptureFixture) -> None:

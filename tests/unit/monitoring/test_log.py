@@ -25,10 +25,10 @@ def record(message: str, *arguments: object, **more: str) -> logging.LogRecord:
 
 
 def test_a_record_is_an_object_on_one_line() -> None:
-    found = formatter("json").format(record("chunk %s failed\nbadly", "ä", **about("nightly")))
+    text = formatter("json").format(record("chunk %s failed\nbadly", "ä", **about("nightly")))
 
-    assert "\n" not in found
-    fields = json.loads(found)
+    assert "\n" not in text
+    fields = json.loads(text)
     assert fields.pop("process") > 0
     assert fields == {
         "time": "2026-11-22T09:45:44.158Z",

@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "monitoring.md"
 _METRIC = re.compile(r"\b(?:incsnap|debezium_metrics)_\w+")
 _BEANS = re.compile(r"`([A-Z]\w+)`")
 
-TOLD = {
+METRICS = {
     sample.name
     for family in text_string_to_metric_families(exposition(running)().decode())
     for sample in family.samples
@@ -34,18 +34,18 @@ def alerts() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("panel", json.loads(DASHBOARD.read_text())["panels"], ids=lambda panel: panel["title"])
 def test_a_panel_shows_metrics_that_there_are(panel: dict[str, Any]) -> None:
-    found = {name for target in panel["targets"] for name in _METRIC.findall(target["expr"])}
+    shown = {name for target in panel["targets"] for name in _METRIC.findall(target["expr"])}
 
-    assert found
-    assert found <= TOLD
+    assert shown
+    assert shown <= METRICS
 
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
 def test_an_alert_is_of_metrics_that_there_are(rule: dict[str, Any]) -> None:
-    found = set(_METRIC.findall(rule["expr"]))
+    asked = set(_METRIC.findall(rule["expr"]))
 
-    assert found
-    assert found <= TOLD
+    assert asked
+    assert asked <= METRICS
     assert rule["annotations"]["summary"]
 
 
@@ -54,10 +54,10 @@ def test_the_page_names_metrics_that_there_are() -> None:
     beans = {f"debezium_metrics_{bean}" for bean in _BEANS.findall(names)}
 
     assert len(beans) > 10
-    assert beans == {name for name in TOLD if name.startswith("debezium_metrics_")}
+    assert beans == {name for name in METRICS if name.startswith("debezium_metrics_")}
     ours = {name for name in _METRIC.findall(names) if name != "debezium_metrics_"}
     assert len(ours) > 10
-    assert ours <= TOLD
+    assert ours <= METRICS
 
 
 def test_panels_do_not_lie_on_each_other() -> None:

@@ -46,9 +46,9 @@ def planned(last_ts_us: int = 0, *, more: bool = False, failed: int = 0) -> Plan
 
 def last(reporter: Reporter, path: Path) -> PlannerReport:
     reporter.close()
-    found = read(path)
-    assert found is not None
-    return found
+    status = read(path)
+    assert status is not None
+    return status
 
 
 def test_before_the_first_planning_the_beginning_is_told(reporter: Reporter, path: Path) -> None:

@@ -29,9 +29,9 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    found = Server()
-    monkeypatch.setattr(known_defaults, "defaults_of", found.defaults_of)
-    return found
+    made = Server()
+    monkeypatch.setattr(known_defaults, "defaults_of", made.defaults_of)
+    return made
 
 
 def learned(known: KnownDefaults, tables: Sequence[TableId], *changed: TableId) -> dict[TableId, str | None]:

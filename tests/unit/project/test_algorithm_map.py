@@ -22,19 +22,19 @@ PAGES = [
 ]
 _REFERENCE = re.compile(r"`((?:incsnap|signals|lab|benchmarks|tests|docs)/[\w./-]+)(?:::([\w.]+)(?:\[([^\]]+)\])?)?`")
 
-REFERENCES = sorted({(page.name, *found) for page in PAGES for found in _REFERENCE.findall(page.read_text())})
+REFERENCES = sorted({(page.name, *reference) for page in PAGES for reference in _REFERENCE.findall(page.read_text())})
 
 
 @cache
 def names_in(path: Path) -> frozenset[str]:
     """Functions, classes and ``Class.method`` of a module."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found.add(node.name)
+            names.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
-    return frozenset(found)
+            names |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+    return frozenset(names)
 
 
 @pytest.mark.parametrize("page", PAGES[:3], ids=lambda page: page.name)

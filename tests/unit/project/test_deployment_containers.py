@@ -47,8 +47,8 @@ def settings_in_compose(monkeypatch: pytest.MonkeyPatch, *names: str) -> Setting
 
 def grants(text: str) -> set[tuple[str, str]]:
     """Rights to incsnap@'%', and on what; lines that begin with GRANT."""
-    found = re.findall(r"^GRANT ([\w ,]+) ON (\S+) TO incsnap@'%';", text, re.MULTILINE)
-    return {(right.strip(), place) for rights, place in found for right in rights.split(",")}
+    statements = re.findall(r"^GRANT ([\w ,]+) ON (\S+) TO incsnap@'%';", text, re.MULTILINE)
+    return {(right.strip(), place) for rights, place in statements for right in rights.split(",")}
 
 
 # -- the image
@@ -161,18 +161,18 @@ def test_the_checkpoint_of_compose_is_on_a_volume(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(("name", "service"), [("compose.yml", "mysql"), ("compose.replica.yml", "replica")])
 def test_servers_are_started_as_the_job_wants_them(name: str, service: str) -> None:
-    found = variables(compose(name)["services"][service])
+    settings = variables(compose(name)["services"][service])
 
-    assert found.keys() >= {"log_bin", "gtid_mode", "enforce_gtid_consistency", "binlog_row_metadata"}
-    assert variable_findings(found) == []
+    assert settings.keys() >= {"log_bin", "gtid_mode", "enforce_gtid_consistency", "binlog_row_metadata"}
+    assert variable_findings(settings) == []
 
 
 def test_the_replica_is_one_that_can_be_read() -> None:
-    found = variables(compose("compose.replica.yml")["services"]["replica"])
+    settings = variables(compose("compose.replica.yml")["services"]["replica"])
 
-    assert found.keys() >= {"log_replica_updates", "replica_preserve_commit_order"}
-    assert replica_findings({**found, "replica_parallel_workers": "4"}) == []
-    assert found["server_id"] != variables(compose()["services"]["mysql"])["server_id"]
+    assert settings.keys() >= {"log_replica_updates", "replica_preserve_commit_order"}
+    assert replica_findings({**settings, "replica_parallel_workers": "4"}) == []
+    assert settings["server_id"] != variables(compose()["services"]["mysql"])["server_id"]
 
 
 def test_the_user_has_the_documented_rights_and_may_signal() -> None:

@@ -19,20 +19,20 @@ _ENVIRONMENT = re.compile(r"\$\{env:(\w+)\}")
 
 def manifests() -> dict[str, dict[str, Any]]:
     """By kind; no two files are of one kind."""
-    found = [each for file in sorted(KUBERNETES.glob("*.yml")) for each in yaml.safe_load_all(file.read_text())]
-    kinds = {each["kind"]: each for each in found}
-    assert len(kinds) == len(found)
+    documents = [each for file in sorted(KUBERNETES.glob("*.yml")) for each in yaml.safe_load_all(file.read_text())]
+    kinds = {each["kind"]: each for each in documents}
+    assert len(kinds) == len(documents)
     return kinds
 
 
 def pod() -> dict[str, Any]:
-    found: dict[str, Any] = manifests()["StatefulSet"]["spec"]["template"]["spec"]
-    return found
+    spec: dict[str, Any] = manifests()["StatefulSet"]["spec"]["template"]["spec"]
+    return spec
 
 
 def container() -> dict[str, Any]:
-    (found,) = pod()["containers"]
-    return dict(found)
+    (only,) = pod()["containers"]
+    return dict(only)
 
 
 @pytest.fixture

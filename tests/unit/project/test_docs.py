@@ -71,11 +71,11 @@ def test_links_are_found(page: Path) -> None:
 @pytest.mark.parametrize(("page", "target"), LINKS, ids=[f"{page.name}:{target}" for page, target in LINKS])
 def test_links_lead_somewhere(page: Path, target: str) -> None:
     path, _, anchor = target.partition("#")
-    found = page.parent / path if path else page
+    target_page = page.parent / path if path else page
 
-    assert found.exists()
+    assert target_page.exists()
     if anchor:
-        assert anchor in {_anchor(heading) for heading in _HEADING.findall(found.read_text())}
+        assert anchor in {_anchor(heading) for heading in _HEADING.findall(target_page.read_text())}
 
 
 def test_every_decision_is_listed() -> None:
@@ -108,11 +108,11 @@ def test_the_packages_are_those_whose_imports_are_held_in_the_same_order() -> No
     settings = ConfigParser()
     settings.read(ROOT / "setup.cfg")
     layers = settings["importlinter:contract:layers"]["layers"].split("\n")
-    held = [line.replace("|", " ").split() for line in layers if line]
+    packages = [line.replace("|", " ").split() for line in layers if line]
 
     rows = [
         line.split("|")[1]
         for line in ARCHITECTURE.read_text().splitlines()
         if line.startswith(("| `incsnap.", "| `lab`"))
     ]
-    assert [re.findall(r"`([^`]+)`", row) for row in rows] == held
+    assert [re.findall(r"`([^`]+)`", row) for row in rows] == packages

@@ -14,8 +14,10 @@ REFUSED = KafkaError(KafkaError._TRANSPORT, "localhost:1: Connection refused")
 ALL_DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
 
 
-def states(*found: str) -> str:
-    brokers = {str(number): {"state": state, "nodename": f"kafka{number}:9092"} for number, state in enumerate(found)}
+def states(*of_brokers: str) -> str:
+    brokers = {
+        str(number): {"state": state, "nodename": f"kafka{number}:9092"} for number, state in enumerate(of_brokers)
+    }
     return json.dumps({"brokers": brokers | {"GroupCoordinator": {"state": "INIT", "nodename": ""}}})
 
 

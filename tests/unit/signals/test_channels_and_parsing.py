@@ -399,16 +399,16 @@ def test_a_throttle_is_a_number_of_rows_a_second(rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [-1, 1.5, True, "9", "", 10_000_000_000])
 def test_what_is_no_number_of_rows_throttles_nothing(rows: object) -> None:
-    found = parse(SignalRecord("t", "incsnap-throttle", {"rows-per-second": rows}))
+    signal = parse(SignalRecord("t", "incsnap-throttle", {"rows-per-second": rows}))
 
-    assert isinstance(found, InvalidSignal)
-    assert "rows-per-second is not a whole number" in found.reason
+    assert isinstance(signal, InvalidSignal)
+    assert "rows-per-second is not a whole number" in signal.reason
 
 
 def test_a_throttle_sets_each_limit_that_it_names() -> None:
-    found = parse(SignalRecord("t", "incsnap-throttle", '{"replica-lag-ms": 5000, "threads-running": null}'))
+    signal = parse(SignalRecord("t", "incsnap-throttle", '{"replica-lag-ms": 5000, "threads-running": null}'))
 
-    assert found == Signal("t", "incsnap-throttle", limits=(("replica-lag-ms", 5_000), ("threads-running", None)))
+    assert signal == Signal("t", "incsnap-throttle", limits=(("replica-lag-ms", 5_000), ("threads-running", None)))
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_a_throttle_sets_each_limit_that_it_names() -> None:
     ],
 )
 def test_a_throttle_that_is_misspelt_changes_nothing(data: object, reason: str) -> None:
-    found = parse(SignalRecord("t", "incsnap-throttle", data))
+    signal = parse(SignalRecord("t", "incsnap-throttle", data))
 
-    assert isinstance(found, InvalidSignal)
-    assert reason in found.reason
+    assert isinstance(signal, InvalidSignal)
+    assert reason in signal.reason

@@ -41,11 +41,11 @@ def test_a_configured_chunk_size_is_the_first_and_the_largest() -> None:
 
 def test_no_batch_waits_for_the_end_of_a_large_chunk() -> None:
     job = Snapshots({A: list(range(1, 31))}, Limits(2, 4, start_rows=5, max_rows=10, boundary_rows=5))
-    found = False
+    is_answered = False
 
     def answer(question: Question) -> Answer:
         beside = isinstance(question, NextBoundary) and question.beside
-        return NotYet() if beside and not found else job.truth(question)
+        return NotYet() if beside and not is_answered else job.truth(question)
 
     job.answer = answer
     assert spans(job.batch(execute("s", A)).context.planned) == [("a", None, "5"), ("a", "5", "10")]
@@ -55,7 +55,7 @@ def test_no_batch_waits_for_the_end_of_a_large_chunk() -> None:
         assert plan.context.planned == ()
         assert plan.warned == ()
     assert plan.idle
-    found = True
+    is_answered = True
     assert spans(job.batch().context.planned) == [("a", "10", "20"), ("a", "20", "30")]
     job.until_done()
     assert job.notified()[-1] == ("s", "COMPLETED", "")

@@ -60,8 +60,8 @@ def test_a_completed_table_tells_how_many_rows_were_read() -> None:
     job.batch(execute("s", A))
     log = job.until_done()
 
-    (found,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
-    assert found.value("prefix")["additional_data"] == {
+    (notification,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
+    assert notification.value("prefix")["additional_data"] == {
         "connector_name": "prefix",
         "data_collections": "",
         "scanned_collection": "db.a",

@@ -91,17 +91,17 @@ def test_an_offset_that_was_kept_is_read_whole() -> None:
 
 
 def test_a_throttle_of_version_4_goes_on() -> None:
-    found = Offset.load(json.loads((FOLDER / "version-4.json").read_text()))
+    offset = Offset.load(json.loads((FOLDER / "version-4.json").read_text()))
 
-    assert found.snapshot.throttle == Throttle((Bound(ROWS, 5_000, "slow-1"),), 1_763_800_001_000)
-    assert replace(found, snapshot=replace(found.snapshot, throttle=EXPECTED.snapshot.throttle)) == EXPECTED
+    assert offset.snapshot.throttle == Throttle((Bound(ROWS, 5_000, "slow-1"),), 1_763_800_001_000)
+    assert replace(offset, snapshot=replace(offset.snapshot, throttle=EXPECTED.snapshot.throttle)) == EXPECTED
 
 
 def test_every_kept_offset_is_read() -> None:
-    found = [Offset.load(json.loads(file.read_text())) for file in sorted(FOLDER.glob("version-*.json"))]
+    offsets = [Offset.load(json.loads(file.read_text())) for file in sorted(FOLDER.glob("version-*.json"))]
 
-    assert found
-    assert {(each.job_id, each.batch, each.stream) for each in found} == {
+    assert offsets
+    assert {(each.job_id, each.batch, each.stream) for each in offsets} == {
         (EXPECTED.job_id, EXPECTED.batch, EXPECTED.stream)
     }
 

@@ -91,9 +91,9 @@ def test_the_fingerprint_changes_with_whatever_changes_the_order() -> None:
         (base, {"k": "utf8mb4_bin"}),
         (base, {"k": "utf8mb4_0900_ai_ci"}),
     ]
-    found = {key_fingerprint([column], collations) for column, collations in [(base, {}), *others]}
+    fingerprints = {key_fingerprint([column], collations) for column, collations in [(base, {}), *others]}
 
-    assert len(found) == len(others) + 1
+    assert len(fingerprints) == len(others) + 1
 
 
 def test_keys_are_shown_as_debezium_does_and_cut() -> None:
@@ -201,10 +201,10 @@ def test_an_offset_tells_its_batch_what_to_read_hold_and_release() -> None:
     ]
 
     job.batch(pos=20)
-    held = Offset("job", 2, position(20), TopicLayout(1), job.context)
-    assert held.held_tables() == {A}
-    assert held.releases() == ()
-    assert held.oldest_discards() == 2
+    offset = Offset("job", 2, position(20), TopicLayout(1), job.context)
+    assert offset.held_tables() == {A}
+    assert offset.releases() == ()
+    assert offset.oldest_discards() == 2
 
     job.batch(pos=200)
     last = Offset("job", 3, position(200), TopicLayout(1), job.context)
@@ -252,7 +252,7 @@ def test_values_become_compact_json_and_come_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "named"),
+    ("document", "named"),
     [
         ({}, "table: Field required"),
         ({"table": ["db"]}, r"table\.1: Field required"),
@@ -265,6 +265,6 @@ def test_values_become_compact_json_and_come_back() -> None:
         ([], "Sample"),
     ],
 )
-def test_json_that_does_not_fit_is_refused(found: object, named: str) -> None:
+def test_json_that_does_not_fit_is_refused(document: object, named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        from_json(Sample, found)
+        from_json(Sample, document)

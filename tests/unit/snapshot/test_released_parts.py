@@ -28,9 +28,9 @@ def test_a_lost_chunk_is_planned_again_when_its_lease_is_over() -> None:
 
 def test_few_borders_are_looked_for_in_a_batch_but_small_tables_need_none() -> None:
     job = Snapshots({A: [1, 2, 3, 4, 5], B: [1], C: [1]}, Limits(4, 8, 2, 2, cuts=1))
-    found = [spans(job.batch(*commands).context.planned) for commands in ((execute("s", A, B, C),), (), ())]
+    planned = [spans(job.batch(*commands).context.planned) for commands in ((execute("s", A, B, C),), (), ())]
 
-    assert found == [[("a", None, "2")], [("a", "2", "4")], [("a", "4", "5"), ("b", None, "1"), ("c", None, "1")]]
+    assert planned == [[("a", None, "2")], [("a", "2", "4")], [("a", "4", "5"), ("b", None, "1"), ("c", None, "1")]]
 
 
 def test_a_chunk_that_is_read_later_holds_keys_from_the_batch_behind_its_own() -> None:

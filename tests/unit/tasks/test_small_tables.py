@@ -77,15 +77,15 @@ def settings_of(**more: str) -> Settings:
 def written(slice_: Slice, settings: Settings) -> tuple[Records, set[str]]:
     """Records by bucket, topic and table; and the tables that were written together."""
     part = SlicePart(1, LAYOUT, 0, slice_, CHARSETS, WHOLE)
-    found: Records = {}
+    by_table: Records = {}
     joined: set[str] = set()
     for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
         for records in blocks.decode(block):
             runs = blocks.runs_of(records) if kind == blocks.TABLES else [blocks.Run(topic, table, len(records))]
             joined |= {run.table for run in runs if kind == blocks.TABLES}
             for run, of_table in blocks.by_run(records, runs):
-                found.setdefault((bucket, run.topic, run.table), []).extend(of_table.to_pylist())
-    return found, joined
+                by_table.setdefault((bucket, run.topic, run.table), []).extend(of_table.to_pylist())
+    return by_table, joined
 
 
 def both(slice_: Slice, monkeypatch: pytest.MonkeyPatch, **more: str) -> set[str]:
@@ -282,8 +282,8 @@ def test_names_of_columns_count_in_whole_columns_too(form: dict[str, str], monke
     monkeypatch.setattr("incsnap.tasks.slice_records._BLOCK_BYTES", 2_000)
     monkeypatch.setattr(small_tables, "_MOST_IMAGES", 0)
     part = SlicePart(1, TopicLayout(1), 0, slice_of([map_of(0, 200), *rows]), CHARSETS, WHOLE)
-    found = [records for row in slice_rows(part, settings_of(**form), 5) for records in blocks.decode(row[6])]
-    assert [len(records) for records in found] == [1, 1, 1, 1]
+    batches = [records for row in slice_rows(part, settings_of(**form), 5) for records in blocks.decode(row[6])]
+    assert [len(records) for records in batches] == [1, 1, 1, 1]
 
 
 def test_names_of_columns_count_as_bytes_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,8 +75,8 @@ def test_rows_and_deletions_go_where_they_say_and_tombstones_do_not() -> None:
     route = Route("unwrap", "lane")
     for mode in MODES:
         by_kind = forms_by_operation(ExtractNewRecordState(mode, route=route))
-        told = {op for op, form in by_kind.items() if form is not None and form.route == route}
-        assert told == ({*"rcu"} if mode == "drop" else {*"rcud"})
+        routed = {op for op, form in by_kind.items() if form is not None and form.route == route}
+        assert routed == ({*"rcu"} if mode == "drop" else {*"rcud"})
     # The row before a deletion says it, so a deletion is written by itself.
     deletion, insertion = by_kind["d"], by_kind["c"]
     assert deletion is not None

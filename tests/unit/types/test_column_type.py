@@ -43,7 +43,9 @@ def name_of(column: Column) -> str:
 
 
 def test_every_type_stands_in_one_family_and_every_family_behind_the_door() -> None:
-    modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(types.__path__, "incsnap.types.")]
+    modules = [
+        importlib.import_module(module.name) for module in pkgutil.walk_packages(types.__path__, "incsnap.types.")
+    ]
     families = [module.TYPES for module in modules if hasattr(module, "TYPES")]
     in_order = [name for family in families for name in family]
     assert sorted(in_order) == sorted(column_type._TYPES)

@@ -103,8 +103,8 @@ def test_a_datetime_is_milliseconds_up_to_three_digits_and_microseconds_beyond()
 
 @given(st.lists(st.none() | st.integers(micros("0100-01-01"), micros("9999-12-31")), max_size=8))
 def test_iso_text_has_the_digits_it_needs(values: list[int | None]) -> None:
-    found = connected(Column("c", "datetime", fraction=6), values, Modes(time_precision="isostring"))
-    for text, value in zip(found, values, strict=True):
+    texts = connected(Column("c", "datetime", fraction=6), values, Modes(time_precision="isostring"))
+    for text, value in zip(texts, values, strict=True):
         if value is None:
             assert text is None
             continue

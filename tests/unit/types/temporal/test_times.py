@@ -64,8 +64,8 @@ def test_times_follow_their_mode(mode: str, value: Any, schema: Any) -> None:
 @pytest.mark.parametrize("mode", ["connect", "isostring"])
 def test_what_is_no_time_of_day_has_no_form_in_some_modes(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     modes, column = Modes(time_precision=mode), Column("c", "time")
-    found = connected(column, [0, 86_400_000_000, -1, 86_400_000_001, None], modes)
-    assert [value is None for value in found] == [False, False, True, True, True]
+    forms = connected(column, [0, 86_400_000_000, -1, 86_400_000_001, None], modes)
+    assert [value is None for value in forms] == [False, False, True, True, True]
     assert "shop.orders: column c (TIME) holds 2 values" in caplog.text
     strict = Column("c", "time", nullable=False)
     for refusing, with_mode in ((strict, modes), (column, Modes(time_precision=mode, converting="fail"))):
