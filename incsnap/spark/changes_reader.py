@@ -15,12 +15,10 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.files import Files
@@ -44,8 +42,12 @@ from incsnap.planner.unfinished_batch import refuse_inside_of_transaction
 from incsnap.snapshot.offset import Offset, digest
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
+from incsnap.spark.spark_release import SupportsTriggerAvailableNow, arrow_schema
 from incsnap.spark.watching import begin_watch
 from incsnap.tasks.frame_rows import FramePart, frame_parts, frame_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
 
 #: Tasks that decode a batch to which no window belongs. Not by the session's cores, which a restart may change: a batch
 #: that is run again is cut as it was.
@@ -62,7 +64,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, settings: Settings, schema: StructType, executed: GtidSet) -> None:
         reach(settings.checkpoint_location, settings.store)
         self._settings = settings
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = arrow_schema(schema)
         self._older = executed
         self._root = own_part(settings.checkpoint_location)
         self._buffers = WindowBuffers(self._root)
@@ -76,6 +78,8 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._failure: Failure | None = None
         #: What the server had executed when a query that is to end was begun; None where it is not.
         self._until: GtidSet | None = None
+        #: The end of the newest batch that Spark has; None before it has told of one. For Spark 4.1 alone.
+        self._newest: dict[str, Any] | None = None
         #: Is the query's first batch known to be one that can be told?
         self._goes_on = False
         process_log.set_up(logging.WARNING, settings.monitoring.log_format)
@@ -98,7 +102,17 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         preflight.require(preflight.findings(self._settings))
         return first_position(self._settings, self._root, 1)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        """Without ``start`` on Spark 4.1. What it is told there begins the next batch, since Spark runs or repeats that
+        before it asks again; and when a query goes on, Spark first asks for partitions up to what its log ends with."""
+        if start is None:
+            start = self._newest or self.initialOffset()
+        self._newest = self._end_behind(start)
+        return self._newest
+
+    def _end_behind(self, start: dict[str, Any]) -> dict[str, Any]:
         with self._noting_failure():
             planner = self._planning()
             self._checkpoint.refuse_if_lost()
@@ -120,6 +134,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with self._noting_failure():
             planner = self._planning()
             begin, until = self._batch_start(planner, start), planner.offsets.load(end)
+            self._newest = end
             return frame_parts(planner.parts(begin, until), until, digest(end))
 
     def commit(self, end: dict[str, Any]) -> None:

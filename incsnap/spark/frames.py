@@ -12,7 +12,6 @@ from contextlib import closing
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from incsnap.config.frames import frame_settings, of_table, refuse_mode
@@ -28,6 +27,7 @@ from incsnap.mysql.session import connect
 from incsnap.spark import process_log
 from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.error_text import hint_in_message
+from incsnap.spark.spark_release import spark_schema
 from incsnap.spark.table_frames import TableFrame
 from incsnap.tables import TableId
 from incsnap.tasks.frame_columns import CHANGE_FIELDS, RECORD
@@ -66,15 +66,15 @@ class ChangesFrame(DataSource):
             assert frame is not None
             marks = list(CHANGE_FIELDS)
             if frame.table is None:
-                return from_arrow_schema(pa.schema([*RECORD, *marks]))
+                return spark_schema(pa.schema([*RECORD, *marks]))
             self._executed, view = _executed_and_view(loaded.settings)
             self._table = view.shape.id
             fields = frame_fields(view)
             if frame.envelope:
                 row = pa.struct(fields)
-                return from_arrow_schema(pa.schema([*marks, pa.field("before", row), pa.field("after", row)]))
+                return spark_schema(pa.schema([*marks, pa.field("before", row), pa.field("after", row)]))
             _refuse_names_of_marks(view)
-            return _with_keys(from_arrow_schema(pa.schema([*marks, *fields])), view)
+            return _with_keys(spark_schema(pa.schema([*marks, *fields])), view)
 
     def streamReader(self, schema: StructType) -> ChangesReader:  # noqa: N802 (Spark's name)
         with hint_in_message():

@@ -44,6 +44,7 @@ from incsnap.spark.sink import KafkaSink, SinkOptions
 from incsnap.spark.sink import register as register_sink
 from incsnap.spark.source import COMPLETE, STOP, STOPPED, BinlogSource, SourceOptions
 from incsnap.spark.source import OPTION as SOURCE_OPTION
+from incsnap.spark.spark_release import require_admission_control
 from incsnap.spark.watching import begin_watch, end_with
 
 log = logging.getLogger(__name__)
@@ -62,9 +63,10 @@ def start(
     ``run`` names the run of the job that the query is one of; without it this is a new one (``snapshot.mode=always``).
 
     The same ``checkpoint.location`` continues where the last run stopped. Raises ``ServerUnreachable`` or ``SinkError``
-    when a new job cannot find its beginning, ``OffsetError`` when the checkpoint is not whole. Run ``incsnap check``
-    (``preflight``) first: nothing is checked here.
+    when a new job cannot find its beginning, ``OffsetError`` when the checkpoint is not whole, ``ConfigError`` on a
+    Spark that is too old. Run ``incsnap check`` (``preflight``) first: nothing else is checked here.
     """
+    require_admission_control()
     run = run or uuid4().hex
     reach(settings.checkpoint_location, settings.store)
     if watch is not None:

@@ -15,6 +15,7 @@ from incsnap.spark.class_archive import ClassArchive
 from incsnap.spark.dry_run import dry_run
 from incsnap.spark.gateway import Gateway
 from incsnap.spark.session import class_path, prepare, properties, session_with
+from incsnap.spark.spark_release import require_admission_control
 from incsnap.spark.worker_python import interpreter
 
 #: What no job needs to start Spark: an archive depends on Java, Spark and ``spark.driver.extraClassPath`` alone.
@@ -31,8 +32,9 @@ def prepare_start(settings: Settings | None = None) -> Path | None:
 
     Takes half a minute. Returns its file; None where none can be used: the settings say themselves how classes are
     shared, the cache directory cannot be written to, Java cannot make one, or a limit leaves too little memory.
-    Raises ``JvmDidNotStart``.
+    Raises ``JvmDidNotStart``, or ``ConfigError`` where this Spark is too old.
     """
+    require_admission_control()
     spark = {**properties(settings or _ANY_JOB), "spark.master": "local[4,4]"}
     home = _find_spark_home()
     with contextlib.ExitStack() as stack:

@@ -6,12 +6,11 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pydantic import BaseModel, Field
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.files import Files
@@ -29,6 +28,9 @@ from incsnap.tasks import blocks
 from incsnap.tasks.partitions import ReadyPart, SlicePart
 from incsnap.tasks.slice_files import SliceFiles
 from incsnap.tasks.slice_rows import slice_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
 
 FORMAT = "incsnap-mysql"
 #: The one option. Its name has "secret" in it: Spark then hides the value wherever it shows a plan.

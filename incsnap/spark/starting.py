@@ -21,6 +21,7 @@ from incsnap.spark.class_archive import ClassArchive
 from incsnap.spark.gateway import GIVEN, Gateway
 from incsnap.spark.machines import REACHED, machine_findings
 from incsnap.spark.session import class_path, is_one_machine, prepare, properties, session_with, workers_python
+from incsnap.spark.spark_release import require_admission_control
 from incsnap.spark.submitted import submitted
 from incsnap.spark.zygote import Zygote
 
@@ -90,7 +91,11 @@ def _error_text(error: Exception) -> str:
 
 @contextlib.contextmanager
 def starting(settings: Settings) -> Iterator[Starting]:
-    """Begins at once. What runs ahead, and Spark with it, ends with the block."""
+    """Begins at once. What runs ahead, and Spark with it, ends with the block.
+
+    Raises ``ConfigError`` where this Spark is too old.
+    """
+    require_admission_control()
     submitted_properties = submitted()
     spark = properties(settings, submitted_properties)
     # Of a JVM that is given there need be no folder of Spark: YARN's containers have none.

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 from pymysql.connections import Connection
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from incsnap.config.settings import Settings
@@ -32,6 +31,7 @@ from incsnap.snapshot.keys import Key
 from incsnap.snapshot.questions import Describe, Failed, KeyOrder, MaximumKey, NextBoundary, Refused
 from incsnap.snapshot.window import Chunk, ordering_columns
 from incsnap.spark.error_text import hint_in_message
+from incsnap.spark.spark_release import arrow_schema
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.frame_columns import CHANGE_FIELDS, SchemaChanged, first_position_of
 
@@ -59,7 +59,7 @@ class TableFrame(DataSourceReader):
         if not partitions.isdecimal() or int(partitions) < 1:
             raise ConfigError(f"numPartitions: {partitions!r} is not a whole number from 1 on", _HINT)
         self._table, self._settings, self._count = settings.frame.table, settings, int(partitions)
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = arrow_schema(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         if self._count == 1:

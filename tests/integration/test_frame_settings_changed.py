@@ -92,7 +92,7 @@ def next_end(reader: ChangesReader, start: Offset) -> Offset:
     ends: list[Offset] = []
 
     def is_there() -> bool:
-        ends.append(reader.latestOffset(start, None))  # type: ignore[arg-type]
+        ends.append(reader.latestOffset(start, None))
         return ends[-1] != start
 
     wait_until(is_there)

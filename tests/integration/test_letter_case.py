@@ -142,7 +142,7 @@ def test_the_table_of_a_dataframe_may_be_written_in_any_letter_case(
         ends = [reader.initialOffset()]
 
         def has_read(count: int) -> bool:
-            end = reader.latestOffset(ends[-1], None)  # type: ignore[arg-type]
+            end = reader.latestOffset(ends[-1], None)
             if end != ends[-1]:
                 for part in reader.partitions(ends[-1], end):
                     for rows in reader.read(part):
