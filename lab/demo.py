@@ -18,6 +18,7 @@ from incsnap.cli.failures import FailuresInWords
 from incsnap.errors import IncsnapError
 from lab.captured_database import CapturedDatabase, TableProof, captured_database
 from lab.demo_display import Display, report
+from lab.fetched_lake import LAKES
 from lab.lag_probe import LagProbe
 from lab.lake_demo import lake_demo
 from lab.listening import Notices
@@ -39,19 +40,19 @@ _SNAPSHOT_SECONDS = 600.0
 @click.option("--keep", is_flag=True, help="Afterwards leave servers and topics, or the table, until Ctrl-C.")
 @click.option(
     "--to",
-    type=click.Choice(["kafka", "delta"]),
+    type=click.Choice(["kafka", *LAKES]),
     default="kafka",
     show_default=True,
-    help="delta: one table, kept equal by a DataFrame's query in a Delta table, without Kafka.",
+    help="delta, iceberg: one table, kept equal by a DataFrame's query in a lake's table, without Kafka.",
 )
 def demo(rows: int, keep: bool, to: str) -> None:
     """Show it: snapshot tables while they change, compare them with their topics.
 
     Uses the servers of INCSNAP_MYSQL and INCSNAP_KAFKA, else Docker, else fetches them. Everything is stopped again.
     """
-    if to == "delta":
+    if to in LAKES:
         with _sigterm_like_ctrl_c():
-            faults = lake_demo(rows, keep=keep)
+            faults = lake_demo(LAKES[to], rows, keep=keep)
         for fault in faults:
             output.problem(fault, _DEFECT)
         sys.exit(1 if faults else 0)

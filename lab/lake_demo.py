@@ -1,4 +1,7 @@
-"""``python -m lab --to delta``: a snapshot into a Delta table while its rows change, and the proof that both agree."""
+"""``python -m lab --to delta``, or ``iceberg``: a snapshot into a lake's table while its rows change.
+
+With the proof that both agree.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from incsnap.monitoring.status import JobStatus, load
 from incsnap.monitoring.watch import NAME
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
-from lab.fetched_lake import DELTA, SPARK, environment
+from lab.fetched_lake import Lake
 from lab.lake_table import compare_with_lake, has_row
 from lab.mysql_client import connect
 from lab.run_folder import run_folder
@@ -39,13 +42,13 @@ _LINE_SECONDS = 3.0
 _LAST = 2**62
 
 
-def lake_demo(rows: int, *, keep: bool) -> list[str]:
+def lake_demo(lake: Lake, rows: int, *, keep: bool) -> list[str]:
     """What is wrong; all is told on the terminal. ``rows``: of the table; ``keep``: wait for Ctrl-C at the end."""
     with ExitStack() as stack:
         tell = output.console().print
-        tell(f"Starting MySQL, and looking for Spark {SPARK} and Delta Lake {DELTA} ...")
+        tell(f"Starting MySQL, and looking for Spark {lake.spark} and {lake.title} {lake.version} ...")
         mysql = stack.enter_context(servers(kafka=False)).mysql
-        spark = environment()
+        lake.environment()
         folder = stack.enter_context(run_folder())
         database = f"incsnap_demo_{secrets.token_hex(3)}"
         connection = stack.enter_context(closing(connect(mysql)))
@@ -59,31 +62,31 @@ def lake_demo(rows: int, *, keep: bool) -> list[str]:
         tell(f"Loading {rows:,} orders ...")
         orders = ORDERS.create(connection, database, rows)
         properties = write_properties(folder / "shop.properties", _settings(mysql, database, folder))
-        lake = folder / "orders"
+        place = folder / "warehouse" / lake.place
         tell("Starting the query ...")
         began = time.monotonic()
-        with running_query(spark, properties, orders, f"delta.`{lake}`", folder) as query:
+        with running_query(lake, properties, orders, lake.table, folder) as query:
             query.wait_until("the query was streaming", lambda: _status(properties, orders) is not None)
             streaming = time.monotonic()
             with Writer(
                 lambda: connect(mysql), [(ORDERS, orders)], seed=secrets.randbits(32), rate=_CHANGES_PER_SECOND
             ) as writer:
-                query.wait_until("the first change was merged", lambda: has_row(lake, "version", ">", 0))
+                query.wait_until("the first change was merged", lambda: has_row(place, "version", ">", 0))
                 tell(f"A writer makes up to {_CHANGES_PER_SECOND:.0f} changes/s. Signal: {orders} by the signal table.")
                 signalled = time.monotonic()
                 send.to_table(connection, signals.sql, "demo", "execute-snapshot", send.snapshot_data([str(orders)]))
                 _watch(query, properties, orders, writer)
             read = time.monotonic()
             _change_last(connection, orders)
-            query.wait_until("the last change was merged", lambda: has_row(lake, "version", "=", _LAST))
+            query.wait_until("the last change was merged", lambda: has_row(place, "version", "=", _LAST))
             drained = time.monotonic()
-        tell("Reading both tables, by PyMySQL and by delta-rs, and comparing them row by row ...")
-        comparison = compare_with_lake(connection, orders, lake)
+        tell("Reading both tables, by readers of their own, and comparing them row by row ...")
+        comparison = compare_with_lake(connection, orders, place)
         table = Table.grid(padding=(0, 3))
         table.add_row("rows in MySQL", f"{comparison.rows:,}")
         for kind, count in sorted(writer.written.by_kind.items()):
             table.add_row(f"changes meanwhile ({kind})", f"{count:,}")
-        table.add_row("rows missing in the Delta table", f"{comparison.missing.count:,}")
+        table.add_row("rows missing in the lake's table", f"{comparison.missing.count:,}")
         table.add_row("rows too many in it", f"{comparison.extra.count:,}")
         table.add_row("rows that differ", f"{comparison.different.count:,}")
         tell(table)
@@ -96,7 +99,7 @@ def lake_demo(rows: int, *, keep: bool) -> list[str]:
         if not comparison.faults():
             tell("Every row is equal.")
         if keep:
-            tell(f"MySQL {mysql}, database {database}; the Delta table is {lake}. Ctrl-C takes them away.")
+            tell(f"MySQL {mysql}, database {database}; the lake's table is {place}. Ctrl-C takes them away.")
             signal.pause()
         return comparison.faults()
 

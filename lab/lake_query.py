@@ -1,4 +1,4 @@
-"""``python -m lab.lake_query``: a query that keeps a Delta table equal to a MySQL table, as a user would write it.
+"""``python -m lab.lake_query``: a query that keeps a lake's table equal to a MySQL table, as a user would write it.
 
 A program of its own, because its Spark is another one (``fetched_lake``). It ends with SIGTERM.
 """
@@ -16,23 +16,24 @@ from pyspark.sql import SparkSession
 
 import incsnap
 from incsnap.spark import merge_into
-from lab.fetched_lake import jars
+from lab.fetched_lake import LAKES, Lake
 
 
 @click.command()
 @click.argument("config")
 @click.argument("table")
-@click.argument("lake")
+@click.argument("name")
+@click.option("--format", "kind", type=click.Choice(list(LAKES)), required=True)
 @click.option("--checkpoint", required=True, help="Spark's checkpointLocation.")
 @click.option("--warehouse", required=True, help="Where tables are that have no path.")
-def lake_query(config: str, table: str, lake: str, checkpoint: str, warehouse: str) -> None:
-    """Merge the changes of TABLE (settings in CONFIG) into the table LAKE, until SIGTERM."""
+def lake_query(config: str, table: str, name: str, kind: str, checkpoint: str, warehouse: str) -> None:
+    """Merge the changes of TABLE (settings in CONFIG) into the lake's table NAME, until SIGTERM."""
     end = Event()
     signal.signal(signal.SIGTERM, lambda number, frame: end.set())
-    spark = _session(warehouse)
+    spark = _session(LAKES[kind], warehouse)
     reader = spark.readStream.format("incsnap").option("config", config).option("table", table)
     while not end.is_set():
-        query = merge_into(reader.load(), lake).option("checkpointLocation", checkpoint).start()
+        query = merge_into(reader.load(), name, format=kind).option("checkpointLocation", checkpoint).start()
         try:
             # Not in one call for ever: nothing else can be asked of Spark by this thread meanwhile.
             while not end.is_set():
@@ -45,7 +46,7 @@ def lake_query(config: str, table: str, lake: str, checkpoint: str, warehouse: s
     spark.stop()
 
 
-def _session(warehouse: str) -> SparkSession:
+def _session(lake: Lake, warehouse: str) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
@@ -53,16 +54,12 @@ def _session(warehouse: str) -> SparkSession:
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.jars": jars(),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.warehouse.dir": warehouse,
         # Small batches on few cores: compiled quickly rather than well, and done in few tasks.
         "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "2",
+        **lake.session(warehouse),
     }
     builder = SparkSession.builder
     for name, value in settings.items():

@@ -1,4 +1,4 @@
-"""A Delta table beside its MySQL table, row by row: the one read by delta-rs, the other by PyMySQL.
+"""A lake's table beside its MySQL table, row by row: the one read by delta-rs or PyIceberg, the other by PyMySQL.
 
 Neither Spark nor incsnap reads here, for a defect of theirs must not hide itself.
 """
@@ -9,8 +9,10 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from pyiceberg.table import StaticTable
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
@@ -55,21 +57,32 @@ def compare_with_lake(connection: Connection[Cursor], table: TableId, lake: Path
 
 def rows_of_lake(lake: Path) -> list[Row]:
     """The rows of its newest version; none where there is no table yet."""
-    try:
-        table = DeltaTable(str(lake))
-    except TableNotFoundError:
-        return []
-    rows: list[Row] = table.to_pyarrow_table().to_pylist()
+    table = _iceberg(lake)
+    rows: list[Row] = (_delta(lake) if table is None else table.scan().to_arrow()).to_pylist()
     return rows
 
 
 def has_row(lake: Path, column: str, operator: str, value: int) -> bool:
     """Is there a row whose ``column`` is so? ``operator``: ``=``, ``>``."""
+    table = _iceberg(lake)
+    if table is None:
+        return bool(_delta(lake, columns=[column], filters=[(column, operator, value)]).num_rows)
+    return bool(table.scan(f"{column} {operator} {value}", (column,)).to_arrow().num_rows)
+
+
+def _delta(lake: Path, **chosen: Any) -> pa.Table:
     try:
         table = DeltaTable(str(lake))
     except TableNotFoundError:
-        return False
-    return bool(table.to_pyarrow_table(columns=[column], filters=[(column, operator, value)]).num_rows)
+        return pa.table({})
+    return table.to_pyarrow_table(**chosen)
+
+
+def _iceberg(lake: Path) -> StaticTable | None:
+    """Without its catalog, whose word for the newest version is a file that is written after that."""
+    versions = (lake / "metadata").glob("v*.metadata.json")
+    newest = max(versions, key=lambda file: int(file.name[1:].partition(".")[0]), default=None)
+    return None if newest is None else StaticTable.from_metadata(str(newest))
 
 
 def _as_mysql(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Real Delta tables that are kept equal to MySQL's, by Delta Lake's own Spark, compared row by row by other readers."""
+"""Real tables of Delta Lake and Iceberg that are kept equal to MySQL's, each by the Spark that it is made for.
+
+They are compared row by row, by other readers.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ from incsnap.errors import ServerUnreachable
 from incsnap.monitoring.status import RUNNING, STOPPED
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
-from lab.fetched_lake import environment
-from lab.lake_table import compare_with_lake, rows_of_lake
+from lab.fetched_lake import DELTA, LAKES
+from lab.fetched_lake import Lake as Format
+from lab.lake_table import compare_with_lake, has_row, rows_of_lake
 from lab.mysql_client import connect
 from lab.running_job import RunningJob, write_properties
 from lab.running_query import running_query
@@ -32,13 +36,15 @@ pytestmark = [pytest.mark.servers, pytest.mark.long]
 ROWS = 6_000
 
 
-@pytest.fixture(scope="module")
-def spark_with_delta() -> Mapping[str, str]:
-    """The environment of a program that has it."""
+@pytest.fixture(scope="module", params=LAKES)
+def lakes_format(request: pytest.FixtureRequest) -> Format:
+    """It has been fetched."""
+    lake = LAKES[request.param]
     try:
-        return environment()
+        lake.environment()
     except ServerUnreachable as error:
-        pytest.skip(f"Delta Lake and the Spark that it is made for cannot be fetched: {error}")
+        pytest.skip(f"{lake.title} and the Spark that it is made for cannot be fetched: {error}")
+    return lake
 
 
 @pytest.fixture
@@ -51,15 +57,15 @@ def connection(connection: Connection[Any]) -> Connection[Any]:
 class Lake:
     """A query's table, and lives of the query."""
 
-    def __init__(self, environment: Mapping[str, str], connection: Connection[Any], table: TableId, folder: Path):
-        self._environment, self._connection, self._table, self._folder = environment, connection, table, folder
-        self.path = folder / "warehouse" / "orders"
+    def __init__(self, kind: Format, connection: Connection[Any], table: TableId, folder: Path):
+        self._kind, self._connection, self._table, self._folder = kind, connection, table, folder
+        self.path = folder / "warehouse" / kind.place
 
     @contextmanager
     def query(self, settings: Mapping[str, str], name: str) -> Iterator[RunningJob]:
         """``name``: of the lake's table, as Spark is told it."""
         file = write_properties(self._folder / "shop.properties", settings)
-        with running_query(self._environment, file, self._table, name, self._folder) as running:
+        with running_query(self._kind, file, self._table, name, self._folder) as running:
             yield running
 
     @property
@@ -71,11 +77,6 @@ class Lake:
         command = ["status", str(self._folder / "shop.properties"), "--table", str(self._table), "--json"]
         return str(json.loads(CliRunner().invoke(commands, command).output)["state"])
 
-    def version(self) -> int:
-        """The newest, -1 before the first."""
-        log = self.path / "_delta_log"
-        return max((int(file.stem) for file in log.glob("*.json")), default=-1)
-
     def wait_until_equal(self, query: RunningJob) -> None:
         query.wait_until("the tables were equal", lambda: not self._faults(), PATIENCE_SECONDS, every=0.3)
 
@@ -84,7 +85,7 @@ class Lake:
 
 
 def test_a_table_stays_equal_through_changes_of_its_rows_and_columns(
-    spark_with_delta: Mapping[str, str],
+    lakes_format: Format,
     connection: Connection[Any],
     mysql_address: MySqlAddress,
     database: str,
@@ -92,10 +93,10 @@ def test_a_table_stays_equal_through_changes_of_its_rows_and_columns(
 ) -> None:
     execute = executor(connection)
     execute(
-        "CREATE TABLE t (id INT, part CHAR(1), price DECIMAL(20,4), raw VARBINARY(9), PRIMARY KEY (id, part))",
+        "CREATE TABLE t (id SMALLINT, part CHAR(1), price DECIMAL(20,4), raw VARBINARY(9), PRIMARY KEY (id, part))",
         "INSERT INTO t VALUES (1, 'a', 1.5, 'x'), (1, 'b', NULL, NULL), (2, 'a', -3, '')",
     )
-    lake = Lake(spark_with_delta, connection, TableId(database, "t"), tmp_path)
+    lake = Lake(lakes_format, connection, TableId(database, "t"), tmp_path)
     settings = options(
         mysql_address,
         database,
@@ -103,7 +104,7 @@ def test_a_table_stays_equal_through_changes_of_its_rows_and_columns(
         snapshot__mode="initial",
         skipped__operations="none",
     ) | {"checkpoint.location": str(tmp_path / "job")}
-    with lake.query(settings, "orders") as query:
+    with lake.query(settings, lakes_format.table) as query:
         lake.wait_until_equal(query)
         execute(
             "UPDATE t SET price = 2 WHERE id = 1", "DELETE FROM t WHERE id = 2", "INSERT INTO t VALUES (3, 'c', 0, 'y')"
@@ -112,12 +113,12 @@ def test_a_table_stays_equal_through_changes_of_its_rows_and_columns(
         lake.wait_until_equal(query)
         execute(
             "INSERT INTO t VALUES (5, 'e', 5, 'five')",
-            "ALTER TABLE t ADD COLUMN at DATETIME(3), ADD COLUMN big BIGINT UNSIGNED",
-            "INSERT INTO t VALUES (6, 'f', 6, 'six', '2024-02-29 01:02:03.456', 18446744073709551615)",
+            "ALTER TABLE t ADD COLUMN at DATETIME(3), ADD COLUMN big BIGINT UNSIGNED, ADD COLUMN tiny TINYINT",
+            "INSERT INTO t VALUES (6, 'f', 6, 'six', '2024-02-29 01:02:03.456', 18446744073709551615, -128)",
             "UPDATE t SET at = '1999-12-31 23:59:59' WHERE id = 1",
         )
         lake.wait_until_equal(query)
-        execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'a', 9, 'behind', NULL, 0)")
+        execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'a', 9, 'behind', NULL, 0, 127)")
         lake.wait_until_equal(query)
         assert lake.status() == RUNNING
         query.stop()
@@ -126,16 +127,16 @@ def test_a_table_stays_equal_through_changes_of_its_rows_and_columns(
 
 
 def test_a_table_is_equal_after_a_snapshot_under_load_and_kills(
-    spark_with_delta: Mapping[str, str],
+    lakes_format: Format,
     connection: Connection[Any],
     mysql_address: MySqlAddress,
     database: str,
     tmp_path: Path,
 ) -> None:
     orders = ORDERS.create(connection, database, ROWS)
-    lake = Lake(spark_with_delta, connection, orders, tmp_path)
+    lake = Lake(lakes_format, connection, orders, tmp_path)
     settings = options(mysql_address, database, tmp_path) | {"checkpoint.location": str(tmp_path / "job")}
-    name = f"delta.`{lake.path}`"
+    name = f"delta.`{lake.path}`" if lakes_format is DELTA else lakes_format.table
 
     def read() -> int:
         """Rows that the snapshot alone has brought: the writer has not touched them."""
@@ -146,7 +147,7 @@ def test_a_table_is_equal_after_a_snapshot_under_load_and_kills(
 
     with Writer(lambda: connect(mysql_address, database=database), [(ORDERS, orders)], seed=5, rate=50) as writer:
         with lake.query(settings, name) as query:
-            query.wait_until("changes were merged", lambda: lake.version() > 0)
+            query.wait_until("changes were merged", lambda: has_row(lake.path, "version", ">", 0))
             # So that it is killed in the middle, however slow the machine is.
             signal("slow", "incsnap-throttle", {"rows-per-second": 200})
             signal("all", "execute-snapshot", send.snapshot_data([str(orders)]))
