@@ -148,6 +148,16 @@ class TableShape:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """An index that is in order. ``columns``: None for a prefix of a column, which does not order by the whole column,
+    and for an expression. ``descending``: the names of those that it has in descending order."""
+
+    name: str
+    columns: tuple[str | None, ...]
+    descending: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class BatchDefinitions:
     """Definitions of tables whose rows do not name their columns, at the end of a batch. ``known``: as they are there,
     where that is certain. ``before``: as they were for rows of the batch, where they are not known any more or are

@@ -15,7 +15,7 @@ from pymysql.connections import Connection
 
 from incsnap.config.patterns import BUILTIN, TableFilter
 from incsnap.mysql.session import QueryRefusedError, named, query
-from incsnap.tables import BYTE_STRINGS, Column, TableId, TableShape
+from incsnap.tables import BYTE_STRINGS, Column, Index, TableId, TableShape
 from incsnap.types.charsets import NO_TEXT
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
@@ -105,23 +105,26 @@ def collations_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[T
     return by_table
 
 
-def indexes_of(
-    connection: Connection[Any], ids: Sequence[TableId]
-) -> dict[TableId, list[tuple[str, list[str | None]]]]:
-    """Gives (name, columns) of the visible ordered ones, the primary key's and unique ones first; None for a prefix
-    of a column, which does not order by the whole column, and for an expression."""
-    by_table: dict[TableId, dict[str, list[str | None]]] = {}
+def indexes_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[TableId, list[Index]]:
+    """The visible ordered ones, the primary key's and unique ones first."""
+    by_table: dict[TableId, dict[str, list[tuple[str | None, bool]]]] = {}
     for part in _parts(ids):
-        for database, name, index, column, prefix in query(
+        for database, name, index, column, prefix, direction in query(
             connection,
-            "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
+            "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, COLLATION"
+            " FROM information_schema.STATISTICS"
             " WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s AND IS_VISIBLE = 'YES' AND INDEX_TYPE = 'BTREE'"
             " ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', NON_UNIQUE, INDEX_NAME, SEQ_IN_INDEX",
             (part,),
         ):
             indexes = by_table.setdefault(TableId(database, name), {})
-            indexes.setdefault(str(index), []).append(None if prefix is not None else column)
-    return {table: list(indexes.items()) for table, indexes in by_table.items()}
+            indexes.setdefault(str(index), []).append((None if prefix is not None else column, direction == "D"))
+    return {table: [_index(*index) for index in indexes.items()] for table, indexes in by_table.items()}
+
+
+def _index(name: str, parts: Sequence[tuple[str | None, bool]]) -> Index:
+    descending = tuple(column for column, descends in parts if descends and column is not None)
+    return Index(name, tuple(column for column, _ in parts), descending)
 
 
 def _parts(ids: Sequence[TableId]) -> Iterator[tuple[tuple[str, str], ...]]:

@@ -114,14 +114,16 @@ class Answers:
             case MaximumKey():
                 self._wait(question.low_watermark)
                 columns = self._ordering(question.table, question.columns)
-                return self._key(question.table, maximum_key(question.table, columns, index=question.index))
+                sql = maximum_key(question.table, columns, index=question.index, descending=question.descending)
+                return self._key(question.table, sql)
             case Opened():
                 return self._opened(question)
             case NextBoundary(beside=True) if self._beside is not None and self._beside.is_able:
                 return self._beside(question)
-            case NextBoundary(table, names, index, after, maximum, rows):
+            case NextBoundary(table, names, index, after, maximum, rows, descending=descending):
                 columns = self._ordering(table, names)
-                return self._key(table, next_boundary(table, columns, after, maximum, rows, index=index))
+                sql = next_boundary(table, columns, after, maximum, rows, index=index, descending=descending)
+                return self._key(table, sql)
 
     def _described(self, question: Describe) -> KeyOrder:
         """Raises ``TableRefused``, and ``QueryRefusedError`` where its condition cannot be tried now."""
@@ -134,7 +136,8 @@ class Answers:
         order = ordering_of(entry, view, question.surrogate)
         names = tuple(column.name for column in order.columns)
         self._columns[(question.table, names)] = order.columns
-        return KeyOrder(names, key_fingerprint(order.columns, entry.collations), order.index)
+        fingerprint = key_fingerprint(order.columns, entry.collations, order.descending)
+        return KeyOrder(names, fingerprint, order.index, order.descending)
 
     def _try_condition(self, table: TableId, condition: str) -> None:
         """Is it one that the server understands?"""
@@ -218,11 +221,11 @@ class Answers:
                 self._open_soon([each.table for each in tables])
             except ChunkFailed:
                 continue  # one of them is locked: which, is found out one by one
-            maxima = [(each, maximum_key(each.table, each.columns, index=each.index)) for each in tables]
+            maxima = [(each, each.maximum_key()) for each in tables]
             self._learn([sql for _, sql in maxima])
             self._learn(
                 [
-                    next_boundary(each.table, each.columns, None, maximum, coming.rows, index=each.index)
+                    each.first_boundary(maximum, coming.rows)
                     for each, sql in maxima
                     if (maximum := self._keys.get(sql)) is not None
                 ]
@@ -238,7 +241,7 @@ class Answers:
         except TableRefused:
             return None
         columns = self._columns[(question.table, described.columns)]
-        return _Ordered(question.table, columns, described.index) if described.index else None
+        return _Ordered(question.table, columns, described.index, described.descending) if described.index else None
 
     def _learn(self, statements: Sequence[str]) -> None:
         """The keys that each of these selects, which have as many columns."""
@@ -275,6 +278,15 @@ class _Ordered:
     table: TableId
     columns: Sequence[Column]
     index: str
+    descending: tuple[str, ...]
+
+    def maximum_key(self) -> str:
+        return maximum_key(self.table, self.columns, index=self.index, descending=self.descending)
+
+    def first_boundary(self, maximum: Key, rows: int) -> str:
+        return next_boundary(
+            self.table, self.columns, None, maximum, rows, index=self.index, descending=self.descending
+        )
 
 
 def _catalog(connection: Connection[Any], tables: Sequence[TableId]) -> dict[TableId, CatalogEntry]:

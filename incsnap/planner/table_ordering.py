@@ -10,7 +10,7 @@ from incsnap.envelope.table_view import TableView, view_of
 from incsnap.errors import UnsupportedType
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.keys import key_select
-from incsnap.tables import Column, TableShape, quote
+from incsnap.tables import Column, Index, TableShape, quote
 from incsnap.types.column_type import describe
 
 _NO_IDENTITY = (
@@ -34,22 +34,34 @@ class CatalogEntry:
 
     shape: TableShape
     collations: Mapping[str, str]
-    indexes: Sequence[tuple[str, Sequence[str | None]]]
+    indexes: Sequence[Index]
 
-    def index_of(self, columns: Sequence[Column]) -> str | None:
+    def index_of(self, columns: Sequence[Column]) -> Index | None:
         """An index that begins with these columns in this order (the primary key's and unique ones first), or None."""
-        names = [column.name for column in columns]
-        return next(
-            (index for index, index_columns in self.indexes if list(index_columns[: len(names)]) == names), None
-        )
+        names = tuple(column.name for column in columns)
+        return next((index for index in self.indexes if index.columns[: len(names)] == names), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """``columns`` order the rows, ``index`` begins with them ("": none does)."""
+    """``columns`` order the rows, those named in ``descending`` from their greatest value down; ``index`` begins with
+    them ("": none does)."""
 
     columns: tuple[Column, ...]
     index: str
+    descending: tuple[str, ...] = ()
+
+    @classmethod
+    def by(cls, columns: tuple[Column, ...], index: Index | None) -> Ordering:
+        """In the order in which ``index`` has them, always forward.
+
+        The server reads ranges of an index backward too, but not of one whose columns run both ways: for any order but
+        the index's own it sorts the rest of the table for each border. One that descends throughout could be read
+        either way, and is read as the others are: the 50,000th key takes 10 to 32 ms forward, 21 to 28 backward.
+        """
+        if index is None:
+            return cls(columns, "")
+        return cls(columns, index.name, tuple(each.name for each in columns if each.name in index.descending))
 
 
 def check_types(entry: CatalogEntry, rules: ColumnRules) -> TableView:
@@ -74,7 +86,7 @@ def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Orderin
         order = _by_surrogate(entry, surrogate)
     else:
         columns = tuple(entry.shape.columns[place] for place in view.identity)
-        order = Ordering(columns, entry.index_of(columns) or "")
+        order = Ordering.by(columns, entry.index_of(columns))
     try:
         for column in order.columns:
             key_select(column)
@@ -91,4 +103,4 @@ def _by_surrogate(entry: CatalogEntry, name: str) -> Ordering:
     if index is None:
         repair = f"CREATE INDEX ... ON {entry.shape.id.sql} ({quote(name)})"
         raise TableRefused(notes.NO_PRIMARY_KEY, f"no index begins with its surrogate-key: {repair}")
-    return Ordering(columns, index)
+    return Ordering.by(columns, index)

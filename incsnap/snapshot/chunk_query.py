@@ -1,6 +1,6 @@
 """The SQL of keyset pagination: text only, nobody is asked anything here.
 
-Four rules hold for every statement:
+Five rules hold for every statement:
 
 * **Expanded, not row-wise.** ``(a, b) > (x, y)`` makes MySQL scan the whole index; ``a > x OR (a = x AND b > y)`` does
   not, provided the leading column has a plain range of its own beside it: ``a >= x AND (...)``.
@@ -11,22 +11,26 @@ Four rules hold for every statement:
 * **The index is forced** (the primary key's, or the surrogate key's), so that no statistics of the day choose another
   one and sort: a chunk of ``n`` rows is ``n`` steps.
 * **Neither uniqueness nor NOT NULL is needed.** Borders are values, not places: all rows of one value are in one chunk.
-  NULL comes before all values, as MySQL's ORDER BY has it, and is asked for by IS NULL, for nothing compares with it.
+  NULL is less than all values, as MySQL's ORDER BY has it, and is asked for by IS NULL, for nothing compares with it.
+* **Each column has a direction**, that of the index (``descending`` names those that run down). In another order MySQL
+  sorts all that is left of the table for each border: of 5 million rows by (a DESC, b) for seconds, past any bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from incsnap.snapshot.keys import Key, KeyValue, key_literal, key_select
 from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId, quote
 
 
-def maximum_key(table: TableId, columns: Sequence[Column], *, index: str = "PRIMARY") -> str:
-    """Selects the greatest key in canonical form; no row when the table is empty."""
-    descending = ", ".join(f"{quote(c.name)} DESC" for c in columns)
-    return f"SELECT {_keys(columns)} FROM {_source(table, index)} ORDER BY {descending} LIMIT 1"
+def maximum_key(
+    table: TableId, columns: Sequence[Column], *, index: str = "PRIMARY", descending: Collection[str] = ()
+) -> str:
+    """Selects the last key in canonical form; no row when the table is empty."""
+    backward = [column.name for column in columns if column.name not in descending]
+    return f"SELECT {_keys(columns)} FROM {_source(table, index)} ORDER BY {_names(columns, backward)} LIMIT 1"
 
 
 def next_boundary(
@@ -37,11 +41,12 @@ def next_boundary(
     rows: int,
     *,
     index: str = "PRIMARY",
+    descending: Collection[str] = (),
 ) -> str:
     """Selects the ``rows``-th key above ``after`` and not above ``maximum``; no row when fewer are left."""
     return (
-        f"SELECT {_keys(columns)} FROM {_source(table, index)} WHERE {between(columns, after, maximum)}"
-        f" ORDER BY {_names(columns)} LIMIT 1 OFFSET {rows - 1:d}"
+        f"SELECT {_keys(columns)} FROM {_source(table, index)} WHERE {between(columns, after, maximum, descending)}"
+        f" ORDER BY {_names(columns, descending)} LIMIT 1 OFFSET {rows - 1:d}"
     )
 
 
@@ -50,8 +55,9 @@ def chunk_tail(chunk: Chunk, columns: Sequence[Column]) -> str:
 
     ``columns``: the chunk's ordering columns as the table has them now (``window.ordering_columns``).
     """
-    where = between(columns, chunk.lower, chunk.upper) + _and_condition(chunk.condition)
-    return f"FROM {_source(chunk.table, chunk.index)} WHERE {where} ORDER BY {_names(columns)}"
+    where = between(columns, chunk.lower, chunk.upper, chunk.descending) + _and_condition(chunk.condition)
+    order = _names(columns, chunk.descending)
+    return f"FROM {_source(chunk.table, chunk.index)} WHERE {where} ORDER BY {order}"
 
 
 def condition_probe(table: TableId, condition: str) -> str:
@@ -59,33 +65,40 @@ def condition_probe(table: TableId, condition: str) -> str:
     return f"SELECT 1 FROM {table.sql} WHERE 1 = 1{_and_condition(condition)} LIMIT 0"
 
 
-def between(columns: Sequence[Column], lower: Key | None, upper: Key) -> str:
+def above(columns: Sequence[Column], lower: Key, descending: Collection[str] = ()) -> str:
+    """``lower < key`` over ``columns``."""
+    return _bounded(columns, ">", lower, descending, inclusive=False)
+
+
+def between(columns: Sequence[Column], lower: Key | None, upper: Key, descending: Collection[str] = ()) -> str:
     """``lower < key <= upper`` over ``columns``. A prefix that both share becomes equalities, the best range of all."""
     if lower is None:
-        return _bounded(columns, "<", upper, inclusive=True)
+        return _bounded(columns, "<", upper, descending, inclusive=True)
     terms: list[str] = []
     shared = 0
     while shared < len(columns) - 1 and lower[shared] == upper[shared]:
         terms.append(_equal(columns[shared], lower[shared]))
         shared += 1
     rest = columns[shared:]
-    terms.append(_bounded(rest, ">", lower[shared:], inclusive=False))
-    terms.append(_bounded(rest, "<", upper[shared:], inclusive=True))
+    terms.append(above(rest, lower[shared:], descending))
+    terms.append(_bounded(rest, "<", upper[shared:], descending, inclusive=True))
     return " AND ".join(terms)
 
 
-def _bounded(columns: Sequence[Column], sign: str, key: Key, *, inclusive: bool) -> str:
-    """``key sign columns`` as a triangle of ORs behind the range of the leading column."""
+def _bounded(columns: Sequence[Column], sign: str, key: Key, descending: Collection[str], *, inclusive: bool) -> str:
+    """``columns sign key`` as a triangle of ORs behind the range of the leading column."""
     last = len(columns) - 1
+    turned = {"<": ">", ">": "<"}[sign]
+    signs = [turned if column.name in descending else sign for column in columns]
     branches = []
     for level, (column, value) in enumerate(zip(columns, key, strict=True)):
         equal = [_equal(columns[i], key[i]) for i in range(level)]
-        compared = _compared(column, sign, value, inclusive=inclusive and level == last)
+        compared = _compared(column, signs[level], value, inclusive=inclusive and level == last)
         branches.append(" AND ".join([*equal, compared]))
     if len(branches) == 1:
         return f"({branches[0]})"
     triangle = " OR ".join(f"({branch})" for branch in branches)
-    return f"({_compared(columns[0], sign, key[0], inclusive=True)} AND ({triangle}))"
+    return f"({_compared(columns[0], signs[0], key[0], inclusive=True)} AND ({triangle}))"
 
 
 def _equal(column: Column, value: KeyValue) -> str:
@@ -108,8 +121,9 @@ def _keys(columns: Sequence[Column]) -> str:
     return ", ".join(key_select(column) for column in columns)
 
 
-def _names(columns: Sequence[Column]) -> str:
-    return ", ".join(quote(column.name) for column in columns)
+def _names(columns: Sequence[Column], descending: Collection[str]) -> str:
+    """For ORDER BY."""
+    return ", ".join(f"{quote(each.name)}{' DESC' if each.name in descending else ''}" for each in columns)
 
 
 def _source(table: TableId, index: str) -> str:

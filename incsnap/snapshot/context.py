@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.notifications import Notification
+from incsnap.snapshot.questions import NextBoundary
 from incsnap.snapshot.throttle import NOT_THROTTLED, Throttle
 from incsnap.snapshot.window import Chunk, Window
 from incsnap.tables import TableId
@@ -50,7 +51,8 @@ class Range:
 class Scan:
     """A table that is being read.
 
-    ``columns``: its ordering columns, () until they are known; ``index`` holds them. ``fingerprint``: see ``keys``.
+    ``columns``: its ordering columns, () until they are known; ``index`` holds them, and what is called greater, above
+    and maximum here is so in their order, in which those of ``descending`` run down. ``fingerprint``: see ``keys``.
     ``described`` is False when the columns must be asked for (again): at the beginning and after a DDL.
     ``maximum``: the greatest key when the table was begun; rows above it come by the log. ``boundary``: all ranges up
     to it have been planned; None at the table's beginning, equal to ``maximum`` at its end.
@@ -74,6 +76,7 @@ class Scan:
     failures: int = 0
     attempt: int = 0
     not_before_ms: int = 0
+    descending: tuple[str, ...] = ()
 
     @property
     def table(self) -> TableId:
@@ -86,9 +89,12 @@ class Scan:
 
     def chunk(self, window: Window) -> Chunk:
         """What the reader of a window selects."""
-        return Chunk(
-            self.table, self.columns, window.lower, window.upper, self.request.collection.condition, self.index
-        )
+        condition = self.request.collection.condition
+        return Chunk(self.table, self.columns, window.lower, window.upper, condition, self.index, self.descending)
+
+    def border(self, after: Key | None, upto: Key, rows: int, *, beside: bool = False) -> NextBoundary:
+        """What is asked for the end of a chunk of so many rows."""
+        return NextBoundary(self.table, self.columns, self.index, after, upto, rows, beside, self.descending)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ own rules: its collation, its sign, its scale. Nothing is ever compared in Pytho
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from incsnap.errors import UnsupportedType, shorten
 from incsnap.tables import BYTE_STRINGS, TEXTS, Column, quote
 
 KeyValue = str | None
-"""One column's value in canonical text form; None is SQL's NULL, which comes before all values."""
+"""One column's value in canonical text form; None is SQL's NULL, which is less than all values."""
 Key = tuple[KeyValue, ...]
 """One value for each ordering column, in order."""
 
@@ -86,16 +86,20 @@ def key_literal(column: Column, value: KeyValue) -> str:
     raise _unfit(column)
 
 
-def key_fingerprint(columns: Sequence[Column], collations: Mapping[str, str] | None = None) -> str:
-    """Text that changes when the order of keys may have changed: names, types, ENUM literals, collations.
+def key_fingerprint(
+    columns: Sequence[Column], collations: Mapping[str, str] | None = None, descending: Collection[str] = ()
+) -> str:
+    """Text that changes when the order of keys may have changed: names, types, ENUM literals, collations, directions.
 
     ``collations``: column name -> collation (information_schema.columns.collation_name) of the text columns. A table
-    whose fingerprint changes while it is read is begun again: its chunks no longer cover it.
+    whose fingerprint changes while it is read is begun again: its chunks no longer cover it. Columns that ascend have
+    the text that they had before there were directions, so that tables of theirs go on with an older offset.
     """
     collation_of = collations or {}
     parts = (
         f"{c.name} {c.type}{' unsigned' if c.unsigned else ''}({c.length},{c.precision},{c.scale},{c.fraction})"
         f"{c.charset}/{collation_of.get(c.name, '')}{list(c.values) if c.values else ''}"
+        f"{' descending' if c.name in descending else ''}"
         for c in columns
     )
     return "; ".join(parts)

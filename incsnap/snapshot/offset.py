@@ -27,8 +27,9 @@ from incsnap.tables import TableId
 #: older one released whole windows); conditions stand in a list, and their places where older ones have the texts; with
 #: ``prepared``: what an older release has passed by as prepared was sent then, and comes again with its XA COMMIT. 4:
 #: with ``paused_by`` and ``throttle``, which an offset of version 3 has at their defaults. 5: a throttle has the limits
-#: that signals have set, where an older one has rows a second alone.
-VERSION = 5
+#: that signals have set, where an older one has rows a second alone. 6: with ``descending``, of
+#: keys that run as their index does, where in an older one all columns ascend.
+VERSION = 6
 _FORMAT = "incsnap"
 
 
@@ -192,11 +193,25 @@ class Offset:
 
 
 def _snapshot_of(version: int, content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
+    if version < 6:
+        content = _described_again(content)
     if version < 3:
         return _in_parts(content)
     if version < 5 and "throttle" in content:
         content = {**content, "throttle": _of_rows_alone(**content["throttle"])}
     return _snapshot(content, queues)
+
+
+def _described_again(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """The content of an offset of version 5 or older, where all columns of a key ascend: tables whose keys have several
+    are asked about again. They go on, but for those whose index has a column that descends, which begin anew: in the
+    old order each border may be a sort of the rest of the table. A single column goes on in the old order, for which
+    the server reads its index backward."""
+    scans = [
+        {name: value for name, value in scan.items() if name != "described" or len(scan.get("columns", ())) < 2}
+        for scan in snapshot.get("scans", ())
+    ]
+    return {**snapshot, "scans": scans}
 
 
 def _of_rows_alone(rows_per_second: int, signal: str, next_ms: int = 0) -> Any:

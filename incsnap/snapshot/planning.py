@@ -24,7 +24,6 @@ from incsnap.snapshot.questions import (
     KeyOrder,
     LookAhead,
     MaximumKey,
-    NextBoundary,
     NotYet,
     Opened,
     Question,
@@ -164,6 +163,7 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         scan,
         columns=answer.columns,
         index=answer.index,
+        descending=answer.descending,
         fingerprint=answer.fingerprint,
         described=True,
         attempt=0,
@@ -178,7 +178,7 @@ def _bounded(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
         return True
     if not (yield from _opened(state, number)):
         return False
-    answer = yield MaximumKey(scan.table, scan.columns, scan.index, low_watermark)
+    answer = yield MaximumKey(scan.table, scan.columns, scan.index, low_watermark, scan.descending)
     if answer is None:
         state.end(scan, notes.EMPTY)
         return False
@@ -225,7 +225,7 @@ def _halves(state: NextContext, number: int, whole: Range) -> Generator[Question
     rows = max(2, whole.rows)
     while rows > 1:
         rows //= 2
-        answer = yield NextBoundary(scan.table, scan.columns, scan.index, whole.lower, whole.upper, rows)
+        answer = yield scan.border(whole.lower, whole.upper, rows)
         if isinstance(answer, tuple) and answer != whole.upper:
             upper_rows = max(1, whole.rows - rows)
             return [Range(whole.lower, answer, rows, lost=lost), Range(answer, whole.upper, upper_rows, lost=lost)]
@@ -243,7 +243,7 @@ def _plan_small(state: NextContext, number: int, limits: Limits, room: _Room) ->
         return True
     if not (yield from _opened(state, number)):
         return False
-    answer = yield NextBoundary(scan.table, scan.columns, scan.index, None, scan.maximum, rows)
+    answer = yield scan.border(None, scan.maximum, rows)
     if answer is None:
         room.take(rows)
         state.plan(scan, Range(None, scan.maximum, rows))
@@ -263,7 +263,7 @@ def _plan_new(state: NextContext, number: int, limits: Limits, room: _Room) -> G
         assert maximum is not None
         # Nor does a batch wait a second time for what could not be answered at once.
         beside = rows > limits.boundary_rows or scan.attempt > 0
-        answer = yield NextBoundary(scan.table, scan.columns, scan.index, scan.boundary, maximum, rows, beside)
+        answer = yield scan.border(scan.boundary, maximum, rows, beside=beside)
         if isinstance(answer, NotYet):
             return
         if answer is not None and not isinstance(answer, tuple):

@@ -35,7 +35,8 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class MaximumKey:
-    """The greatest key of ``table`` (``chunk_query.maximum_key``). Answer: Key, None when it is empty, or Failed.
+    """The last key of ``table`` in its order (``chunk_query.maximum_key``). Answer: Key, None when it is empty, or
+    Failed. ``descending``: as in ``KeyOrder``.
 
     ``low_watermark`` must be executed first (WAIT_FOR_EXECUTED_GTID_SET, briefly; Failed when it is not yet): otherwise
     a row committed just before the signal might not be visible yet, lie above the maximum, and not be read.
@@ -45,6 +46,7 @@ class MaximumKey:
     columns: tuple[str, ...]
     index: str
     low_watermark: GtidSet
+    descending: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class NextBoundary:
     maximum: Key
     rows: int
     beside: bool = False
+    descending: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +93,14 @@ class LookAhead:
 class KeyOrder:
     """``columns`` order the chunks, ``index`` begins with them ("": none does).
 
-    ``fingerprint``: ``keys.key_fingerprint``.
+    ``fingerprint``: ``keys.key_fingerprint``. ``descending``: those of ``columns`` that are read from their greatest
+    value down.
     """
 
     columns: tuple[str, ...]
     fingerprint: str
     index: str = "PRIMARY"
+    descending: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Chunk:
     """A chunk: rows of ``table`` with ``lower < key <= upper`` that also meet ``condition``.
 
     ``columns`` names the ordering columns: the primary key, or the surrogate key of the signal.
+    Those named in ``descending`` come from their greatest value down, and "<" is meant so.
     ``index`` begins with them in this order and is forced; "" leaves the choice to the server.
     ``lower`` is None for the first chunk. ``condition`` is an SQL fragment of the signal, "" for none.
     Chunks that touch cover every row once. The SQL is made in ``chunk_query``.
@@ -65,6 +66,7 @@ class Chunk:
     upper: Key
     condition: str = ""
     index: str = "PRIMARY"
+    descending: tuple[str, ...] = ()
 
 
 def ordering_columns(shape: TableShape, names: tuple[str, ...]) -> tuple[Column, ...]:

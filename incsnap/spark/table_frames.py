@@ -26,7 +26,7 @@ from incsnap.mysql.chunk_reader import stream_rows
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect, query
 from incsnap.planner.answers import Answers
-from incsnap.snapshot.chunk_query import between, chunk_tail
+from incsnap.snapshot.chunk_query import above, chunk_tail
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.questions import Describe, Failed, KeyOrder, MaximumKey, NextBoundary, Refused
 from incsnap.snapshot.window import Chunk, ordering_columns
@@ -106,12 +106,13 @@ def _tail(shape: TableShape, part: RangePart) -> str:
         return f"FROM {shape.id.sql}"
     columns = ordering_columns(shape, part.order.columns)
     if part.upper is not None:
-        chunk = Chunk(shape.id, part.order.columns, part.lower, part.upper, index=part.order.index)
+        order = part.order
+        chunk = Chunk(shape.id, order.columns, part.lower, part.upper, index=order.index, descending=order.descending)
         return chunk_tail(chunk, columns)
     # What was inserted above the greatest key since it was looked for belongs to the table too.
     if part.lower is None:
         return f"FROM {shape.id.sql}"
-    return f"FROM {shape.id.sql} WHERE NOT ({between(columns, None, part.lower)})"
+    return f"FROM {shape.id.sql} WHERE {above(columns, part.lower, part.order.descending)}"
 
 
 def _ranges(connection: Connection[Any], settings: Settings, table: TableId, count: int) -> list[RangePart]:
@@ -122,13 +123,14 @@ def _ranges(connection: Connection[Any], settings: Settings, table: TableId, cou
         why = order.reason if isinstance(order, Refused) else order.message
         raise ConfigError(f"{table} cannot be read in several partitions: {why}", _HINT)
     assert isinstance(order, KeyOrder)
-    maximum = answers(MaximumKey(table, order.columns, order.index, GtidSet()))
+    maximum = answers(MaximumKey(table, order.columns, order.index, GtidSet(), order.descending))
     ((rows,),) = query(connection, f"SELECT COUNT(*) FROM {table.sql}")
     step = max(1, -(-int(rows) // count))
     ranges: list[RangePart] = []
     lower: Key | None = None
     while isinstance(maximum, tuple) and len(ranges) < count - 1:
-        upper = answers(NextBoundary(table, order.columns, order.index, lower, maximum, step))
+        boundary = NextBoundary(table, order.columns, order.index, lower, maximum, step, descending=order.descending)
+        upper = answers(boundary)
         if isinstance(upper, Failed):
             raise ConfigError(f"{table} cannot be read in several partitions: {upper.message}", _HINT)
         if not isinstance(upper, tuple):

@@ -74,6 +74,7 @@ def test_tables_that_were_looked_ahead_at_are_answered_for_as_if_they_were_asked
         "text": "(k VARCHAR(9) PRIMARY KEY)",
         "binary_text": "(k VARCHAR(9) COLLATE utf8mb4_bin PRIMARY KEY)",
         "both": "(a INT, b DATETIME(3), PRIMARY KEY (b, a))",
+        "mixed": "(k INT, l INT DEFAULT 1, PRIMARY KEY (k DESC, l))",
         "prefix": "(k VARCHAR(90), PRIMARY KEY (k(3)))",
         "promoted": "(k INT NOT NULL UNIQUE)",
         "none": "(k INT)",
@@ -81,7 +82,7 @@ def test_tables_that_were_looked_ahead_at_are_answered_for_as_if_they_were_asked
     for name, columns in names.items():
         query(connection, f"CREATE TABLE {database}.{name} {columns}")
         if name not in ("empty", "both"):
-            query(connection, f"INSERT INTO {database}.{name} VALUES (3), (12)")
+            query(connection, f"INSERT INTO {database}.{name} (k) VALUES (3), (12)")
     query(connection, f"INSERT INTO {database}.both VALUES (1, '2026-01-02 03:04:05.678'), (2, '2025-01-01')")
     query(connection, f"INSERT INTO {database}.large VALUES (4), (5), (6)")
     tables = [TableId(database, name) for name in (*names, "missing")]
@@ -94,11 +95,13 @@ def test_tables_that_were_looked_ahead_at_are_answered_for_as_if_they_were_asked
         described = asked(Describe(table, "", "", low_watermark))
         assert ahead(Describe(table, "", "", low_watermark)) == described
         if isinstance(described, KeyOrder):
-            maximum = MaximumKey(table, described.columns, described.index, low_watermark)
+            maximum = MaximumKey(table, described.columns, described.index, low_watermark, described.descending)
             answer = asked(maximum)
             assert ahead(maximum) == answer
             if isinstance(answer, tuple):
-                boundary = NextBoundary(table, described.columns, described.index, None, answer, 4)
+                boundary = NextBoundary(
+                    table, described.columns, described.index, None, answer, 4, descending=described.descending
+                )
                 assert ahead(boundary) == asked(boundary)
                 assert (asked(boundary) is None) == (table.table != "large")
 

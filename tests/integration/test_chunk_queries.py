@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -153,19 +153,27 @@ def query(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-def walk(connection: Connection, table: TableId, columns: list[Column], rows: int, index: str = "PRIMARY") -> list[Any]:
+def walk(
+    connection: Connection,
+    table: TableId,
+    columns: list[Column],
+    rows: int,
+    index: str = "PRIMARY",
+    descending: tuple[str, ...] = (),
+) -> list[Any]:
     """Ids of all rows in the order in which chunks bring them."""
     names = tuple(column.name for column in columns)
     ids: list[Any] = []
-    largest = query(connection, maximum_key(table, columns, index=index))
+    largest = query(connection, maximum_key(table, columns, index=index, descending=descending))
     if not largest:
         return ids
     maximum, lower = largest[0], None
     while lower != maximum:
-        boundary = query(connection, next_boundary(table, columns, lower, maximum, rows, index=index))
+        sql = next_boundary(table, columns, lower, maximum, rows, index=index, descending=descending)
+        boundary = query(connection, sql)
         upper: Key = boundary[0] if boundary else maximum
-        assert all(isinstance(value, str) for value in upper)
-        chunk = Chunk(table, names, lower, upper, index=index)
+        assert all(value is None or isinstance(value, str) for value in upper)
+        chunk = Chunk(table, names, lower, upper, index=index, descending=descending)
         ids += [row[0] for row in query(connection, f"SELECT id {chunk_tail(chunk, columns)}")]
         lower = upper
     return ids
@@ -186,24 +194,51 @@ def test_chunks_cover_every_row_once_in_the_servers_own_order(connection: Connec
         assert walk(connection, table, [column], rows) == ordered
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_composite_keys_of_several_types_are_covered_once(connection: Connection, database: str, seed: int) -> None:
+def in_directions(names: Iterable[str], descending: tuple[str, ...]) -> str:
+    return ", ".join(f"{name} DESC" if name in descending else name for name in names)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_composite_keys_of_several_types_and_directions_are_covered_once(
+    connection: Connection, database: str, seed: int
+) -> None:
     dice = random.Random(seed)
-    names = dice.sample(list(KEYS), 3)
-    columns = [replace(KEYS[n][1], name=f"k{i}") for i, n in enumerate(names)]
+    names = dice.sample(list(KEYS), 1 + seed % 3)
+    columns = [replace(KEYS[n][1], name=f"k{i}", nullable=False) for i, n in enumerate(names)]
+    descending = tuple(each.name for each in columns if seed > 2 and dice.random() < 0.5)
+    key = in_directions([each.name for each in columns], descending)
     definitions = ", ".join(f"k{i} {KEYS[n][0]}" for i, n in enumerate(names))
-    query(connection, f"CREATE TABLE t (id INT, {definitions}, PRIMARY KEY (k0, k1, k2))")
+    query(connection, f"CREATE TABLE t (id INT, {definitions}, PRIMARY KEY ({key}))")
     keys = {tuple(dice.randrange(len(KEYS[n][2])) for n in names) for _ in range(60)}
     with connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO t VALUES (%s, %s, %s, %s)",
+            f"INSERT INTO t VALUES (%s{', %s' * len(names)})",
             [(i, *(KEYS[n][2][at] for n, at in zip(names, key, strict=True))) for i, key in enumerate(sorted(keys))],
         )
 
-    ordered = [row[0] for row in query(connection, "SELECT id FROM t ORDER BY k0, k1, k2")]
+    ordered = [row[0] for row in query(connection, f"SELECT id FROM t ORDER BY {key}")]
 
     for rows in (1, 7):
-        assert walk(connection, TableId(database, "t"), columns, rows) == ordered
+        assert walk(connection, TableId(database, "t"), columns, rows, descending=descending) == ordered
+
+
+@pytest.mark.parametrize("descending", [(), ("a",), ("b",), ("a", "b")])
+def test_nulls_and_equal_values_of_any_direction_are_covered_once(
+    connection: Connection, database: str, descending: tuple[str, ...]
+) -> None:
+    key = in_directions(("a", "b"), descending)
+    query(connection, f"CREATE TABLE t (id INT PRIMARY KEY, a INT NULL, b VARCHAR(9) NULL, KEY by_ab ({key}))")
+    with connection.cursor() as cursor:
+        values = [(a, b) for a in (None, 1, 2) for b in (None, "", "x", "X", "y")] * 2
+        cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", [(i, *value) for i, value in enumerate(values)])
+    columns = [Column("a", "int"), Column("b", "varchar", charset="utf8mb4")]
+    ordered = query(connection, f"SELECT a, b FROM t ORDER BY {key}")
+    at = {row[0]: row[1:] for row in query(connection, "SELECT id, a, UPPER(b) FROM t")}
+
+    for rows in (1, 4, 100):
+        walked = walk(connection, TableId(database, "t"), columns, rows, "by_ab", descending)
+        assert len(walked) == len(set(walked)) == len(values)
+        assert [at[each] for each in walked] == [(a, b and b.upper()) for a, b in ordered]
 
 
 def test_a_surrogate_key_orders_the_chunks_by_its_own_index(connection: Connection, database: str) -> None:
@@ -318,6 +353,30 @@ def test_the_maximum_key_takes_one_step(connection: Connection, composite: Table
 
     assert query(connection, sql) == [("9", "999", "k3")]
     assert steps(connection, sql) <= 3
+
+
+@pytest.mark.parametrize("descending", [("a",), ("b",), ("s",), ("a", "b"), ("a", "s"), ("a", "b", "s")])
+def test_a_key_of_any_directions_is_read_without_sorting(
+    connection: Connection, composite: TableId, descending: tuple[str, ...]
+) -> None:
+    key = in_directions(("a", "b", "s"), descending)
+    query(connection, f"ALTER TABLE {composite.sql} DROP PRIMARY KEY, ADD PRIMARY KEY ({key})")
+    query(connection, f"ANALYZE TABLE {composite.sql}")
+    ordered = [tuple(map(str, row)) for row in query(connection, f"SELECT a, b, s FROM c ORDER BY {key}")]
+    last = maximum_key(composite, COMPOSITE, descending=descending)
+
+    assert query(connection, last) == [ordered[-1]]
+    assert steps(connection, last) <= 3
+    for lower, upper in ((None, ordered[-1]), (ordered[3_456], ordered[-1]), (ordered[3_456], ordered[5_000])):
+        sql = next_boundary(composite, COMPOSITE, lower, upper, 150, descending=descending)
+        access, extra = explained(connection, sql)
+        assert (access, "Using index" in extra, "filesort" in extra) == ("range", True, False)
+        assert steps(connection, sql) <= 150 + 10
+        first = 0 if lower is None else 3_457
+        assert query(connection, sql) == [ordered[first + 149]]
+        chunk = Chunk(composite, ("a", "b", "s"), lower, ordered[first + 149], descending=descending)
+        access, extra = explained(connection, f"SELECT * {chunk_tail(chunk, COMPOSITE)}")
+        assert (access, "filesort" in extra) == ("range", False)
 
 
 def test_a_condition_is_probed_without_reading(connection: Connection, composite: TableId) -> None:

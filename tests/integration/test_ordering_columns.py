@@ -58,6 +58,30 @@ def test_an_index_that_begins_with_the_ordering_columns_is_found(
 
 
 @pytest.mark.parametrize(
+    ("columns", "surrogate", "key", "descending"),
+    [
+        ("a INT, b INT, PRIMARY KEY (a DESC, b)", "", "", ("a",)),
+        ("a INT, b INT, PRIMARY KEY (a, b DESC)", "", "", ("b",)),
+        ("id INT, PRIMARY KEY (id DESC)", "", "", ("id",)),
+        ("a INT NOT NULL, b INT NOT NULL, UNIQUE (b DESC, a)", "", "", ("b",)),
+        ("a INT, b INT, KEY (a, b DESC)", "", "a,b", ("b",)),
+        ("id INT PRIMARY KEY, s INT, KEY (s DESC, id)", "s", "", ("s",)),
+        ("id INT PRIMARY KEY, s INT, KEY (s, id DESC)", "s", "", ()),
+        ("c VARCHAR(20), n INT, PRIMARY KEY (c(5) DESC)", "", "", ()),
+        ("id INT PRIMARY KEY, s INT, KEY ((s + 1) DESC), KEY later (s)", "s", "", ()),
+    ],
+)
+def test_chunks_run_as_the_index_does(
+    connection: Any, database: str, columns: str, surrogate: str, key: str, descending: tuple[str, ...]
+) -> None:
+    query(connection, f"CREATE TABLE t ({columns})")
+    answer = described(connection, database, surrogate=surrogate, key=key)
+
+    assert isinstance(answer, KeyOrder), answer
+    assert answer.descending == descending
+
+
+@pytest.mark.parametrize(
     ("columns", "surrogate", "repair"),
     [
         ("a INT", "", "message.key.columns"),

@@ -186,6 +186,26 @@ KINDS = (
         tuple((f"{i // 6}, {i % 6}",) for i in range(KEYS)),
         written="a, b",
     ),
+    KeyKind(
+        "of_both_directions",
+        "a VARCHAR(9), b DATE, c DECIMAL(5,2), PRIMARY KEY (a, b DESC, c)",
+        tuple((f"'{'xyz'[i % 3]}', '2024-01-{1 + i // 3 % 4:02d}', {i}.25",) for i in range(KEYS)),
+        written="a, b, c",
+    ),
+    KeyKind(
+        "descending_message_key",
+        "a INT NULL, b VARCHAR(9) NULL, KEY (a DESC, b)",
+        tuple((f"{a}, {b}",) for a in ("NULL", "1", "2", "3") for b in ("NULL", "''", "'x'", "'y'", "'z'")),
+        written="a, b",
+        message_key="a,b",
+    ),
+    KeyKind(
+        "descending_surrogate",
+        "k INT PRIMARY KEY, s INT NULL, KEY (s DESC, k)",
+        tuple(tuple(f"{i}, {s}" for s in ("NULL", i % 4, 9 - i % 7)) for i in range(KEYS)),
+        written="k, s",
+        surrogate="s",
+    ),
     KeyKind("prefixes", "k VARCHAR(20), PRIMARY KEY (k(4))", tuple((f"'p{i:03d} and more'",) for i in range(KEYS))),
     KeyKind(
         "generated",

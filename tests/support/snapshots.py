@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from incsnap.events import SchemaChange, StreamPosition
@@ -58,6 +58,7 @@ class Snapshots:
     server_uuid: str = SERVER
     reading: Callable[[Window], Reading | None] | None = None
     answer: Callable[[Question], Answer] | None = None
+    descending: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.context = SnapshotContext()
@@ -129,8 +130,13 @@ class Snapshots:
         return Reading(rows, rows * bytes_a_row, seconds, "binlog.000001", self.pos + 100, self.server_uuid)
 
     def rows(self, window: Window) -> list[int]:
-        low = int(window.lower[0] or 0) if window.lower else -(10**9)
-        return [key for key in self.keys.get(window.table, []) if low < key <= int(window.upper[0] or 0)]
+        return self._between(self.keys.get(window.table, []), window.lower, window.upper)
+
+    def _between(self, keys: Sequence[int], lower: Key | None, upper: Key) -> list[int]:
+        """In the order of the table's key: those above ``lower`` up to ``upper``."""
+        sign = -1 if self.descending else 1
+        low = sign * int(lower[0] or 0) if lower else -(10**9)
+        return sorted((each for each in keys if low < sign * each <= sign * int(upper[0] or 0)), reverse=sign < 0)
 
     def _answer(self, question: Question) -> Answer:
         self.asked.append(question)
@@ -144,15 +150,15 @@ class Snapshots:
         assert not isinstance(question, LookAhead)
         if isinstance(question, Opened):
             return None
-        keys = sorted(self.keys.get(question.table, []))
+        keys = sorted(self.keys.get(question.table, []), reverse=bool(self.descending))
         if isinstance(question, Describe):
             if question.table not in self.keys:
                 return Refused("UNKNOWN_SCHEMA", "it does not exist")
-            return KeyOrder(("k",), self.fingerprint)
+            return KeyOrder(("k",), self.fingerprint, descending=self.descending)
         if isinstance(question, MaximumKey):
             return key(keys[-1]) if keys else None
-        low = int(question.after[0] or 0) if question.after else -(10**9)
-        left = [each for each in keys if low < each <= int(question.maximum[0] or 0)]
+        assert question.descending == self.descending
+        left = self._between(keys, question.after, question.maximum)
         return key(left[question.rows - 1]) if len(left) >= question.rows else None
 
 

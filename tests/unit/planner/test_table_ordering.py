@@ -7,7 +7,7 @@ import pytest
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused, check_types, ordering_of
 from incsnap.snapshot import notifications as notes
-from incsnap.tables import Column, TableId, TableShape
+from incsnap.tables import Column, Index, TableId, TableShape
 
 T = TableId("db", "t")
 ID, AT, TEXT = (
@@ -15,7 +15,6 @@ ID, AT, TEXT = (
     Column("at", "datetime", nullable=False),
     Column("text", "varchar", length=40, charset="utf8mb4"),
 )
-Index = tuple[str, tuple[str | None, ...]]
 
 
 def entry(*indexes: Index, key: tuple[int, ...] = (0,), columns: tuple[Column, ...] = (ID, AT, TEXT)) -> CatalogEntry:
@@ -33,44 +32,56 @@ def refusal(catalog_entry: CatalogEntry, surrogate: str = "") -> TableRefused:
 
 
 def test_the_primary_key_orders_a_table_by_the_index_that_begins_with_it() -> None:
-    indexes: list[Index] = [("other", ("at", "id")), ("PRIMARY", ("id",)), ("wide", ("id", "at"))]
+    indexes = [Index("other", ("at", "id")), Index("PRIMARY", ("id",)), Index("wide", ("id", "at"))]
     assert ordering(entry(*indexes)) == Ordering((ID,), "PRIMARY")
     assert ordering(entry(*indexes[::2])) == Ordering((ID,), "wide")
 
 
 def test_a_key_of_several_columns_needs_an_index_in_its_own_order() -> None:
-    others: list[Index] = [("turned", ("id", "at")), ("part", ("at",))]
+    others = [Index("turned", ("id", "at")), Index("part", ("at",))]
     assert ordering(entry(*others, key=(1, 0))) == Ordering((AT, ID), "")
-    assert ordering(entry(*others, ("right", ("at", "id", None)), key=(1, 0))) == Ordering((AT, ID), "right")
+    assert ordering(entry(*others, Index("right", ("at", "id", None)), key=(1, 0))) == Ordering((AT, ID), "right")
+
+
+def test_a_key_runs_as_its_index_does() -> None:
+    both = Index("PRIMARY", ("at", "id", "text"), ("at", "text"))
+    assert ordering(entry(both, key=(1, 0))) == Ordering((AT, ID), "PRIMARY", ("at",))
+    assert ordering(entry(Index("PRIMARY", ("id",), ("id",)))) == Ordering((ID,), "PRIMARY", ("id",))
+    assert ordering(entry(Index("PRIMARY", ("id",)), both), "at") == Ordering((AT,), "PRIMARY", ("at",))
+    assert ordering(entry(Index("other", ("at", "id"), ("at", "id")))) == Ordering((ID,), "")
 
 
 def test_a_surrogate_key_takes_the_place_of_the_primary_key() -> None:
-    assert ordering(entry(("PRIMARY", ("id",)), ("by_time", ("at", "id"))), "at") == Ordering((AT,), "by_time")
+    assert ordering(entry(Index("PRIMARY", ("id",)), Index("by_time", ("at", "id"))), "at") == Ordering(
+        (AT,), "by_time"
+    )
 
 
 def test_a_surrogate_key_must_be_a_column_with_an_index() -> None:
-    gone = refusal(entry(("PRIMARY", ("id",))), "nothing")
+    gone = refusal(entry(Index("PRIMARY", ("id",))), "nothing")
     assert (gone.status, gone.reason) == (notes.NO_PRIMARY_KEY, "it has no column nothing (its surrogate-key)")
-    bare = refusal(entry(("PRIMARY", ("id",))), "at")
+    bare = refusal(entry(Index("PRIMARY", ("id",))), "at")
     assert bare.status == notes.NO_PRIMARY_KEY
     assert "CREATE INDEX ... ON `db`.`t` (`at`)" in bare.reason
 
 
 @pytest.mark.parametrize("surrogate", ["", "at"])
 def test_rows_must_be_told_apart_whatever_orders_them(surrogate: str) -> None:
-    refused = refusal(entry(("by_time", ("at",)), key=()), surrogate)
+    refused = refusal(entry(Index("by_time", ("at",)), key=()), surrogate)
     assert refused.status == notes.NO_PRIMARY_KEY
     assert "message.key.columns" in refused.reason
 
 
 def test_a_key_that_cannot_be_compared_is_refused() -> None:
     document = Column("id", "json", nullable=False)
-    refused = refusal(entry(("PRIMARY", ("id",)), columns=(document, AT)))
+    refused = refusal(entry(Index("PRIMARY", ("id",)), columns=(document, AT)))
     assert refused.status == notes.NO_PRIMARY_KEY
 
 
 def test_a_table_with_a_column_that_cannot_be_read_is_skipped_by_name() -> None:
-    refused = refusal(entry(("PRIMARY", ("id",)), columns=(ID, Column("odd", "timestamp (format before MySQL 5.6)"))))
+    refused = refusal(
+        entry(Index("PRIMARY", ("id",)), columns=(ID, Column("odd", "timestamp (format before MySQL 5.6)")))
+    )
     assert refused.status == notes.SKIPPED
     assert "db.t" in refused.reason
     assert "odd" in refused.reason

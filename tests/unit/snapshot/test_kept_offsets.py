@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
@@ -24,7 +27,7 @@ FOLDER = Path(__file__).with_name("offsets")
 NEWEST = FOLDER / f"version-{VERSION}.json"
 
 _SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-_ORDERS, _CUSTOMERS, _AUDIT = (TableId("inventory", name) for name in ("orders", "customers", "audit"))
+_ORDERS, _CUSTOMERS, _AUDIT, _LINES = (TableId("inventory", name) for name in ("orders", "customers", "audit", "lines"))
 _READING = Reading(2_500, 900_000, 0.5, "binlog.000012", 8_200, _SERVER, "", "w3-1.arrow", 1_950_000, 4)
 
 
@@ -32,7 +35,7 @@ def _asked(table: TableId, condition: str = "") -> Request:
     return Request("ad-hoc-1", DataCollection(table, condition))
 
 
-#: In the middle of everything: two tables are read, one waits, a transaction is cut in two, an XA transaction prepared.
+#: In the middle of everything: tables are read, one waits, a transaction is cut in two, an XA transaction is prepared.
 EXPECTED = Offset(
     job_id="5d1f0c9c2f6a4f0e8c1b7a3e9d2c4b6a",
     batch=812,
@@ -58,6 +61,18 @@ EXPECTED = Offset(
                 rows_read=27_500,
             ),
             Scan(2, _asked(_CUSTOMERS), 2_500),
+            Scan(
+                3,
+                _asked(_LINES),
+                10_000,
+                ("day", "seq"),
+                "PRIMARY",
+                "facade",
+                True,
+                ("2020-01-01", "9"),
+                ("2026-11-23", "4"),
+                descending=("day",),
+            ),
         ),
         planned=(Window("w4", 1, _ORDERS, "ad-hoc-1", ("25000",), ("30000",), 5_000, 812, planned_ms=1_763_800_100),),
         held=(Window("w3", 1, _ORDERS, "ad-hoc-1", None, ("20000",), 20_000, 809, 0, 0, 0, _READING, 17, 811),),
@@ -69,7 +84,7 @@ EXPECTED = Offset(
         ),
         paused=True,
         recent=("ad-hoc-1",),
-        scans_begun=2,
+        scans_begun=3,
         paused_by="pause-1",
         throttle=Throttle((Bound(ROWS, 5_000, "slow-1"), Bound(REPLICA_LAG, 0, "fast-2")), 1_763_800_001_000),
     ),
@@ -86,15 +101,41 @@ def test_this_release_has_kept_what_it_writes() -> None:
     assert json.loads(NEWEST.read_text()) == json.loads(json.dumps(EXPECTED.dump()))
 
 
+def _kept(version: int) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads((FOLDER / f"version-{version}.json").read_text())
+    return kept
+
+
+#: What releases of version 5 and older have kept: there was no key that descends.
+_EXPECTED_BEFORE = replace(
+    EXPECTED, snapshot=replace(EXPECTED.snapshot, scans=EXPECTED.snapshot.scans[:2], scans_begun=2)
+)
+
+
 def test_an_offset_that_was_kept_is_read_whole() -> None:
-    assert Offset.load(json.loads((FOLDER / "version-5.json").read_text())) == EXPECTED
+    assert Offset.load(_kept(6)) == EXPECTED
+    assert Offset.load(_kept(5)) == _EXPECTED_BEFORE
 
 
 def test_a_throttle_of_version_4_goes_on() -> None:
-    offset = Offset.load(json.loads((FOLDER / "version-4.json").read_text()))
+    offset = Offset.load(_kept(4))
 
     assert offset.snapshot.throttle == Throttle((Bound(ROWS, 5_000, "slow-1"),), 1_763_800_001_000)
-    assert replace(offset, snapshot=replace(offset.snapshot, throttle=EXPECTED.snapshot.throttle)) == EXPECTED
+    assert replace(offset, snapshot=replace(offset.snapshot, throttle=EXPECTED.snapshot.throttle)) == _EXPECTED_BEFORE
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_key_of_several_columns_in_an_older_offset_is_asked_about_again(version: int) -> None:
+    scans = tuple(
+        Scan(number, _asked(_LINES), 10, columns, "PRIMARY", "c0ffee", True, ("2", "4")[: len(columns)])
+        for number, columns in enumerate([("id",), ("day", "seq")])
+    )
+    kept = replace(EXPECTED, snapshot=SnapshotContext(scans=scans)).dump()
+
+    offset = Offset.load({**kept, "version": version}).snapshot.scans
+
+    assert offset == (scans[0], replace(scans[1], described=False))
+    assert Offset.load(kept).snapshot.scans == scans
 
 
 def test_every_kept_offset_is_read() -> None:

@@ -92,8 +92,15 @@ def test_the_fingerprint_changes_with_whatever_changes_the_order() -> None:
         (base, {"k": "utf8mb4_0900_ai_ci"}),
     ]
     fingerprints = {key_fingerprint([column], collations) for column, collations in [(base, {}), *others]}
+    fingerprints.add(key_fingerprint([base], {}, ("k",)))
 
-    assert len(fingerprints) == len(others) + 1
+    assert len(fingerprints) == len(others) + 2
+
+
+def test_the_fingerprint_of_a_key_that_ascends_is_that_of_older_offsets() -> None:
+    assert key_fingerprint([ID, NAME], {NAME.name: "latin1_bin"}) == (
+        "id bigint unsigned(0,0,0,0)/; na`me varchar(0,0,0,0)latin1/latin1_bin"
+    )
 
 
 def test_keys_are_shown_as_debezium_does_and_cut() -> None:
@@ -134,6 +141,31 @@ def test_null_comes_before_all_values_in_bounds() -> None:
     assert between([a, b], (None, "5"), ("2", None)) == (
         "(TRUE AND ((`a` IS NOT NULL) OR (`a` IS NULL AND `b` > 5)))"
         " AND ((`a` <= 2 OR `a` IS NULL) AND (((`a` < 2 OR `a` IS NULL)) OR (`a` = 2 AND `b` IS NULL)))"
+    )
+
+
+def test_columns_that_descend_are_compared_and_sorted_the_other_way() -> None:
+    a, b = Column("a", "int", nullable=False), Column("b", "int", nullable=False)
+    chunk = Chunk(T, ("a", "b"), ("2", "5"), ("1", "6"), descending=("a",))
+
+    assert chunk_tail(chunk, [a, b]) == (
+        "FROM `db`.`t``x` FORCE INDEX (`PRIMARY`)"
+        " WHERE (`a` <= 2 AND ((`a` < 2) OR (`a` = 2 AND `b` > 5)))"
+        " AND (`a` >= 1 AND ((`a` > 1) OR (`a` = 1 AND `b` <= 6)))"
+        " ORDER BY `a` DESC, `b`"
+    )
+    assert maximum_key(T, [a, b], descending=("a",)).endswith(" ORDER BY `a`, `b` DESC LIMIT 1")
+    assert next_boundary(T, [a, b], None, ("1", "6"), 3, descending=("a",)).endswith(
+        "WHERE (`a` >= 1 AND ((`a` > 1) OR (`a` = 1 AND `b` <= 6))) ORDER BY `a` DESC, `b` LIMIT 1 OFFSET 2"
+    )
+
+
+def test_null_comes_behind_all_values_of_a_column_that_descends() -> None:
+    a, b = Column("a", "int"), Column("b", "int")
+
+    assert between([a, b], ("2", "5"), (None, None), ("a",)) == (
+        "((`a` <= 2 OR `a` IS NULL) AND (((`a` < 2 OR `a` IS NULL)) OR (`a` = 2 AND `b` > 5)))"
+        " AND (TRUE AND ((`a` IS NOT NULL) OR (`a` IS NULL AND `b` IS NULL)))"
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from incsnap.events import SchemaChange
+from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.questions import Describe, MaximumKey
 from incsnap.snapshot.window import Reading
-from tests.support.snapshots import A, B, Snapshots, alter, execute, spans, truncate
+from tests.support.snapshots import A, B, Snapshots, alter, execute, position, spans, truncate
 
 
 @pytest.mark.parametrize("change", [alter(A), truncate(A), SchemaChange(None, "db", "?"), SchemaChange(None, "", "?")])
@@ -39,6 +40,21 @@ def test_a_table_whose_key_changes_is_begun_again() -> None:
 
     assert spans(plan.context.planned) == [("a", None, "2"), ("a", "2", "4")]
     assert any("key has changed" in warning for warning in plan.warnings)
+
+
+def test_a_key_that_is_made_anew_in_another_direction_is_read_from_its_beginning() -> None:
+    job = Snapshots({A: [1, 2, 3, 4, 5, 6, 7]})
+    job.batch(execute("s", A))
+    job.batch()
+    job.descending, job.fingerprint = ("k",), "k int descending"
+    job.batch(changes=(alter(A),))
+
+    assert spans(job.context.planned) == [("a", None, "6"), ("a", "6", "4")]
+    assert all(
+        read.chunk.descending == ("k",) for read in Offset("j", 3, position(20), TopicLayout(1), job.context).reads()
+    )
+    job.until_done()
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
 
 
 def test_a_table_dropped_on_the_way_ends_as_unknown() -> None:
