@@ -13,7 +13,7 @@ Five rules hold for every statement:
 * **Neither uniqueness nor NOT NULL is needed.** Borders are values, not places: all rows of one value are in one chunk.
   NULL is less than all values, as MySQL's ORDER BY has it, and is asked for by IS NULL, for nothing compares with it.
 * **Each column has a direction**, that of the index (``descending`` names those that run down). In another order MySQL
-  sorts all that is left of the table for each border: of 5 million rows by (a DESC, b) for seconds, past any bound.
+  sorts all that is left of the table for each border: of 5 million rows by (a DESC, b) 2 to 3 s, instead of 20 ms.
 """
 
 from __future__ import annotations
