@@ -17,6 +17,7 @@ from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.cuts import cut
 from incsnap.binlog.place_search import search
 from incsnap.binlog.prepared import XaMark
+from incsnap.binlog.row_counts import RowCounts
 from incsnap.binlog.segments import IS_ROWS, Names, Segment, Stretch
 from incsnap.errors import OffsetError
 from incsnap.events import SchemaChange, StreamPosition
@@ -24,6 +25,8 @@ from incsnap.gtid import GtidSet
 
 #: Positions whose places are remembered.
 _REMEMBERED = 32
+#: More rows events than a buffer can hold.
+_ALL = 1 << 62
 #: The place before all that is held.
 _OLDEST = BufferPlace(0, 0, 0)
 
@@ -40,6 +43,7 @@ class Buffer:
         self.work = 0
         self._names = names
         self._segments = BufferedSegments()
+        self._row_counts = RowCounts(self._segments)
         self._handed_out = 0
         self._base = start
         self._base_place = _OLDEST
@@ -67,6 +71,7 @@ class Buffer:
                 "Go back to the server before, or start with a new checkpoint.location and read the tables again.",
             )
         segments.drop_open()
+        self._row_counts.forget_all()
         # What ended where the transaction began is the end of a segment that leaves nothing open now.
         end = BufferPlace(segments.end, 0, 0)
         self._places = {position: place if place < begin else end for position, place in self._places.items()}
@@ -98,6 +103,7 @@ class Buffer:
         self.hand_out(place)
         while self._segments.is_before(self._segments.first, place):
             self.cost -= self._segments.drop_first().cost
+        self._row_counts.forget()
         if self._base_place <= place:
             self._base, self._base_place = end, place
             self._places = {position: at for position, at in self._places.items() if at >= place}
@@ -169,11 +175,13 @@ class Buffer:
 
     # -- cuts --------------------------------------------------------------------------------------------------------
 
-    def cut(self, start: BufferPlace, max_bytes: int, max_events: int, *, inside: bool) -> Cut:
+    def cut(self, start: BufferPlace, max_bytes: int, max_rows: int | None, *, inside: bool) -> Cut:
         """Where a batch that begins at ``start`` can end (see ``cuts``). Not before a transaction larger than a batch
         if nothing but transactions without events lies before it: nobody makes a batch of those, and asks again.
+        ``max_rows``: None where rows are not to be counted; the first rows event may have more.
         """
         begin = self._segments.resolved(start)
+        max_events = _ALL if max_rows is None else self._row_counts.events_within(begin, max_rows)
         chosen = self._cut(begin, max_bytes, max_events, inside=inside)
         if chosen.end != begin and (chosen.full or inside):
             passed = self.contents(begin, chosen.end)

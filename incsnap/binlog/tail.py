@@ -82,12 +82,13 @@ class Tail:
         self,
         start: StreamPosition,
         max_bytes: int,
-        max_events: int,
+        max_rows: int | None = None,
         until: tuple[str, int] | None = None,
         wait_seconds: float = 0.0,
     ) -> Advance:
         """Where the batch that begins at ``start`` can end: whole transactions within the limits, or the part of a
-        larger one that is within them.
+        larger one that is within them. A rows event is never divided. ``max_rows``: None for no limit of rows, which
+        are not counted then.
 
         Without ``until``: as soon as there are rows events or schema changes. With it: as soon as the end is at or past
         that file and position, or the limits are reached. In any case after ``wait_seconds`` or when ``wake`` is
@@ -99,7 +100,7 @@ class Tail:
             while True:
                 place = self._buffer.place_of(start)
                 if place is not None:
-                    cut = self._buffer.cut(place, max_bytes, max_events, inside=self._shared.stalled)
+                    cut = self._buffer.cut(place, max_bytes, max_rows, inside=self._shared.stalled)
                     end = self._dated(start, self._buffer.position_of(start, cut))
                     if self._is_worth_a_batch(end, cut, until, deadline):
                         return self._handed_out(end, cut)

@@ -33,7 +33,8 @@ _FOLLOW_SECONDS = 1.0
 )
 @click.pass_context
 def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool, table: str | None) -> None:
-    """Show whether the job lives, how far it is, and how fast. Exit code 1: it is dead, or has failed."""
+    """Show whether the job lives, how far it is, and how fast. Exit code 1: it is dead, has failed, or has
+    left no status."""
     if table is None:
         settings = read(file, worker).settings
     else:
@@ -46,7 +47,7 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
     current = _read(location)
     if current is None:
         output.console().print("null" if as_json else _without_file(location), markup=False)
-        return
+        ctx.exit(1)
     liveness = _liveness(current, location)
     if follow and liveness.alive:
         current, liveness = _follow(current, liveness, location, as_json=as_json)

@@ -62,7 +62,8 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
     yield "binlog", _purge(stream, now_ms)
     if stream.prepared:
         names = shorten(", ".join(stream.prepared))
-        yield "prepared", f"{len(stream.prepared)} XA transactions wait for their XA COMMIT: {escape(names)}"
+        wait = "XA transaction waits for its" if len(stream.prepared) == 1 else "XA transactions wait for their"
+        yield "prepared", f"{len(stream.prepared)} {wait} XA COMMIT: {escape(names)}"
     yield "snapshot", escape(_snapshot(status.snapshot))
     for ended in status.snapshot.finished[-3:]:
         why = f": {shorten(ended.reason, 200)}" if ended.reason else ""
@@ -122,7 +123,9 @@ def _snapshot(snapshot: SnapshotStatus) -> str:
     if not snapshot.active:
         return "; ".join(["none", *limits])
     parts = [f"{len(snapshot.tables)} being read, {snapshot.waiting:,} waiting"]
-    parts.append(f"{snapshot.windows_in_flight} windows in flight that hold {count(snapshot.rows_held)} rows")
+    windows = "window" if snapshot.windows_in_flight == 1 else "windows"
+    hold = "holds" if snapshot.windows_in_flight == 1 else "hold"
+    parts.append(f"{snapshot.windows_in_flight} {windows} in flight that {hold} {count(snapshot.rows_held)} rows")
     if snapshot.retried:
         parts.append(f"{snapshot.retried:,} readings repeated")
     parts += limits
@@ -135,18 +138,17 @@ def _measured(limit: LimitStatus) -> str:
     return f" (now {limit.measured:,})" if limit.measured is not None else ""
 
 
-def _bar(table: TableStatus) -> ProgressBar:
-    return ProgressBar(total=max(1, table.rows_expected or 1), completed=_done(table), width=24)
-
-
-def _done(table: TableStatus) -> int:
-    return min(table.rows_done, table.rows_expected) if table.rows_expected is not None else 0
+def _bar(table: TableStatus) -> ProgressBar | str:
+    """None where nobody knows how many rows there are: one that stands would be taken for a table that is stuck."""
+    if not table.rows_expected:
+        return ""
+    return ProgressBar(total=table.rows_expected, completed=min(table.rows_done, table.rows_expected), width=24)
 
 
 def _percent(table: TableStatus) -> str:
     if not table.rows_expected:
         return ""
-    return f"{100 * table.rows_done / table.rows_expected:.0f} %"
+    return f"{min(100, 100 * table.rows_done / table.rows_expected):.0f} %"
 
 
 def _rows(table: TableStatus) -> str:

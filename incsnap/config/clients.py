@@ -27,6 +27,9 @@ _JAVA_ONLY = words(
     ssl.truststore.password auto.include.jmx.reporter bootstrap.servers
     """
 )
+#: Java classes that a login hangs on.
+_CALLBACKS = words("sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class")
+_OF_AMAZON = "AWS_MSK_IAM"
 _OURS = {
     "transactional.id": "free to choose: it names the bucket, so that a restarted writer fences the old one",
     "enable.auto.commit": "free to choose: progress is kept in the job's own offset",
@@ -61,10 +64,15 @@ def client_settings(reading: SettingsReader, prefix: str) -> dict[str, str]:
             _store(reading, settings, whole, value, "ssl.keystore.location", (".p12", ".pfx", ".pkcs12"))
         elif name == "ssl.endpoint.identification.algorithm":
             settings[name] = value.lower() or "none"
+        elif name in _CALLBACKS:
+            reading.problem(whole, "possible: it names a Java class, which does not run here; log in by SCRAM or TLS")
+        elif name == "sasl.mechanism" and value.upper() == _OF_AMAZON:
+            reading.problem(whole, "possible: librdkafka does not know it; take SCRAM-SHA-512, or TLS")
         elif name in _JAVA_ONLY:
             ignored.append(whole)
         else:
             settings[_RENAMED.get(name, name)] = value
+    reading.idle.update(ignored)
     if ignored:
         reading.warnings.append(f"Settings of the Java client that have no effect here: {', '.join(sorted(ignored))}")
     return settings
@@ -83,5 +91,8 @@ def _store(
     if path.lower().endswith(endings):
         settings[name] = path
     else:
-        kind = "PEM (keytool -exportcert -rfc)" if name == "ssl.ca.location" else "PKCS#12 (keytool -importkeystore)"
-        reading.problem(whole, f"a {kind} file; Java key stores cannot be read ({', '.join(endings)})")
+        kind, how = ("PEM", "-exportcert -rfc -keystore STORE -alias ALIAS -file ca.pem")
+        if name != "ssl.ca.location":
+            kind, how = ("PKCS#12", "-importkeystore -srckeystore STORE -destkeystore client.p12 -deststoretype PKCS12")
+        listed = ", ".join(endings)
+        reading.problem(whole, f"a {kind} file ({listed}); a Java key store is converted by keytool {how}")

@@ -12,24 +12,25 @@ from incsnap.config.references import is_reference
 from incsnap.config.secrets import is_secret
 from incsnap.config.transforms import is_unasked
 
-OBEYED, OTHERWISE, IDLE, REFUSED, UNKNOWN = "obeyed", "another meaning", "without effect", "refused", "unknown"
+OBEYED, IDLE, REFUSED, UNKNOWN = "obeyed", "without effect", "refused", "unknown"
 FILE, WORKER, DEFAULT = "file", "worker", "default"
+POLL_INTERVAL = "poll.interval.ms"
 _HIDDEN = "**********"
-#: Given, they are obeyed, but not for what Debezium does with them.
-_MEANINGS = {
-    "max.batch.size": "binlog events of one micro-batch, each of many rows; Debezium's are records",
-    "max.queue.size.in.bytes": "binlog that is read ahead; Debezium's is a queue of records",
-    "poll.interval.ms": "from one batch to the next where the checkpoint is in a bucket; elsewhere there is no pause",
-    "snapshot.max.threads": "chunks read at once, of incremental snapshots too",
-    "database.ssl.truststore": "a PEM file, not a Java key store",
-    "database.ssl.keystore": "a PEM file, not a Java key store",
-    "snapshot.select.statement.overrides": "the WHERE of each statement, as an additional condition of its table",
+#: What one must know of a setting that is given and obeyed.
+_NOTES = {
+    "max.batch.size": "changed rows of a micro-batch; a small one makes the stream slow: each batch costs 60-100 ms",
+    "max.queue.size.in.bytes": "what is read ahead, counted as bytes of the binlog",
+    POLL_INTERVAL: "from one batch to the next, at least",
+    "snapshot.max.threads": "chunks read at once at most, of every snapshot",
+    "database.ssl.truststore": "a PEM file; Java key stores are refused",
+    "database.ssl.keystore": "a PEM file; Java key stores are refused",
+    "snapshot.select.statement.overrides": "a statement that does more than narrow rows by a WHERE is refused",
 }
 #: Not given, they are what Debezium's are not; those without a value follow from something else.
 _DEFAULTS = {
     "database.server.id": (True, "by topic.prefix; Debezium draws one"),
     "incremental.snapshot.chunk.size": (False, "by what a table's rows take; Debezium's 1024"),
-    "max.batch.size": (True, "binlog events of one micro-batch; Debezium's 2048 are records"),
+    "max.batch.size": (False, "by bytes of the binlog and of the output; Debezium's 2048"),
     "max.queue.size.in.bytes": (False, "64 MiB of binlog that is read ahead"),
     "signal.poll.interval.ms": (True, "Debezium's 5000"),
     "snapshot.max.threads": (False, "by Spark's slots; Debezium's 1"),
@@ -65,12 +66,14 @@ def explained(reading: SettingsReader, own: frozenset[str], inherited: frozenset
         shown = without_salt(name)
         if shown in problems:
             fate, note = REFUSED, problems[shown]
-        elif name in elsewhere or is_unasked(reading, name):
+        elif name == POLL_INTERVAL and has_no_interval(reading):
+            fate, note = IDLE, "batches follow each other at once, unless the checkpoint is in a bucket"
+        elif name in elsewhere or name in reading.idle or is_unasked(reading, name):
             fate, note = IDLE, ""
         elif name in unknown:
             fate, note = UNKNOWN, f"did you mean {unknown[name]}?" if unknown[name] else ""
         else:
-            fate, note = (OTHERWISE, _MEANINGS[name]) if name in _MEANINGS else (OBEYED, "")
+            fate, note = OBEYED, _NOTES.get(name, "")
         given.append(Explained(shown, value, origin, fate, note))
     defaults = [
         _default(name, reading.defaults[name])
@@ -78,6 +81,11 @@ def explained(reading: SettingsReader, own: frozenset[str], inherited: frozenset
         if not reading.given(name) and name not in ELSEWHERE
     ]
     return (*given, *defaults)
+
+
+def has_no_interval(reading: SettingsReader) -> bool:
+    """Was the pause between batches given and not asked for? Only a checkpoint in a bucket has one."""
+    return reading.given(POLL_INTERVAL) and POLL_INTERVAL not in reading.defaults
 
 
 def _default(name: str, value: str) -> Explained:

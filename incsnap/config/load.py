@@ -20,7 +20,7 @@ from incsnap.config import (
     unwrap,
 )
 from incsnap.config.documents import read_document
-from incsnap.config.explained import Explained, explained
+from incsnap.config.explained import POLL_INTERVAL, Explained, explained, has_no_interval
 from incsnap.config.heartbeats import heartbeats
 from incsnap.config.monitoring import monitoring
 from incsnap.config.names import sort_names
@@ -110,7 +110,9 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
     signals = sections.signals(reading, kafka.bootstrap_servers)
     delimiter, read_only = sections.topic_delimiter(reading), reading.flag("read.only", False)
     location = sections.checkpoint_location(reading)
-    interval = reading.integer("poll.interval.ms", 500, 0, 60_000)
+    # Elsewhere nobody asks for it, and whoever gives it is told so.
+    interval = reading.integer(POLL_INTERVAL, 500, 0, 60_000) if is_object_store(location) else 0
+    batch_rows = reading.integer("max.batch.size", 0, 1)
     spark = {f"spark.{name}": value for name, value in reading.prefixed("spark.").items()}
     # Reading the parts first and building the whole from them lets every part report its problems.
     settings = Settings(
@@ -137,9 +139,9 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         transaction_topic=reading.text("topic.transaction", "transaction"),
         include_query=reading.flag("include.query", False),
         include_schema_changes=reading.flag("include.schema.changes", True),
-        max_batch_events=reading.integer("max.batch.size", 200_000, 1),
+        max_batch_rows=batch_rows or None,
         max_queue_bytes=reading.integer("max.queue.size.in.bytes", 0, 0) or 64 << 20,
-        batch_interval_ms=interval if is_object_store(location) else 0,
+        batch_interval_ms=interval,
         retries=sections.retries(reading),
         notifications=sections.notifications(reading),
         heartbeat=heartbeats(reading, prefix, delimiter, read_only=read_only),
@@ -153,7 +155,9 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
         raise ConfigError(f"{source} has {count}:{lines}", "Correct these settings and start again.")
-    return Loaded(settings, (*reading.warnings, *_about_names(sorted_names.elsewhere, sorted_names.unknown)))
+    idle = [POLL_INTERVAL] if has_no_interval(reading) else []
+    elsewhere = tuple(sorted((*sorted_names.elsewhere, *idle)))
+    return Loaded(settings, (*reading.warnings, *_about_names(elsewhere, sorted_names.unknown)))
 
 
 def _problems(settings: Settings, reading: SettingsReader) -> list[str]:

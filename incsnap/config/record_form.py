@@ -29,7 +29,7 @@ _ELSEWHERE = {
         "store",
         "batch_interval_ms",
         "spark",
-        "max_batch_events",
+        "max_batch_rows",
         "max_queue_bytes",
     ),
     *("include_query", "include_schema_changes", "transaction_topic", "tombstones_on_delete"),

@@ -21,6 +21,13 @@ from incsnap.tables import TableId
 SSL_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 _PEM = (".pem", ".crt", ".cer")
+_TO_PEM = {
+    "truststore": "keytool -exportcert -rfc -keystore STORE -alias ALIAS -file ca.pem",
+    "keystore": (
+        "keytool -importkeystore -srckeystore STORE -destkeystore client.p12 -deststoretype PKCS12, and then (a PKCS12"
+        " store by this alone) openssl pkcs12 -in client.p12 -out client.pem"
+    ),
+}
 
 
 def mysql(reading: SettingsReader) -> MySqlSettings:
@@ -52,7 +59,9 @@ def _pem(reading: SettingsReader, name: str) -> str | None:
     """Debezium names Java key stores here; we read PEM under the same names (a key store holds certificate and key)."""
     path = reading.text(name)
     if path and not path.lower().endswith(_PEM):
-        reading.problem(name, f"a PEM file ({', '.join(_PEM)}); Java key stores cannot be read, convert with openssl")
+        reading.problem(
+            name, f"a PEM file ({', '.join(_PEM)}); a Java key store is converted by {_TO_PEM[name.rpartition('.')[2]]}"
+        )
     return path or None
 
 

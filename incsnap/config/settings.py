@@ -132,8 +132,8 @@ class Settings(Frozen):
     transaction_topic: str = "transaction"
     include_query: bool = False
     include_schema_changes: bool = True
-    #: row events of one batch. A bound for memory and replay, so far above Debezium's 2048 (records of one poll).
-    max_batch_events: int = 200_000
+    #: max.batch.size: rows that changed, of one batch. None: batches are bounded by bytes alone, and no row is counted.
+    max_batch_rows: int | None = None
     #: bytes of binlog the planner holds
     max_queue_bytes: int = 64 << 20
     #: From one batch to the next at least, where its files are paid for: on an object store.

@@ -43,6 +43,7 @@ IGNORE = "incsnap.ignore"
 #: What may be ignored of these is told where they are read.
 _ELSEWHERE = ("transforms", "converters")
 
+_OF_CONFLUENT_CLOUD = frozenset(("MySqlCdcSource", "MySqlCdcSourceV2"))
 #: What the names of a connector begin with in Debezium Server's file.
 _SERVER = "debezium.source."
 
@@ -50,7 +51,14 @@ _SERVER = "debezium.source."
 def refuse(reading: SettingsReader) -> None:
     """Each given name that stops the start becomes a problem of ``reading``."""
     connector = reading.text("connector.class")
-    if connector and connector not in _OF_MYSQL:
+    if connector in _OF_CONFLUENT_CLOUD:
+        reading.problem(
+            "connector.class",
+            "Debezium's: it is a managed connector of Confluent Cloud. Write"
+            " io.debezium.connector.mysql.MySqlConnector, kafka.* as bootstrap.servers and producer.*, output.*.format"
+            " as key.converter and value.converter",
+        )
+    elif connector and connector not in _OF_MYSQL:
         reading.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
     if any(name.startswith(_SERVER) for name in reading.names()):
         reading.problems.append(

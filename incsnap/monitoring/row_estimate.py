@@ -30,13 +30,13 @@ class Expected:
 def expected_rows(read: int, being_read: int, statistics: int | None, planned_share: float | None) -> Expected | None:
     """``read``: rows of windows, released or held; ``being_read``: rows that the others were cut for.
 
-    ``statistics``: TABLE_ROWS, None where it says nothing (the snapshot has a condition). ``planned_share``: of the
+    ``statistics``: TABLE_ROWS, None where it is not known. ``planned_share``: of the
     range of keys, how much is read or being read, from 0 to 1; None where that cannot be told. None when there is no
     witness.
     """
     planned = read + being_read
     if planned_share is not None and planned_share >= 1:
-        # No key is left to plan; by a condition, or deletions, chunks may have fewer rows than they were cut for.
+        # No key is left to plan; by deletions chunks may have fewer rows than they were cut for.
         return Expected(read, planned, planned)
     by_statistics = by_keys = None
     if statistics is not None:

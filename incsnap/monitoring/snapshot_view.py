@@ -141,8 +141,9 @@ def _table(scan: Scan, windows: Sequence[Window], facts: TableFacts) -> TableSta
     read = scan.rows_read + sum(window.reading.rows for window in windows if window.reading is not None)
     being_read = sum(window.rows for window in windows if window.reading is None)
     being_read += sum(missed.rows for missed in scan.again)
+    # What of a table a condition holds for, neither statistics nor keys tell.
     has_condition = bool(scan.request.collection.condition)
-    expected = expected_rows(read, being_read, None if has_condition else facts.rows, _planned_share(scan, facts))
+    expected = None if has_condition else expected_rows(read, being_read, facts.rows, _planned_share(scan, facts))
     return TableStatus(
         number=scan.number,
         table=str(scan.table),

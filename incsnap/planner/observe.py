@@ -197,7 +197,7 @@ class Observer:
         advance = tail.advance(
             start.stream,
             self._pace.binlog_bytes,
-            self._settings.max_batch_events,
+            self._settings.max_batch_rows,
             (until.file, until.pos) if until else None,
             min(self._patience(start.snapshot, until is not None), self._heartbeat.seconds_left()),
         )

@@ -103,7 +103,7 @@ def drained(tail: Tail, start: StreamPosition, to: StreamPosition, **limits: int
     while not (ends[-1].reached(to.file, to.pos) and to.delivered <= ends[-1].delivered):
         assert time.monotonic() < deadline
         batch = tail.advance(
-            ends[-1], limits.get("max_bytes", MB), limits.get("max_events", 1 << 30), (to.file, to.pos), 1.0
+            ends[-1], limits.get("max_bytes", MB), limits.get("max_rows", 1 << 30), (to.file, to.pos), 1.0
         )
         ends.append(batch.end)
         if limits.get("forget"):

@@ -34,8 +34,8 @@ def play(mysql_address: MySqlAddress, database: str) -> Iterator[Play]:
 def check(play: Play, start: StreamPosition, *touched: str) -> None:
     """Reads from ``start`` again and again, cut differently each time."""
     end = play.here()
-    for max_events in (1, 2, 1 << 30):
-        row_changes, changes = play.read(start, end, max_events)
+    for max_rows in (1, 2, 1 << 30):
+        row_changes, changes = play.read(start, end, max_rows)
         assert by_table(row_changes) == by_table(play.expected)
         for name in touched:
             table = TableId(play.database, name)
@@ -171,8 +171,8 @@ def test_a_change_of_a_table_lies_between_the_rows_before_and_behind_it(play: Pl
     play.run("ALTER TABLE t ADD COLUMN n int")
     play.write("t", 2, b=2)
     end = play.here()
-    for max_events in (1, 1 << 30):
-        row_changes, changes = play.read(start, end, max_events)
+    for max_rows in (1, 1 << 30):
+        row_changes, changes = play.read(start, end, max_rows)
         assert len(row_changes) == 2
         table = TableId(play.database, "t")
         [(rows_before, change)] = [each for each in changes if each[1].touches(table)]

@@ -80,8 +80,8 @@ class Play:
         included = lambda table: table.database == self.database  # noqa: E731
         return Tail(self.connect, next(_SERVER_IDS), start, included, None, 64 * MB)
 
-    def read(self, start: StreamPosition, end: StreamPosition, max_events: int) -> tuple[list[Change], Touched]:
-        """What a new tail from ``start`` gives up to ``end``, in batches of so many events."""
+    def read(self, start: StreamPosition, end: StreamPosition, max_rows: int) -> tuple[list[Change], Touched]:
+        """What a new tail from ``start`` gives up to ``end``, in batches of so many rows."""
         changes: list[Change] = []
         touched: list[tuple[int, SchemaChange]] = []
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -89,7 +89,7 @@ class Play:
             at = start
             while not (at.reached(end.file, end.pos) and end.delivered <= at.delivered):
                 assert time.monotonic() < deadline
-                batch = tail.advance(at, MB, max_events, (end.file, end.pos), 1.0)
+                batch = tail.advance(at, MB, max_rows, (end.file, end.pos), 1.0)
                 for one in tail.slices(at, batch.end, 1):
                     changes += self.rows(one)
                 touched += [(len(changes), change) for change in batch.changes]

@@ -62,11 +62,11 @@ class Stream:
         return self
 
     def cut(
-        self, start: StreamPosition, max_bytes: int = 1 << 40, max_events: int = 1 << 40, *, inside: bool = False
+        self, start: StreamPosition, max_bytes: int = 1 << 40, max_rows: int | None = None, *, inside: bool = False
     ) -> tuple[StreamPosition, Cut]:
         place = self.buffer.place_of(start)
         assert place is not None
-        cut = self.buffer.cut(place, max_bytes, max_events, inside=inside)
+        cut = self.buffer.cut(place, max_bytes, max_rows, inside=inside)
         end = self.buffer.position_of(start, cut)
         self.buffer.remember(end, cut.end)
         return end, cut

@@ -55,6 +55,7 @@ def _types(*types: int) -> Mask:
 _UPDATES = _types(*UPDATE, PARTIAL_UPDATE)
 _VERSION_1 = _types(*VERSION_1)
 _KNOWN = _types(*WRITE, *UPDATE, *DELETE, PARTIAL_UPDATE)
+_SILENT = FailureHandling(processing="skip", converting="skip", inconsistent_schema="skip")
 _FULL_IMAGES = "Set binlog_row_image=FULL on the server, for all sessions; rows written before that cannot be decoded."
 
 
@@ -97,13 +98,7 @@ def decode_rows(
     types, fields = types_and_fields(table_map)
     kinds = np.asarray(kinds, np.uint8)
     failures = Failures(table, handling, where)
-    packets = Packets.of(payload)
-    bodies = _Bodies(
-        np.arange(len(kinds)), np.asarray(starts, np.int64), np.asarray(ends, np.int64), np.asarray(starts, np.int64)
-    )
-    bodies = _sound(packets, bodies, kinds, len(fields), failures)
-    packets, bodies, patches = _whole_updates(packets, bodies, kinds, fields, shape.columns, failures)
-    bodies, images = _scanned(packets, bodies, kinds, layout_of(fields), failures)
+    packets, bodies, images, patches = _found(Packets.of(payload), starts, ends, kinds, fields, shape.columns, failures)
     event = bodies.event[images.event].astype(np.int32)
     columns: list[Any] = []
     spans = layout_of(fields).spans(packets, images.start)
@@ -117,6 +112,39 @@ def decode_rows(
         columns.append(decoded)
     plain = np.where(kinds == PARTIAL_UPDATE, np.uint8(UPDATE[1]), kinds)
     return RowImages(columns, event, plain, np.array(sorted(failures.dropped), np.int64))
+
+
+def count_rows(
+    packets: Packets, starts: Positions, ends: Positions, kinds: NDArray[np.uint8], table_map: TableMap
+) -> Positions:
+    """How many rows each of those events has (see ``decode_rows``): an update is one, and one that cannot be read has
+    none. The map need not tell names. Raises UnsupportedType."""
+    shape, failures = table_map.shape, Failures(table_map.shape.id, _SILENT, nth_of_slice)
+    _, fields = types_and_fields(table_map)
+    _, bodies, images, _ = _found(packets, starts, ends, kinds, fields, shape.columns, failures)
+    rows = np.zeros(len(kinds), np.int64)
+    rows[bodies.event] = images.per_event
+    rows[_UPDATES[kinds]] //= 2
+    return rows
+
+
+def _found(
+    packets: Packets,
+    starts: Positions,
+    ends: Positions,
+    kinds: NDArray[np.uint8],
+    fields: Sequence[Field],
+    columns: Sequence[Column],
+    failures: Failures,
+) -> tuple[Packets, _Bodies, Images, dict[int, list[Patch]]]:
+    """Where the images lie of all events that can be read."""
+    bodies = _Bodies(
+        np.arange(len(kinds)), np.asarray(starts, np.int64), np.asarray(ends, np.int64), np.asarray(starts, np.int64)
+    )
+    bodies = _sound(packets, bodies, kinds, len(fields), failures)
+    packets, bodies, patches = _whole_updates(packets, bodies, kinds, fields, columns, failures)
+    bodies, images = _scanned(packets, bodies, kinds, layout_of(tuple(fields)), failures)
+    return packets, bodies, images, patches
 
 
 def types_and_fields(table_map: TableMap) -> tuple[list[ColumnType], tuple[Field, ...]]:

@@ -76,7 +76,7 @@ def test_a_statement_is_in_force_across_batches_and_slices(most: int) -> None:
     statements: list[str | None] = []
     position = START
     for _ in range(10):
-        end, _ = stream.cut(position, max_events=most)
+        end, _ = stream.cut(position, max_rows=most)
         if end == position:
             break
         statements += _statements(stream.slices(position, end, 2))

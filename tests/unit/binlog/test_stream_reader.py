@@ -389,9 +389,9 @@ def test_memory_is_freed_and_older_positions_are_refused() -> None:
     stream = Stream()
     for packets in log.dump(GtidSet()):
         stream.feed([packets])
-    first, cut = stream.cut(START, max_events=1)
+    first, cut = stream.cut(START, max_rows=1)
     stream.buffer.hand_out(cut.end)
-    second, _ = stream.cut(first, max_events=1)
+    second, _ = stream.cut(first, max_rows=1)
     before = stream.buffer.cost
     stream.buffer.forget(first)
     stream.buffer.forget(first)
@@ -407,9 +407,9 @@ def test_a_position_inside_a_transaction_before_the_one_that_was_done_is_refused
     log = Binlog()
     log.add([BEGIN, T, *(rows(bytes([nth]) * 50) for nth in range(4)), XID])
     stream = Stream().feed(log.dump(GtidSet()))
-    first, _ = stream.cut(START, max_events=1)
-    second, _ = stream.cut(first, max_events=1)
-    third, _ = stream.cut(second, max_events=1)
+    first, _ = stream.cut(START, max_rows=1)
+    second, _ = stream.cut(first, max_rows=1)
+    third, _ = stream.cut(second, max_rows=1)
     assert [at.events_done for at in (first, second, third)] == [1, 2, 3]
     stream.buffer.forget(second)
     stream.buffer.forget(first)

@@ -195,8 +195,10 @@ def test_a_table_that_is_not_captured_is_warned_about(job: Path) -> None:
 
 def test_status_of_a_job_that_never_ran_says_so(job: Path) -> None:
     result = _run("status", str(job))
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert "No batch has been written yet" in result.output
+    as_json = _run("status", str(job), "--json")
+    assert (as_json.exit_code, as_json.output) == (1, "null\n")
 
 
 def test_a_checkpoint_of_something_else_is_refused(job: Path, tmp_path: Path) -> None:
@@ -231,7 +233,7 @@ def _leaves(tmp_path: Path, **changed: object) -> None:
     made = JobStatus("0.1.0", "shop", "elsewhere", 1, now_ms - 60_000, RUNNING, now_ms - 60_000, now_ms, 1_000, now_ms)
     stream = StreamStatus(7, "binlog.000002", 1_234, "", lag_ms=63, lag_bytes=0, needs_file="binlog.000002")
     snapshot = SnapshotStatus(tables=(table,), windows_in_flight=3, waiting=2, waits_for="paused by a signal")
-    status = replace(made, stream=stream, snapshot=snapshot, **changed)  # type: ignore[arg-type]
+    status = replace(made, stream=stream, **{"snapshot": snapshot, **changed})  # type: ignore[arg-type]
     Files(str(tmp_path / "checkpoint/incsnap")).write(NAME, json.dumps(dump(status)).encode())
 
 
@@ -253,6 +255,16 @@ def test_status_shows_a_living_job_with_its_tables(job: Path, tmp_path: Path) ->
         "(it has passed)",
     ):
         assert part in shown
+
+
+def test_a_table_of_which_nobody_knows_the_size_has_neither_bar_nor_share(job: Path, tmp_path: Path) -> None:
+    table = TableStatus(1, "shop.orders", "s", condition="a = 1", rows_done=5_000, rows_per_second=100.0)
+    _leaves(tmp_path, snapshot=SnapshotStatus(tables=(table,), windows_in_flight=1))
+
+    shown = [" ".join(line.split()) for line in _run("status", str(job)).output.splitlines()]
+
+    assert shown[-1] == "shop.orders 5,000 rows, 100 rows/s"
+    assert any("1 window in flight that holds 0 rows" in line for line in shown)
 
 
 def test_status_of_a_checkpoint_that_cannot_be_read_says_so(job: Path, tmp_path: Path) -> None:

@@ -254,6 +254,7 @@ def test_a_job_without_a_checkpoint_keeps_its_state_by_its_prefix_and_says_where
 def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_path: Path) -> None:
     worker = written(tmp_path / "worker.properties", properties(WORKER))
     job = {**JOB, "max.batch.size": "9", "poll.interval.ms": "500", "tombstone.on.delete": "false"}
+    job |= {"producer.override.buffer.memory": "1"}
     job |= {"transforms": "unwrap", "transforms.unwrap.type": "x.Unwrap", "transforms.unwrap.add.fields": "op"}
     explanation = explain(written(tmp_path / "job.json", job), worker)
     rows = {each.name: each for each in explanation.settings}
@@ -262,8 +263,8 @@ def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_pa
     expected = {
         "bootstrap.servers": ("worker", "obeyed"),
         "database.password": ("file", "obeyed"),
-        "max.batch.size": ("file", "another meaning"),
-        "poll.interval.ms": ("file", "another meaning"),
+        "max.batch.size": ("file", "obeyed"),
+        "poll.interval.ms": ("file", "without effect"),
         "schema.history.internal.kafka.topic": ("file", "without effect"),
         "transforms.unwrap.type": ("file", "refused"),
         "transforms.unwrap.add.fields": ("file", "without effect"),
@@ -273,6 +274,33 @@ def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_pa
     assert "tombstones.on.delete" in rows["tombstone.on.delete"].note
     assert (rows["topic.delimiter"].value, rows["topic.delimiter"].origin) == (".", "default")
     assert "group.id" not in rows
+    assert rows["producer.override.buffer.memory"].fate == "without effect"
+    assert (rows["max.queue.size.in.bytes"].value, rows["max.queue.size.in.bytes"].origin) == ("", "default")
+
+
+def test_the_pause_between_batches_has_an_effect_where_the_checkpoint_is_in_a_bucket(tmp_path: Path) -> None:
+    job = {**JOB, "bootstrap.servers": "k:9092", "poll.interval.ms": "100", "checkpoint.location": "s3a://bucket/shop"}
+    fates = []
+    for location in ("s3a://bucket/shop", "/var/lib/shop"):
+        explanation = explain(written(tmp_path / "job.json", {**job, "checkpoint.location": location}))
+        (row,) = (each for each in explanation.settings if each.name == "poll.interval.ms")
+        fates.append((row.fate, any("poll.interval.ms" in warning for warning in explanation.warnings)))
+    assert fates == [("obeyed", False), ("without effect", True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max.batch.size", "2048"),
+        ("max.queue.size.in.bytes", "1048576"),
+        ("snapshot.max.threads", "1"),
+        ("database.ssl.truststore", "/etc/ca.pem"),
+    ],
+)
+def test_what_is_obeyed_otherwise_than_one_may_think_has_a_note(name: str, value: str, tmp_path: Path) -> None:
+    explanation = explain(written(tmp_path / "job.json", {**JOB, "bootstrap.servers": "k:9092", name: value}))
+    (row,) = (each for each in explanation.settings if each.name == name)
+    assert (row.fate, row.note != "") == ("obeyed", True)
 
 
 @pytest.mark.parametrize("algorithm", ["SHA-256", "SHA-257"])

@@ -198,9 +198,10 @@ def test_the_tables_and_windows_of_a_context_are_told() -> None:
 
 
 def test_a_snapshot_with_a_condition_is_not_measured_by_the_size_of_its_table() -> None:
-    scan = Scan(1, Request("s", DataCollection(ORDERS, "a = 1")), 100, columns=("id",), maximum=("9",), rows_read=5)
+    request = Request("s", DataCollection(ORDERS, "a = 1"))
+    scan = Scan(1, request, 100, columns=("id",), maximum=("9",), boundary=("6",), rows_read=5)
 
-    (table,) = snapshot_status(SnapshotContext(scans=(scan,)), {ORDERS: TableFacts(1_000)}).tables
+    (table,) = snapshot_status(SnapshotContext(scans=(scan,)), {ORDERS: TableFacts(1_000, "0")}).tables
 
     assert (table.rows_done, table.rows_expected) == (5, None)
 

@@ -1,0 +1,88 @@
+"""How many rows each rows event has: what ``max.batch.size`` counts, and nothing else needs.
+
+A rows event does not tell, so its images are walked, those of all events of a table at once. No value is decoded, and
+where no batch has a limit of rows, nobody asks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from incsnap.binlog.buffer_position import BufferPlace
+from incsnap.binlog.buffered_segments import BufferedSegments
+from incsnap.binlog.protocol.control_events import HEADER, TABLE_MAP
+from incsnap.binlog.protocol.frames import Longs
+from incsnap.binlog.protocol.row_images import count_rows
+from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMaps
+from incsnap.binlog.segments import IS_ROWS, Segment
+from incsnap.columns.packets import Packets
+from incsnap.errors import IncsnapError
+
+_TABLE_ID = slice(HEADER, HEADER + TABLE_ID_BYTES)
+
+
+class RowCounts:
+    """Of the segments of a buffer, each counted once and when it is first asked for."""
+
+    def __init__(self, segments: BufferedSegments) -> None:
+        self._segments = segments
+        # Rows are counted without what character sets and names tell.
+        self._maps = TableMaps({})
+        self._before: dict[int, Longs] = {}
+
+    def events_within(self, start: BufferPlace, most: int) -> int:
+        """Of the rows events from ``start`` on, how many have at most so many rows together. At least one: an event is
+        never divided."""
+        events = rows = 0
+        for number, segment, _, event, _ in self._segments.walk(start):
+            before = self._rows_before(number, segment)
+            sums = before[event + 1 : len(segment.kinds) + 1] - before[event] + rows
+            fitting = int(np.searchsorted(sums, most, "right"))
+            events += int(segment.rows_before[event + fitting] - segment.rows_before[event])
+            if fitting < len(sums):
+                break
+            rows = int(sums[-1]) if len(sums) else rows
+        return max(events, 1)
+
+    def forget(self) -> None:
+        """Those of segments that are not held any more."""
+        for number in [each for each in self._before if each < self._segments.first]:
+            del self._before[number]
+
+    def forget_all(self) -> None:
+        self._before.clear()
+
+    def _rows_before(self, number: int, segment: Segment) -> Longs:
+        before = self._before.get(number)
+        if before is None:
+            counts = rows_of_events(segment, self._maps)
+            before = self._before[number] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+        return before
+
+
+def rows_of_events(segment: Segment, maps: TableMaps) -> Longs:
+    """The rows of each kept event, none of a table map. An event that cannot be read counts as one row: whoever writes
+    its rows says what is wrong with it."""
+    payload, offsets = segment.payload, segment.offsets
+    in_force = {each.event[_TABLE_ID]: each.event[HEADER:] for each in segment.maps if not each.is_query}
+    by_map: dict[bytes, list[int]] = defaultdict(list)
+    for event, kind in enumerate(segment.kinds.tolist()):
+        begin, end = offsets[event] + HEADER, offsets[event + 1]
+        table = payload[begin : begin + TABLE_ID_BYTES]
+        if kind == TABLE_MAP:
+            in_force[table] = payload[begin:end]
+        elif IS_ROWS[kind] and table in in_force:
+            by_map[in_force[table][TABLE_ID_BYTES:]].append(event)
+    counts = IS_ROWS[segment.kinds].astype(np.int64)
+    packets = Packets.of(payload)
+    for description, numbers in by_map.items():
+        events = np.array(numbers)
+        try:
+            table_map = maps.of(bytes(TABLE_ID_BYTES) + description)
+            bodies = offsets[events] + HEADER, offsets[events + 1]
+            counts[events] = np.maximum(count_rows(packets, *bodies, segment.kinds[events], table_map), 1)
+        except IncsnapError:
+            continue
+    return counts
