@@ -1,0 +1,53 @@
+"""Where a batch ends that may have so many rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.binlog.protocol import control_events as kinds
+from incsnap.binlog.protocol import wire_types as t
+from incsnap.gtid import GtidSet
+from tests.support.binlog_bytes import BEGIN, WRITE, XID, Binlog, rows_body
+from tests.support.packets import table_map
+from tests.support.stream_in_memory import START, Stream
+
+#: An image of one INT that is not NULL: a null bitmap and four bytes.
+_ROW = b"\x00\x01\x02\x03\x04"
+
+
+def _events_of_batches(names: list[str], most: int) -> list[int]:
+    """Of a transaction whose events have 3, 1, 2 and 9 rows, one that cannot be read, and two single rows' more."""
+    described = (kinds.TABLE_MAP, table_map(names, [t.LONG], b"", table_id=1))
+    written = [(WRITE, rows_body(1, _ROW * rows)) for rows in (3, 1, 2, 9)]
+    log = Binlog()
+    log.add([BEGIN, described, *written, (WRITE, rows_body(1, b"\x00")), XID])
+    for _ in range(2):
+        log.add([BEGIN, described, (WRITE, rows_body(1, _ROW)), XID])
+    stream = Stream()
+    for packets in log.dump(GtidSet()):
+        stream.feed([packets])
+    position, found = START, list[int]()
+    while True:
+        end, cut = stream.cut(position, max_rows=most)
+        if end == position:
+            return found
+        found.append(stream.buffer.contents(cut.start, cut.end).events)
+        stream.buffer.forget(position)
+        position = end
+
+
+@pytest.mark.parametrize("names", [["id"], []], ids=["FULL", "MINIMAL"])
+@pytest.mark.parametrize(
+    ("most", "events"),
+    [
+        (1, [1, 1, 1, 1, 1, 1, 1]),
+        (4, [2, 1, 1, 3]),
+        # Whole transactions where they fit: 16 rows, and the one that counts for the event that cannot be read.
+        (15, [4, 3]),
+        (16, [5, 2]),
+        (17, [6, 1]),
+        (1000, [7]),
+    ],
+)
+def test_a_batch_ends_behind_the_last_event_that_has_room(names: list[str], most: int, events: list[int]) -> None:
+    assert _events_of_batches(names, most) == events
