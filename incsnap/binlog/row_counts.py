@@ -21,6 +21,8 @@ from incsnap.columns.packets import Packets
 from incsnap.errors import IncsnapError
 
 _TABLE_ID = slice(HEADER, HEADER + TABLE_ID_BYTES)
+#: How long a value is does not hang on its character set, but one that is unknown is refused: any that takes all bytes.
+_CHARSETS = dict.fromkeys(range(2048), "latin1") | {63: "binary"}
 
 
 class RowCounts:
@@ -28,8 +30,7 @@ class RowCounts:
 
     def __init__(self, segments: BufferedSegments) -> None:
         self._segments = segments
-        # Rows are counted without what character sets and names tell.
-        self._maps = TableMaps({})
+        self._maps = TableMaps(_CHARSETS)
         self._before: dict[int, Longs] = {}
 
     def events_within(self, start: BufferPlace, most: int) -> int:

@@ -89,4 +89,4 @@ def test_a_batch_has_at_most_so_many_rows_and_none_is_lost(cursor: Cursor, setti
 
 
 def _moved(value: Any) -> bool:
-    return value["op"] == "d" and value["before"]["id"] == 3
+    return bool(value["op"] == "d" and value["before"]["id"] == 3)
