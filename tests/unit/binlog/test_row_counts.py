@@ -11,18 +11,18 @@ from tests.support.binlog_bytes import BEGIN, WRITE, XID, Binlog, rows_body
 from tests.support.packets import table_map
 from tests.support.stream_in_memory import START, Stream
 
-#: An image of one INT that is not NULL: a null bitmap and four bytes.
+#: An image of one INT that is not NULL: a null bitmap, which ``rows_body`` begins with itself, and four bytes.
 _ROW = b"\x00\x01\x02\x03\x04"
 
 
 def _events_of_batches(names: list[str], most: int) -> list[int]:
     """Of a transaction whose events have 3, 1, 2 and 9 rows, one that cannot be read, and two single rows' more."""
     described = (kinds.TABLE_MAP, table_map(names, [t.LONG], b"", table_id=1))
-    written = [(WRITE, rows_body(1, _ROW * rows)) for rows in (3, 1, 2, 9)]
+    written = [(WRITE, rows_body(1, (_ROW * rows)[1:])) for rows in (3, 1, 2, 9)]
     log = Binlog()
-    log.add([BEGIN, described, *written, (WRITE, rows_body(1, b"\x00")), XID])
+    log.add([BEGIN, described, *written, (WRITE, rows_body(1, b"")), XID])
     for _ in range(2):
-        log.add([BEGIN, described, (WRITE, rows_body(1, _ROW)), XID])
+        log.add([BEGIN, described, (WRITE, rows_body(1, _ROW[1:])), XID])
     stream = Stream()
     for packets in log.dump(GtidSet()):
         stream.feed([packets])
