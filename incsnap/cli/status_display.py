@@ -124,8 +124,8 @@ def _snapshot(snapshot: SnapshotStatus) -> str:
         return "; ".join(["none", *limits])
     parts = [f"{len(snapshot.tables)} being read, {snapshot.waiting:,} waiting"]
     windows = "window" if snapshot.windows_in_flight == 1 else "windows"
-    hold = "holds" if snapshot.windows_in_flight == 1 else "hold"
-    parts.append(f"{snapshot.windows_in_flight} {windows} in flight that {hold} {count(snapshot.rows_held)} rows")
+    verb = "holds" if snapshot.windows_in_flight == 1 else "hold"
+    parts.append(f"{snapshot.windows_in_flight} {windows} in flight that {verb} {count(snapshot.rows_held)} rows")
     if snapshot.retried:
         parts.append(f"{snapshot.retried:,} readings repeated")
     parts += limits

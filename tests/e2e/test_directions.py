@@ -47,6 +47,6 @@ def test_keys_that_run_both_ways_agree_with_the_tables_under_writers_and_a_crash
     assert all(verdict.replay.counts[op] > 0 for verdict in verdicts for op in "rcud")
     ended = [each["additional_data"]["status"] for each in notices.of("TABLE_SCAN_COMPLETED")]
     assert ended == ["SUCCEEDED"] * 4
-    told = [each["additional_data"] for each in notices.of("IN_PROGRESS")]
-    last = {each["maximum_key"] for each in told if each["current_collection_in_progress"] == str(tables[0])}
+    progress = [each["additional_data"] for each in notices.of("IN_PROGRESS")]
+    last = {each["maximum_key"] for each in progress if each["current_collection_in_progress"] == str(tables[0])}
     assert all(int(key.split(",")[0]) <= 7 for key in last), "the last tenant is the least one"

@@ -79,8 +79,8 @@ def test_a_batch_has_at_most_so_many_rows_and_none_is_lost(cursor: Cursor, setti
             return sum(filled) >= total
 
         job.batches_until(all_sent, f"{total} rows")
-    found = _changes(job.sent)
-    assert len({_key(each) for each in found}) == len(found)
+    changes = _changes(job.sent)
+    assert len({_key(each) for each in changes}) == len(changes)
     # One event has more: those of 50 and of 15 rows go whole, and alone.
     assert [rows for rows in filled if rows > _LIMIT] == [50, 15]
     assert sum(filled) == total

@@ -60,14 +60,14 @@ def test_each_batch_begins_where_sparks_log_ends(
 
 
 def next_end(reader: ChangesReader, before: Offset) -> Offset:
-    found: list[Offset] = []
+    ends: list[Offset] = []
 
     def is_there() -> bool:
-        found.append(reader.latestOffset())
-        return found[-1] != before
+        ends.append(reader.latestOffset())
+        return ends[-1] != before
 
     wait_until(is_there)
-    return found[-1]
+    return ends[-1]
 
 
 def ids(reader: ChangesReader, start: Offset, end: Offset) -> list[int]:

@@ -26,12 +26,12 @@ def _events_of_batches(names: list[str], most: int) -> list[int]:
     stream = Stream()
     for packets in log.dump(GtidSet()):
         stream.feed([packets])
-    position, found = START, list[int]()
+    position, counts = START, list[int]()
     while True:
         end, cut = stream.cut(position, max_rows=most)
         if end == position:
-            return found
-        found.append(stream.buffer.contents(cut.start, cut.end).events)
+            return counts
+        counts.append(stream.buffer.contents(cut.start, cut.end).events)
         stream.buffer.forget(position)
         position = end
 
