@@ -22,6 +22,11 @@ _CONVERTERS = {
     "org.apache.kafka.connect.converters.ByteArrayConverter": "bytes",
     "io.debezium.converters.BinaryDataConverter": "bytes",
 }
+#: Its own converters frame records otherwise; its registry speaks Confluent's protocol beside its own.
+_APICURIO = (
+    ". With Apicurio's registry name io.confluent.connect.avro.AvroConverter, with its address for Confluent's clients"
+    " (.../apis/ccompat/v7) as schema.registry.url, and let consumers read Confluent's form"
+)
 #: Of BinaryDataConverter: what writes all that is not bytes. Its own settings stand behind it.
 _DELEGATE = "delegate.converter.type"
 _OF_JSON = ("schemas.enable", "schemas.cache.size", "decimal.format")
@@ -93,7 +98,7 @@ def _format(reading: SettingsReader, name: str) -> tuple[FormatChoice, RegistryS
     options = reading.prefixed(f"{name}.")
     kind = _kind(given)
     if not kind:
-        reading.problem(name, f"one of: {', '.join(_CONVERTERS)}")
+        reading.problem(name, f"one of: {', '.join(_CONVERTERS)}{_APICURIO if 'apicurio' in given.lower() else ''}")
         return FormatChoice(), RegistrySettings()
     delegate = f"{name}.{_DELEGATE}"
     if given.endswith("BinaryDataConverter") and reading.given(delegate):

@@ -79,6 +79,11 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("binary.handling.mode", "octal", "one of: bytes, base64, base64-url-safe, hex"),
         ("bigint.unsigned.handling.mode", "signed", "one of: long, precise"),
         ("value.converter", "io.confluent.connect.avro.AvroConverter", "value.converter.schema.registry.url: missing"),
+        (
+            "value.converter",
+            "io.apicurio.registry.utils.converter.AvroConverter",
+            "With Apicurio's registry name io.co",
+        ),
         ("key.converter", "AvroConverter", "key.converter.schema.registry.url: missing"),
         ("key.converter", "org.apache.kafka.connect.storage.StringConverter", "and there is none; name"),
         (
