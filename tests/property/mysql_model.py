@@ -21,6 +21,8 @@ from incsnap.types.column_type import describe
 from tests.property.server_model import TABLES, Row, Server
 
 KEYS = {table: ("k", "l")[:width] for table, width in TABLES.items()}
+#: A key of two columns is one of mixed directions.
+DIRECTIONS = {"k": "A", "l": "D"}
 #: A DDL that changes the key gives its first column the next of these types.
 _TYPES = ("int", "bigint", "mediumint", "smallint")
 _SQLITE = sqlite3.connect(":memory:", check_same_thread=False)
@@ -106,7 +108,7 @@ class ServerConnection:
         return [(*of, name) for of in arguments[0] for name in KEYS[TableId(*of)]]
 
     def _indexes(self, _sql: str, arguments: Any) -> Rows:
-        return [(*of, "PRIMARY", name, None) for of in arguments[0] for name in KEYS[TableId(*of)]]
+        return [(*of, "PRIMARY", name, None, DIRECTIONS[name]) for of in arguments[0] for name in KEYS[TableId(*of)]]
 
     def _columns(self, _sql: str, arguments: Any) -> Rows:
         return [
