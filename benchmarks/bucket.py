@@ -71,14 +71,14 @@ def main() -> None:
             bucket.lags += _turn(bench, bucket, asked.seconds)
             requests += _counted(store)
         batches = requests[_A_BATCH]
-        for kind in (local, bucket):
-            numbers = ", ".join(f"p{each} {percentile(kind.lags, each) * 1e3:.0f} ms" for each in (50, 99))
-            print(f"{kind.name}: {numbers} of {len(kind.lags)} updates")
+        for side in (local, bucket):
+            numbers = ", ".join(f"p{each} {percentile(side.lags, each) * 1e3:.0f} ms" for each in (50, 99))
+            print(f"{side.name}: {numbers} of {len(side.lags)} updates")
         print(f"requests in {batches} batches:")
         for what, count in requests.most_common():
             print(f"  {count:6} {count / max(1, batches):6.2f} a batch  {what}")
-        for kind in (local, bucket):
-            kind.life.stop()
+        for side in (local, bucket):
+            side.life.stop()
 
 
 def _begin(bench: BenchmarkDatabase, stack: ExitStack, name: str, more: dict[str, str]) -> Side:
@@ -94,13 +94,13 @@ def _begin(bench: BenchmarkDatabase, stack: ExitStack, name: str, more: dict[str
     return Side(name, job, table, names[table], life)
 
 
-def _turn(bench: BenchmarkDatabase, kind: Side, seconds: float) -> list[float]:
-    with Beat(bench.connect, kind.table, bench.servers.kafka, kind.topic) as beat:
+def _turn(bench: BenchmarkDatabase, side: Side, seconds: float) -> list[float]:
+    with Beat(bench.connect, side.table, bench.servers.kafka, side.topic) as beat:
         time.sleep(_SETTLE_SECONDS)
         since = time.monotonic()
         time.sleep(seconds)
         until = time.monotonic()
-        beat.stop(kind.life.check)
+        beat.stop(side.life.check)
         return beat.lags(since, until)
 
 

@@ -48,6 +48,7 @@ def lake_demo(lake: Lake, rows: int, *, keep: bool) -> list[str]:
         tell = output.console().print
         tell(f"Starting MySQL, and looking for Spark {lake.spark} and {lake.title} {lake.version} ...")
         mysql = stack.enter_context(servers(kafka=False)).mysql
+        # Fetched before MySQL has anything to do.
         lake.environment()
         folder = stack.enter_context(run_folder())
         database = f"incsnap_demo_{secrets.token_hex(3)}"

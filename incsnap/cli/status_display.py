@@ -139,7 +139,7 @@ def _measured(limit: LimitStatus) -> str:
 
 
 def _bar(table: TableStatus) -> ProgressBar | str:
-    """None where nobody knows how many rows there are: one that stands would be taken for a table that is stuck."""
+    """No bar where nobody knows how many rows there are: one that stands would be taken for a table that is stuck."""
     if not table.rows_expected:
         return ""
     return ProgressBar(total=table.rows_expected, completed=min(table.rows_done, table.rows_expected), width=24)

@@ -72,7 +72,7 @@ def client_settings(reading: SettingsReader, prefix: str) -> dict[str, str]:
             ignored.append(whole)
         else:
             settings[_RENAMED.get(name, name)] = value
-    reading.idle.update(ignored)
+    reading.idle |= dict.fromkeys(ignored, "")
     if ignored:
         reading.warnings.append(f"Settings of the Java client that have no effect here: {', '.join(sorted(ignored))}")
     return settings

@@ -14,13 +14,12 @@ from incsnap.config.transforms import is_unasked
 
 OBEYED, IDLE, REFUSED, UNKNOWN = "obeyed", "without effect", "refused", "unknown"
 FILE, WORKER, DEFAULT = "file", "worker", "default"
-POLL_INTERVAL = "poll.interval.ms"
 _HIDDEN = "**********"
 #: What one must know of a setting that is given and obeyed.
 _NOTES = {
     "max.batch.size": "changed rows of a micro-batch; a small one makes the stream slow: each batch costs 60-100 ms",
     "max.queue.size.in.bytes": "what is read ahead, counted as bytes of the binlog",
-    POLL_INTERVAL: "from one batch to the next, at least",
+    "poll.interval.ms": "from one batch to the next, at least",
     "snapshot.max.threads": "chunks read at once at most, of every snapshot",
     "database.ssl.truststore": "a PEM file; Java key stores are refused",
     "database.ssl.keystore": "a PEM file; Java key stores are refused",
@@ -66,10 +65,8 @@ def explained(reading: SettingsReader, own: frozenset[str], inherited: frozenset
         shown = without_salt(name)
         if shown in problems:
             fate, note = REFUSED, problems[shown]
-        elif name == POLL_INTERVAL and has_no_interval(reading):
-            fate, note = IDLE, "batches follow each other at once, unless the checkpoint is in a bucket"
         elif name in elsewhere or name in reading.idle or is_unasked(reading, name):
-            fate, note = IDLE, ""
+            fate, note = IDLE, reading.idle.get(name, "")
         elif name in unknown:
             fate, note = UNKNOWN, f"did you mean {unknown[name]}?" if unknown[name] else ""
         else:
@@ -81,11 +78,6 @@ def explained(reading: SettingsReader, own: frozenset[str], inherited: frozenset
         if not reading.given(name) and name not in ELSEWHERE
     ]
     return (*given, *defaults)
-
-
-def has_no_interval(reading: SettingsReader) -> bool:
-    """Was the pause between batches given and not asked for? Only a checkpoint in a bucket has one."""
-    return reading.given(POLL_INTERVAL) and POLL_INTERVAL not in reading.defaults
 
 
 def _default(name: str, value: str) -> Explained:

@@ -20,7 +20,7 @@ from incsnap.config import (
     unwrap,
 )
 from incsnap.config.documents import read_document
-from incsnap.config.explained import POLL_INTERVAL, Explained, explained, has_no_interval
+from incsnap.config.explained import Explained, explained
 from incsnap.config.heartbeats import heartbeats
 from incsnap.config.monitoring import monitoring
 from incsnap.config.names import sort_names
@@ -33,6 +33,8 @@ from incsnap.config.worker import inherited
 from incsnap.errors import ConfigError
 
 log = logging.getLogger(__name__)
+
+_POLL_INTERVAL = "poll.interval.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,11 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
     signals = sections.signals(reading, kafka.bootstrap_servers)
     delimiter, read_only = sections.topic_delimiter(reading), reading.flag("read.only", False)
     location = sections.checkpoint_location(reading)
-    # Elsewhere nobody asks for it, and whoever gives it is told so.
-    interval = reading.integer(POLL_INTERVAL, 500, 0, 60_000) if is_object_store(location) else 0
+    interval = 0
+    if is_object_store(location):
+        interval = reading.integer(_POLL_INTERVAL, 500, 0, 60_000)
+    elif reading.given(_POLL_INTERVAL):
+        reading.idle[_POLL_INTERVAL] = "batches follow each other at once, unless the checkpoint is in a bucket"
     batch_rows = reading.integer("max.batch.size", 0, 1)
     spark = {f"spark.{name}": value for name, value in reading.prefixed("spark.").items()}
     # Reading the parts first and building the whole from them lets every part report its problems.
@@ -155,7 +160,7 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
         raise ConfigError(f"{source} has {count}:{lines}", "Correct these settings and start again.")
-    idle = [POLL_INTERVAL] if has_no_interval(reading) else []
+    idle = [_POLL_INTERVAL] if _POLL_INTERVAL in reading.idle else []
     elsewhere = tuple(sorted((*sorted_names.elsewhere, *idle)))
     return Loaded(settings, (*reading.warnings, *_about_names(elsewhere, sorted_names.unknown)))
 

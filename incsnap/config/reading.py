@@ -24,8 +24,8 @@ class SettingsReader:
         self._raw = {name: value.strip() for name, value in properties.items()}
         self._values: dict[str, str] = {}
         self._unresolved: set[str] = set()
-        #: Names that were looked at and have no effect, of which there are warnings.
-        self.idle: set[str] = set()
+        #: Names that were looked at and have no effect, of which there are warnings, with what one must know of each.
+        self.idle: dict[str, str] = {}
         #: What was asked for, with what holds where it is not given.
         self.defaults: dict[str, str] = {}
         for name, value in self._raw.items():

@@ -113,17 +113,13 @@ class Answers:
                 return self._described(question)
             case MaximumKey():
                 self._wait(question.low_watermark)
-                columns = self._ordering(question.table, question.columns)
-                sql = maximum_key(question.table, columns, index=question.index, descending=question.descending)
-                return self._key(question.table, sql)
+                return self._key(question.table, self._order_of(question).maximum_key())
             case Opened():
                 return self._opened(question)
             case NextBoundary(beside=True) if self._beside is not None and self._beside.is_able:
                 return self._beside(question)
-            case NextBoundary(table, names, index, after, maximum, rows, descending=descending):
-                columns = self._ordering(table, names)
-                sql = next_boundary(table, columns, after, maximum, rows, index=index, descending=descending)
-                return self._key(table, sql)
+            case NextBoundary(table, _, _, after, maximum, rows):
+                return self._key(table, self._order_of(question).boundary(after, maximum, rows))
 
     def _described(self, question: Describe) -> KeyOrder:
         """Raises ``TableRefused``, and ``QueryRefusedError`` where its condition cannot be tried now."""
@@ -225,7 +221,7 @@ class Answers:
             self._learn([sql for _, sql in maxima])
             self._learn(
                 [
-                    each.first_boundary(maximum, coming.rows)
+                    each.boundary(None, maximum, coming.rows)
                     for each, sql in maxima
                     if (maximum := self._keys.get(sql)) is not None
                 ]
@@ -265,6 +261,10 @@ class Answers:
             columns = self._columns[(table, names)] = tuple(by_name[name] for name in names)
         return columns
 
+    def _order_of(self, question: MaximumKey | NextBoundary) -> _Ordered:
+        columns = self._ordering(question.table, question.columns)
+        return _Ordered(question.table, columns, question.index, question.descending)
+
     def _key(self, table: TableId, sql: str) -> Key | None:
         if sql in self._keys:
             return self._keys[sql]
@@ -283,9 +283,9 @@ class _Ordered:
     def maximum_key(self) -> str:
         return maximum_key(self.table, self.columns, index=self.index, descending=self.descending)
 
-    def first_boundary(self, maximum: Key, rows: int) -> str:
+    def boundary(self, after: Key | None, maximum: Key, rows: int) -> str:
         return next_boundary(
-            self.table, self.columns, None, maximum, rows, index=self.index, descending=self.descending
+            self.table, self.columns, after, maximum, rows, index=self.index, descending=self.descending
         )
 
 

@@ -42,10 +42,10 @@ _KEPT = 64
 _AHEAD = 4
 
 
-_Place = tuple[type[BesideQuestion], TableId]
+_Subject = tuple[type[BesideQuestion], TableId]
 
 
-def _place(question: BesideQuestion) -> _Place:
+def _subject(question: BesideQuestion) -> _Subject:
     return type(question), question.table
 
 
@@ -60,7 +60,7 @@ class BoundarySearch:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         #: Of each table the question of each kind that was asked last.
-        self._asked: dict[_Place, BesideQuestion] = {}
+        self._asked: dict[_Subject, BesideQuestion] = {}
         #: Of each table the boundary that nobody has asked for yet.
         self._ahead: dict[TableId, NextBoundary] = {}
         #: In the order in which they were found.
@@ -77,18 +77,18 @@ class BoundarySearch:
 
     def __call__(self, question: BesideQuestion) -> Answer:
         """The answer, once; ``NotYet`` until there is one. Of a table the last question of each kind is looked into."""
-        place = _place(question)
+        subject = _subject(question)
         with self._changed:
             if question in self._answers:
                 answer = self._answers.pop(question)
                 self._look_ahead(question, answer)
                 return answer
-            if self._asked.get(place) != question:
+            if self._asked.get(subject) != question:
                 # Another course than the one that was looked ahead on.
-                self._answers = {each: known for each, known in self._answers.items() if _place(each) != place}
+                self._answers = {each: known for each, known in self._answers.items() if _subject(each) != subject}
                 if isinstance(question, NextBoundary):
                     self._ahead.pop(question.table, None)
-                self._asked[place] = question
+                self._asked[subject] = question
                 self._changed.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="incsnap-boundaries", daemon=True)
@@ -137,13 +137,13 @@ class BoundarySearch:
             return None if self._closed else (next(iter(waiting.values())), self._server)
 
     def _answered(self, question: BesideQuestion, answer: Answer, server: int) -> None:
-        place = _place(question)
+        subject = _subject(question)
         with self._changed:
             if server != self._server:
                 return  # it is asked of the other
-            is_asked = self._asked.get(place) == question
+            is_asked = self._asked.get(subject) == question
             if is_asked:
-                del self._asked[place]
+                del self._asked[subject]
             elif self._ahead.get(question.table) == question:
                 del self._ahead[question.table]
                 if isinstance(answer, Failed):
@@ -166,7 +166,7 @@ class BoundarySearch:
                 return  # the table's end, or no answer
             question = replace(question, after=answer)
             if question not in self._answers:
-                if self._asked.get(_place(question)) != question:
+                if self._asked.get(_subject(question)) != question:
                     self._ahead[question.table] = question
                     self._changed.notify_all()
                 return

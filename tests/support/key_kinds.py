@@ -11,6 +11,10 @@ from random import Random
 
 #: Keys of a table, where its kind has so many.
 KEYS = 24
+#: Of two columns, each of which may be null.
+_NULLABLE_PAIRS = tuple((f"{a}, {b}",) for a in ("NULL", "1", "2", "3") for b in ("NULL", "''", "'x'", "'y'", "'z'"))
+#: A number of its own, and one that other rows have too, or none.
+_SHARED_NUMBERS = tuple(tuple(f"{i}, {s}" for s in ("NULL", i % 4, 9 - i % 7)) for i in range(KEYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +199,14 @@ KINDS = (
     KeyKind(
         "descending_message_key",
         "a INT NULL, b VARCHAR(9) NULL, KEY (a DESC, b)",
-        tuple((f"{a}, {b}",) for a in ("NULL", "1", "2", "3") for b in ("NULL", "''", "'x'", "'y'", "'z'")),
+        _NULLABLE_PAIRS,
         written="a, b",
         message_key="a,b",
     ),
     KeyKind(
         "descending_surrogate",
         "k INT PRIMARY KEY, s INT NULL, KEY (s DESC, k)",
-        tuple(tuple(f"{i}, {s}" for s in ("NULL", i % 4, 9 - i % 7)) for i in range(KEYS)),
+        _SHARED_NUMBERS,
         written="k, s",
         surrogate="s",
     ),
@@ -228,14 +232,14 @@ KINDS = (
     KeyKind(
         "nullable_message_key",
         "a INT NULL, b VARCHAR(9) NULL, KEY (b)",
-        tuple((f"{a}, {b}",) for a in ("NULL", "1", "2", "3") for b in ("NULL", "''", "'x'", "'y'", "'z'")),
+        _NULLABLE_PAIRS,
         written="a, b",
         message_key="a,b",
     ),
     KeyKind(
         "shared_surrogate",
         "k INT PRIMARY KEY, s INT NULL, KEY (s)",
-        tuple(tuple(f"{i}, {s}" for s in ("NULL", i % 4, 9 - i % 7)) for i in range(KEYS)),
+        _SHARED_NUMBERS,
         written="k, s",
         surrogate="s",
     ),

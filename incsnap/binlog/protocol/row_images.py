@@ -98,7 +98,9 @@ def decode_rows(
     types, fields = types_and_fields(table_map)
     kinds = np.asarray(kinds, np.uint8)
     failures = Failures(table, handling, where)
-    packets, bodies, images, patches = _found(Packets.of(payload), starts, ends, kinds, fields, shape.columns, failures)
+    packets, bodies, images, patches = _located(
+        Packets.of(payload), starts, ends, kinds, fields, shape.columns, failures
+    )
     event = bodies.event[images.event].astype(np.int32)
     columns: list[Any] = []
     spans = layout_of(fields).spans(packets, images.start)
@@ -121,19 +123,19 @@ def count_rows(
     none. The map need not tell names. Raises UnsupportedType."""
     shape, failures = table_map.shape, Failures(table_map.shape.id, _SILENT, nth_of_slice)
     _, fields = types_and_fields(table_map)
-    _, bodies, images, _ = _found(packets, starts, ends, kinds, fields, shape.columns, failures)
+    _, bodies, images, _ = _located(packets, starts, ends, kinds, fields, shape.columns, failures)
     rows = np.zeros(len(kinds), np.int64)
     rows[bodies.event] = images.per_event
     rows[_UPDATES[kinds]] //= 2
     return rows
 
 
-def _found(
+def _located(
     packets: Packets,
     starts: Positions,
     ends: Positions,
     kinds: NDArray[np.uint8],
-    fields: Sequence[Field],
+    fields: tuple[Field, ...],
     columns: Sequence[Column],
     failures: Failures,
 ) -> tuple[Packets, _Bodies, Images, dict[int, list[Patch]]]:
@@ -143,7 +145,7 @@ def _found(
     )
     bodies = _sound(packets, bodies, kinds, len(fields), failures)
     packets, bodies, patches = _whole_updates(packets, bodies, kinds, fields, columns, failures)
-    bodies, images = _scanned(packets, bodies, kinds, layout_of(tuple(fields)), failures)
+    bodies, images = _scanned(packets, bodies, kinds, layout_of(fields), failures)
     return packets, bodies, images, patches
 
 
