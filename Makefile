@@ -36,7 +36,7 @@ check: $(READY)
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	INCSNAP_PROFILE=check $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit tests/property
+	INCSNAP_PROFILE=check $(BIN)/python -m pytest -q -n 3 --dist worksteal tests/unit tests/property
 
 bench: $(DRAWING)
 	@$(BIN)/incsnap prepare

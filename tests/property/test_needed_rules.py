@@ -133,10 +133,10 @@ MUTANTS = {
         "back in time, shape",
         (offset, "low_watermark_of", forgets_the_open_transaction),
         (engine, "low_watermark_of", forgets_the_open_transaction),
-        seed=221,
+        seed=366,
     ),
     "high watermark from gtid_executed": mutant(
-        "back in time, shape", (chunk_task, "high_watermark", gtid_executed), seed=26
+        "back in time, shape", (chunk_task, "high_watermark", gtid_executed), seed=43
     ),
     "release before the high watermark": mutant("back in time, shape", (engine, "released_by", at_once), seed=10),
     "positions of another server": mutant(
@@ -147,23 +147,23 @@ MUTANTS = {
         "back in time, overtaken, damaged", (offset.Offset, "held_tables", once_they_are_read)
     ),
     "the rest of a window behind a statement": mutant(
-        "back in time, shape, overtaken", (engine, "finished_by", never), seed=40
+        "back in time, shape, overtaken", (engine, "finished_by", never), seed=208
     ),
     "no discard": mutant("back in time, overtaken", (bucket, "_without", all_rows)),
     "old key of a re-keying not discarded": mutant(
         "back in time, overtaken", (bucket, "overtaken_by", only_the_new_key)
     ),
     "new key of a re-keying not discarded": mutant("overtaken", (bucket, "overtaken_by", only_the_old_key), seed=4),
-    "record's key taken for the row's": mutant("diverged, missing", (bucket, "overtaken_by", only_the_key)),
+    "record's key taken for the row's": mutant("diverged, missing", (bucket, "overtaken_by", only_the_key), seed=6),
     "DDL and TRUNCATE ignored": mutant(
         "back in time, shape, diverged, overtaken", (engine, "spoiled_by", never), seed=1
     ),
     "TRUNCATE ignored": mutant("back in time, diverged, overtaken", (engine, "spoiled_by", by_ddl_alone), seed=3),
-    "maximum key without the low watermark": mutant("missing", (answers, "wait_until_executed", none_at_all), seed=134),
+    "maximum key without the low watermark": mutant("missing", (answers, "wait_until_executed", none_at_all), seed=139),
     "replayed batches sent again": mutant("twice, back in time", (transaction, "committed_batch", none_at_all)),
     "a kept producer of the same batch": mutant("twice, back in time", (kept.KeptProducers, "take", any_kept)),
     "number read before the fence": mutant(
-        "twice, back in time", (transaction, "Transaction", NumberBeforeFence), seed=17
+        "twice, back in time", (transaction, "Transaction", NumberBeforeFence), seed=19
     ),
 }
 
