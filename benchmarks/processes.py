@@ -101,7 +101,8 @@ def _kind(pid: int) -> str:
     words = process.cmdline()
     if words and words[0].endswith("java"):
         return "JVM"
-    if any(word.endswith("launcher.py") for word in words):
+    # A shell is what a launcher has become.
+    if words[:1] == ["sh"] or any(word.endswith("launcher.py") for word in words):
         return "launchers"
     # What is forked has the driver's command line, and a name of its own.
     return _KINDS.get(process.name(), "driver")

@@ -1,9 +1,9 @@
 """What Spark runs as ``python``: asks the zygote for a process and stands in for it until that ends.
 
-Run by path, with ``-I -S`` and nothing but built-in modules: ten milliseconds and three megabytes, where a Python with
-PySpark takes 1.5 s and seventy. The zygote gets the arguments, the folder, the environment and the three standard
-streams; Spark talks to the new process through them as if it had started it. Signals need no forwarding: when this
-process is ended, its connection ends, and the zygote ends the other one.
+Run by path, with ``-I -S`` and nothing but built-in modules: ten milliseconds, where a Python with PySpark takes 1.5 s.
+The zygote gets the arguments, the folder, the environment and the three standard streams; Spark talks to the new
+process through them as if it had started it. What waits for the end is a shell: 0.2 MB instead of 4.7, ten times.
+Signals need no forwarding: when it is ended, its connection ends, and the zygote ends the other process.
 
 Where there is no zygote, or for anything else than a module of PySpark, this becomes the Python that it was asked for.
 """
@@ -18,6 +18,11 @@ from typing import NoReturn
 
 #: Seconds for the zygote to answer, which it does in milliseconds on a machine that is not busy.
 _ANSWER_SECONDS = 60.0
+#: The descriptor on which it is told how the process has ended.
+_END = 3
+#: Ends as the process does, of which it is told in a line. Without one the zygote is gone: Spark, told so, starts anew,
+#: and comes without a zygote then.
+_STAND_IN = f'read -r code <&{_END} || code=1; exit "$code"'
 
 
 def _main(address: str, python: str, arguments: list[str]) -> NoReturn:
@@ -26,9 +31,9 @@ def _main(address: str, python: str, arguments: list[str]) -> NoReturn:
         connection = _request_process(address, arguments)
         if connection is not None:
             connection.settimeout(None)
-            code = connection.recv(1)
-            # The zygote is gone without a word. Spark, told so, starts anew, and comes without a zygote then.
-            os._exit(code[0] if code else 1)
+            os.dup2(connection.fileno(), _END)
+            os.set_inheritable(_END, True)  # also where it had that number already
+            os.execv("/bin/sh", ["sh", "-c", _STAND_IN])
     os.execv(python, [python, *arguments])
 
 

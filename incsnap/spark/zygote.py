@@ -182,7 +182,7 @@ class _ForkServer:
                 code = os.waitstatus_to_exitcode(status)
                 with contextlib.suppress(OSError):
                     # As a shell tells of a signal.
-                    connection.sendall(bytes([code if code >= 0 else 128 - code]))
+                    connection.sendall(b"%d\n" % (code if code >= 0 else 128 - code))
                 connection.close()
 
     def _abandoned(self, pid: int) -> None:

@@ -47,8 +47,8 @@ def limit(pids: Iterable[int], most: int) -> set[int]:
 
 
 def jvm(job: RunningJob) -> set[int]:
-    """And the launchers that it starts, three megabytes each."""
-    return {pid for pid in job.remains() if {b"java", b"launcher.py"} & _names(pid)}
+    """And the launchers that it starts, which become shells."""
+    return {pid for pid in job.remains() if {b"java", b"launcher.py", b"sh"} & _names(pid)}
 
 
 def _names(pid: int) -> set[bytes]:
