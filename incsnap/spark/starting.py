@@ -23,6 +23,7 @@ from incsnap.spark.machines import REACHED, machine_findings
 from incsnap.spark.session import class_path, is_one_machine, prepare, properties, session_with, workers_python
 from incsnap.spark.spark_release import require_admission_control
 from incsnap.spark.submitted import submitted
+from incsnap.spark.worker_python import leave_pandas_out_of_the_driver
 from incsnap.spark.zygote import Zygote
 
 
@@ -112,6 +113,7 @@ def starting(settings: Settings) -> Iterator[Starting]:
         if home is not None and archive is not None:
             gateway = Gateway(archive.used_in(spark), home)
             stack.callback(gateway.close)
+        leave_pandas_out_of_the_driver()
         if zygote:
             stack.callback(zygote.close)
             zygote.start(gateway.descriptors if gateway else ())

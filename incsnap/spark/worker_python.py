@@ -13,10 +13,12 @@ what tasks have made: an idle batch fell from 371 to 184 ms.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
@@ -55,17 +57,31 @@ class _NoPandas(MetaPathFinder):
             raise ModuleNotFoundError(fullname, name=fullname)
 
 
-def leave_pandas_out() -> None:
-    """Nothing of ours uses pandas, but pyarrow imports it to know its objects when it makes its first array: half a
-    second of a busy core. Told once that there is none, it does not ask again."""
-    import pyarrow as pa
-
+@contextlib.contextmanager
+def _without_pandas() -> Iterator[None]:
+    """Nothing of ours uses it: half a second of a busy core, and 30 MB. Told once that there is none, those who have
+    asked do not ask again."""
     absent = _NoPandas()
     sys.meta_path.insert(0, absent)
     try:
-        pa.array([None])
+        yield
     finally:
         sys.meta_path.remove(absent)
+
+
+def leave_pandas_out() -> None:
+    """pyarrow imports pandas, to know its objects, when it makes its first array."""
+    import pyarrow as pa
+
+    with _without_pandas():
+        pa.array([None])
+
+
+def leave_pandas_out_of_the_driver() -> None:
+    """PySpark imports its own test support when it hands the first number to the JVM, to know whether there is NumPy;
+    and that looks for the rest of what it can be tested with."""
+    with _without_pandas():
+        import pyspark.testing.utils  # noqa: F401
 
 
 def import_all() -> None:
