@@ -67,6 +67,14 @@ def test_the_second_run_takes_its_classes_from_the_archive_that_the_first_has_ma
     assert [line.rpartition("source: ")[2] for line in loaded] == ["shared objects file"]
 
 
+def test_the_archive_is_mapped_where_it_was_made_for_and_so_not_changed(tmp_path: Path) -> None:
+    archive_left_in(tmp_path)
+    log = java(archive_in(tmp_path).options(), "-Xlog:cds=info").splitlines()
+    regions = [line for line in log if "Mapped" in line and line.endswith(("(ReadWrite)", "(ReadOnly)"))]
+    assert len(regions) == 2
+    assert [line for line in regions if "base 0x00000008" not in line] == []
+
+
 def test_a_damaged_archive_is_neither_used_nor_spoken_of(tmp_path: Path) -> None:
     file = archive_left_in(tmp_path)
     file.chmod(0o600)
