@@ -161,22 +161,33 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """The settings of the session that ran a statement, as far as the statement's event tells them."""
+
+    database: str = ""  #: the default database, "" for none
+    sql_mode: int | None = None  #: the bits of `sql_mode`; None where the event does not tell them
+    client: str = ""  #: `character_set_client`; this one and the next three are "" where the event does not tell them
+    connection: str = ""  #: the character set of `collation_connection`
+    server: str = ""  #: the character set of `collation_server`, which a new database has by default
+    explicit_timestamps: bool | None = None  #: `explicit_defaults_for_timestamp`; None where it is not told
+
+
+NO_SESSION = Session()
+"""A session of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A statement that changed (or may have changed) tables: DDL, and TRUNCATE.
+    """A statement that changed (or may have changed) tables: DDL, and TRUNCATE. The tail sets the last two fields."""
 
-    ``tables`` is None where it is not known which tables: then all tables of ``database``, and all tables of all
-    databases where ``database`` is empty. ``truncates`` is set for TRUNCATE TABLE, which removes rows without events.
-    ``session_database`` is where names without a database belong to, ``sql_mode`` (None: not known) what quotes mean in
-    ``sql``; these and ``origin`` are set by the tail.
-    """
-
+    #: The tables that the statement names. None where they are not known: then all tables of `database` may have
+    #: changed, and all tables of all databases where `database` is empty.
     tables: frozenset[TableId] | None
     database: str
     sql: str
-    truncates: bool = False
-    session_database: str = field(default="", compare=False)
-    sql_mode: int | None = field(default=None, compare=False)
-    origin: Origin | None = field(default=None, compare=False)
+    truncates: bool = False  #: whether the statement is TRUNCATE TABLE, which removes rows without events
+    session: Session = field(default=NO_SESSION, compare=False)  #: the session that ran the statement
+    origin: Origin | None = field(default=None, compare=False)  #: where the statement stands in the binlog
 
     def touches(self, table: TableId) -> bool:
         """In any letter case: the statement is as its author wrote it, whatever lower_case_table_names made of it."""

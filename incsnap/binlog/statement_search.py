@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -23,13 +23,12 @@ _HEARTBEAT_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class StatementSearch:
-    """``connect`` opens a PyMySQL connection with REPLICATION SLAVE. ``server_id``: that of the tail, which goes on.
-    ``concerns``: which statements are of interest."""
+    """A search for the statements behind a position of the binlog."""
 
-    connect: Callable[[], Any]
-    server_id: int
-    concerns: Callable[[SchemaChange], bool]
-    closed: Callable[[], bool] = lambda: False
+    connect: Callable[[], Any]  #: opens a PyMySQL connection with REPLICATION SLAVE
+    server_id: int  #: the tail's, which goes on
+    options: CaptureOptions  #: the tail's, which say what statements are of interest
+    closed: Callable[[], bool] = lambda: False  #: whether to give up
 
     def behind(self, position: StreamPosition, until: tuple[str, int]) -> tuple[SchemaChange, ...]:
         """Those from ``position`` on, at least up to the place ``until`` of the same binlog. No row is kept, so memory
@@ -67,7 +66,7 @@ class StatementSearch:
         names, no_transactions = Names(lambda _: False), PreparedTransactions().sibling(())
         start = StreamPosition(position.delivered, "", 0)
         # What is wrong with rows is for those to say who read them.
-        reader = StreamReader(start, names, "skip", CaptureOptions(concerns=self.concerns), no_transactions)
+        reader = StreamReader(start, names, "skip", replace(self.options, queries=False), no_transactions)
         reader.stream_begins(checksum=checksum, server_uuid=position.server_uuid)
         changes: list[SchemaChange] = []
         for segments in segments_until(lambda: reader.position.reached(*until), reader, read, self.closed):

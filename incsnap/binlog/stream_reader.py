@@ -15,6 +15,7 @@ from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.protocol import control_events as kinds
 from incsnap.binlog.protocol.frames import PAD, Block
 from incsnap.binlog.protocol.long_event import let_go
+from incsnap.binlog.protocol.query_event import Query, read_execute_load_query, read_query
 from incsnap.binlog.runs import Events, classify
 from incsnap.binlog.segments import Names, Segment
 from incsnap.binlog.transactions import TransactionBuilder
@@ -55,6 +56,7 @@ class StreamReader:
         self._xa = XaTransactions(self._state, prepared or PreparedTransactions())
         self._damaged = damaged
         self._concerns = options.concerns
+        self._charsets = options.charsets
         self._file_begins = file_begins
         #: When each file was begun, of the last ones that were read; ``events.StreamPosition.begun``.
         self._begun = {(start.server_uuid, start.file): start.begun} if start.begun else {}
@@ -151,7 +153,7 @@ class StreamReader:
         if kind == kinds.QUERY:
             yield from self._query(events, odd, place)
         elif kind == kinds.EXECUTE_LOAD_QUERY:
-            self._left_out(kinds.read_execute_load_query(events.body(odd)).database, place[0])
+            self._left_out(read_execute_load_query(events.body(odd)).session.database, place[0])
         elif kind == kinds.TRANSACTION_PAYLOAD:
             yield from self._payload(events, odd, place)
         elif kind == kinds.PREVIOUS_GTIDS:
@@ -182,44 +184,46 @@ class StreamReader:
 
     def _query(self, events: Events, odd: int, place: tuple[int, int]) -> Iterator[Segment]:
         state, at = self._state, place[0]
-        query = kinds.read_query(events.body(odd))
+        query = read_query(events.body(odd), self._charsets)
         opened = state.statement_comes(query.thread)
         if opened is None:
             raise BinlogError(
                 f"{state.place.named(at)}: the statement {shorten(query.sql)!r} has no GTID", "Set gtid_mode=ON."
             )
         verb = first_word(query.sql)
-        words = query.sql.split(None, 2)
         if verb == "XA":
             yield from self._xa.statement(query.sql, place)
             return
         change = self._change(query, events, odd, at)
         if not opened.begun:
             yield state.fragment_without_events(ends=True, change=change)
-        elif verb == "ROLLBACK" and len(words) == 1:
+        elif verb == "ROLLBACK" and len(query.sql.split(None, 2)) == 1:
             yield from self._finish(at)
         elif verb in ROW_STATEMENTS:
-            self._left_out(query.database, at)
+            self._left_out(query.session.database, at)
         elif change is not None:
             yield state.fragment_without_events(ends=False, change=change)
 
-    def _change(self, query: kinds.Query, events: Events, odd: int, at: int) -> SchemaChange | None:
-        """What the statement changed, and where it stands. A new database is a change of no table."""
-        state, opened = self._state, self._state.open
+    def _change(self, query: Query, events: Events, odd: int, at: int) -> SchemaChange | None:
+        """Return what the statement changed, and where it stands; None if that is of no interest. A new database is a
+        change of no table."""
+        state, opened, session = self._state, self._state.open, query.session
         assert opened is not None
-        change = schema_change(query.sql, query.database, exact=query.exact, sql_mode=query.sql_mode)
-        if change is None and any(each.type == "DATABASE" for each in table_statements(query.sql, "", query.sql_mode)):
+        change = schema_change(query.sql, session.database, exact=query.exact, sql_mode=session.sql_mode)
+        if change is None and any(
+            each.type == "DATABASE" for each in table_statements(query.sql, "", session.sql_mode)
+        ):
             change = SchemaChange(frozenset(), "", query.sql)
         if change is None:
             return None
-        change = replace(change, sql_mode=query.sql_mode)
+        change = replace(change, session=session)
         if not self._concerns(change):
             return None
         # Debezium tells no thread of a statement that is a transaction of its own.
         thread = query.thread if opened.begun else None
         server = int(events.head["server"][odd])
         origin = Origin(state.name_of(opened), state.place.file, at, opened.ts_us, server, thread)
-        return replace(change, session_database=query.database, origin=origin)
+        return replace(change, origin=origin)
 
     def _left_out(self, database: str, at: int) -> None:
         """``database``: that of the session, which need not be the table's."""

@@ -61,7 +61,7 @@ class Tail:
         self._buffer = Buffer(start, self._names, options)
         self._shared = SharedBuffer(self._buffer, queue_bytes)
         closed = self._shared.is_closed
-        self._statements = StatementSearch(connect, server_id, options.concerns, closed)
+        self._statements = StatementSearch(connect, server_id, options, closed)
         self._thread = TailThread(
             self._shared,
             partial(StreamReader, start, self._names, damaged, options, self.prepared),

@@ -181,7 +181,7 @@ class Planner:
                 settings.signals.data_collection if "source" in settings.signals.channels else None,
                 settings.max_queue_bytes,
                 damaged=settings.failures.processing,
-                options=capture_options(settings),
+                options=capture_options(settings, self._queries.charsets),
                 prepared=self._xa.transactions_from(start.prepared),
             )
             self._boundaries = BoundarySearch(settings.mysql, settings.columns, self._tail.wake)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.capture_options import CaptureOptions
+from incsnap.binlog.table_rows import Charsets
 from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.settings import Settings
 from incsnap.config.topics import ControlTopic, schema_topic
@@ -28,12 +29,13 @@ from incsnap.tasks.formats import format_of
 log = logging.getLogger(__name__)
 
 
-def capture_options(settings: Settings) -> CaptureOptions:
-    """What the stream must bring besides rows."""
+def capture_options(settings: Settings, charsets: Charsets) -> CaptureOptions:
+    """Return what the stream must bring besides rows. `charsets`: the server's collations."""
     return CaptureOptions(
         settings.include_query,
         concerns=lambda change: _concerns(settings, change),
         ends_batch=lambda change: bool(truncated_tables(settings, change)),
+        charsets=dict(charsets),
     )
 
 
@@ -43,7 +45,7 @@ def _concerns(settings: Settings, change: SchemaChange) -> bool:
     if change.tables is None:
         return not change.database or included.may_include_database(change.database)
     if not change.tables:
-        statements = table_statements(change.sql, "", change.sql_mode)
+        statements = table_statements(change.sql, "", change.session.sql_mode)
         return any(included.may_include_database(each.database) for each in statements)
     signal_table = str(included.signal_table or "").lower()
     return any(included.included(table) or str(table).lower() == signal_table for table in change.tables)
@@ -141,7 +143,7 @@ def _reported(settings: Settings, changes: Sequence[SchemaChange], *, stored_low
 def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -> Iterator[TableStatement]:
     """The parts of the statement that are about captured tables, or databases that may have any."""
     included = settings.tables
-    for each in table_statements(change.sql, change.session_database, change.sql_mode):
+    for each in table_statements(change.sql, change.session.database, change.session.sql_mode):
         if each.table is None:
             if included.may_include_database(each.database):
                 yield each

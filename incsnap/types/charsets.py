@@ -52,6 +52,19 @@ def decode_text(raw: bytes, charset: str) -> str:
     return text
 
 
+def statement_text(raw: bytes, charset: str) -> str:
+    """Return a statement that a client with this character set sent.
+
+    The server takes a statement whose names are text of the client's character set. Literals and comments may hold
+    other bytes: these become U+FFFD. A client with the character set `binary` sends names in UTF-8.
+    """
+    try:
+        return decode_text(raw, charset)
+    except ValueError:
+        codec = MULTI_BYTE[charset][0] if charset in MULTI_BYTE else "utf-8"
+        return raw.decode(codec, "replace")
+
+
 def decode_column(raw: Any, charset: str) -> Any:
     """As ``pa.string()``, a whole column of ``pa.binary()`` whose character set is not one of ``UTF8``."""
     if charset not in UNICODE and charset != "swe7" and not (dense(raw)[1] >= 0x80).any():

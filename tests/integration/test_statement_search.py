@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from incsnap.binlog.capture_options import CaptureOptions
 from incsnap.binlog.statement_search import StatementSearch
 from incsnap.errors import ServerUnreachable
 from incsnap.events import StreamPosition
@@ -25,8 +26,8 @@ def play(mysql_address: MySqlAddress, database: str) -> Iterator[Play]:
 
 
 def statements_between(play: Play, start: StreamPosition, end: StreamPosition) -> list[str]:
-    concerns = lambda change: change.database == play.database  # noqa: E731
-    each = StatementSearch(play.connect, _SERVER_ID, concerns).behind(start, (end.file, end.pos))
+    options = CaptureOptions(concerns=lambda change: change.database == play.database)
+    each = StatementSearch(play.connect, _SERVER_ID, options).behind(start, (end.file, end.pos))
     return [change.sql for change in each]
 
 

@@ -1,4 +1,4 @@
-"""Every event that is not a row: transactions' names, statements, files, heartbeats.
+"""Every event that is neither a row nor a statement: transactions' names, files, heartbeats.
 
 Each function takes an event's body: what follows the 19-byte header, without the checksum.
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html
@@ -6,7 +6,6 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binl
 
 from __future__ import annotations
 
-import struct
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -66,18 +65,6 @@ class Gtid:
         return gtid_text(self.source, self.number)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A statement as text. ``exact`` is False where its character set could not be read with certainty; ``sql_mode``
-    of the session, None where the event does not tell it."""
-
-    thread: int
-    database: str
-    sql: str
-    exact: bool
-    sql_mode: int | None = None
-
-
 def gtid_text(source: Source, number: int) -> str:
     """As MySQL writes it: ``uuid:number`` or ``uuid:tag:number``."""
     sid, tag = source
@@ -130,42 +117,6 @@ def _variable(body: bytes, at: int) -> tuple[int, int]:
         return int.from_bytes(body[at + 1 : at + 9], "little"), at + 9
     ones = (~first & (first + 1)).bit_length() - 1
     return int.from_bytes(body[at : at + ones + 1], "little") >> (ones + 1), at + ones + 1
-
-
-_QUERY = struct.Struct("<IIBHH")
-
-
-def read_query(body: bytes) -> Query:
-    """0x02. thread, seconds, length of the database, error, length of the status variables; those; database; 0; SQL.
-
-    The SQL is in the client's character set. UTF-8 first: text of another set is hardly ever valid UTF-8 by chance.
-    """
-    return _query(body, _QUERY.size)
-
-
-def read_execute_load_query(body: bytes) -> Query:
-    """0x12. LOAD DATA logged as a statement: as 0x02, with the file's number and the places in ``sql`` where its name
-    begins and ends (4 bytes each), and one byte about duplicates, before the status variables."""
-    return _query(body, _QUERY.size + 13)
-
-
-def _query(body: bytes, at: int) -> Query:
-    thread, _, database_length, _, status_length = _QUERY.unpack_from(body)
-    sql_mode = _sql_mode(body[at : at + status_length])
-    at += status_length
-    database = body[at : at + database_length].decode("utf-8", "replace")
-    raw = body[at + database_length + 1 :]
-    try:
-        return Query(thread, database, raw.decode("utf-8"), exact=True, sql_mode=sql_mode)
-    except UnicodeDecodeError:
-        return Query(thread, database, raw.decode("latin-1"), exact=False, sql_mode=sql_mode)
-
-
-def _sql_mode(status: bytes) -> int | None:
-    """The SQL mode among status variables, each a code and its value. The server writes the flags (0: 4 bytes) and the
-    SQL mode (1: 8 bytes) before all others."""
-    at = 5 if status[:1] == b"\x00" else 0
-    return int.from_bytes(status[at + 1 : at + 9], "little") if status[at : at + 1] == b"\x01" else None
 
 
 def read_rotate(body: bytes) -> tuple[str, int]:

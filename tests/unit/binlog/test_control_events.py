@@ -28,27 +28,6 @@ def test_a_tagged_gtid_written_by_a_server_is_read() -> None:
     assert gtid.ts_us == 1_795_257_723_552_038
 
 
-def test_a_query_survives_any_character_set() -> None:
-    plain = kinds.read_query(made.query_body("DROP TABLE `t`", "böse", thread=77))
-    assert (plain.thread, plain.database, plain.sql, plain.exact) == (77, "böse", "DROP TABLE `t`", True)
-    latin = kinds.read_query(made.query_body("DROP TABLE `tür`".encode("latin-1")))
-    assert (latin.sql, latin.exact) == ("DROP TABLE `tür`", False)
-
-
-@pytest.mark.parametrize(
-    ("status", "sql_mode"),
-    [
-        (b"\0\1\0\0\0" + b"\1" + (1 << 20 | 4).to_bytes(8, "little") + b"\6\3std", 1 << 20 | 4),
-        (b"\1" + bytes(8) + b"\4\1\1\1\1\1\1", 0),
-        (b"\0\1\0\0\0", None),
-        (b"", None),
-    ],
-)
-def test_a_query_tells_the_sql_mode_of_its_session(status: bytes, sql_mode: int | None) -> None:
-    query = kinds.read_query(made.query_body("DROP TABLE t", status=status))
-    assert (query.sql_mode, query.sql) == (sql_mode, "DROP TABLE t")
-
-
 def test_a_rotation_names_file_and_position() -> None:
     assert kinds.read_rotate(made.rotate_body("binlog.000012", 4)) == ("binlog.000012", 4)
 

@@ -124,7 +124,7 @@ def test_a_change_of_tables_says_where_it_stands() -> None:
     assert change.origin.gtid == f"{logged.source[0]}:1"
     assert change.origin.thread is None
     assert logged.begin < change.origin.pos < log.pos
-    assert change.session_database == "shop"
+    assert change.session.database == "shop"
     assert stream.buffer.changes_behind(cut.start) == (change,)
     assert stream.buffer.changes_behind(cut.end) == ()
 

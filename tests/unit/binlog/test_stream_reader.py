@@ -189,7 +189,7 @@ def test_a_statement_is_read_in_the_sql_mode_of_its_session(sql_mode: int, table
     stream = Stream().feed(log.dump(GtidSet()))
     _, cut = stream.cut(START)
     (change,) = stream.buffer.contents(cut.start, cut.end).changes
-    assert change.sql_mode == sql_mode
+    assert change.session.sql_mode == sql_mode
     assert change.touches(TableId("shop", table))
     assert (change.tables is None) is not bool(sql_mode)
 
