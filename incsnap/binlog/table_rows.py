@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.binlog.protocol.control_events import HEADER, TABLE_MAP
+from incsnap.binlog.protocol.control_events import HEADER
 from incsnap.binlog.protocol.few_rows import FewRows, few_rows
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.row_images import RowImages, decode_rows
@@ -98,16 +98,20 @@ class TableRows:
 
 
 def table_rows(slice_: Slice, charsets: Charsets) -> list[TableRows]:
-    """The rows of every table in a slice, tables in order of appearance.
+    """Return the rows of every table in a slice, tables in the order of their first table map with rows.
 
     A table whose shape changes within the slice appears once for each shape that it has one after another (twice with a
-    shape that it goes back to): an event of an earlier shape never follows one of a later. Raises ``BinlogError``,
-    naming the place, for a table map that cannot be read and for rows without one; ``DefinitionUnknown`` for a map
-    without names whose table has no definition in the slice, or one that is not of these rows.
+    shape that it goes back to): an event of an earlier shape never follows one of a later. A table map without rows is
+    not looked at: the server writes one for each table that a statement might change, by a trigger or a foreign key.
+
+    Raise ``BinlogError``, naming the place, for rows without a table map or with one that cannot be read. Raise
+    ``DefinitionUnknown`` for rows whose map has no names, if their table has no definition in the slice, or one that is
+    not of these rows.
     """
-    table_maps, group_of_map = _groups(slice_, _table_maps(charsets))
     rows = np.flatnonzero(slice_.is_rows)
-    group = group_of_map[_map_in_force(slice_)[rows]]
+    map_of_rows = _map_in_force(slice_)[rows]
+    table_maps, group_of_map = _groups(slice_, np.unique(map_of_rows), _table_maps(charsets))
+    group = group_of_map[map_of_rows]
     order = np.argsort(group, kind="stable")
     rows = rows[order]
     borders = np.searchsorted(group[order], np.arange(len(table_maps) + 1)).tolist()
@@ -125,10 +129,10 @@ def _table_maps(charsets: Charsets) -> TableMaps:
     return TableMaps(dict(charsets))
 
 
-def _groups(slice_: Slice, known: TableMaps) -> tuple[list[TableMap], Longs]:
-    """One table map for each table and shape that it has one after another; and by event, where that is a table map,
-    the index into these (-1 elsewhere)."""
-    maps = np.flatnonzero(slice_.kinds == TABLE_MAP)
+def _groups(slice_: Slice, maps: Longs, known: TableMaps) -> tuple[list[TableMap], Longs]:
+    """Return one table map for each table and shape that it has one after another. Also return, for each event of the
+    slice, the index into these, and -1 where the event is none of ``maps``. ``maps``: the numbers of the table maps
+    that have rows, ascending."""
     groups: list[TableMap] = []
     group_of_map = np.full(len(slice_), -1, np.int64)
     described: dict[bytes, TableMap] = {}

@@ -54,3 +54,50 @@ def test_a_table_whose_name_looks_like_utf8_in_its_clients_character_set_is_the_
         cursor.execute("ALTER TABLE `ﾄｵ` RENAME COLUMN price TO cost, RENAME COLUMN cost TO price")
     shop.insert("`ﾄｵ`", (2, 1, 100))
     assert shop.until("__", 2) == [{"id": 1, "price": 100, "cost": 1}, {"id": 2, "cost": 1, "price": 100}]
+
+
+#: Tables that a statement opens beside the one that it changes, and the statement.
+MAPS_WITHOUT_ROWS = {
+    "a trigger that does not write": (
+        "CREATE TRIGGER tr BEFORE UPDATE ON parent FOR EACH ROW"
+        " BEGIN IF NEW.v > 1000 THEN INSERT INTO child VALUES (NEW.id, 1, 0); END IF; END",
+        "UPDATE parent SET v = v + 1 WHERE id = 1",
+    ),
+    "an update of several tables that changes one": (
+        "UPDATE parent JOIN child USING (id) SET parent.v = parent.v + 1, child.v = child.v",
+    ),
+    "a delete from several tables that finds rows in one": (
+        "DELETE parent, child FROM parent LEFT JOIN child ON child.id = parent.id AND child.v = 77 WHERE parent.id = 2",
+    ),
+    "an update of a parent": (
+        "CREATE TABLE kid (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON UPDATE CASCADE)",
+        "UPDATE parent SET v = 2 WHERE id = 1",
+    ),
+    "a delete of a parent without children": (
+        "CREATE TABLE kid (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)",
+        "DELETE FROM parent WHERE id = 2",
+    ),
+    "a delete of a parent that children forget": (
+        "CREATE TABLE kid (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE SET NULL)",
+        "DELETE FROM parent WHERE id = 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", MAPS_WITHOUT_ROWS.values(), ids=MAPS_WITHOUT_ROWS)
+def test_tables_that_a_statement_opens_and_does_not_change_need_no_definition(
+    shop: Shop, statements: tuple[str, ...]
+) -> None:
+    shop.run(
+        "CREATE TABLE parent (id INT PRIMARY KEY, v INT)",
+        "CREATE TABLE child (id INT PRIMARY KEY, q INT, v INT)",
+    )
+    shop.knows("parent", "child")
+    shop.run(
+        "INSERT INTO parent VALUES (1, 1), (2, 2)",
+        "INSERT INTO child VALUES (1, 1, 1)",
+    )
+    shop.until("child", 1)
+    shop.run(*statements, "INSERT INTO parent VALUES (9, 9)")
+    shop.job.batches_until(lambda: {"id": 9, "v": 9} in shop.sent("parent"), "the row behind the statement")
+    assert len(shop.sent("child")) == 1

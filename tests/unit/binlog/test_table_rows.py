@@ -10,7 +10,7 @@ from incsnap.binlog.protocol import control_events as kinds
 from incsnap.binlog.protocol import wire_types as t
 from incsnap.binlog.protocol.row_images import DELETE, WRITE
 from incsnap.binlog.table_rows import Charsets, TableRows, table_rows
-from incsnap.errors import BinlogError
+from incsnap.errors import BinlogError, DefinitionUnknown
 from tests.support import binlog_bytes as made
 from tests.support.packets import row_image, rows_event, table_map
 from tests.support.stream_in_memory import slice_of
@@ -57,6 +57,14 @@ def test_another_table_id_or_other_flags_are_no_other_shape() -> None:
 def test_a_table_without_rows_is_left_out() -> None:
     slice_ = slice_of([map_of("t", "id"), map_of("u", "id", table_id=8), rows(1, table_id=8)])
     assert shown(table_rows(slice_, CHARSETS)) == [("u", 1, [1])]
+
+
+def test_a_table_map_without_rows_needs_no_definition() -> None:
+    unnamed = kinds.TABLE_MAP, table_map([], [t.LONG], b"", table_id=8)
+    slice_ = slice_of([map_of("t", "id"), unnamed, rows(1), rows(2)])
+    assert shown(table_rows(slice_, CHARSETS)) == [("t", 1, [1, 2])]
+    with pytest.raises(DefinitionUnknown):
+        table_rows(slice_of([map_of("t", "id"), unnamed, rows(1), rows(2, table_id=8)]), CHARSETS)
 
 
 def test_rows_of_some_kinds_are_chosen_before_they_are_decoded() -> None:
