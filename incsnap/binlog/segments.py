@@ -103,7 +103,10 @@ class Segment:
 
     @property
     def cost(self) -> int:
-        return len(self.payload) + _SEGMENT_COST + _FRAGMENT_COST * self.fragments + _EVENT_COST * len(self.kinds)
+        """Return how many bytes of memory the segment takes."""
+        statements = sum(len(change.sql) for _, change in self.changes)
+        events = len(self.payload) + _EVENT_COST * len(self.kinds)
+        return events + statements + _SEGMENT_COST + _FRAGMENT_COST * self.fragments
 
     def rows_of_fragment_before(self, fragment: int, event: int) -> int:
         """Rows events of the fragment's transaction before that event, those of earlier segments included."""

@@ -149,7 +149,9 @@ def new_name(words: Words) -> TableId | None:
 
 
 def _also_altered(words: Words) -> Iterator[TableId]:
-    """The new name, and the other table of EXCHANGE PARTITION ... WITH TABLE."""
+    """Yield the new name of an altered table, and the other table of EXCHANGE PARTITION ... WITH TABLE."""
+    if not words.mentions("RENAME", "EXCHANGE"):
+        return
     while not words.at_end:
         word = words.take()
         if word == "RENAME" and (table := new_name(words)) is not None:

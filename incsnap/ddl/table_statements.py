@@ -79,8 +79,10 @@ def _defined(verb: str, words: Words, sql: str) -> Iterator[TableStatement]:
 
 
 def _altered(words: Words) -> TableId:
-    """The table under the name that it has then."""
+    """Return the table under the name that it has behind the statement."""
     table = words.table()
+    if not words.mentions("RENAME"):
+        return table
     while not (words.at_end or words.is_broken):
         if words.take() == "RENAME":
             table = new_name(words) or table

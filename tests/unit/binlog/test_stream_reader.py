@@ -248,6 +248,35 @@ def test_a_compressed_transaction_that_is_cut_off_is_refused() -> None:
         Stream().feed(log.dump(GtidSet()))
 
 
+#: Parts of a statement of which there may be very many, or very long ones.
+LONG = {
+    "a literal": "comment '%s'" % ("x" * (8 * MB)),
+    "a literal of escapes": "comment '%s'" % (r"\'" * (4 * MB)),
+    "a literal of doubled quotes": "comment '%s'" % ("''" * (4 * MB)),
+    "a literal that mentions RENAME": "comment 'rename %s'" % ("x" * (8 * MB)),
+    "a name": "add column `%s` int" % ("``" * (4 * MB)),
+    "a comment": "/* %s */ comment ''" % ("* / " * (2 * MB)),
+    "words": "add check (%s)" % (" v " * (8 * MB // 3)),
+}
+
+
+@pytest.mark.parametrize("part", LONG.values(), ids=LONG)
+@pytest.mark.parametrize("table", ["t", "x.t"])
+def test_a_statement_takes_a_small_multiple_of_its_length(table: str, part: str) -> None:
+    log = Binlog()
+    log.add([(kinds.QUERY, made.query_body(f"ALTER TABLE {table} {part}"))])
+    packets = b"".join(log.dump(GtidSet()))
+    stream = Stream()
+    tracemalloc.start()
+    try:
+        stream.feed([packets])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * MB
+    assert stream.buffer.cost < 20 * MB
+
+
 def _long_compressed() -> Binlog:
     """A transaction of 100 MB, and as many on the wire."""
     events = [BEGIN, T, *[rows(bytes([n]) * MB) for n in range(100)], XID]

@@ -135,4 +135,4 @@ def test_a_statement_of_any_length_is_read_no_further_than_needed() -> None:
     values = ", ".join(["('x')"] * 1_000_000)
     assert first_word(f"INSERT INTO t VALUES {values}") == "INSERT"
     assert touched(f"CREATE TABLE t SELECT {values}") == {"shop.t"}
-    assert touched("ALTER TABLE t COMMENT " + '"\\"' * 300_000) == _ALL
+    assert touched("ALTER TABLE t RENAME KEY i TO j, COMMENT " + '"\\"' * 300_000) == _ALL
