@@ -178,7 +178,7 @@ NO_SESSION = Session()
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A statement that changed (or may have changed) tables: DDL, and TRUNCATE. The tail sets the last two fields."""
+    """A statement that changed (or may have changed) tables: DDL, TRUNCATE. The tail sets `session` and `origin`."""
 
     #: The tables that the statement names. None where they are not known: then all tables of `database` may have
     #: changed, and all tables of all databases where `database` is empty.
@@ -188,6 +188,9 @@ class SchemaChange:
     truncates: bool = False  #: whether the statement is TRUNCATE TABLE, which removes rows without events
     session: Session = field(default=NO_SESSION, compare=False)  #: the session that ran the statement
     origin: Origin | None = field(default=None, compare=False)  #: where the statement stands in the binlog
+    #: whether a table may have other rows now, of which the binlog has no events (RENAME TABLE, EXCHANGE PARTITION,
+    #: IMPORT TABLESPACE)
+    moves_rows_in: bool = False
 
     def touches(self, table: TableId) -> bool:
         """In any letter case: the statement is as its author wrote it, whatever lower_case_table_names made of it."""

@@ -37,7 +37,7 @@ def of_chunk(bench: BenchmarkDatabase, table: str) -> dict[str, float]:
         for number in range(ROUNDS + 1):  # the first is warm-up
             window = Window(f"{number}-0", 1, name, "", (str(first),), (str(last),), rows, 1)
             chunk = Chunk(name, ("id",), (str(first),), (str(last),), "", "PRIMARY")
-            at = first_position(settings, root, 1)
+            at = first_position(settings, 1)
             order = ChunkOrder(
                 TopicLayout(1, {names[table]: 1}), at.stream, PlannedRead(window, chunk, at.stream.delivered)
             )

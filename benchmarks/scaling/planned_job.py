@@ -33,7 +33,7 @@ class PlannedJob:
     def __init__(self, settings: Settings, root: str, readers: Callable[[Callable[[], None]], Any]) -> None:
         self.settings, self.root = settings, root
         self.planner = Planner(settings, WindowBuffers(root), 2, 1, readers)
-        self.offset = first_position(settings, root, 1)
+        self.offset = first_position(settings, 1)
 
     def catch_up(self, write: Callable[[], None]) -> dict[str, float]:
         """Seconds of processor time a change for the planner, for a source's and a sink's task; bytes a change. All

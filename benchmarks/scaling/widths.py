@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import statistics
-import tempfile
 from functools import partial
 
 import pyarrow as pa
@@ -65,13 +64,12 @@ def of_partitions(bench: BenchmarkDatabase, partitions: int) -> dict[str, float]
     prefix, table = f"{bench.database}-partitions{partitions}", f"{bench.database}.wide"
     settings = settings_of(bench, prefix)
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
-    with tempfile.TemporaryDirectory() as root:
-        at = first_position(settings, root, 1)
-        with topics(bench.servers.kafka, prefix, {table: partitions}) as names:
-            one = {"key": b"k", "value": b"v" * 780}
-            records = pa.RecordBatch.from_pylist([{**one, "partition": n} for n in range(partitions)], schema=RECORDS)
-            send = partial(_transaction, client, prefix, at.job_id)
-            runs = [took(partial(send, batch, names[table], records)) for batch in range(1, ROUNDS + 2)]
+    at = first_position(settings, 1)
+    with topics(bench.servers.kafka, prefix, {table: partitions}) as names:
+        one = {"key": b"k", "value": b"v" * 780}
+        records = pa.RecordBatch.from_pylist([{**one, "partition": n} for n in range(partitions)], schema=RECORDS)
+        send = partial(_transaction, client, prefix, at.job_id)
+        runs = [took(partial(send, batch, names[table], records)) for batch in range(1, ROUNDS + 2)]
     return {f"partitions.sink.elapsed.{partitions}": median(runs[1:]).elapsed}
 
 

@@ -99,7 +99,8 @@ class PreparedTransactions:
     ``store``: None keeps all in memory, where nothing need survive. ``known``: those of the offset to begin at.
     ``captured`` tells the present choice of tables: of a known one that was picked out by another choice nothing is
     taken for granted, it counts as not known. ``only``: of others nothing is held, and it is no error where one that
-    was prepared before all that is read is committed (None: of all of them).
+    was prepared before all that is read is committed (None: of all of them). ``sought``: names of those that were
+    prepared before all that is read and are looked for.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class PreparedTransactions:
         captured: str = "",
         only: Collection[str] | None = None,
         memory_bytes: int = MEMORY_BYTES,
+        sought: Iterable[str] = (),
     ) -> None:
         self._store = store
         self._captured = captured
@@ -124,6 +126,9 @@ class PreparedTransactions:
         }
         self._open: XaTransaction | None = None
         self._memory = 0
+        #: Names of which the stream has brought nothing yet; and what was found under such names.
+        self._sought = set(sought) - self._transactions.keys()
+        self._taken: dict[str, XaTransaction] = {}
 
     # -- the tail's thread
 
@@ -132,9 +137,13 @@ class PreparedTransactions:
         return PreparedTransactions(self._store, (), self._captured, only, self._bound)
 
     def begin(self, xid: str, gtid: str, file: str) -> None:
-        """XA START. One that was begun before and not prepared is dropped: its connection broke, it comes again."""
+        """Begin a transaction: XA START. A former one of the same name has ended.
+
+        One that was begun and not prepared is dropped: its connection broke, and it comes again.
+        """
         self.drop_open()
         with self._lock:
+            self._sought.discard(xid)
             self._open = XaTransaction(xid, gtid, file)
 
     def add(self, events: XaEvents, *, passed_over: bool) -> None:
@@ -157,11 +166,12 @@ class PreparedTransactions:
             self._open = None
 
     def prepare(self) -> XaTransaction:
-        """XA PREPARE of the transaction that was begun. A name may be used again after its end."""
+        """Prepare the transaction that was begun. A name may be used again after its end, of which the binlog need not
+        tell."""
         with self._lock:
             assert self._open is not None
             transaction, self._open = self._open, None
-            self._transactions[transaction.xid] = transaction
+            self._replace(transaction)
             return transaction
 
     def commit_open(self) -> XaTransaction:
@@ -180,16 +190,24 @@ class PreparedTransactions:
         return XaTransaction(xid, "")
 
     def adopt(self, transaction: XaTransaction) -> None:
-        """One that was prepared before all that was read."""
+        """Hold one that was prepared before all that was read."""
         with self._lock:
-            self._transactions[transaction.xid] = transaction
-            self._memory += transaction.memory
-            self._make_room()
+            self._adopt(transaction)
 
-    def all(self) -> list[XaTransaction]:
-        """What is prepared now."""
-        with self._lock:
-            return list(self._transactions.values())
+    def _adopt(self, transaction: XaTransaction) -> None:
+        if transaction.xid in self._sought:
+            self._sought.discard(transaction.xid)
+            self._taken[transaction.xid] = transaction
+        self._replace(transaction)
+        self._memory += transaction.memory
+        self._make_room()
+
+    def _replace(self, transaction: XaTransaction) -> None:
+        """Hold ``transaction``, whose memory is counted, and one of the same name no longer."""
+        former = self._transactions.get(transaction.xid)
+        if former is not None:
+            self._memory -= former.memory
+        self._transactions[transaction.xid] = transaction
 
     def finish(self, transaction: XaTransaction) -> None:
         """XA COMMIT, wholly read. A batch may still end before it, so its events stay with it and in the store."""
@@ -203,6 +221,7 @@ class PreparedTransactions:
         transaction = self._transactions.get(xid) or XaTransaction(xid, "")
         self.finish(transaction)
         with self._lock:
+            self._sought.discard(xid)
             transaction.parts = [_Part(None, part.name) for part in transaction.parts if part.name]
         return transaction
 
@@ -213,7 +232,35 @@ class PreparedTransactions:
                 events, name = part.events, part.name
             yield events if events is not None else self._stored().get(name)
 
+    # -- the thread that searches beside the stream
+
+    def sought(self) -> set[str]:
+        """Return the names that are still looked for."""
+        with self._lock:
+            return set(self._sought)
+
+    def take_sought(self, transaction: XaTransaction) -> None:
+        """Hold what was found, unless the stream or the tail itself was faster: another may bear the name then."""
+        with self._lock:
+            if transaction.xid in self._sought:
+                self._adopt(transaction)
+            elif self._store is not None and transaction.names:
+                self._store.drop(transaction.names)
+
     # -- the planner's thread
+
+    def taken(self, xids: Iterable[str]) -> list[XaTransaction]:
+        """Return those of the names ``xids`` that were looked for and found."""
+        with self._lock:
+            return [self._taken[xid] for xid in xids if xid in self._taken]
+
+    def forget(self, prepared: PreparedXa) -> None:
+        """Hold no longer what has ended without a word in the binlog."""
+        with self._lock:
+            transaction = self._transactions.get(prepared.xid)
+            if transaction is not None and transaction.gtid == prepared.gtid:
+                del self._transactions[prepared.xid]
+                self._memory -= transaction.memory
 
     def keep(self, chosen: Sequence[XaTransaction]) -> list[PreparedXa]:
         """Puts them into the store, and says where. They stay in memory too, within its bound."""
@@ -229,10 +276,12 @@ class PreparedTransactions:
     # -- memory
 
     def _make_room(self) -> None:
-        """Memory is full: whoever has most of it goes to the store wholly, in one part."""
+        """Put whoever has most of the memory into the store wholly, in one part, while memory is full."""
         while self._store is not None and self._memory > self._bound:
             candidates = [*self._transactions.values(), *([self._open] if self._open else [])]
             largest = max(candidates, key=lambda transaction: transaction.memory)
+            if not largest.memory:
+                return
             _join(largest)
             self._put([part for part in largest.parts if not part.name])
             self._memory -= largest.memory

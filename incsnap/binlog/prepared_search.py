@@ -14,7 +14,7 @@ from typing import Any
 
 import pymysql
 
-from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark
+from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark, XaTransaction
 from incsnap.binlog.protocol.dump_connection import open_stream, translated
 from incsnap.binlog.read_again import segments_until
 from incsnap.binlog.segments import Names
@@ -35,7 +35,8 @@ _HEARTBEAT_SECONDS = 1.0
 @dataclass(frozen=True, slots=True)
 class PreparedSearch:
     """``connect`` opens a PyMySQL connection with REPLICATION SLAVE and REPLICATION CLIENT. ``server_id``: nobody else
-    reads with it meanwhile. ``prepared``: where that goes which is found."""
+    reads with it meanwhile, but who tells a uuid (``read_again.connect_beside``). ``prepared``: where that goes which
+    is found. ``take``: how it goes there, ``prepared.adopt`` where it is None."""
 
     connect: Callable[[], Any]
     server_id: int
@@ -43,27 +44,33 @@ class PreparedSearch:
     prepared: PreparedTransactions
     damaged: str = "fail"
     closed: Callable[[], bool] = lambda: False
+    take: Callable[[XaTransaction], None] | None = None
 
     def around(self, read: Callable[[], None], delivered: Callable[[], GtidSet]) -> None:
-        """Calls ``read``. Where that ended at the XA COMMIT of a transaction whose XA PREPARE was not read, this is
-        looked for, so that the next call goes on. BinlogError where the binlog does not hold it any more.
+        """Call ``read``. Where it ended at the XA COMMIT of a transaction whose XA PREPARE was not read, look for that.
+
+        The next call goes on then. Others that are sought are taken along: under load their XA COMMITs come next. Raise
+        BinlogError where the binlog does not hold the XA PREPARE any more.
         """
         try:
             read()
         except NotPrepared as unknown:
             _log.warning("%s", unknown)
-            if self.find([unknown.xid], delivered()):
+            if self.find([unknown.xid], delivered(), along=self.prepared.sought()):
                 raise BinlogError(
                     f"{unknown}, and which the binlog does not hold any more",
                     "Its changes are visible in the tables, but cannot be sent as changes any more. Start with a new"
                     " checkpoint.location and signal execute-snapshot for the tables.",
                 ) from None
 
-    def find(self, xids: Collection[str], before: GtidSet) -> set[str]:
-        """Takes those of ``xids`` into ``prepared`` that are so behind the transactions ``before``. Returns those of
-        which the binlog holds neither XA PREPARE nor an end in there. ConnectionLost, or an IncsnapError.
+    def find(self, xids: Collection[str], before: GtidSet, along: Collection[str] = ()) -> set[str]:
+        """Take those of ``xids`` into ``prepared`` that are so behind the transactions ``before``.
+
+        Return those of which the binlog holds neither XA PREPARE nor an end in there. Raise ConnectionLost, or an
+        IncsnapError.
+        ``along``: names that are taken too, from the files that are read for ``xids``.
         """
-        left = set(xids)
+        left, searched = set(xids), {*xids, *along}
         try:
             with closing(self.connect()) as connection, connection.cursor() as cursor:
                 cursor.execute("SELECT @@GLOBAL.gtid_executed")
@@ -80,18 +87,20 @@ class PreparedSearch:
                     inside = before - (before - following) - passed
                     following = passed
                     if inside:
-                        left -= self._take((file, end), executed - inside, inside, left)
+                        seen = self._take((file, end), executed - inside, inside, searched)
+                        left -= seen
+                        searched -= seen
         except (pymysql.err.MySQLError, OSError) as failed:
             raise translated(failed) from failed
         return left
 
     def _take(self, place: tuple[str, int], delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> set[str]:
-        """Those of ``xids`` that the transactions ``inside``, in a file up to that place, prepare or end last."""
+        """Return those of ``xids`` that transactions of ``inside``, in a file up to that place, prepare or end last."""
         _log.info("searching %s for the XA PREPARE of %s", place[0], shorten(", ".join(sorted(xids))))
         marks = self._marks(place, delivered, inside, xids)
         for mark in marks.values():
             if mark.prepared:
-                self.prepared.adopt(mark.transaction)
+                (self.take or self.prepared.adopt)(mark.transaction)
         return set(marks)
 
     def _marks(

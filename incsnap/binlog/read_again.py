@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
 
 from incsnap.binlog.protocol.dump_connection import ConnectionLost
 from incsnap.binlog.protocol.frames import Framer
@@ -22,3 +24,16 @@ def segments_until(
             raise ConnectionLost("closed")
         for block in framer.feed(read()):
             yield list(reader.add(block))
+
+
+def connect_beside(connect: Callable[[], Any]) -> Any:
+    """Return a connection that may stream beside the tail, with the tail's server id.
+
+    The server ends an older connection of the same server id, where none of them tells a uuid.
+    """
+    connection = connect()
+    with connection.cursor() as cursor:
+        uuid = str(uuid4())
+        # Both names: servers before 8.0.26 read the second one.
+        cursor.execute("SET @replica_uuid = %s, @slave_uuid = %s", (uuid, uuid))
+    return connection

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from incsnap.binlog.capture_options import CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.protocol.dump_connection import ConnectionLost, open_stream
-from incsnap.binlog.read_again import segments_until
+from incsnap.binlog.read_again import connect_beside, segments_until
 from incsnap.binlog.segments import Names
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.errors import ServerUnreachable
@@ -36,7 +36,7 @@ class StatementSearch:
         """
         try:
             stream, source = open_stream(
-                self._connect_beside,
+                partial(connect_beside, self.connect),
                 self.server_id,
                 position.delivered,
                 _HEARTBEAT_SECONDS,
@@ -50,15 +50,6 @@ class StatementSearch:
                 return tuple(self._read(stream.read, position, until, checksum=source.checksum))
         except ConnectionLost as lost:
             raise ServerUnreachable(f"Looking for statements behind {position.file}:{position.pos}: {lost}") from lost
-
-    def _connect_beside(self) -> Any:
-        """The server ends an older connection of the same server id, where none of them tells a uuid."""
-        connection = self.connect()
-        with connection.cursor() as cursor:
-            uuid = str(uuid4())
-            # Both names: servers before 8.0.26 read the second one.
-            cursor.execute("SET @replica_uuid = %s, @slave_uuid = %s", (uuid, uuid))
-        return connection
 
     def _read(
         self, read: Callable[[], bytes], position: StreamPosition, until: tuple[str, int], *, checksum: bool

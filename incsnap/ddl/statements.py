@@ -70,10 +70,10 @@ def first_word(sql: str) -> str:
 
 
 def schema_change(sql: str, database: str, *, exact: bool = True, sql_mode: int | None = None) -> SchemaChange | None:
-    """What this statement changed; None for nothing. ``exact`` False: names in ``sql`` may be garbled."""
+    """Return what this statement changed; None for nothing. ``exact`` False: names in ``sql`` may be garbled."""
     change = _Statement(sql, database, sql_mode).change()
     if change is not None and not exact:
-        return SchemaChange(None, "", sql, change.truncates)
+        return SchemaChange(None, "", sql, change.truncates, moves_rows_in=change.moves_rows_in)
     return change
 
 
@@ -81,6 +81,7 @@ class _Statement:
     def __init__(self, sql: str, database: str, sql_mode: int | None) -> None:
         self._sql, self._database = sql, database
         self._words = Words(sql, database, sql_mode)
+        self._moves_rows_in = False
 
     def change(self) -> SchemaChange | None:
         words = self._words
@@ -92,12 +93,15 @@ class _Statement:
                 words.skip("TABLE")
                 return self._tables([words.table()], truncates=True)
             if verb == "RENAME":
-                return None if words.skip("USER") else self._tables(chain.from_iterable(renamed(words)))
+                if words.skip("USER"):
+                    return None
+                self._moves_rows_in = True
+                return self._tables(chain.from_iterable(renamed(words)))
             if verb in ("CREATE", "ALTER", "DROP"):
                 return self._definition(verb)
         except NotUnderstood:
             pass
-        return SchemaChange(None, "", self._sql)
+        return SchemaChange(None, "", self._sql, moves_rows_in=self._moves_rows_in)
 
     def _definition(self, verb: str) -> SchemaChange | None:
         words = self._words
@@ -116,14 +120,30 @@ class _Statement:
                 tables = [words.table()]
                 while verb == "DROP" and words.skip(","):
                     tables.append(words.table())
-                return self._tables([*tables, *_also_altered(words)] if verb == "ALTER" else tables)
+                return self._tables([*tables, *self._also_altered()] if verb == "ALTER" else tables)
             if word == "INDEX":
                 words.skip_past("ON")
                 return self._tables([words.table()])
         raise NotUnderstood
 
     def _tables(self, tables: Iterable[TableId], *, truncates: bool = False) -> SchemaChange:
-        return SchemaChange(frozenset(tables), self._database, self._sql, truncates)
+        touched = frozenset(tables)
+        return SchemaChange(touched, self._database, self._sql, truncates, moves_rows_in=self._moves_rows_in)
+
+    def _also_altered(self) -> Iterator[TableId]:
+        """Yield the new name of an ALTER TABLE, and the other table of EXCHANGE PARTITION ... WITH TABLE."""
+        words = self._words
+        if not words.mentions("RENAME", "EXCHANGE", "IMPORT"):
+            return
+        while not words.at_end:
+            word = words.take()
+            if word == "RENAME" and (table := new_name(words)) is not None:
+                self._moves_rows_in = True
+                yield table
+            elif word == "WITH" and words.skip("TABLE"):
+                yield words.table()
+            elif word in ("EXCHANGE", "IMPORT") and words.peek() in ("PARTITION", "TABLESPACE"):
+                self._moves_rows_in = True
 
 
 def renamed(words: Words) -> list[tuple[TableId, TableId]]:
@@ -146,15 +166,3 @@ def new_name(words: Words) -> TableId | None:
         return None
     _ = words.skip("TO") or words.skip("AS") or words.skip("=")
     return words.table()
-
-
-def _also_altered(words: Words) -> Iterator[TableId]:
-    """Yield the new name of an altered table, and the other table of EXCHANGE PARTITION ... WITH TABLE."""
-    if not words.mentions("RENAME", "EXCHANGE"):
-        return
-    while not words.at_end:
-        word = words.take()
-        if word == "RENAME" and (table := new_name(words)) is not None:
-            yield table
-        elif word == "WITH" and words.skip("TABLE"):
-            yield words.table()

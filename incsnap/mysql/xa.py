@@ -14,7 +14,8 @@ from incsnap.mysql.session import QueryRefusedError, query
 
 
 def prepared_xids(connection: Connection[Any]) -> tuple[str, ...] | None:
-    """Their names, in a form that XA COMMIT takes; None where the user may not ask (XA_RECOVER_ADMIN).
+    """Return the names of what is prepared, in a form that XA COMMIT takes; None where the user may not ask
+    (XA_RECOVER_ADMIN).
 
     https://dev.mysql.com/doc/refman/en/xa-statements.html
     """
@@ -30,11 +31,13 @@ def prepared_xids(connection: Connection[Any]) -> tuple[str, ...] | None:
 
 
 def prepared_findings(connection: Connection[Any], user: str) -> Iterable[Finding]:
-    """Before a first start: what is prepared, or that this cannot be known though there are such transactions."""
+    """Yield what is prepared before a first start, or that nobody may ask though there are such transactions."""
     xids = prepared_xids(connection)
     if xids:
         problem = f"{len(xids)} XA transactions are prepared: {shorten(', '.join(xids))}"
-        repair = "XA COMMIT or XA ROLLBACK the forgotten; a first start needs the binlog files with their XA PREPARE"
+        repair = (
+            "XA COMMIT or XA ROLLBACK the forgotten. Keep the binlog files with the others' XA PREPARE until they end"
+        )
         yield Finding("XA transactions", problem, repair, "warning")
     elif xids is None and int(query(connection, "SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'")[0][1]):
         problem = f"the server has XA transactions, and {user} may not ask which are prepared"

@@ -23,7 +23,7 @@ from incsnap.mysql.watermarks import wait_until_executed
 from incsnap.planner.table_ordering import CatalogEntry, TableRefused, check_types, ordering_of
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.chunk_query import condition_probe, maximum_key, next_boundary
-from incsnap.snapshot.keys import Key, key_fingerprint
+from incsnap.snapshot.keys import Key, table_fingerprint
 from incsnap.snapshot.questions import (
     Answer,
     BesideQuestion,
@@ -122,7 +122,8 @@ class Answers:
                 return self._key(table, self._order_of(question).boundary(after, maximum, rows))
 
     def _described(self, question: Describe) -> KeyOrder:
-        """Raises ``TableRefused``, and ``QueryRefusedError`` where its condition cannot be tried now."""
+        """Return what orders the table. Raise ``TableRefused``, or ``QueryRefusedError`` where the condition cannot be
+        tried now."""
         entry = self._entry(question.table)
         if entry is None:
             raise TableRefused(notes.UNKNOWN_SCHEMA, "the table does not exist, or the user may not see it")
@@ -132,7 +133,9 @@ class Answers:
         order = ordering_of(entry, view, question.surrogate)
         names = tuple(column.name for column in order.columns)
         self._columns[(question.table, names)] = order.columns
-        fingerprint = key_fingerprint(order.columns, entry.collations, order.descending)
+        identity = [entry.shape.columns[place] for place in view.identity]
+        key = [field.column for field in view.key]
+        fingerprint = table_fingerprint(order.columns, identity, key, entry.collations, order.descending)
         return KeyOrder(names, fingerprint, order.index, order.descending)
 
     def _try_condition(self, table: TableId, condition: str) -> None:

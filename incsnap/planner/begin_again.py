@@ -5,7 +5,8 @@ time then: whatever the old job has sent is among those transactions (``lost_beh
 sends for it is shut out of Kafka first, and each SELECT of the new job waits for its low watermark, which holds them.
 Only where the server itself went back (it does not know what was sent) rows go back with it.
 
-What is taken over: how far the signal channels were read, what signals asked for and is not done, and the throttle.
+What is taken over: how far the signal channels were read, what signals asked for and is not done, and the throttle. A
+pause is not: the snapshot that heals the job would wait for a resume-snapshot that nobody sends.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     if not lost:
         return
     log.warning("The job cannot go on from its offset: %s", lost)
-    job = _first(settings, root, newest)
+    job = _first(settings, newest)
     shut_out(settings, job)
     begin_again_at(Files(location), files, job)
     log.warning(
@@ -73,15 +74,15 @@ def _sent(offset: Offset) -> GtidSet:
     return stream.delivered | GtidSet.parse(stream.open_gtid)
 
 
-def _first(settings: Settings, root: str, lost: Offset) -> Offset:
-    """Where the new job begins, ``lost`` being the offset that the old one cannot go on from. It has as many buckets,
-    which may all be written to by what is left of the old one."""
-    first = first_position(settings.model_copy(update={"start": StartPlace()}), root, lost.layout.buckets)
+def _first(settings: Settings, lost: Offset) -> Offset:
+    """Return where the new job begins, ``lost`` being the offset that the old one cannot go on from.
+
+    The new job has as many buckets: what is left of the old one may still write to each of them.
+    """
+    first = first_position(settings.model_copy(update={"start": StartPlace()}), lost.layout.buckets)
     before = lost.snapshot
     waiting = SnapshotContext(
         queue=(*(scan.request for scan in before.scans), *before.queue),
-        paused=before.paused,
-        paused_by=before.paused_by,
         recent=before.recent,
         throttle=before.throttle,
     )

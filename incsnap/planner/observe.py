@@ -43,7 +43,7 @@ from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.offset import Offset, OpenCounts
 from incsnap.snapshot.throttle import STREAM_LAG
 from incsnap.snapshot.window import Reading
-from incsnap.tables import BatchDefinitions, TableDefaults, TableShape
+from incsnap.tables import BatchDefinitions, TableDefaults, TableId, TableShape
 from incsnap.tasks.slice_records import open_counts
 
 #: Seconds to wait for changes when nothing else is to be done. Spark asks again at once; a stop waits at most this
@@ -113,6 +113,8 @@ class Observer:
         self._loads = LoadWatch(settings.mysql, settings.snapshot)
         #: Did a load that was measured hold chunks back in the last planning?
         self._held_back = False
+        #: Has a batch of this planner been planned? It has left out all tables that are not captured.
+        self._has_begun = False
 
     def observe(self, start: Offset, tail: Tail, connection: Connection[Any]) -> Observed:
         """What there is for the batch behind ``start``. Waits for changes a moment where there is nothing to do."""
@@ -143,6 +145,7 @@ class Observer:
             behind=behind,
             configured=self._settings.snapshot.throttle,
             loads=loads,
+            uncaptured=self._uncaptured(start.snapshot),
         )
         return Observed(
             advance,
@@ -160,7 +163,8 @@ class Observer:
         self._held_back = bool(observed.facts.loads) and plan.held_back is not None
 
     def begin(self, end: Offset, advance: Advance) -> None:
-        """The batch that was observed is on the disk, and ends at ``end``: its chunks are asked for."""
+        """Ask for the chunks of the batch that was observed, which is on the disk and ends at ``end``."""
+        self._has_begun = True
         assert self._readings is not None
         self._readings.ask(end)
         self._pace.begin(end, advance.bytes)
@@ -217,13 +221,19 @@ class Observer:
         at_start, position = self._start_snapshot.commands(start, captured)
         return (*at_start, *commands), {**positions, **position}
 
+    def _uncaptured(self, snapshot: SnapshotContext) -> frozenset[TableId]:
+        """Return the tables that an earlier life was to read, and that the settings do not capture now."""
+        if self._has_begun:
+            return frozenset()
+        return frozenset(table for table in snapshot.unfinished() if not self._settings.tables.included(table))
+
     def _captured(self, connection: Connection[Any], snapshot: SnapshotContext) -> CapturedTables:
-        """Tables that a signal may ask for, or stop: also those that are gone, while they are read or wait.
+        """Return the tables that a signal may ask for, or stop: also those that are gone, while they are read or wait.
 
         The signal table itself is not data, though ``.*`` matches it.
         """
         own = self._settings.signals.data_collection
-        unfinished = (*(scan.table for scan in snapshot.scans), *(request.table for request in snapshot.queue))
+        unfinished = (table for table in snapshot.unfinished() if self._settings.tables.included(table))
         table_ids = dict.fromkeys((*tables(connection, self._settings.tables), *unfinished))
         return CapturedTables(
             tuple(table for table in table_ids if table != own), ignore_case=ignores_letter_case(connection)

@@ -31,7 +31,7 @@ from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
-from incsnap.events import StreamPosition
+from incsnap.events import StreamPosition, server_of
 from incsnap.monitoring.log_format import about
 from incsnap.monitoring.planner_report import Planned, Reporter
 from incsnap.monitoring.snapshot_view import limits_of, waits_for
@@ -47,7 +47,7 @@ from incsnap.planner.chunk_readers import ChunkReading
 from incsnap.planner.known_definitions import DefinitionFiles, KnownDefinitions
 from incsnap.planner.observe import Observed, Observer
 from incsnap.planner.persist import PlannedBatches
-from incsnap.planner.prepared_xa import PreparedXas
+from incsnap.planner.prepared_xa import PreparedXas, first_place
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import capture_options
 from incsnap.planner.start_snapshot import first_positions
@@ -118,12 +118,13 @@ class Planner:
         if self._reporter is not None:
             self._reporter.batch_asked()
         connection = self._queries.open()
+        self._xa.look(start, connection, same_server=server_of(start.stream.server_uuid) == self._queries.server_uuid)
         observed = self._observer.observe(start, tail, connection)
         plan = self._decide(start, observed, connection)
         self._observer.decided(observed, plan)
         if self._queries.follow(observed.advance.end.server_uuid) and self._boundaries is not None:
             self._boundaries.begin_again()
-        if plan.idle and not self._is_worth_a_batch(start, observed):
+        if plan.idle and not self._is_worth_a_batch(start, observed, tail):
             self._report(start, observed, plan, is_batch=False)
             return start
         end = self._batches.write(start, observed, plan, tail)
@@ -164,6 +165,7 @@ class Planner:
         self._observer.close()
         if self._boundaries is not None:
             self._boundaries.close()
+        self._xa.close()
         if self._tail is not None:
             self._tail.close()
         self._queries.close()
@@ -182,8 +184,9 @@ class Planner:
                 settings.max_queue_bytes,
                 damaged=settings.failures.processing,
                 options=capture_options(settings, self._queries.charsets),
-                prepared=self._xa.transactions_from(start.prepared),
+                prepared=self._xa.transactions_from(start),
             )
+            self._xa.search(start, self._tail)
             self._boundaries = BoundarySearch(settings.mysql, settings.columns, self._tail.wake)
             if self._report_path:
                 asks, buffer_bytes = partial(connect, settings.mysql, read_timeout=10.0), settings.max_queue_bytes
@@ -216,11 +219,13 @@ class Planner:
         report = Planned(offset, advance.end, advance.last_ts_us, advance.full, why, failed, limits)
         self._reporter.planned(report, is_batch=is_batch, notifications=plan.context.notifications)
 
-    def _is_worth_a_batch(self, start: Offset, observed: Observed) -> bool:
-        """Is there anything for a batch, though the snapshot has nothing?"""
+    def _is_worth_a_batch(self, start: Offset, observed: Observed, tail: Tail) -> bool:
+        """Whether there is anything for a batch, though the snapshot has nothing."""
         if observed.advance.events or observed.control or observed.signal_positions != start.signal_positions:
             return True
         if self._definitions.is_news(start.definitions, observed.advance, observed.definitions):
+            return True
+        if self._xa.is_worth_a_batch(start, observed.advance, tail):
             return True
         moved = observed.advance.end.delivered != start.stream.delivered
         return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS
@@ -244,19 +249,21 @@ class Planner:
         return self._definitions.of_batch(end.definitions, {each.table for each in unnamed})
 
 
-def first_position(settings: Settings, root: str, buckets: int) -> Offset:
-    """Where a new job begins: at what the server has executed now, or at the place that is given; rows before it come
-    by snapshot. Raises ``ConfigError`` where the place is refused."""
+def first_position(settings: Settings, buckets: int) -> Offset:
+    """Return where a new job begins: at what the server has executed now, or at the place that is given.
+
+    Rows before it come by snapshot. Raise ``ConfigError`` where the place is refused.
+    """
     if settings.snapshot.mode == "recovery":
         raise ConfigError(NO_RECOVERY.problem, NO_RECOVERY.repair)
     connection = connect(settings.mysql)
     try:
         place = start_gtids(connection, settings.start) if settings.start.is_given else None
-        executed, prepared = PreparedXas(settings, Files(root)).first(connection, place)
+        executed, sought = first_place(connection, place)
         layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
     finally:
         connection.close()
     # No position: the end of the binlog may lie past transactions that are not executed yet and still come to us, and
     # a position must never claim what was not delivered. The tail knows its own after the first event.
     stream, positions = StreamPosition(executed, "", 0), first_positions(settings.snapshot)
-    return Offset(uuid4().hex, 0, stream, layout, signal_positions=positions, prepared=prepared)
+    return Offset(uuid4().hex, 0, stream, layout, signal_positions=positions, sought=sought)

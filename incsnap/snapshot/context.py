@@ -59,6 +59,7 @@ class Scan:
     ``chunk_rows``: the present chunk size. ``again``: ranges to read again. ``quarantine``: ranges given up.
     ``rows_read``: rows of released windows, before de-duplication. ``failures``: batches in a row in which chunks
     failed and none succeeded. ``attempt``, ``not_before_ms``: questions about the table that failed in a row, back-off.
+    ``begun_again``: how often the table was begun from its beginning once more.
     """
 
     number: int
@@ -77,6 +78,7 @@ class Scan:
     attempt: int = 0
     not_before_ms: int = 0
     descending: tuple[str, ...] = ()
+    begun_again: int = 0
 
     @property
     def table(self) -> TableId:
@@ -153,6 +155,10 @@ class SnapshotContext:
     def tables_written_to(self) -> frozenset[TableId]:
         """The tables of windows in flight, and of those that this batch sends parts of."""
         return frozenset(window.table for window in (*self.in_flight, *(each.window for each in self.released)))
+
+    def unfinished(self) -> tuple[TableId, ...]:
+        """Return the tables that are read or wait; one that two signals ask for comes twice."""
+        return (*(scan.table for scan in self.scans), *(request.table for request in self.queue))
 
     @property
     def unread(self) -> tuple[Window, ...]:

@@ -1,6 +1,7 @@
 """The engine: from the state at the end of one batch, and what was learned since, to the state at the end of the next.
 
     complete  tables and signals of which all went with earlier batches    -> notifications
+    leave out tables that the settings do not capture any more             -> windows dropped, notifications
     receive   the manifests of chunks that were read since the last batch  -> windows, or ranges to read again
     observe   DDL and TRUNCATE in this batch's events                      -> windows dropped, ranges read again
     obey      the signals in this batch                                    -> tables queued, stopped; paused, resumed
@@ -50,6 +51,7 @@ from incsnap.snapshot.window import (
     released_by,
     spoiled_by,
 )
+from incsnap.tables import TableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class BatchFacts:
     than those of the windows in flight. ``release_bytes``: of windows' records, what the batch may send; one part is
     always allowed. ``behind``: the stream has a backlog, whose keys every new window would have to be freed of.
     ``configured``: the limits that the settings have, by name; ``loads``: what was measured for the limits in force.
+    ``uncaptured``: tables that are read or wait, and that the settings do not capture (any more).
     """
 
     batch: int
@@ -78,6 +81,7 @@ class BatchFacts:
     behind: bool = False
     configured: Mapping[str, int] = field(default_factory=dict)
     loads: tuple[MeasuredLoad, ...] = ()
+    uncaptured: frozenset[TableId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Quest
     """Plans batch ``facts.batch``; ``context`` is the state at the end of the batch before it."""
     state = NextContext(context, facts.batch, facts.now_ms, facts.configured)
     _complete(state, context.wholly_released())
+    _leave_out(state, facts.uncaptured)
     _receive(state, context, facts)
     _observe(state, facts)
     for command in facts.commands:
@@ -143,6 +148,21 @@ def awaited(context: SnapshotContext, readings: Mapping[str, Reading], server_uu
         if reading and not reading.error and reading.server_uuid == server_uuid
     )
     return max((BinlogPosition(reading.high_file, reading.high_pos) for reading in good), default=None)
+
+
+def _leave_out(state: NextContext, uncaptured: frozenset[TableId]) -> None:
+    """End the snapshots of tables that the settings exclude; nothing more is sent of them.
+
+    Events of such a table are not captured, so no event could overtake a row of its windows.
+    """
+    if not uncaptured:
+        return
+    reason = "the settings do not capture it any more"
+    for signal, requests in state.abort(lambda request: request.table in uncaptured).items():
+        names = comma_list([request.table for request in requests])
+        state.notify(signal, notes.ABORTED, data_collections=names, reason=reason)
+        state.warn(f"the snapshot of {names} ends, and nothing more is sent of it: {reason}", signal)
+    end_pause(state)
 
 
 def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) -> None:
@@ -197,8 +217,16 @@ def _held_too_long(window: Window, facts: BatchFacts) -> bool:
 
 
 def _observe(state: NextContext, facts: BatchFacts) -> None:
-    """DDL and TRUNCATE: drops what was read of the table before, and lets the table be described again."""
+    """Drop what was read of a table before a DDL or TRUNCATE, and let the table be described again.
+
+    Where rows were moved in, no event tells them: a table of which anything was planned is read from its beginning,
+    and nothing more is sent of what was there before.
+    """
     for change in facts.changes:
+        if change.moves_rows_in:
+            for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:
+                if scan.maximum is not None:
+                    state.begin_again(scan.number, "a statement has moved rows into it")
         _read_again(state, lambda window, change=change: spoiled_by(window, change))  # type: ignore[misc]
         if not change.truncates:
             for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:

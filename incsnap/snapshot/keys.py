@@ -89,11 +89,12 @@ def key_literal(column: Column, value: KeyValue) -> str:
 def key_fingerprint(
     columns: Sequence[Column], collations: Mapping[str, str] | None = None, descending: Collection[str] = ()
 ) -> str:
-    """Text that changes when the order of keys may have changed: names, types, ENUM literals, collations, directions.
+    """Return a text that changes when the order of keys may have changed: names, types, ENUM literals, collations,
+    directions.
 
-    ``collations``: column name -> collation (information_schema.columns.collation_name) of the text columns. A table
-    whose fingerprint changes while it is read is begun again: its chunks no longer cover it. Columns that ascend have
-    the text that they had before there were directions, so that tables of theirs go on with an older offset.
+    ``collations``: column name -> collation (information_schema.columns.collation_name) of the text columns. Columns
+    that ascend have the text that they had before there were directions, so that tables of theirs go on with an older
+    offset.
     """
     collation_of = collations or {}
     parts = (
@@ -103,6 +104,30 @@ def key_fingerprint(
         for c in columns
     )
     return "; ".join(parts)
+
+
+def table_fingerprint(
+    order: Sequence[Column],
+    identity: Sequence[Column],
+    key: Sequence[Column],
+    collations: Mapping[str, str] | None = None,
+    descending: Collection[str] = (),
+) -> str:
+    """Return a text that changes with what the rows of a table are ordered by, told apart by, and keyed by in records.
+
+    A table whose text changes while it is read is begun again: its chunks no longer cover it, or rows that were sent
+    have another key than those that follow. Where all three are the same columns, which cannot be NULL, the text is
+    ``key_fingerprint`` alone, as in older offsets. NULL is a part of the record's key because its schema shows it.
+    """
+    parts = [key_fingerprint(order, collations, descending)]
+    nullable = [column.name for column in key if column.nullable]
+    if list(identity) != list(order) or list(key) != list(order) or nullable:
+        parts += [
+            f"identity {key_fingerprint(identity, collations)}",
+            f"key {key_fingerprint(key, collations)}",
+            f"nullable {nullable}",
+        ]
+    return " | ".join(parts)
 
 
 def show_key(key: Key | None) -> str:

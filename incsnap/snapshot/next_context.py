@@ -19,6 +19,9 @@ from incsnap.tables import TableId
 
 #: Characters of what was wrong with a chunk or a table: it may end with what to do.
 REASON = 400
+#: Times that a table is begun before it ends with CHANGED_TOO_OFTEN. A migration changes a key once or twice; a table
+#: that is swapped every few minutes would be read for ever.
+MAX_BEGINNINGS = 10
 
 
 class Warned(NamedTuple):
@@ -124,11 +127,30 @@ class NextContext:
         missed = Range(window.lower, window.upper, window.rows, window.attempt, window.faults, window.lost)
         self.put_in_front(window.scan, missed)
 
-    def drop_windows(self, number: int) -> None:
-        """Lets go of the windows of a scan that begins again: their borders are of another key, and must never be
-        ranges of this one."""
+    def begin_again(self, number: int, reason: str) -> bool:
+        """Let the table of a scan be read from its beginning. Return False if the table has ended instead, because it
+        was begun ``MAX_BEGINNINGS`` times.
+
+        The windows of the scan go: they hold rows of before, and their borders must never be ranges of the new pass.
+        """
+        scan = self.scans[number]
+        if scan.begun_again + 1 >= MAX_BEGINNINGS:
+            self.end(scan, notes.CHANGED_TOO_OFTEN, f"the table was begun {MAX_BEGINNINGS} times; last: {reason}")
+            return False
+        self.warn(f"{scan.table}: {reason}; the table is read from its beginning", scan.request.signal)
         self.dropped.extend(window.id for window in self.held if window.scan == number)
         self.held = [window for window in self.held if window.scan != number]
+        self.scans[number] = replace(
+            scan,
+            described=False,
+            maximum=None,
+            boundary=None,
+            again=(),
+            quarantine=(),
+            rows_read=0,
+            begun_again=scan.begun_again + 1,
+        )
+        return True
 
     def put_in_front(self, number: int, missed: Range) -> None:
         """The narrowest ranges come first, so halving goes down to the bad row before it spreads."""

@@ -32,6 +32,8 @@ NO_PRIMARY_KEY = "NO_PRIMARY_KEY"
 SKIPPED = "SKIPPED"
 SQL_EXCEPTION = "SQL_EXCEPTION"
 UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
+#: Ours: the table was begun so often that it is given up (``next_context.MAX_BEGINNINGS``).
+CHANGED_TOO_OFTEN = "CHANGED_TOO_OFTEN"
 
 AGGREGATE_TYPE = "Incremental Snapshot"
 

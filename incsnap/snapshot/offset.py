@@ -28,8 +28,9 @@ from incsnap.tables import TableId
 #: ``prepared``: what an older release has passed by as prepared was sent then, and comes again with its XA COMMIT. 4:
 #: with ``paused_by`` and ``throttle``, which an offset of version 3 has at their defaults. 5: a throttle has the limits
 #: that signals have set, where an older one has rows a second alone. 6: with ``descending``, of
-#: keys that run as their index does, where in an older one all columns ascend.
-VERSION = 6
+#: keys that run as their index does, where in an older one all columns ascend. 7: with ``sought``, and with how often a
+#: table was begun again; an offset of version 6 has both at their defaults.
+VERSION = 7
 _FORMAT = "incsnap"
 
 
@@ -91,9 +92,10 @@ class Offset:
     ``counted``: of the transaction that is open at the end, where transactions are counted. ``control``: topics that
     the batch sends records of schema changes and truncations to; these are in a file beside the checkpoint.
     ``prepared``: XA transactions whose XA PREPARE is before the end and whose XA COMMIT or XA ROLLBACK is not; their
-    events are in files beside the checkpoint. ``form``: of the records of its windows, as the settings have it
-    (``config.record_form``); "" in an offset that was written before there was one. ``defaults``: the file beside the
-    checkpoint that has the DEFAULTs of columns for the schemas of its records; "" where none are shown.
+    events are in files beside the checkpoint. ``sought``: names of XA transactions that were prepared before the job
+    began, and whose XA PREPARE is looked for in the binlog. ``form``: of the records of its windows, as the settings
+    have it (``config.record_form``); "" in an offset that was written before there was one. ``defaults``: the file
+    beside the checkpoint that has the DEFAULTs of columns for the schemas of its records; "" where none are shown.
     ``definitions``: the one that has tables whose rows in the binlog do not name their columns; "" where all rows do.
     """
 
@@ -109,6 +111,7 @@ class Offset:
     form: str = ""
     defaults: str = ""
     definitions: str = ""
+    sought: tuple[str, ...] = ()
 
     def reads(self) -> tuple[PlannedRead, ...]:
         """The chunks that this batch has planned, each with its low watermark."""
@@ -156,6 +159,7 @@ class Offset:
             **({"form": self.form} if self.form else {}),
             **({"defaults": self.defaults} if self.defaults else {}),
             **({"definitions": self.definitions} if self.definitions else {}),
+            **({"sought": list(self.sought)} if self.sought else {}),
         }
 
     @classmethod
@@ -187,6 +191,7 @@ class Offset:
                 form=from_json(str, content.get("form", "")),
                 defaults=from_json(str, content.get("defaults", "")),
                 definitions=from_json(str, content.get("definitions", "")),
+                sought=from_json(tuple[str, ...], content.get("sought", [])),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error

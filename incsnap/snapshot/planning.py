@@ -139,9 +139,9 @@ def _plan_scan(
 
 
 def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
-    """Learns the ordering columns: at the table's beginning, after a DDL, and when a chunk met other ones.
+    """Learn the ordering columns: at the table's beginning, after a DDL, and when a chunk met other ones.
 
-    A table whose key changed begins again.
+    A table whose order, identity or record key has changed begins again.
     """
     scan = state.scans[number]
     if scan.described:
@@ -155,12 +155,10 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         return False
     if not isinstance(answer, KeyOrder):
         return _postponed(state, number, answer)
-    if scan.fingerprint not in ("", answer.fingerprint):
-        state.warn(f"{scan.table}: its key has changed; the table is read from its beginning", scan.request.signal)
-        state.drop_windows(number)
-        scan = replace(scan, maximum=None, boundary=None, again=())
+    if scan.fingerprint not in ("", answer.fingerprint) and not state.begin_again(number, "its key has changed"):
+        return False
     state.scans[number] = replace(
-        scan,
+        state.scans[number],
         columns=answer.columns,
         index=answer.index,
         descending=answer.descending,

@@ -93,7 +93,7 @@ class LookAhead:
 class KeyOrder:
     """``columns`` order the chunks, ``index`` begins with them ("": none does).
 
-    ``fingerprint``: ``keys.key_fingerprint``. ``descending``: those of ``columns`` that are read from their greatest
+    ``fingerprint``: ``keys.table_fingerprint``. ``descending``: those of ``columns`` that are read from their greatest
     value down.
     """
 

@@ -100,7 +100,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _first(self) -> Offset:
         """A new stream: is the server ready for it?"""
         preflight.require(preflight.findings(self._settings))
-        return first_position(self._settings, self._root, 1)
+        return first_position(self._settings, 1)
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None

@@ -158,7 +158,7 @@ def _beginning(settings: Settings, root: str, tasks: int) -> Offset:
     ``tasks``: of the stream, at the same time."""
 
     def begin() -> Offset:
-        return first_position(settings, root, buckets_for(settings.topic_creation.default.partitions, tasks))
+        return first_position(settings, buckets_for(settings.topic_creation.default.partitions, tasks))
 
     begin_again_where_lost(settings, root)
     SparkLog(settings.checkpoint_location).mend()

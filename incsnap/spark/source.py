@@ -85,7 +85,7 @@ class BinlogReader(DataSourceStreamReader):
         with hint_in_message():
             options = self._options
             root = options.buffer_root
-            return first_offset(root, lambda: first_position(self._settings, root, options.buckets)).dump()
+            return first_offset(root, lambda: first_position(self._settings, options.buckets)).dump()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         files = Files(self._options.buffer_root)

@@ -189,7 +189,7 @@ class _Job:
         self._settings, self._partitions = settings, partitions
         self._database = stage.database
         self.planner = planner_at_hand(settings, root)
-        self._offset = replace(first_position(settings, root, buckets=1), stream=stage.start)
+        self._offset = replace(first_position(settings, buckets=1), stream=stage.start)
         self._topics: Topics = defaultdict(list)
 
     def until(self, end: tuple[str, int]) -> None:

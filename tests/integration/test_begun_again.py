@@ -229,6 +229,22 @@ def test_a_snapshot_of_the_start_that_is_not_done_gives_way_to_that_of_the_new_j
     assert shop.sent(again) == [("r", 1, 2)]
 
 
+def test_a_pause_of_the_old_job_does_not_hold_the_tables_back(shop: Shop) -> None:
+    job = shop.start("no_data")
+    send.to_file(str(shop.signals), "mine", "execute-snapshot", send.snapshot_data(["shop.b"]))
+    send.to_file(str(shop.signals), "wait", "pause-snapshot", {})
+    job.batches_until(lambda: job.offset.snapshot.paused, "pause")
+    shop.stop(job)
+    shop.run("UPDATE shop.a SET v = 2")
+    shop.purge()
+
+    again = shop.start()
+    until_read(again)
+
+    assert set(shop.notified(again, "COMPLETED")) == {f"initial-{again.offset.job_id}", "mine"}
+    assert shop.sent(again) == [("r", 1, 2)]
+
+
 def test_what_still_writes_for_the_old_job_is_shut_out(shop: Shop) -> None:
     job = shop.start()
     until_read(job)

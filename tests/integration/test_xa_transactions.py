@@ -13,15 +13,14 @@ from typing import Any
 import pymysql
 import pytest
 
+from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.prepared_search import PreparedSearch
-from incsnap.checkpoint.files import Files
 from incsnap.config.settings import Settings
-from incsnap.errors import BinlogError, OffsetError
+from incsnap.errors import BinlogError
 from incsnap.gtid import GtidSet
 from incsnap.mysql.preflight import findings
 from incsnap.mysql.session import connect, dial
 from incsnap.mysql.watermarks import executed
-from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.snapshot.offset import Offset
 from lab.addresses import MySqlAddress
 from lab.servers import servers
@@ -214,13 +213,96 @@ def test_one_that_was_prepared_before_the_first_start_is_found_in_the_binlog(cap
     kept, dropped = (captured.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
     captured.run("FLUSH BINARY LOGS", "INSERT INTO t VALUES (3, 'before')", "FLUSH BINARY LOGS")
     job = captured.job()
-    assert len(captured.waiting(job.offset)) == 2
+    assert len(job.offset.sought) >= 2
+    job.batches_until(lambda: len(captured.waiting(job.offset)) == 2, "prepared transactions that were found")
     captured.end("COMMIT", kept)
     captured.end("ROLLBACK", dropped)
 
     captured.caught_up(job)
 
     assert captured.ids(job) == [1]
+
+
+def test_a_branch_that_changed_nothing_does_not_stop_a_first_start(
+    captured: CapturedDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    empty, real = captured.prepare("SELECT * FROM t"), captured.prepare("INSERT INTO t VALUES (1, 'held')")
+    captured.run("FLUSH BINARY LOGS", "INSERT INTO t VALUES (2, 'before')")
+    job = captured.job()
+    name = f"X'{empty.split(chr(39))[1].encode().hex()}'"
+    assert any(name in xid for xid in job.offset.sought)
+
+    captured.caught_up(job)  # beside the search
+    job.batches_until(lambda: not job.offset.sought, "end of the search")
+    assert len(captured.waiting(job.offset)) == 1
+    warnings = [each.getMessage() for each in caplog.records if "no XA PREPARE of it" in each.getMessage()]
+    assert len(warnings) == 1
+    assert name in warnings[0]
+    captured.end("COMMIT", empty)
+    captured.end("COMMIT", real)
+    captured.caught_up(job)
+
+    assert captured.ids(job) == [1]
+
+
+def test_what_the_search_has_found_survives_a_restart_and_a_purge(
+    kafka_address: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    with servers(kafka=False, mysql_options=["--skip-replica-start"]) as own:
+        _create(own.mysql, "shop")
+        with closing(CapturedDatabase(own.mysql, kafka_address, "shop", topic_prefix, tmp_path)) as captured:
+            captured.prepare("SELECT * FROM t")
+            xid = captured.prepare("INSERT INTO t VALUES (1, 'held')")
+            captured.run("FLUSH BINARY LOGS")
+            job = captured.job()
+            job.restart()
+            job.batches_until(lambda: captured.waiting(job.offset) != [], "prepared transaction that was found")
+            with captured.connection.cursor() as cursor:
+                cursor.execute(f"PURGE BINARY LOGS TO '{end_of_binlog(captured.connection)[0]}'")
+            job.restart()
+            captured.end("COMMIT", xid)
+            captured.caught_up(job)
+
+            assert captured.ids(job) == [1]
+
+
+def test_an_xa_commit_does_not_wait_for_the_search_beside_the_stream(
+    captured: CapturedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tail finds it for itself, and takes along what else is sought."""
+    monkeypatch.setattr("incsnap.planner.sought_xa._REST_SECONDS", 3600.0)
+    first, second = (captured.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
+    captured.run("FLUSH BINARY LOGS")
+    job = captured.job()
+    captured.caught_up(job)
+    captured.end("COMMIT", first)
+    captured.caught_up(job)
+    assert captured.ids(job) == [1]
+    assert len(captured.waiting(job.offset)) == 1
+    captured.end("COMMIT", second)
+    captured.caught_up(job)
+
+    assert captured.ids(job) == [1, 2]
+
+
+@pytest.mark.parametrize("verb", ["COMMIT", "ROLLBACK"])
+def test_what_has_ended_without_a_word_in_the_binlog_leaves_the_offset(
+    captured: CapturedDatabase, verb: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("incsnap.planner.ended_unlogged._SECONDS_BETWEEN", 0.2)
+    job = captured.job()
+    stays, ends = (captured.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
+    captured.caught_up(job)
+    captured.run("SET sql_log_bin = 0")
+    captured.end(verb, ends)
+    captured.run("SET sql_log_bin = 1")
+    job.batches_until(lambda: len(captured.waiting(job.offset)) == 1, "transaction that was let go")
+
+    assert "without a word in the binlog" in caplog.text
+    captured.end("COMMIT", stays)
+    captured.caught_up(job)
+    assert captured.ids(job) == [1]
+    assert captured.waiting(job.offset) == []
 
 
 def test_without_the_privilege_it_is_found_when_it_is_committed(captured: CapturedDatabase) -> None:
@@ -291,9 +373,10 @@ def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
                 cursor.execute(f"PURGE BINARY LOGS TO '{end_of_binlog(captured.connection)[0]}'")
             name = "X'" + xid.split("'")[1].encode().hex()
 
-            with pytest.raises(OffsetError, match=name) as refused:
-                captured.job()
-            assert "XA ROLLBACK" in refused.value.hint
+            listed = captured.job()
+            assert [name in each for each in listed.offset.sought] == [True]
+            listed.batches_until(lambda: not listed.offset.sought, "end of the search")
+            listed.close()
             captured.end("COMMIT", xid)
             with pytest.raises(BinlogError, match=f"{name}.*does not hold") as stopped:
                 job.until(captured.topic())
@@ -308,7 +391,7 @@ def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file
     given_up = threading.Event()
     timer = threading.Timer(30, given_up.set)
     timer.start()
-    known = PreparedXas(settings, Files(str(captured.root / "search"))).transactions_from(())
+    known = PreparedTransactions()
     search = PreparedSearch(
         partial(dial, settings.mysql),
         settings.mysql.server_id,

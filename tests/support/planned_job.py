@@ -96,7 +96,7 @@ class PlannedJob:
 
     def __post_init__(self) -> None:
         self.planner = self._planner()
-        self.offset = first_position(self.settings, self.root, self.buckets)
+        self.offset = first_position(self.settings, self.buckets)
 
     def _planner(self) -> Planner:
         return planner_at_hand(self.settings, self.root, self.parallelism, self.parallelism, self.run, self.report)

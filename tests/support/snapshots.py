@@ -37,6 +37,10 @@ def alter(table: TableId) -> SchemaChange:
     return SchemaChange(frozenset({table}), table.database, "ALTER")
 
 
+def swap(table: TableId, other: TableId) -> SchemaChange:
+    return SchemaChange(frozenset({table, other}), table.database, "RENAME", moves_rows_in=True)
+
+
 def spans(windows: Iterable[Window | Release]) -> list[tuple[str, str | None, str]]:
     """(table, lower, upper] of windows of one-column keys."""
     ranges = (each.window if isinstance(each, Release) else each for each in windows)
@@ -77,6 +81,7 @@ class Snapshots:
         behind: bool = False,
         configured: Mapping[str, int] | None = None,
         loads: tuple[MeasuredLoad, ...] = (),
+        uncaptured: frozenset[TableId] = frozenset(),
     ) -> Plan:
         readings = {window.id: reading for window in self.context.unread if (reading := self._read(window))}
         self.number += 1
@@ -95,6 +100,7 @@ class Snapshots:
             behind=behind,
             configured=configured or {},
             loads=loads,
+            uncaptured=uncaptured,
         )
         plan = drive(next_context(self.context, facts), self._answer)
         self.context = plan.context

@@ -256,8 +256,8 @@ def test_a_table_that_was_included_in_between_is_not_taken_for_empty() -> None:
     log.add([xa("START"), EXCLUDED, rows(b"no", 81), xa("END"), xa_prepare()])
     prepared = PreparedTransactions(store, captured="all but x1")
     stream = Stream(prepared=prepared).feed(log.dump(GtidSet()))
-    end, _ = stream.cut(START)
-    kept = prepared.keep(prepared.all())
+    end, cut = stream.cut(START)
+    kept = prepared.keep([mark.transaction for mark in stream.buffer.contents(cut.start, cut.end).marks])
     log.add([xa("COMMIT")])
 
     same = Stream(end, prepared=PreparedTransactions(store, kept, "all but x1")).feed(log.dump(end.delivered))
@@ -272,8 +272,8 @@ def test_a_table_that_was_excluded_in_between_is_left_out() -> None:
     prepare(log, "61", b"held")
     prepared = PreparedTransactions(store, captured="t")
     stream = Stream(prepared=prepared).feed(log.dump(GtidSet()))
-    end, _ = stream.cut(START)
-    kept = prepared.keep(prepared.all())
+    end, cut = stream.cut(START)
+    kept = prepared.keep([mark.transaction for mark in stream.buffer.contents(cut.start, cut.end).marks])
     log.add([xa("COMMIT")])
 
     again = Stream(end, lambda _: False, prepared=PreparedTransactions(store, kept, "none"))

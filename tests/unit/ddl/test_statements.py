@@ -78,6 +78,32 @@ def test_a_statement_tells_which_tables_it_touches(sql: str, expected: set[str] 
     assert touched(sql) == expected
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("RENAME TABLE t TO t_old, t_new TO t", True),
+        ("RENAME TABLE t", True),
+        ("ALTER TABLE t_new RENAME TO t", True),
+        ("ALTER TABLE t ADD x int, RENAME = u", True),
+        ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u WITHOUT VALIDATION", True),
+        ("ALTER TABLE t IMPORT TABLESPACE", True),
+        ("ALTER TABLE t IMPORT PARTITION p0 TABLESPACE", True),
+        ("ALTER TABLE t RENAME COLUMN a TO b, RENAME INDEX i TO j, RENAME KEY k TO l", False),
+        ("ALTER TABLE t DROP PARTITION p0", False),
+        ("ALTER TABLE t TRUNCATE PARTITION p0", False),
+        ("ALTER TABLE t ADD `exchange` int, COMMENT 'IMPORT TABLESPACE'", False),
+        ("TRUNCATE t", False),
+        ("DROP TABLE t", False),
+        ("SOMETHING NEW ON t", False),
+    ],
+)
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_statement_tells_whether_it_moves_rows_in(sql: str, expected: bool, exact: bool) -> None:
+    change = schema_change(sql, "shop", exact=exact)
+    assert change is not None
+    assert change.moves_rows_in == expected
+
+
 @pytest.mark.parametrize("sql", ["SOMETHING NEW ON other.t", "ALTER TABLE other.t COMMENT 'open, RENAME TO u"])
 def test_a_statement_that_is_not_understood_touches_the_tables_it_names_too(sql: str) -> None:
     change = schema_change(sql, "shop")

@@ -12,7 +12,7 @@ from incsnap.gtid import GtidSet
 from incsnap.snapshot.chunk_query import between, chunk_tail, maximum_key, next_boundary
 from incsnap.snapshot.dataclass_json import from_json, to_json
 from incsnap.snapshot.failures import Verdict, back_off_ms, verdict
-from incsnap.snapshot.keys import key_fingerprint, key_literal, key_select, show_key
+from incsnap.snapshot.keys import key_fingerprint, key_literal, key_select, show_key, table_fingerprint
 from incsnap.snapshot.notifications import comma_list
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.window import Chunk, Reading, discard_batches, low_watermark_of, ordering_columns, released_by
@@ -101,6 +101,28 @@ def test_the_fingerprint_of_a_key_that_ascends_is_that_of_older_offsets() -> Non
     assert key_fingerprint([ID, NAME], {NAME.name: "latin1_bin"}) == (
         "id bigint unsigned(0,0,0,0)/; na`me varchar(0,0,0,0)latin1/latin1_bin"
     )
+
+
+def test_the_fingerprint_of_a_table_whose_key_orders_it_is_that_of_older_offsets() -> None:
+    key = [ID, replace(NAME, nullable=False)]
+    assert table_fingerprint(key, key, key) == key_fingerprint(key)
+
+
+def test_the_fingerprint_of_a_table_changes_with_its_identity_and_its_record_key() -> None:
+    at, other = Column("at", "datetime"), Column("other", "int", nullable=False)
+    wider, nullable = replace(other, type="bigint"), replace(other, nullable=True)
+    tables = [
+        ([ID], [ID]),
+        ([other], [ID]),
+        ([ID], [other]),
+        ([ID], [wider]),
+        ([ID], [nullable]),
+        ([ID], [ID, other]),
+        ([ID], [other, ID]),
+        ([other], [other]),
+        ([wider], [wider]),
+    ]
+    assert len({table_fingerprint([at], identity, key) for identity, key in tables}) == len(tables)
 
 
 def test_keys_are_shown_as_debezium_does_and_cut() -> None:

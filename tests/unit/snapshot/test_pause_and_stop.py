@@ -100,3 +100,31 @@ def test_a_table_whose_last_rows_went_before_is_neither_paused_nor_stopped() -> 
         ("s", "COMPLETED", ""),
         ("s", "STARTED", "db.a"),
     ]
+
+
+def test_what_is_not_captured_any_more_ends_by_name_and_nothing_more_is_sent_of_it() -> None:
+    job = Snapshots({A: list(range(1, 9)), B: [1], C: [1]})
+    job.batch(execute("s", A, B), execute("t", A))
+    job.batch(execute("u", C))
+    read = job.context.in_flight
+    plan = job.batch(uncaptured=frozenset({A, B}))
+    after = plan.context
+
+    assert after.released == ()
+    assert set(after.dropped) == {window.id for window in read}
+    assert spans(after.planned) == [("c", None, "1")]
+    ended = [note for note in after.notifications if note.type == "ABORTED"]
+    assert [(note.id, dict(note.fields)["data_collections"]) for note in ended] == [("s", "db.a,db.b"), ("t", "db.a")]
+    assert {dict(note.fields)["reason"] for note in ended} == {"the settings do not capture it any more"}
+    assert ["db.a,db.b" in plan.warnings[0], "db.a" in plan.warnings[1]] == [True, True]
+    job.until_done()
+    assert [note for note in job.notified() if note[1] == "COMPLETED"] == [("u", "COMPLETED", "")]
+
+
+def test_a_pause_ends_with_the_last_table_that_is_not_captured_any_more() -> None:
+    job = Snapshots({A: list(range(1, 9))})
+    job.batch(execute("s", A))
+    job.batch(Pause("p"))
+    after = job.batch(uncaptured=frozenset({A})).context
+
+    assert (after.active, after.paused, after.paused_by) == (False, False, "")

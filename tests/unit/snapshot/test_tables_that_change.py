@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from incsnap.events import SchemaChange
+from incsnap.snapshot.next_context import MAX_BEGINNINGS
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.questions import Describe, MaximumKey
 from incsnap.snapshot.window import Reading
-from tests.support.snapshots import A, B, Snapshots, alter, execute, position, spans, truncate
+from tests.support.snapshots import A, B, C, Snapshots, alter, execute, position, spans, swap, truncate
 
 
 @pytest.mark.parametrize("change", [alter(A), truncate(A), SchemaChange(None, "db", "?"), SchemaChange(None, "", "?")])
@@ -116,3 +119,67 @@ def test_what_was_read_by_another_key_is_dropped_when_the_table_begins_again() -
     assert after.dropped == (first.id,)
     assert (after.held, after.released) == ((), ())
     assert spans(after.planned) == [("a", None, "2"), ("a", "2", "4")]
+
+
+def test_a_table_into_which_rows_are_moved_is_begun_again() -> None:
+    job = Snapshots({A: list(range(1, 10))})
+    job.batch(execute("s", A))
+    job.batch()
+    before = job.context.in_flight
+    job.keys[A] = [11, 12, 13]
+    plan = job.batch(changes=(swap(A, B),))
+
+    assert spans(plan.context.planned) == [("a", None, "12"), ("a", "12", "13")]
+    assert plan.context.released == ()
+    assert {window.id for window in before} <= set(plan.context.dropped)
+    assert plan.warnings == ("db.a: a statement has moved rows into it; the table is read from its beginning",)
+    job.until_done()
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    (ended,) = [n for context in job.log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
+    assert dict(ended.fields)["total_rows_scanned"] == "3"
+
+
+def test_parts_that_were_not_sent_before_rows_were_moved_in_are_never_sent() -> None:
+    job = Snapshots({A: list(range(1, 10))})
+    job.reading = lambda window: replace(job.good(window), parts=2, record_bytes=200)
+    job.batch(execute("s", A))
+    job.batch(release_bytes=1)
+    assert any(window.sent for window in job.context.held)
+    plan = job.batch(changes=(swap(A, B),))
+
+    assert plan.context.released == ()
+    assert plan.context.held == ()
+
+
+def test_a_table_that_waits_does_not_mind_that_rows_are_moved_into_it() -> None:
+    job = Snapshots({A: list(range(1, 10)), C: [1]})
+    job.batch(execute("s", A, C))
+
+    assert job.batch(changes=(swap(B, C),)).warnings == ()
+
+
+def test_rows_moved_in_before_anything_was_planned_begin_nothing_again() -> None:
+    job = Snapshots({A: [1, 2, 3]})
+    plan = job.batch(execute("s", A), changes=(swap(A, B),))
+
+    assert plan.warnings == ()
+    assert spans(plan.context.planned) == [("a", None, "2"), ("a", "2", "3")]
+
+
+@pytest.mark.parametrize("by", ["rows moved in", "another key"])
+def test_a_table_that_is_begun_again_too_often_ends_with_a_status_that_says_so(by: str) -> None:
+    job = Snapshots({A: list(range(1, 100)), B: [1]})
+    job.batch(execute("s", A, B))
+    for number in range(MAX_BEGINNINGS - 1):
+        job.batch()
+        job.fingerprint = "k int" if by == "rows moved in" else f"k int({number})"
+        job.batch(changes=(swap(A, C) if by == "rows moved in" else alter(A),))
+    assert job.context.scans
+    job.fingerprint = "k int" if by == "rows moved in" else "k varchar"
+    plan = job.batch(changes=(swap(A, C) if by == "rows moved in" else alter(A),))
+
+    ended = [("s", "TABLE_SCAN_COMPLETED", "CHANGED_TOO_OFTEN")]
+    assert [note for note in job.notified() if note[2] == "CHANGED_TOO_OFTEN"] == ended
+    assert any(f"begun {MAX_BEGINNINGS} times" in warning for warning in plan.warnings)
+    job.until_done()
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
