@@ -12,7 +12,7 @@ import json
 from incsnap.config.settings import Settings
 
 #: To be raised when the same settings give other keys, values or identities than in the release before.
-RECORD_FORM = 3
+RECORD_FORM = 4
 
 #: What shapes no row's record. All else does, also what a later release adds: a needless difference costs the windows
 #: in flight, which are read again, a missed one sends stale rows. ``tables``: a table that is not captured any more has

@@ -44,6 +44,7 @@ class JsonKeys:
         self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None, more: Sequence[Constant] = ()
     ) -> None:
         self._view, self._modes = view, envelope.key_modes
+        self.has_schema = schema is not None  #: whether the bytes of a key change with its schema
         self._head, self._tail = around(schema)
         self._more = [(field.name, literal(field.text)) for field in more]
 

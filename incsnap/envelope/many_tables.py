@@ -98,7 +98,7 @@ def row_patterns(format_: TableFormat) -> RowPatterns | None:
         tuple(list(once).index(id(one)) if one is not None else -1 for one in by_kind),
         None if key is None else key.pattern(),
         patterns[0] if patterns else Pattern(b"", ()),
-        identity_pattern(view),
+        identity_pattern(format_),
         json_pattern(view.fields, envelope.modes) if envelope.skip_unchanged else None,
         max((each.constant_bytes for each in joined), default=0),
     )

@@ -22,7 +22,7 @@ from incsnap.envelope.json_rows import json_objects, json_pattern, rows_of
 from incsnap.envelope.partitioner import bucket_of, partition
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_format import TableFormat
-from incsnap.envelope.table_view import Columns, TableView
+from incsnap.envelope.table_view import Columns
 from incsnap.envelope.written import READ, Written
 
 #: ``value`` null: a tombstone. ``old_key`` and ``new_key``: of the headers __debezium.oldkey and __debezium.newkey,
@@ -156,17 +156,19 @@ def _reads(written: Written, columns: Columns, n: int, source: SourceConstants, 
 
 
 def identities_of(format_: TableFormat, columns: Columns, keys: Any) -> Any:
-    """The columns of ``view.identity`` of each row as JSON; None where the record's key serves. ``keys``: before
+    """Return the columns of ``view.identity`` of each row as JSON; None where the record's key serves. ``keys``: before
     transforms."""
     view = format_.view
-    if view.key_is_identity or not view.identity:
+    if format_.key_identifies or not view.identity:
         return None if format_.alike or not view.key else keys
     return json_objects(identifying(view), columns, EXACT)
 
 
-def identity_pattern(view: TableView) -> Pattern | None:
-    """What ``identities_of`` makes the identities of a table of that has one form of keys; None where these serve."""
-    return None if view.key_is_identity or not view.identity else json_pattern(identifying(view), EXACT)
+def identity_pattern(format_: TableFormat) -> Pattern | None:
+    """Return what ``identities_of`` makes the identities of a table of that has one form of keys; None where these
+    serve."""
+    serves = format_.key_identifies or not format_.view.identity
+    return None if serves else json_pattern(identifying(format_.view), EXACT)
 
 
 def _read_marks(source: SourceConstants, n: int) -> Any:

@@ -41,8 +41,8 @@ class Registers:
 class TableFormat:
     """``topic``: by whose partitions buckets are chosen. ``written``: None where records of that kind are dropped.
 
-    ``alike``: all that are sent have one topic and one form of key. Else ``key``, by which rows are told apart and
-    buckets chosen, is none that is sent. None for a table whose records have no key.
+    ``alike``: all that are sent have one topic and one form of key. Else ``key``, by which buckets are chosen, is none
+    that is sent. None for a table whose records have no key.
     """
 
     view: TableView
@@ -57,6 +57,16 @@ class TableFormat:
     updates: str = ""
     #: Of a record what does not grow with the values of its row: names of columns, a schema. About, and 0 for an event.
     literal_bytes: int = 0
+
+    @property
+    def key_identifies(self) -> bool:
+        """Whether equal bytes of ``key`` mean equal rows, and unequal bytes unequal ones.
+
+        Not where the bytes depend on the key's schema: a window's rows and events may have it before and behind an
+        ALTER of a column's DEFAULT.
+        """
+        plain = isinstance(self.key, FrameKeys) or (isinstance(self.key, JsonKeys) and not self.key.has_schema)
+        return plain and self.view.key_is_identity
 
     def home(self, keys: Any, partitions: Mapping[str, int]) -> npt.NDArray[np.int32]:
         """The partition of ``topic`` that decides each key's bucket; ``keys`` as the method of that name gives them."""

@@ -133,7 +133,7 @@ class TableView:
 
     @property
     def key_is_identity(self) -> bool:
-        """Do equal keys mean equal rows, whatever the modes?  Then de-duplication needs only the key's bytes."""
+        """Whether equal values of the key mean equal rows, whatever the modes."""
         return sorted(field.index for field in self.key) == sorted(self.identity) and not any(
             field.boolean or field.type.rounded for field in self.key
         )

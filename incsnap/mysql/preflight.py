@@ -18,6 +18,7 @@ from incsnap.envelope.table_view import view_of
 from incsnap.errors import ConfigError, PreflightFailed, ServerUnreachable, UnsupportedType
 from incsnap.gtid import GtidSet
 from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.cascades import cascade_findings
 from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.load_findings import load_findings
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
@@ -87,6 +88,9 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
     yield from _signal_table(connection, settings, user)
     yield from load_findings(connection, settings)
     yield from _tables(connection, settings, user)
+    included = catalog.tables(connection, settings.tables)
+    captured = {table for table in included if table != settings.tables.signal_table}
+    yield from cascade_findings(connection, variables, captured)
 
 
 def _binlog_rights(

@@ -17,7 +17,7 @@ from incsnap.columns.variable import variable
 from incsnap.envelope import records as records_module
 from incsnap.envelope.change_records import change_records
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
-from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.json_rows import json_objects
 from incsnap.envelope.masks import Transform
 from incsnap.envelope.partitioner import bucket_of, partition
@@ -264,6 +264,27 @@ def test_another_message_key_leaves_the_primary_key_as_identity() -> None:
     assert set(overtaken_by(batch).to_pylist()) == {b'{"id":5}', b'{"id":6}', b'{"id":7}'}
     rows = snapshot_records(format_of(envelope=envelope), images, SourceConstants("f", 4, 0), {"t": 1}, 1, now_us=NOW)
     assert overtaken_by(rows[0]).to_pylist() == [b'{"id":5}', b'{"id":6}', b'{"id":7}', b'{"id":7}']
+
+
+def test_a_default_that_the_key_s_schema_shows_is_no_part_of_a_row_s_identity() -> None:
+    """An ALTER of the DEFAULT between the chunk and the event: both are of one row all the same."""
+    envelope = EnvelopeSettings("pre", "1.2.3", Modes(), key=FormatChoice(schemas=True))
+    before, after = (replace(SHAPE, defaults=((0, str(default)),)) for default in (0, 7))
+    images = columns([(number, "a", 1) for number in range(5, 7)])
+    read = snapshot_records(
+        format_of(before, envelope=envelope), images, SourceConstants("f", 4, 0), {"t": 1}, 1, now_us=NOW
+    )[0]
+    events = np.arange(2, dtype=np.int32)
+    laid = lay_out(format_of(after, envelope=envelope), images, events, np.full(2, DELETE, np.uint8))
+    (of_topic,) = change_records(laid, sources(2), None, {"t": 1}, now_us=NOW)
+
+    assert set(read.column("key").to_pylist()).isdisjoint(of_topic.records.column("key").to_pylist())
+    assert set(overtaken_by(read).to_pylist()) == set(overtaken_by(of_topic.records).to_pylist())
+
+
+def test_a_key_that_holds_values_alone_is_its_own_identity() -> None:
+    rows = snapshot_records(format_of(), columns([(5, "a", 1)]), SourceConstants("f", 4, 0), {"t": 1}, 1, now_us=NOW)
+    assert rows[0].column("identity").to_pylist() == [None]
 
 
 def test_a_zero_date_is_another_row_than_the_epoch_that_keys_write_for_it() -> None:
