@@ -22,7 +22,7 @@ from incsnap.columns.variable import Bools, valid
 from incsnap.connect.json_text import Encoded
 from incsnap.connect.json_values import connect_json
 from incsnap.connect.schema import Schema
-from incsnap.errors import UnsupportedType, ValueRefused
+from incsnap.errors import UnsupportedType, ValueRefused, shorten
 from incsnap.tables import Column, TableId
 from incsnap.types import byte_strings, choices, decimals, numbers, spatial, text, vector
 from incsnap.types.definition import Family, TypeDefinition
@@ -86,9 +86,10 @@ class ColumnType:
         return self._definition.schema(modes)
 
     def default(self, shown: str, modes: Modes) -> Any:
-        """A DEFAULT as the schema shows it: the value that the column would hold, as Connect's JsonConverter writes it.
+        """Return the column's DEFAULT for its schema, written as Connect's JsonConverter writes a value.
 
-        ``shown`` is information_schema's COLUMN_DEFAULT; None where it is no value that can be told.
+        ``shown`` is information_schema's COLUMN_DEFAULT. Return None where ``shown`` is no value, and where the modes
+        cannot express the value: the schema has no default then, as with Debezium, and the rows go on.
         https://dev.mysql.com/doc/refman/en/information-schema-columns-table.html
         """
         printed = self._definition.default(shown)
@@ -97,6 +98,9 @@ class ColumnType:
         try:
             canonical = self.from_text(pa.array([printed], pa.binary()))
         except (pa.ArrowInvalid, ValueError):
+            return None
+        if self.refused(canonical, modes) is not None:
+            _warn_of_default(self.table, self.column.name, shown, modes.time_precision)
             return None
         text = self.to_json(canonical, modes)[0].as_py()
         is_decimal = pa.types.is_decimal(canonical.type) and self.schema(modes).type == "bytes"
@@ -158,6 +162,18 @@ class ColumnType:
             )
         _log.log(logging.WARNING if modes.converting == "warn" else logging.DEBUG, "%s; null is written", what)
         return pc.if_else(pa.array(refused), pa.scalar(None, array.type), array)
+
+
+@lru_cache(maxsize=4096)
+def _warn_of_default(table: TableId, column: str, shown: str, time_precision: str) -> None:
+    """Log that a schema lacks a DEFAULT: once in a process, as a schema is made again for each block of records."""
+    _log.warning(
+        "%s: time.precision.mode=%s cannot express the DEFAULT %r of column %s; the field's schema has no default",
+        table,
+        time_precision,
+        shorten(shown),
+        column,
+    )
 
 
 @lru_cache(maxsize=4096)

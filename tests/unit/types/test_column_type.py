@@ -19,7 +19,7 @@ from incsnap.tables import Column
 from incsnap.types import column_type
 from incsnap.types.column_type import describe
 from incsnap.types.modes import CHOICES, Modes
-from tests.support.column_values import TABLE, connected, encoded, parsed
+from tests.support.column_values import TABLE, connected, default_of, encoded, parsed
 
 _POINT = bytes(4) + b"\x01\x01\x00\x00\x00" + struct.pack("<dd", 1.5, -2)
 _LINE = bytes(4) + b"\x01\x02\x00\x00\x00" + struct.pack("<Idddd", 2, 0, 0, 1, 1)
@@ -88,3 +88,23 @@ def test_what_cannot_be_read_is_refused_by_name_with_a_way_out(column: Column) -
     with pytest.raises(UnsupportedType, match=r"shop\.orders: column flags") as caught:
         describe(column, TABLE)
     assert "table.exclude.list" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("column", "shown", "mode"),
+    [
+        (Column("valid_to", "datetime"), "9999-12-31 23:59:59", "nanoseconds"),
+        (Column("valid_to", "datetime", nullable=True), "9999-12-31 23:59:59", "nanoseconds"),
+        (Column("opens", "time"), "-01:00:00", "connect"),
+        (Column("opens", "time", nullable=True), "838:59:59", "isostring"),
+    ],
+)
+def test_a_default_that_the_mode_cannot_express_is_left_out_of_the_schema_with_one_warning(
+    column: Column, shown: str, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    column_type._warn_of_default.cache_clear()
+    for _ in range(2):
+        assert default_of(column, shown, time_precision=mode) is None
+        assert default_of(column, shown, time_precision=mode, converting="fail") is None
+    (warning,) = caplog.messages
+    assert all(each in warning for each in (str(TABLE), column.name, shown, f"time.precision.mode={mode}"))
