@@ -32,6 +32,10 @@ MAX_ID = 255
 MAX_FILTER = 10_000
 #: Data collections, or additional conditions, of one signal.
 MAX_LISTED = 10_000
+#: Expressions of one signal, and their characters together. Plain names count towards neither. The stream waits while
+#: they are compiled: 4 us a character, 20 us at worst.
+MAX_EXPRESSIONS = 1_000
+MAX_OF_EXPRESSIONS = 50_000
 #: The limits that a throttle may set, each with the greatest that is one: rows, threads, a day.
 THROTTLE_LIMITS = {
     "rows-per-second": 1_000_000_000,
@@ -167,7 +171,9 @@ def _collections(data: Data) -> tuple[str, ...]:
             'Write "data-collections": ["db.table"].',
         )
     _bounded(collections, "data-collections")
-    return tuple(_checked(item.strip(), "data-collections") for item in collections)
+    patterns = [item.strip() for item in collections]
+    _few_expressions(patterns, "data-collections")
+    return tuple(_checked(pattern, "data-collections") for pattern in patterns)
 
 
 def _conditions(data: Data, *, blocking: bool) -> tuple[AdditionalCondition, ...]:
@@ -178,6 +184,8 @@ def _conditions(data: Data, *, blocking: bool) -> tuple[AdditionalCondition, ...
     if not isinstance(listed, list):
         raise _BadError(f"additional-conditions is not a list: {_short(listed)}", form)
     _bounded(listed, "additional-conditions")
+    named = [item.get("data-collection") for item in listed if isinstance(item, dict)]
+    _few_expressions([each.strip() for each in named if isinstance(each, str)], "additional-conditions")
     conditions = []
     for item in listed:
         if not isinstance(item, dict):
@@ -230,7 +238,19 @@ def _bounded(listed: list[Any], where: str) -> None:
         )
 
 
+def _few_expressions(patterns: list[str], where: str) -> None:
+    """Raise where so many expressions are listed that the stream would wait for them."""
+    sizes = [len(pattern) for pattern in patterns if exact_name(pattern) is None]
+    if len(sizes) > MAX_EXPRESSIONS or sum(sizes) > MAX_OF_EXPRESSIONS:
+        raise _BadError(
+            f"{where} has {len(sizes)} expressions with {sum(sizes)} characters; {MAX_EXPRESSIONS} with"
+            f" {MAX_OF_EXPRESSIONS} are the most",
+            "Write names (db.table) in place of expressions, or send several signals.",
+        )
+
+
 def _checked(pattern: str, where: str) -> str:
+    """Return ``pattern``. Raise where it is no expression that is understood."""
     try:
         signal_matcher(pattern)
     except re.error as error:

@@ -1,9 +1,7 @@
-"""Java's regular expressions, as far as table lists and signals use them.
+"""Java's regular expressions, as settings and signals use them.
 
-The languages agree on all that such patterns are made of. What differs is translated: ``\\Q...\\E`` (a literal),
-``(?<name>...)`` with ``\\k<name>``, and ``\\z``. ``\\w`` and friends mean ASCII, as in Java. What Python cannot say
-(``\\p{Lu}``) raises, so a pattern never matches something else than its author meant.
-https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Pattern.html
+``java`` reads an expression as Java 17 does, and refuses by name what it does not understand. So a pattern never
+matches something else than its author meant.
 
 A setting is trusted. A signal is not: anybody who may write a row or a message sends one, and some expressions of two
 hundred characters take gigabytes to compile, or years to match. So those go to RE2, whose memory is bounded and whose
@@ -15,19 +13,20 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 
 import re2
 import regex
 
+from signals.java.engines import NotLinearError, for_re2, for_regex, has_case_ignoring_references
+from signals.java.syntax import read
+from signals.java.tree import Node
+
 #: Characters of one expression of a signal: Debezium's signal table has room for as many of all of its data.
 MAX_CHARACTERS = 2_048
 #: Bytes of one expression in RE2: 10,000 instructions, with which a name takes 10 ms at worst.
 _RE2_BYTES = 256 << 10
-#: What RE2 says of syntax that it does not have; all else that it refuses is too much, or wrong.
-_NOT_IN_RE2 = ("perl operator", "escape sequence", "repetition operator")
 #: Of an expression that RE2 cannot take: its characters, and these times all its counted repetitions (they multiply
 #: where they are nested). ``regex`` takes up to 460 bytes for each of the latter, so 46 MB.
 _BACKTRACKING_CHARACTERS = 256
@@ -38,9 +37,6 @@ _BACKTRACKING_SECONDS = 0.2
 Matcher = Callable[[str], bool]
 """Java's ``matches()``: is all of the name matched?"""
 
-_DIFFERENCES = re.compile(
-    r"\\Q(?P<literal>.*?)(?:\\E|\Z)|\(\?<(?P<group>[A-Za-z][A-Za-z0-9]*)>|\\k<(?P<back>\w+)>|\\z|\\.", re.S
-)
 #: Characters that mean themselves, and one dot at the most. Where that is not escaped it stands for any character, but
 #: a name with a dot has its own just there, or does not match.
 _EXACT = re.compile(r"[A-Za-z0-9_-]+(?:\\?\.[A-Za-z0-9_-]+)?")
@@ -49,35 +45,32 @@ _COUNT = re.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
 
 @lru_cache(maxsize=4096)
 def java_pattern(text: str, *, ignore_case: bool = False) -> regex.Pattern[str]:
-    """A setting's expression, compiled. Raises ``re.error``."""
-    return _backtracking(_translated(text), ignore_case)
+    """Return a setting's expression, compiled. Raise ``re.error`` with the reason where it is not understood."""
+    return _backtracking(read(text, ignore_case=ignore_case))
 
 
 def signal_matcher(text: str, *, ignore_case: bool = False) -> Matcher:
-    """A signal's expression, compiled in bounded memory. Raises ``re.error``.
+    """Return the matcher of a signal's expression, compiled in bounded memory. Raise ``re.error``.
 
     The matcher raises ``TimeoutError`` where it would take more than a fraction of a second.
     """
     if len(text) > MAX_CHARACTERS:
         raise re.error(f"it has {len(text)} characters, and {MAX_CHARACTERS} are the most")
-    translated = _translated(text)
+    tree = read(text, ignore_case=ignore_case)
     try:
-        # RE2 would fold the letter case of all alphabets, Java only that of ASCII.
-        if text.isascii() or not ignore_case:
-            return _linear(translated, ignore_case)
+        return _linear(for_re2(tree))
     except re2.error as error:
         message = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-        if not any(lack in message for lack in _NOT_IN_RE2):
-            raise re.error(message) from None
-    except UnicodeEncodeError:
-        raise re.error("it holds half a character (a lone surrogate)") from None
-    repeats = math.prod(max(1, int(count["most"] or count["least"] or 1)) for count in _COUNT.finditer(translated))
+        raise re.error(message) from None
+    except NotLinearError as error:
+        lacking = str(error)
+    repeats = math.prod(max(1, int(count["most"] or count["least"] or 1)) for count in _COUNT.finditer(text))
     if len(text) > _BACKTRACKING_CHARACTERS or len(text) * repeats > _BACKTRACKING_REPEATED:
         raise re.error(
-            "it is too large for one with lookarounds, backreferences, possessive repetitions or letters beyond ASCII:"
-            f" {_BACKTRACKING_CHARACTERS} characters are the most, and {_BACKTRACKING_REPEATED} with all repetitions"
+            f"it is too large for an expression with {lacking!r}: {_BACKTRACKING_CHARACTERS} characters are the most,"
+            f" and {_BACKTRACKING_REPEATED} with all repetitions"
         )
-    pattern = _backtracking(translated, ignore_case)
+    pattern = _backtracking(tree)
     return lambda name: pattern.fullmatch(name, timeout=_BACKTRACKING_SECONDS) is not None
 
 
@@ -111,41 +104,18 @@ def _divided(
     return names, tuple(rest), tuple(pattern for pattern, name in exact.items() if pattern == name and "." in name)
 
 
-def _translated(text: str) -> str:
-    """The expression in Python's words. ``re`` has the last say on syntax: what it refuses, others may read in a way
-    not Java's."""
-
-    def translate(match: re.Match[str]) -> str:
-        if match["literal"] is not None:
-            return re.escape(match["literal"])
-        if match["group"]:
-            return f"(?P<{match['group']}>"
-        if match["back"]:
-            return f"(?P={match['back']})"
-        return r"\Z" if match[0] == r"\z" else match[0]
-
-    translated = _DIFFERENCES.sub(translate, text)
-    try:
-        # A warning is of a set such as [a-z&&[^b]].
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            re.compile(translated, re.ASCII)
-    except (OverflowError, RecursionError, Warning) as error:  # a{99999999999}, ten thousand brackets
-        raise re.error(str(error) or type(error).__name__) from None
-    return translated
-
-
-def _linear(translated: str, ignore_case: bool) -> Matcher:
+def _linear(written: str) -> Matcher:
     options = re2.Options()
     options.max_mem = _RE2_BYTES
     options.log_errors = False
-    options.case_sensitive = not ignore_case
-    compiled = re2.compile(translated, options)
+    compiled = re2.compile(written, options)
     return lambda name: compiled.fullmatch(name) is not None
 
 
-def _backtracking(translated: str, ignore_case: bool) -> regex.Pattern[str]:
+def _backtracking(tree: Node) -> regex.Pattern[str]:
+    # Letter case is in the tree's sets already, but for that of a group's text, where it is ASCII's.
+    flags = regex.V0 | (regex.ASCII if has_case_ignoring_references(tree) else regex.UNICODE)
     try:
-        return regex.compile(translated, regex.V0 | regex.ASCII | (regex.IGNORECASE if ignore_case else 0))
-    except (regex.error, OverflowError, RecursionError) as error:
+        return regex.compile(for_regex(tree), flags)
+    except (regex.error, OverflowError, RecursionError) as error:  # a{999999999}, a lookbehind without an end
         raise re.error(str(error) or type(error).__name__) from None

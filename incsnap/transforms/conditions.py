@@ -1,25 +1,26 @@
 """Conditions on the operation of a change: ``value.op == 'c' || value.op in ['u', 'r']``.
 
     condition := term { || term }          term := factor { && factor }
-    factor := ! factor | ( condition ) | true | false | comparison
+    factor := negated | ( condition ) | true | false | comparison
+    negated := ! negated | ! ( condition ) | ! true | ! false
     comparison := OP == TEXT | OP != TEXT | TEXT == OP | TEXT != OP | OP in LIST | LIST.contains(OP) | LIST.includes(OP)
 
 OP is ``value.op``, a TEXT stands in quotes of either kind, a LIST in brackets. ``in`` with a list and ``contains`` are
-Groovy's, ``===``, ``!==`` and ``includes`` JavaScript's.
+Groovy's, ``===``, ``!==`` and ``includes`` JavaScript's. Both languages read ``!value.op == 'c'`` as
+``(!value.op) == 'c'``, which no author means: it is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 #: Of records that are changes or rows.
 OPERATIONS = frozenset("crudt")
 GROOVY, JAVASCRIPT = "groovy", "graal.js"
 
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<op>value\.op\b)|(?P<text>'[^'\\$]*'|"[^"\\$]*")|(?P<word>[A-Za-z_]\w*)"""
-    r"""|(?P<sign>===|!==|==|!=|\|\||&&|[!()\[\],.;]))"""
+    r"""\s*(?P<token>value\.op\b|'[^'\\$]*'|"[^"\\$]*"|[A-Za-z_]\w*|===|!==|==|!=|\|\||&&|[!()\[\],.;])"""
 )
 _EQUAL = {GROOVY: ("==", "!="), JAVASCRIPT: ("==", "!=", "===", "!==")}
 _MEMBER = {GROOVY: "contains", JAVASCRIPT: "includes"}
@@ -43,7 +44,10 @@ Test = Callable[[str], bool]
 class _ConditionParser:
     def __init__(self, text: str, language: str) -> None:
         self._language = language
-        self._tokens = list(_tokens(text))
+        self._condition = text.strip()
+        tokens = list(_tokens(self._condition))
+        self._tokens = [token["token"] for token in tokens]
+        self._spans = [token.span("token") for token in tokens]
         self._at = 0
 
     def condition(self) -> Test:
@@ -64,7 +68,12 @@ class _ConditionParser:
         return lambda operation: all(part(operation) for part in parts)
 
     def _factor(self) -> Test:
+        """Read a part that nothing divides: a negation, a condition in brackets, a truth value or a comparison."""
         if self._skip("!"):
+            if self._next() not in ("!", "(", "true", "false"):
+                raise NotUnderstoodError(
+                    f"! stands before {self._next()!r} and negates that alone; write !({self._comparison_text()})"
+                )
             inner = self._factor()
             return lambda operation: not inner(operation)
         if self._skip("("):
@@ -76,7 +85,14 @@ class _ConditionParser:
             return lambda _: holds
         return self._comparison()
 
+    def _comparison_text(self) -> str:
+        """Return the comparison that begins here as it is written, for a message. Raise where it is none."""
+        begin = self._at
+        self._comparison()
+        return self._condition[self._spans[begin][0] : self._spans[self._at - 1][1]]
+
     def _comparison(self) -> Test:
+        """Read a comparison of the operation with a text or a list."""
         if self._skip("["):
             among = self._list()
             self._expect(".")
@@ -138,13 +154,12 @@ class _ConditionParser:
         return token
 
 
-def _tokens(text: str) -> list[str]:
-    tokens: list[str] = []
-    at, text = 0, text.strip()
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens of a condition, each in the group ``token``."""
+    at = 0
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             raise NotUnderstoodError(f"{text[at : at + 20]!r} is not understood")
-        tokens.append(token[0].strip())
+        yield token
         at = token.end()
-    return tokens

@@ -39,6 +39,8 @@ _VALUES = st.recursive(
 @given(_TYPES | st.text() | st.none(), _VALUES | st.text() | st.binary(), st.text() | st.none())
 @example("execute-snapshot", '{"data-collections":["(?P<a>x)(?P<a>y)"]}', None)
 @example("execute-snapshot", '{"data-collections":["a{4294967296}"]}', None)
+@example("execute-snapshot", '{"data-collections":["(?u)a"]}', None)
+@example("execute-snapshot", '{"data-collections":["(?iu)größe"]}', None)
 @example("execute-snapshot", '{"data-collections":["\\ud800"]}', None)
 def test_no_record_makes_parse_raise(kind: str | None, data: object, name: str | None) -> None:
     signal = parse(SignalRecord(name, kind, data, "kafka", "1"))

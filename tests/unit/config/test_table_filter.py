@@ -38,10 +38,11 @@ def test_a_list_is_split_at_commas_that_are_not_escaped() -> None:
     assert split_list(r" a.b , c\,d ,, e ") == ("a.b", r"c\,d", "e")
 
 
-def test_a_pattern_that_python_cannot_read_as_java_does_is_a_problem() -> None:
+def test_a_pattern_that_is_not_read_as_java_does_is_a_problem() -> None:
     assert pattern_problem(r"a\.(?<n>b|c)\k<n>") is None
     assert pattern_problem(r"\p{Lu}+") is not None
-    assert pattern_problem("[a-z&&[^b]]") is not None
+    assert pattern_problem("[a-z&&[^b]]") is None
+    assert pattern_problem("(?x)a") is not None
     assert pattern_problem("a{99999999999999999999}") is not None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -352,6 +353,33 @@ def test_what_is_sent_by_file_is_what_the_file_channel_reads(tmp_path: Path) -> 
     send.to_file(file, "i", _EXECUTE, send.snapshot_data(["a.b"], [("a.b", "x = 'ü'")], "k"))
     (record,) = SignalFile(file).poll(None).records
     assert parse(record) == Signal("i", "execute-snapshot", ("a.b",), (AdditionalCondition("a.b", "x = 'ü'"),), "k")
+
+
+def test_a_signal_full_of_expressions_is_refused_before_the_stream_waits_for_them() -> None:
+    expressions = [rf"db\.(orders|items)_{number}_[a-z0-9]+.*" for number in range(10_000)]
+    for data in (
+        {"data-collections": expressions},
+        {"data-collections": ["a." + "b*" * 999] * 26},
+        {
+            "data-collections": ["db.t"],
+            "additional-conditions": [{"data-collection": each, "filter": "x = 1"} for each in expressions],
+        },
+    ):
+        began = time.process_time()
+        signal = parse(SignalRecord("i", "execute-snapshot", data, "kafka", "1"))
+        assert time.process_time() - began < 0.5
+        assert isinstance(signal, InvalidSignal)
+        assert "are the most" in signal.reason
+    names = [f"db.table_{number}" for number in range(10_000)]
+    assert isinstance(parse(SignalRecord("i", "execute-snapshot", {"data-collections": names}, "kafka", "1")), Signal)
+
+
+def test_matching_many_expressions_on_many_tables_is_given_up_after_a_second() -> None:
+    expressions = [rf".*(orders|items)_{number}_[a-z0-9]+" for number in range(1_000)]
+    began = time.thread_time()
+    with pytest.raises(TimeoutError, match="name fewer expressions"):
+        resolve(expressions, [f"db.orders_{number}_{number}" for number in range(10_000)])
+    assert time.thread_time() - began < 2
 
 
 def test_an_expression_that_takes_for_ever_is_given_up() -> None:

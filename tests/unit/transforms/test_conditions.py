@@ -24,6 +24,7 @@ from incsnap.transforms.conditions import GROOVY, JAVASCRIPT, NotUnderstoodError
         ("value.op == 'x'", ""),
         ("true", "cdrtu"),
         ("false || value.op=='d'", "d"),
+        ("!!(value.op == 'd') && !false", "d"),
     ],
 )
 def test_a_condition_of_groovy_is_true_of_some_operations(condition: str, kept: str) -> None:
@@ -33,6 +34,25 @@ def test_a_condition_of_groovy_is_true_of_some_operations(condition: str, kept: 
 def test_javascript_has_its_own_words() -> None:
     assert operations("value.op === 'c' || value.op == 'r'", JAVASCRIPT) == ("c", "r")
     assert operations("value.op !== 'd' && ['d', 'u'].includes(value.op)", JAVASCRIPT) == ("u",)
+
+
+@pytest.mark.parametrize(
+    ("condition", "meant"),
+    [
+        ("!value.op == 'c'", "!(value.op == 'c')"),
+        ("!value.op != 'c'", "!(value.op != 'c')"),
+        ("value.op == 'u' || !value.op in ['d','c']", "!(value.op in ['d','c'])"),
+        ("!'c' == value.op", "!('c' == value.op)"),
+        ("!!value.op == 'c'", "!(value.op == 'c')"),
+        ("!['c'].contains(value.op)", "!(['c'].contains(value.op))"),
+    ],
+)
+def test_a_negation_before_anything_but_a_bracket_or_a_truth_value_is_refused_with_what_to_write(
+    condition: str, meant: str
+) -> None:
+    with pytest.raises(NotUnderstoodError, match="! stands before") as caught:
+        operations(condition, GROOVY)
+    assert f"write {meant}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
