@@ -23,6 +23,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from incsnap.checkpoint.files import Files, names_in, packed, unpack, unpack_all
+from incsnap.checkpoint.refused import RefusedRecords
 from incsnap.errors import SinkError
 from incsnap.snapshot.dataclass_json import from_json, to_json
 from incsnap.snapshot.window import Reading
@@ -65,6 +66,11 @@ class WindowBuffers:
 
     def __reduce__(self) -> tuple[type[WindowBuffers], tuple[str]]:
         return type(self), (self.root,)
+
+    @property
+    def refused(self) -> RefusedRecords:
+        """The records that batches leave out."""
+        return RefusedRecords(self._files)
 
     # -- windows -----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from incsnap.monitoring.status import (
     StreamStatus,
     TableStatus,
 )
+from incsnap.snapshot.notifications import key_range
 
 #: Tables, and key ranges of one, that are shown; ``--json`` has all.
 _TABLES, _RANGES = 12, 5
@@ -170,6 +171,6 @@ def _troubles(table: TableStatus) -> Iterator[str]:
     if table.read_again:
         yield f"{table.read_again} ranges are read again, one of them {table.readings} times so far"
     if table.quarantined:
-        ranges = "; ".join(f"({each.lower}, {each.upper}]" for each in table.quarantined[:_RANGES])
+        ranges = "; ".join(key_range(each.lower, each.upper) for each in table.quarantined[:_RANGES])
         more = f"; ... {len(table.quarantined) - _RANGES} more" if len(table.quarantined) > _RANGES else ""
         yield f"given up (quarantine), keys {ranges}{more}"

@@ -25,6 +25,7 @@ from incsnap.config.heartbeats import heartbeats
 from incsnap.config.monitoring import monitoring
 from incsnap.config.names import sort_names
 from incsnap.config.object_store import is_object_store, store_access
+from incsnap.config.oversized import oversized_changes
 from incsnap.config.reading import SettingsReader
 from incsnap.config.references import providers_of
 from incsnap.config.settings import Settings
@@ -137,6 +138,7 @@ def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) ->
         transforms=transforms.chain(reading),
         formats=formats,
         failures=failures,
+        oversized=oversized_changes(reading, prefix, delimiter),
         tombstones_on_delete=reading.flag("tombstones.on.delete", True),
         skipped_operations=record_settings.skipped_operations(reading),
         skip_unchanged=reading.flag("skip.messages.without.change", False),

@@ -40,6 +40,8 @@ OBEYED = words(
     incsnap.snapshot.throttle.commit.latency.ms incsnap.snapshot.throttle.threads.running
     incsnap.snapshot.throttle.stream.lag.ms incsnap.snapshot.throttle.replicas
     poll.interval.ms
+    incsnap.oversized.change.handling.mode incsnap.oversized.change.truncate.columns
+    incsnap.oversized.change.dead.letter.topic
     incsnap.metrics.port incsnap.metrics.host incsnap.page.token incsnap.log.format
     transforms predicates converters skip.messages.without.change
     column.propagate.source.type datatype.propagate.source.type

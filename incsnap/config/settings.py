@@ -62,6 +62,18 @@ class FailureHandling(Frozen):
     inconsistent_schema: str = "fail"
 
 
+#: incsnap.oversized.change.handling.mode
+FAIL, TRUNCATE, DEAD_LETTER = "fail", "truncate", "dead_letter"
+
+
+class OversizedChanges(Frozen):
+    """What becomes of a change that is too large for Kafka."""
+
+    mode: str = FAIL  #: fail | truncate | dead_letter
+    columns: tuple[str, ...] = ()  #: of truncate: Java regexes on db.table.column, of columns that may be cut
+    topic: str = ""  #: of dead_letter: where key, position and reason are written
+
+
 class Notifications(Frozen):
     #: of sink, log
     channels: tuple[str, ...] = ()
@@ -122,6 +134,7 @@ class Settings(Frozen):
     transforms: Chain = ()
     formats: Formats = Formats()
     failures: FailureHandling = FailureHandling()
+    oversized: OversizedChanges = OversizedChanges()
     tombstones_on_delete: bool = True
     #: of c, u, d, t
     skipped_operations: frozenset[str] = frozenset("t")

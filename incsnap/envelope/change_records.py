@@ -20,6 +20,7 @@ from incsnap.envelope.added_fields import change_values, header_maps
 from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.header_text import key_headers
 from incsnap.envelope.outbox_events import EventFormat
+from incsnap.envelope.oversized import Shortening, with_origins
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.record_columns import identities, kinds_of, marks_of, orders_of, spread
 from incsnap.envelope.record_images import DELETE, INSERT, UPDATE
@@ -50,9 +51,13 @@ def change_records(
     partitions: Mapping[str, int],
     *,
     now_us: int,
+    shortening: Shortening | None = None,
 ) -> list[TopicRecords]:
-    """``source`` has one element per event, ``order`` one per record that has a value before transforms;
-    ``partitions``: how many each topic has. Records that are dropped stand in the format's own topic.
+    """Return the records of the changes, by topic.
+
+    ``source`` has one element per event, ``order`` one per record that has a value before transforms;
+    ``partitions``: how many each topic has. Records that are dropped stand in the format's own topic. ``shortening``
+    cuts records that are too large for Kafka.
     """
     written = [laid.format.written[kind] for kind in CHANGES]
     kinds = kinds_of(laid.records)
@@ -68,7 +73,7 @@ def change_records(
     records = []
     for topic, of_topic in topics.items():
         which = np.isin(kinds, of_topic) if len(of_topic) < len(present) else None
-        records.append(_TopicWriter(laid, which, source, order, now_us).records(topic, written, partitions))
+        records.append(_TopicWriter(laid, which, source, order, now_us, shortening).records(topic, written, partitions))
     return records
 
 
@@ -94,8 +99,15 @@ class _TopicWriter:
     """Writes the records that go to one topic; ``which`` they are, None where all do."""
 
     def __init__(
-        self, laid: RowChanges, which: Bools | None, source: SourceColumns, order: TransactionOrder | None, now_us: int
+        self,
+        laid: RowChanges,
+        which: Bools | None,
+        source: SourceColumns,
+        order: TransactionOrder | None,
+        now_us: int,
+        shortening: Shortening | None,
     ) -> None:
+        self._shortening = shortening
         self._laid, self._source, self._now_us = laid, source, now_us
         whole = laid.records
         self._out = whole if which is None else whole.only(which)
@@ -124,12 +136,17 @@ class _TopicWriter:
         headers = [(which, self._added(one, which)) for which, one in parts if one.form.headers]
         marks = marks_of(out, laid.event_of(out.change), self._source) if format_.envelope.marked else None
         if events := [(which, one.event) for which, one in parts if one.event is not None]:
-            return TopicRecords(topic, self._events(arrays, events, marks), home)
+            return TopicRecords(topic, self._placed(self._events(arrays, events, marks)), home)
         own_topics: tuple[Any, ...] = ()
         if any(one.topics is not None for _, one in parts):
             own_topics = (spread([(which, self._topics(one, which)) for which, one in parts], self._n),)
         added = spread(headers, self._n) if headers else None
-        return TopicRecords(topic, batch_of(arrays, added, own_topics, marks), home)
+        return TopicRecords(topic, self._placed(batch_of(arrays, added, own_topics, marks)), home)
+
+    def _placed(self, records: Any) -> Any:
+        """The records, of which large ones tell where they stand in the binlog."""
+        change = self._out.change
+        return with_origins(records, self._laid.event_of(change), self._laid.changes.row[change], self._source)
 
     def _events(self, arrays: Sequence[Any], parts: Sequence[tuple[Bools, EventFormat]], marks: Any) -> Any:
         """What goes to the topic "", to which nothing else does."""
@@ -162,7 +179,12 @@ class _TopicWriter:
     def _values(self, written: Written, which: Bools) -> Any:
         if written.value is None:
             return pa.repeat(pa.scalar(written.nothing, pa.binary()), int(which.sum()))
-        return written.value.changes(self._laid.images, self._changes(which))
+        images, changes = self._laid.images, self._changes(which)
+        values = written.value.changes(images, changes)
+        if self._shortening is None or written.event is not None:
+            return values
+        keys, view = self._keys(written, which), self._laid.format.view
+        return self._shortening.shortened(view, written.form.topic, written.value, images, changes, keys, values)
 
     def _added(self, written: Written, which: Bools) -> Any:
         format_ = self._laid.format

@@ -40,6 +40,11 @@ class SourceColumns:
     #: The number of each event in its batch.
     number: npt.NDArray[np.int64] | None = None
 
+    def place(self, event: int, row: int) -> str:
+        """Return where a row of an event stands in the binlog, for people."""
+        gtid = self.gtid[event].as_py()
+        return f"{self.file[event]}:{self.pos[event]}, row {row}" + (f", GTID {gtid}" if gtid else "")
+
 
 @dataclass(frozen=True, slots=True)
 class SourceConstants:

@@ -27,6 +27,8 @@ _PRODUCER_DEFAULTS = {
 }
 #: A second of what a broker takes. It is memory of each task that sends, beside the blocks of its batch.
 _QUEUE_KILOBYTES = 65_536
+#: librdkafka's own default of message.max.bytes.
+_LARGEST_RECORD = 1_000_000
 #: Exactly-once stands on these.
 _PRODUCER_FIXED = {
     # Successful deliveries need no word: commit_transaction waits for all of them.
@@ -80,10 +82,21 @@ class ClientSettings:
             "transactional.id": transactional_id,
         }
 
+    @property
+    def largest_record(self) -> int:
+        """Bytes of key and value that librdkafka takes as one message (``producer.max.request.size``)."""
+        given = self.producer.get("message.max.bytes", "")
+        return int(given) if given.isdigit() else _LARGEST_RECORD
+
+    @property
+    def compression(self) -> str:
+        """The producer's ``compression.type``."""
+        settings = {**_PRODUCER_DEFAULTS, **self.producer}
+        return settings.get("compression.codec", settings["compression.type"])
+
     def _queue_kilobytes(self) -> int:
         """Room for the largest message: one that is larger than the queue would never be taken."""
-        largest = self.producer.get("message.max.bytes", "")
-        return max(_QUEUE_KILOBYTES, int(largest) // 1000 if largest.isdigit() else 0)
+        return max(_QUEUE_KILOBYTES, self.largest_record // 1000)
 
     def for_admin(self) -> dict[str, str]:
         return {

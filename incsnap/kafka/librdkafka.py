@@ -22,7 +22,7 @@ MSG_F_COPY = 0x2
 CONF_OK = 0  # rd_kafka_conf_res_t
 
 # rd_kafka_vtype_t: what an element of the array given to rd_kafka_produceva means.
-VTYPE_RKT, VTYPE_PARTITION, VTYPE_VALUE, VTYPE_KEY, VTYPE_MSGFLAGS = 2, 3, 4, 5, 7
+VTYPE_RKT, VTYPE_PARTITION, VTYPE_VALUE, VTYPE_KEY, VTYPE_OPAQUE, VTYPE_MSGFLAGS = 2, 3, 4, 5, 6, 7
 VTYPE_TIMESTAMP, VTYPE_HEADER = 8, 9
 
 #: rd_kafka_message_t, as an array that NumPy fills.
@@ -107,6 +107,7 @@ class _Value(ctypes.Union):
         ("i", ctypes.c_int),
         ("i32", ctypes.c_int32),
         ("i64", ctypes.c_int64),
+        ("ptr", ctypes.c_void_p),
         ("mem", _Bytes),
         ("header", _Header),
         ("_pad", ctypes.c_char * 64),

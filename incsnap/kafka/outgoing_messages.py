@@ -13,15 +13,22 @@ from incsnap.kafka import librdkafka as c
 from incsnap.kafka.binary_columns import places, plain
 from incsnap.kafka.record_headers import RecordHeaders
 
+#: Name of the column in which a sender may number its records, to be told which of them Kafka refuses.
+NUMBER = "number"
+
 
 class SingleRecord(NamedTuple):
-    """A record that needs a call for itself. ``timestamp``: milliseconds since 1970; 0: now."""
+    """A record that needs a call for itself.
+
+    ``timestamp``: milliseconds since 1970; 0: now. ``number``: the sender's number of the record; -1: none.
+    """
 
     partition: int
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[bytes, bytes | None]] = ()
     timestamp: int = 0
+    number: int = -1
 
 
 class OutgoingMessages:
@@ -39,6 +46,9 @@ class OutgoingMessages:
         messages["partition"] = records.column("partition").to_numpy(zero_copy_only=False)
         messages["key"], messages["key_len"] = places(self._keys)
         messages["payload"], messages["len"] = places(self._values)
+        self._numbers = records.column(NUMBER).to_numpy() if NUMBER in records.schema.names else None
+        if self._numbers is not None:
+            messages["_private"] = self._numbers + 1  # 0, a null pointer, is a message without a number
         topic_numbers = np.repeat(np.arange(len(topics)), [count for _, count in topics])
         #: The record of each message.
         self._order = np.lexsort((messages["partition"], topic_numbers))
@@ -72,4 +82,5 @@ class OutgoingMessages:
             self._values[record].as_py(),
             self._headers.of(record),
             self._times[record] if self._times else 0,
+            -1 if self._numbers is None else int(self._numbers[record]),
         )

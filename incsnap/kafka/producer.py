@@ -18,7 +18,7 @@ from incsnap.kafka.metadata_request import REACH_SECONDS, look_up
 from incsnap.kafka.outgoing_messages import SingleRecord
 from incsnap.kafka.producer_errors import ProducerErrors
 from incsnap.kafka.producer_queue import ProducerQueue
-from incsnap.kafka.refusals import ClientError
+from incsnap.kafka.refusals import ClientError, OversizedRecord
 
 #: Seconds in which it is looked every millisecond whether all records have been taken.
 _CLOSE_LOOK_SECONDS = 0.1
@@ -50,6 +50,11 @@ class TransactionalProducer:
     @property
     def refused_code(self) -> int:
         return self._errors.refused_code
+
+    @property
+    def too_large(self) -> tuple[OversizedRecord, ...]:
+        """The numbered records of the open transaction that were refused for their size so far."""
+        return tuple(self._errors.too_large)
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +89,7 @@ class TransactionalProducer:
 
     def begin(self) -> None:
         self._queue.begin()
+        self._errors.too_large.clear()
         self._errors.check(self._lib.rd_kafka_begin_transaction(self._rk))
 
     def send_offset(self, topic: str, partition: int, offset: int, metadata: str, group: str, seconds: float) -> None:

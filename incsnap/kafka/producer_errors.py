@@ -9,28 +9,42 @@ from confluent_kafka import KafkaError
 
 from incsnap.errors import shorten
 from incsnap.kafka import librdkafka as c
-from incsnap.kafka.refusals import ClientError
+from incsnap.kafka.refusals import ClientError, OversizedRecord
 
 #: What is said of every record behind the first failure.
 _PURGED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
 
 class ProducerErrors:
-    """One producer's. ``refused``, ``refused_code``: the first record that the broker or the client would not take."""
+    """Errors of one producer.
+
+    ``refused``, ``refused_code``: of the first record that the broker or the client would not take. ``too_large``: the
+    numbered records of the open transaction that were refused for their size.
+    """
 
     def __init__(self, lib: Any) -> None:
         self._lib = lib
         self.refused: str | None = None
         self.refused_code = 0
+        self.too_large: list[OversizedRecord] = []
         self.callback = c.DELIVERY_CALLBACK(self._delivered)  # kept: librdkafka holds only its address
 
     def _delivered(self, _rk: int, message: Any, _opaque: int) -> None:
         record = message.contents
         topic = self._lib.rd_kafka_topic_name(record.rkt) if record.rkt else b"?"
-        self.note(record.err, topic.decode(), record.key or 0, record.key_len, record.len)
+        number = (record._private or 0) - 1
+        self.note(record.err, topic.decode(), record.key or 0, record.key_len, record.len, number, by_client=False)
 
-    def note(self, code: int, topic: str, key: int | bytes, key_len: int, size: int) -> None:
-        """Keeps what is said of a record, if anything is. ``key``: its bytes, or the address of ``key_len`` of them."""
+    def note(
+        self, code: int, topic: str, key: int | bytes, key_len: int, size: int, number: int = -1, *, by_client: bool
+    ) -> None:
+        """Keep what is said of a record, if anything is.
+
+        ``key``: its bytes, or the address of ``key_len`` of them. ``number``: the sender's number of the record.
+        ``by_client``: librdkafka refused the record before it reached a broker.
+        """
+        if code == KafkaError.MSG_SIZE_TOO_LARGE and number >= 0:
+            self.too_large.append(OversizedRecord(number, topic, key_len + size, by_client))
         # After the first failure the rest are purged: only the first says anything.
         if code and self.refused is None and code not in _PURGED:
             raw = key if isinstance(key, bytes) else ctypes.string_at(key, key_len) if key else b""

@@ -25,7 +25,15 @@ _PASSING = frozenset((_QUEUE_FULL, _UNKNOWN_PARTITION))
 #: Seconds until each broker knows of partitions that a topic was given: the planner has them from another one.
 _SPREAD_SECONDS = 5.0
 #: What comes before the headers in each call for one record.
-_VTYPES = (c.VTYPE_RKT, c.VTYPE_PARTITION, c.VTYPE_MSGFLAGS, c.VTYPE_TIMESTAMP, c.VTYPE_KEY, c.VTYPE_VALUE)
+_VTYPES = (
+    c.VTYPE_RKT,
+    c.VTYPE_PARTITION,
+    c.VTYPE_MSGFLAGS,
+    c.VTYPE_TIMESTAMP,
+    c.VTYPE_OPAQUE,
+    c.VTYPE_KEY,
+    c.VTYPE_VALUE,
+)
 
 
 class ProducerQueue:
@@ -95,8 +103,8 @@ class ProducerQueue:
             code = int(part["err"][first])
             passes = code in _PASSING and not (part["err"][first:] != code).any()
             if not passes or not self._waited(code, handle, began, patience):
-                key, key_len, size = (int(part[name][first]) for name in ("key", "key_len", "len"))
-                self._errors.note(code, topic, key, key_len, size)
+                key, key_len, size, number = (int(part[name][first]) for name in ("key", "key_len", "len", "_private"))
+                self._errors.note(code, topic, key, key_len, size, number - 1, by_client=True)
                 raise self._errors.failure(self._rk, code)
             at += first
 
@@ -109,7 +117,8 @@ class ProducerQueue:
             except ClientError as error:
                 if error.code not in _PASSING or not self._waited(error.code, handle, began, patience):
                     topic = self._lib.rd_kafka_topic_name(handle).decode()
-                    self._errors.note(error.code, topic, record.key or b"", 0, len(record.value or b""))
+                    key, size = record.key or b"", len(record.value or b"")
+                    self._errors.note(error.code, topic, key, len(key), size, record.number, by_client=True)
                     raise self._errors.failure(self._rk, error.code) from None
 
     def _waited(self, code: int, handle: int, began: float, patience: float) -> bool:
@@ -141,13 +150,14 @@ class ProducerQueue:
 def _arguments(handle: int, record: SingleRecord) -> Any:
     """The array that ``rd_kafka_produceva`` takes; it is good as long as ``record`` is held."""
     arguments = (c.Argument * (len(_VTYPES) + len(record.headers)))()
-    topic, partition, flags, timestamp, key, value, *headers = arguments
+    topic, partition, flags, timestamp, number, key, value, *headers = arguments
     for argument, kind in zip(arguments, _VTYPES, strict=False):
         argument.vtype = kind
     topic.u.rkt = handle
     partition.u.i32 = record.partition
     flags.u.i = c.MSG_F_COPY
     timestamp.u.i64 = record.timestamp
+    number.u.ptr = record.number + 1
     for argument, content in ((key, record.key), (value, record.value)):
         argument.u.mem.ptr = content
         argument.u.mem.size = len(content or b"")

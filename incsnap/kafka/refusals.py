@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from confluent_kafka import KafkaError
 
 from incsnap.errors import SinkError
@@ -12,6 +14,22 @@ class SinkRefused(SinkError):
 
     hint = "Change what Kafka refuses, then start the job again; nothing is lost."
     resumable = False
+
+
+@dataclass(frozen=True, slots=True)
+class OversizedRecord:
+    """A record that was refused for its size."""
+
+    number: int  #: the sender's number of the record, from 0
+    topic: str
+    bytes: int  #: of key and value, uncompressed
+    by_client: bool  #: refused by librdkafka (`message.max.bytes`), not by a broker
+
+
+class RecordsTooLarge(SinkRefused):
+    """A transaction that failed because of the size of some of its records."""
+
+    records: tuple[OversizedRecord, ...] = ()  #: at least one; lost where the error crosses a process
 
 
 class ClientError(Exception):

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import pyarrow as pa
+from confluent_kafka import KafkaError
 
 from incsnap.errors import SinkError
 from incsnap.kafka.client_settings import ClientSettings
@@ -32,7 +33,7 @@ from incsnap.kafka.control import (
 )
 from incsnap.kafka.kept import Kept, KeptProducers
 from incsnap.kafka.producer import TransactionalProducer
-from incsnap.kafka.refusals import FENCED, ClientError, SinkRefused, sink_error
+from incsnap.kafka.refusals import FENCED, ClientError, RecordsTooLarge, SinkRefused, sink_error
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
@@ -184,7 +185,11 @@ class Transaction:
         if refused is not None and error.code not in FENCED:
             # What Kafka says of the transaction ("a message failed") has a cause, and the cause has a topic and a key.
             error = ClientError(self._producer.refused_code, refused)
-        return sink_error(where, error, transactional_id(self._writer.prefix, self._bucket))
+        failure = sink_error(where, error, transactional_id(self._writer.prefix, self._bucket))
+        if error.code == KafkaError.MSG_SIZE_TOO_LARGE and self._producer.too_large:
+            failure = RecordsTooLarge(failure.message, failure.hint)
+            failure.records = self._producer.too_large
+        return failure
 
 
 def _refuse_another(done: CommittedBatch, bucket: int, batch: int, digest: str) -> None:

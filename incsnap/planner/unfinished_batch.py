@@ -17,6 +17,7 @@ from typing import Any
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import QueueFiles
 from incsnap.checkpoint.planned import forget_plan, plan_and_choices
+from incsnap.checkpoint.refused import RefusedRecords
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
@@ -115,6 +116,7 @@ def take_back(settings: Settings, root: str) -> None:
         logged = _logged(spark, newest - 1, files)
     _log.warning("batch %d, of which nothing was sent, is planned again with the new settings", end.batch)
     _refuse_open_transaction(logged, changes)
+    RefusedRecords(files).forget(end.batch)
     # The plan goes last: cut short before that, the same is done again.
     forget_plan(files)
 

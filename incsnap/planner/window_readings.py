@@ -91,3 +91,5 @@ def delete_spent(buffers: WindowBuffers, end: Offset) -> None:
         buffers.delete(window_id)
     if end.snapshot.released or end.snapshot.dropped:
         buffers.forget_before(end.oldest_discards())
+        # The planning behind this batch still asks for what the batch has left out.
+        buffers.refused.forget_before(end.batch)

@@ -1,5 +1,6 @@
 """The engine: from the state at the end of one batch, and what was learned since, to the state at the end of the next.
 
+    refuse    rows that Kafka refused in the last batch                    -> quarantine
     complete  tables and signals of which all went with earlier batches    -> notifications
     leave out tables that the settings do not capture any more             -> windows dropped, notifications
     receive   the manifests of chunks that were read since the last batch  -> windows, or ranges to read again
@@ -40,6 +41,7 @@ from incsnap.snapshot.notifications import FEW_NAMED, comma_list
 from incsnap.snapshot.obey import end_pause, obey
 from incsnap.snapshot.planning import plan_chunks
 from incsnap.snapshot.questions import Answer, Question
+from incsnap.snapshot.refused import RefusedRow, quarantine_refused
 from incsnap.snapshot.sizing import Limits, next_chunk_rows
 from incsnap.snapshot.throttle import Bound
 from incsnap.snapshot.window import (
@@ -82,6 +84,7 @@ class BatchFacts:
     configured: Mapping[str, int] = field(default_factory=dict)
     loads: tuple[MeasuredLoad, ...] = ()
     uncaptured: frozenset[TableId] = frozenset()
+    refused: tuple[RefusedRow, ...] = ()  #: rows that the last batch has left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Quest
     state = NextContext(context, facts.batch, facts.now_ms, facts.configured)
     _complete(state, context.wholly_released())
     _leave_out(state, facts.uncaptured)
+    quarantine_refused(state, context, facts.refused)
+    _complete(state, state.still_scanned(context.wholly_released()))
     _receive(state, context, facts)
     _observe(state, facts)
     for command in facts.commands:

@@ -176,6 +176,10 @@ class NextContext:
             fields["reason"] = shorten(reason, REASON)
         self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **fields)
 
+    def still_scanned(self, scans: Iterable[Scan]) -> list[Scan]:
+        """Return the scans as they are now."""
+        return [self.scans[scan.number] for scan in scans]
+
     def _take_from_unfinished(self, request: Request) -> None:
         if self._unfinished is not None and request.table in (left := self._unfinished.get(request.signal, {})):
             del left[request.table]

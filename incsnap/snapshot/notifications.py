@@ -84,8 +84,17 @@ def comma_list(tables: Collection[TableId] | Collection[str], named: int = MAX_N
 MAX_RANGES_NAMED = 10
 
 
+def key_range(lower: str, upper: str) -> str:
+    """Return a range of keys for people: ``lower`` is not in it, ``upper`` is. One whose ends are equal is that key.
+
+    >>> key_range("4", "5"), key_range("5", "5")
+    ('(4, 5]', '5')
+    """
+    return upper if lower == upper else f"({lower}, {upper}]"
+
+
 def key_ranges(ranges: Sequence[tuple[Key | None, Key]]) -> str:
-    """``(4, 5]; (<null>, 1]``: the first not included, the last included; the number of the rest beyond 10."""
-    named = [f"({show_key(lower)}, {show_key(upper)}]" for lower, upper in ranges[:MAX_RANGES_NAMED]]
+    """Return the ranges for people, ``(4, 5]; (<null>, 1]; 7``, and the number of the rest beyond 10."""
+    named = [key_range(show_key(lower), show_key(upper)) for lower, upper in ranges[:MAX_RANGES_NAMED]]
     ending = f"; ... {len(ranges) - MAX_RANGES_NAMED} more" if len(ranges) > MAX_RANGES_NAMED else ""
     return "; ".join(named) + ending

@@ -106,6 +106,8 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
         job_id=first.job_id,
         buffer_root=root,
         producer=settings.kafka.producer,
+        oversized=settings.oversized,
+        signal_table=str(settings.signals.data_collection or ""),
         topic_creation=settings.topic_creation,
         store=settings.store,
         many_machines=many_machines,

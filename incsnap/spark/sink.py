@@ -17,6 +17,7 @@ from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.object_store import StoreAccess
+from incsnap.config.settings import OversizedChanges
 from incsnap.config.topic_groups import TopicCreation
 from incsnap.errors import SinkError
 from incsnap.kafka.client_settings import ClientSettings
@@ -25,6 +26,7 @@ from incsnap.kafka.transaction import BucketWriter
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
 from incsnap.tasks.bucket import write_bucket
+from incsnap.tasks.left_out import SizeRule
 
 _log = logging.getLogger(__name__)
 FORMAT = "incsnap-kafka"
@@ -43,6 +45,10 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
     buffer_root: str
     #: librdkafka's names
     producer: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    #: what becomes of changes that are too large
+    oversized: OversizedChanges = OversizedChanges()
+    #: the signal table, as db.table; "": there is none
+    signal_table: str = ""
     #: how topics are made that only events name
     topic_creation: TopicCreation = TopicCreation()
     #: Do tasks run on other machines, of which each must see ``buffer_root``?
@@ -63,6 +69,10 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
 
     def writer(self) -> BucketWriter:
         return BucketWriter(ClientSettings(self.bootstrap_servers, self.producer), self.prefix, self.job_id)
+
+    def sizes(self) -> SizeRule:
+        """Return what tasks do with records that are too large."""
+        return SizeRule(ClientSettings(self.bootstrap_servers, self.producer), self.oversized, self.signal_table)
 
     def partitions_of(self, topic: str) -> int:
         """Raises ``SinkError``."""
@@ -92,7 +102,8 @@ class KafkaWriter(DataSourceStreamArrowWriter):
             if options.many_machines:
                 require_shared(options.buffer_root)
             try:
-                return BucketCommitMessage(write_bucket(iterator, buffers, options.writer(), options.partitions_of))
+                counts = write_bucket(iterator, buffers, options.writer(), options.partitions_of, options.sizes())
+                return BucketCommitMessage(counts)
             except SinkError as error:
                 # The query tells of it when Spark has tried the task again in vain, which is seconds later.
                 _log.warning("A task of the sink failed: %s", error.message)

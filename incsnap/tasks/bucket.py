@@ -8,7 +8,7 @@ key is in both, their order does not matter. Pure but for the buffers it is give
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from itertools import chain
@@ -20,16 +20,15 @@ import pyarrow.compute as pc
 
 from incsnap.checkpoint.progress import BucketCounts
 from incsnap.checkpoint.windows import WindowBuffers
-from incsnap.envelope.partitioner import partition
 from incsnap.envelope.records import overtaken_by
-from incsnap.errors import SinkError, ValueRefused
+from incsnap.errors import SinkError
+from incsnap.kafka.refusals import RecordsTooLarge
 from incsnap.tasks import blocks
+from incsnap.tasks.left_out import LeftOut, Outgoing, SizeRule
+from incsnap.tasks.own_topics import PartitionsOf, by_topic
 
 #: Of RECORDS, what rows are told apart by.
 _IDENTIFYING = ["key", "identity", "old_identity"]
-
-#: How many partitions a topic has that an event names; it is made where there is none.
-PartitionsOf = Callable[[str], int]
 
 
 class Buffers(Protocol):
@@ -139,21 +138,23 @@ class Delivery:
     def counts(self) -> BucketCounts:
         return BucketCounts(events=self._events, reads=self._reads, discarded=self._discarded, bytes=self._bytes)
 
-    def records(self) -> Iterator[tuple[Sequence[blocks.Run], pa.RecordBatch]]:
-        """Released rows less overtaken ones, then events and notifications, none of them empty, with whose they are
-        (the table is "" for notifications). To be asked for once."""
-        for runs, records in chain(self._released(), self._changes()):
-            if records.num_rows:
-                self._bytes += blocks.record_bytes(records)
-                yield runs, records
+    def records(self) -> Iterator[Outgoing]:
+        """Give released rows less overtaken ones, then events and notifications, none of them empty.
+
+        The table is "" for notifications. To be asked for once.
+        """
+        for outgoing in chain(self._released(), self._changes()):
+            if outgoing.records.num_rows:
+                self._bytes += blocks.record_bytes(outgoing.records)
+                yield outgoing
 
     def by_table(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
         """As ``records``, by topic and table."""
-        for runs, records in self.records():
-            for run, of_table in blocks.by_run(records, runs):
+        for outgoing in self.records():
+            for run, of_table in blocks.by_run(outgoing.records, outgoing.runs):
                 yield run.topic, run.table, of_table
 
-    def _changes(self) -> Iterator[tuple[Sequence[blocks.Run], pa.RecordBatch]]:
+    def _changes(self) -> Iterator[Outgoing]:
         for block in self._received.changes:
             for each in blocks.decode(block.records):
                 if isinstance(block, TablesBlock):
@@ -163,9 +164,9 @@ class Delivery:
                     runs = [blocks.Run(block.topic, block.table, len(records))]
                 if isinstance(block, TablesBlock) or block.table:
                     self._events += len(records) - records.column("value").null_count
-                yield runs, records
+                yield Outgoing(runs, records)
 
-    def _released(self) -> Iterator[tuple[Sequence[blocks.Run], pa.RecordBatch]]:
+    def _released(self) -> Iterator[Outgoing]:
         received, buffers = self._received, self._buffers
         fresh = {table: received.keys_of(table) for table in {release.table for release in received.releases}}
         # Windows of a table were held through nearly the same batches: each batch's keys are read once.
@@ -178,7 +179,7 @@ class Delivery:
                 kept = _without(rows, overtaking)
                 self._discarded += rows.num_rows - kept.num_rows
                 self._reads += kept.num_rows
-                yield [blocks.Run(release.topic, release.table, len(kept))], kept
+                yield Outgoing([blocks.Run(release.topic, release.table, len(kept))], kept, release.file)
 
 
 def sent(records: pa.RecordBatch) -> pa.RecordBatch:
@@ -221,50 +222,41 @@ class BucketTransactions(Protocol):
     def open(self, bucket: int, batch: int, digest: str) -> OpenTransaction | None: ...
 
 
-def by_topic(topic: str, records: pa.RecordBatch, partitions_of: PartitionsOf) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Records that name their topics by these, in order, each with the partition of its key or, where it has that, its
-    own; all others as they are. Raises ``ValueRefused`` for a partition that a topic does not have."""
-    if "topic" not in records.schema.names:
-        yield topic, records
-        return
-    names = records.column("topic").dictionary_encode()
-    index = records.schema.get_field_index("partition")
-    for number, name in enumerate(names.dictionary.to_pylist()):
-        of_topic = records.filter(pc.equal(names.indices, number))
-        count = partitions_of(name)
-        chosen = pa.array(partition(of_topic.column("key"), count), pa.int32())
-        if "place" in of_topic.schema.names:
-            chosen = pc.coalesce(_places(name, of_topic.column("place"), count), chosen)
-        yield name, of_topic.set_column(index, "partition", chosen)
-
-
-def _places(topic: str, places: Any, count: int) -> Any:
-    wrong = places.filter(pc.or_(pc.less(places, 0), pc.greater_equal(places, count)))
-    if len(wrong):
-        raise ValueRefused(
-            f"an event is to go to partition {wrong[0]} of {topic}, which has {count}",
-            "Give the topic more partitions, or correct what writes the number into the outbox table.",
-        )
-    return places
-
-
 def write_bucket(
     rows: Iterator[pa.RecordBatch],
     buffers: WindowBuffers,
     transactions: BucketTransactions,
     partitions_of: PartitionsOf,
+    sizes: SizeRule | None = None,
 ) -> BucketCounts:
-    """One task's work, start to end. Raises ``SinkError``; then nothing of the batch is visible.
+    """Do one task's work, start to end. Raises ``SinkError``; then nothing of the batch is visible.
 
     The order matters: keys are written down before the commit, because a batch whose number is committed is never
-    looked at again, and they are written down on a replay too, in case it was the files that were lost.
+    looked at again, and they are written down on a replay too, in case it was the files that were lost. So are records
+    that Kafka refuses for their size: the transaction is begun again without them, as ``sizes`` says.
     """
     received = gather(rows)
     if received is None:
         return BucketCounts()
-    delivery = Delivery(received, buffers)
     if received.held_tables is not None:
         buffers.write_discards(received.batch, received.bucket, received.overtaken())
+    left_out = LeftOut((received.batch, received.bucket, received.digest), buffers.refused, sizes or SizeRule())
+    while True:
+        try:
+            return _send(Delivery(received, buffers), received, transactions, partitions_of, left_out)
+        except RecordsTooLarge as error:
+            left_out.learn(error)
+            left_out.begin()
+
+
+def _send(
+    delivery: Delivery,
+    received: BucketBatch,
+    transactions: BucketTransactions,
+    partitions_of: PartitionsOf,
+    left_out: LeftOut,
+) -> BucketCounts:
+    """Send all but what is left out, in one transaction. Raises ``RecordsTooLarge`` where more must be left out."""
     outgoing = delivery.records()
     first = next(outgoing, None)
     if first is None:
@@ -274,11 +266,17 @@ def write_bucket(
         deque(outgoing, maxlen=0)
         return replace(delivery.counts, skipped=1)
     with transaction:
-        for runs, records in chain([first], outgoing):
-            if len(runs) > 1:
-                transaction.send([(run.topic, run.records) for run in runs], records)
+        for kept in map(left_out.kept, chain([first], outgoing)):
+            if len(kept.runs) > 1:
+                transaction.send([(run.topic, run.records) for run in kept.runs], kept.records)
                 continue
-            for own_topic, of_topic in by_topic(runs[0].topic, records, partitions_of):
-                transaction.send([(own_topic, len(of_topic))], of_topic)
+            for run in kept.runs:
+                for own_topic, of_topic in by_topic(run.topic, kept.records, partitions_of):
+                    transaction.send([(own_topic, len(of_topic))], of_topic)
+        letters = left_out.letters(partitions_of)
+        if letters is not None:
+            transaction.send([(left_out.letter_topic, len(letters))], letters)
+        left_out.settle()
         transaction.commit()
-    return delivery.counts
+    counts = delivery.counts
+    return replace(counts, events=counts.events - left_out.changes, reads=counts.reads - left_out.rows)

@@ -21,11 +21,14 @@ from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.slicing import last_transaction
 from incsnap.binlog.table_rows import Charsets, TableRows, table_rows
-from incsnap.config.settings import Settings
+from incsnap.config.settings import TRUNCATE, Settings
 from incsnap.envelope.change_records import TopicRecords, change_records
 from incsnap.envelope.format import TransactionOrder
+from incsnap.envelope.oversized import Shortening
 from incsnap.envelope.partitioner import bucket_of
 from incsnap.envelope.row_changes import RowChanges, lay_out
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_limits import RecordRoom
 from incsnap.snapshot.offset import OpenCounts, TopicLayout
 from incsnap.tables import TableDefaults, TableId
 from incsnap.tasks.blocks import Run
@@ -68,7 +71,7 @@ def change_blocks(
     ``first_event``: the number of the slice's first event, by which marks count.
     """
     sources = EventSources(slice_, queries=settings.include_query, first=first_event)
-    writer = _BlockWriter(sources, layout, now_us)
+    writer = _BlockWriter(sources, layout, now_us, _shortening(settings))
     small = _Together(settings, sources, defaults)
     many = small.laid(table_rows(slice_, charsets))
     if not settings.transaction_metadata:
@@ -94,8 +97,8 @@ def change_blocks(
 class _BlockWriter:
     """Blocks, as ``change_blocks`` gives them."""
 
-    def __init__(self, sources: EventSources, layout: TopicLayout, now_us: int) -> None:
-        self._sources, self._layout, self._now_us = sources, layout, now_us
+    def __init__(self, sources: EventSources, layout: TopicLayout, now_us: int, shortening: Shortening | None) -> None:
+        self._sources, self._layout, self._now_us, self._shortening = sources, layout, now_us, shortening
 
     def of_many(self, laid: LaidTogether, orders: Sequence[TransactionOrder] | None) -> Iterator[_Block]:
         for bucket, runs, records in laid.blocks(self._sources, orders, self._layout, self._now_us):
@@ -103,9 +106,20 @@ class _BlockWriter:
 
     def of_one(self, events: Longs, laid: RowChanges, order: TransactionOrder | None) -> Iterator[_Block]:
         source, layout = self._sources.of(events), self._layout
-        for those in change_records(laid, source, order, layout.partitions, now_us=self._now_us):
+        records = change_records(
+            laid, source, order, layout.partitions, now_us=self._now_us, shortening=self._shortening
+        )
+        for those in records:
             for bucket, block in _by_bucket(those, laid.format.topic, layout.buckets):
                 yield bucket, those.topic, laid.format.view.shape.id, block
+
+
+def _shortening(settings: Settings) -> Shortening | None:
+    """Return what cuts changes that are too large for Kafka; None if nothing does."""
+    if settings.oversized.mode != TRUNCATE or settings.frame is not None:
+        return None
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    return Shortening(RecordRoom(client), settings.oversized.columns)
 
 
 def open_counts(slice_: Slice, charsets: Charsets, settings: Settings, begun: OpenCounts | None) -> OpenCounts:

@@ -33,8 +33,8 @@ from incsnap.planner import observe, planner
 from incsnap.planner.planner import first_position
 from incsnap.tables import TableId, quote
 from incsnap.tasks import blocks, formats
-from incsnap.tasks.bucket import by_topic
 from incsnap.tasks.formats import format_of
+from incsnap.tasks.own_topics import by_topic
 from incsnap.tasks.slice_rows import part_rows
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session

@@ -18,8 +18,9 @@ from incsnap.kafka import transaction as transactions
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import CommittedBatch, committed_batch, control_topic, group_of, recorded_batch
 from incsnap.kafka.kept import KeptProducers
+from incsnap.kafka.outgoing_messages import NUMBER
 from incsnap.kafka.producer import TransactionalProducer
-from incsnap.kafka.refusals import SinkRefused
+from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics, partition_counts
 from incsnap.kafka.transaction import BucketWriter
 from tests.support.kafka import keyed, read_all, records, unique
@@ -266,6 +267,38 @@ def test_a_record_too_large_for_the_topic_is_refused_by_name(writer: BucketWrite
         send_big()
     assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) is None
     admin.delete_topics([topic], request_timeout=10)[topic].result()
+
+
+def numbered(*pairs: tuple[str, str]) -> pa.RecordBatch:
+    return keyed(*pairs).append_column(NUMBER, pa.array(range(len(pairs)), pa.int64()))
+
+
+@pytest.fixture
+def narrow(writer: BucketWriter, admin: AdminClient) -> Iterator[str]:
+    """A topic that takes batches of 2,000 bytes."""
+    topic = f"{writer.prefix}.narrow"
+    admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})], request_timeout=10)[
+        topic
+    ].result()
+    yield topic
+    admin.delete_topics([topic], request_timeout=10)[topic].result()
+
+
+@pytest.mark.parametrize("size", [1_100_000, 5_000])
+def test_the_number_of_a_record_that_is_too_large_is_told(writer: BucketWriter, narrow: str, size: int) -> None:
+    plain = replace(writer, client=replace(writer.client, producer={"compression.type": "none"}))
+
+    def send_numbered() -> None:
+        transaction = plain.open(0, 1, "2:same")
+        assert transaction is not None
+        with transaction:
+            transaction.send([(narrow, 3)], numbered(("a", "1"), ("big", "x" * size), ("c", "3")))
+            transaction.commit()
+
+    with pytest.raises(RecordsTooLarge) as caught:
+        send_numbered()
+    # A broker refuses all that is in one batch with the record.
+    assert OversizedRecord(1, narrow, size + 3, by_client=size > 1_000_000) in caught.value.records
 
 
 def test_an_unknown_setting_is_named() -> None:

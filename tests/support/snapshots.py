@@ -13,6 +13,7 @@ from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.questions import Answer, Describe, KeyOrder, LookAhead, MaximumKey, Opened, Question, Refused
+from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
@@ -82,6 +83,7 @@ class Snapshots:
         configured: Mapping[str, int] | None = None,
         loads: tuple[MeasuredLoad, ...] = (),
         uncaptured: frozenset[TableId] = frozenset(),
+        refused: tuple[RefusedRow, ...] = (),
     ) -> Plan:
         readings = {window.id: reading for window in self.context.unread if (reading := self._read(window))}
         self.number += 1
@@ -101,6 +103,7 @@ class Snapshots:
             configured=configured or {},
             loads=loads,
             uncaptured=uncaptured,
+            refused=refused,
         )
         plan = drive(next_context(self.context, facts), self._answer)
         self.context = plan.context

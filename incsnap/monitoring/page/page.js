@@ -114,7 +114,7 @@ function tableOf(table) {
     made.append(element("div", {class: "warn"}, `${table.read_again} ranges are read again, one of them ${table.readings} times so far`));
   }
   if (table.quarantined.length) {
-    const keys = table.quarantined.slice(0, 5).map((each) => `(${each.lower}, ${each.upper}]`).join("; ");
+    const keys = table.quarantined.slice(0, 5).map((each) => each.lower === each.upper ? each.upper : `(${each.lower}, ${each.upper}]`).join("; ");
     made.append(element("div", {class: "warn"}, `given up (quarantine): keys ${keys}${table.quarantined.length > 5 ? "; …" : ""}`));
   }
   return made;

@@ -24,7 +24,8 @@ from incsnap.envelope.written import topics
 from incsnap.errors import ConfigError, ValueRefused
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks import blocks
-from incsnap.tasks.bucket import by_topic, write_bucket
+from incsnap.tasks.bucket import write_bucket
+from incsnap.tasks.own_topics import by_topic
 from incsnap.transforms.chain import Step
 from incsnap.transforms.form import Event, Placed
 from incsnap.transforms.outbox import EventRouter

@@ -17,7 +17,8 @@ from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
 from incsnap.errors import ConfigError, ValueRefused
 from incsnap.tables import Column, TableId, TableShape
-from incsnap.tasks.bucket import by_topic, sent
+from incsnap.tasks.bucket import sent
+from incsnap.tasks.own_topics import by_topic
 from incsnap.transforms.chain import Step
 from incsnap.transforms.form import Reference, Route
 from incsnap.transforms.unwrap import ExtractNewRecordState

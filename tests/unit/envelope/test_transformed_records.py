@@ -184,7 +184,9 @@ def test_what_is_dropped_is_not_sent_and_not_counted() -> None:
     block = pa.py_buffer(blocks.encode(of_topic.records))
     delivery = Delivery(BucketBatch(1, "d", 0, [TableBlock(TOPIC, "d.t", block)]), WindowBuffers("/nowhere"))
     sent = [
-        json.loads(value)["op"] for _, records in delivery.records() for value in records.column("value").to_pylist()
+        json.loads(value)["op"]
+        for outgoing in delivery.records()
+        for value in outgoing.records.column("value").to_pylist()
     ]
     assert sent == ["c", "c"]
     assert delivery.counts.events == 2

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from incsnap.snapshot.notifications import key_ranges
 from incsnap.snapshot.questions import Answer, Describe, Failed, MaximumKey, NextBoundary, Question
+from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Reading
 from tests.support.snapshots import A, B, Snapshots, execute, spans
@@ -42,6 +45,36 @@ def test_a_bad_row_is_isolated_by_halving_and_put_into_quarantine() -> None:
     assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
     (completed,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
     assert dict(completed.fields)["missing_keys"] == "(4, 5]"
+
+
+def test_a_row_that_kafka_refused_is_put_into_quarantine_before_its_table_ends() -> None:
+    job = Snapshots({A: [1, 2]}, tick_ms=60_000)
+    job.reading = lambda window: replace(job.good(window), file="w/1.arrow")
+    job.batch(execute("s", A))
+    while not job.context.released:
+        job.batch()
+    row = RefusedRow("w/1.arrow", "2", "too large for Kafka (1200000 bytes): max.message.bytes")
+    job.batch(refused=(row, RefusedRow("w/another.arrow", "9", "of a window that is gone")))
+    log = job.until_done()
+
+    (notification,) = [n for context in log for n in context.notifications if n.type == "QUARANTINED"]
+    content = dict(notification.fields)
+    assert (content["data_collections"], content["last_key"]) == ("db.a", "2")
+    assert "too large for Kafka" in content["error"]
+    (completed,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
+    assert dict(completed.fields)["missing_keys"] == "2"
+
+
+def test_many_refused_rows_are_told_by_fifty_names_and_their_number() -> None:
+    job = Snapshots({A: [1, 2]}, tick_ms=60_000)
+    job.reading = lambda window: replace(job.good(window), file="w/1.arrow")
+    job.batch(execute("s", A))
+    while not job.context.released:
+        job.batch()
+    plan = job.batch(refused=tuple(RefusedRow("w/1.arrow", str(key), "too large") for key in range(300)))
+
+    content = [dict(n.fields)["last_key"] for n in plan.context.notifications if n.type == "QUARANTINED"]
+    assert (len(content), content[-1]) == (51, "... 250 more")
 
 
 def test_the_end_of_a_table_names_ten_of_the_ranges_that_are_missing() -> None:

@@ -1,0 +1,84 @@
+"""Records that Kafka refuses for their size, beside the checkpoint: what a bucket leaves out of one batch.
+
+    refused/<batch>/<bucket>.json    the digest of the batch's end, and its records that are left out
+
+A file is forced to the disk before the bucket's transaction commits. So every repetition of a bucket that has not
+committed leaves the same records out, and for a bucket that has committed the file says what it has left out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from incsnap.checkpoint.files import Files
+from incsnap.snapshot.dataclass_json import from_json, to_json
+
+_FOLDER = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRecord:
+    """A record that is left out of a batch."""
+
+    number: int  #: its place among the records of its bucket in the batch, from 0
+    topic: str
+    table: str  #: "" for a record of no table, as a notification
+    key: str  #: the record's key, as hexadecimal digits
+    bytes: int  #: of key and value, uncompressed
+    reason: str  #: which limit decided, for people
+    window: str = ""  #: the window's file, if the record is a row of a snapshot
+    origin: str = ""  #: where a change stands in the binlog, for people
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a file holds."""
+
+    digest: str
+    records: tuple[RefusedRecord, ...]
+
+
+class RefusedRecords:
+    """The records that the batches of one checkpoint leave out. Pickles."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def write(self, batch: int, bucket: int, digest: str, records: tuple[RefusedRecord, ...]) -> None:
+        """Write down what the bucket leaves out of the batch; the file survives a power cut."""
+        content = json.dumps(to_json(_Content, _Content(digest, records)))
+        self._files.write(_file(batch, bucket), content.encode(), durable=True)
+
+    def read(self, batch: int, bucket: int, digest: str) -> tuple[RefusedRecord, ...]:
+        """Return what an earlier attempt at this very batch left out of the bucket."""
+        content = self._content(_file(batch, bucket))
+        return content.records if content is not None and content.digest == digest else ()
+
+    def of_batch(self, batch: int) -> tuple[RefusedRecord, ...]:
+        """Return what all buckets have left out of a batch that is done."""
+        names = self._files.names(f"{_FOLDER}/{batch}")
+        contents = (self._content(f"{_FOLDER}/{batch}/{name}") for name in sorted(names))
+        return tuple(record for content in contents if content is not None for record in content.records)
+
+    def forget(self, batch: int) -> None:
+        """Delete what was written down for the batch."""
+        self._files.delete_folder(f"{_FOLDER}/{batch}")
+
+    def forget_before(self, batch: int) -> None:
+        """Delete what was written down for batches below ``batch``."""
+        for name in self._files.names(_FOLDER):
+            if name.isdigit() and int(name) < batch:
+                self.forget(int(name))
+
+    def _content(self, name: str) -> _Content | None:
+        """Return what the file says; None if it is not there, or is torn: then its bucket has not committed."""
+        content = self._files.read(name)
+        try:
+            return None if content is None else from_json(_Content, json.loads(content.to_pybytes()))
+        except ValueError:
+            return None
+
+
+def _file(batch: int, bucket: int) -> str:
+    return f"{_FOLDER}/{batch}/{bucket}.json"

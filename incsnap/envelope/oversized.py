@@ -1,0 +1,152 @@
+"""Large records of changes: where each stands in the binlog, and which columns are cut so that Kafka takes it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.columns.variable import Ints
+from incsnap.envelope.column_rules import matches
+from incsnap.envelope.format import Changes, ValueFormat
+from incsnap.envelope.masks import cut
+from incsnap.envelope.record_key import key_text
+from incsnap.envelope.source_block import SourceColumns
+from incsnap.envelope.table_view import Columns, TableView
+
+_log = logging.getLogger(__name__)
+
+#: Name of the column that says of large records where they stand in the binlog; null for all others.
+ORIGIN = "origin"
+#: Bytes of a value from which on a record is large. Far below what Kafka takes by default, far above usual rows.
+_LARGE = 64 << 10
+
+
+def with_origins(records: Any, event: Ints, row: Ints, source: SourceColumns) -> Any:
+    """Return the records (RECORDS), with a column ORIGIN if some of them are large.
+
+    ``event``: of each record its event, a row of ``source``; ``row``: of each its number in the event.
+    """
+    values = records.column("value")
+    if not len(values) or values.nbytes <= _LARGE or not pa.types.is_binary(values.type):
+        return records
+    large = np.flatnonzero(pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False) > _LARGE)
+    if not len(large):
+        return records
+    origins: list[str | None] = [None] * len(records)
+    for record in large.tolist():
+        origins[record] = source.place(int(event[record]), int(row[record]))
+    return records.append_column(ORIGIN, pa.array(origins, pa.string()))
+
+
+class Room(Protocol):
+    """How large the records of a topic may be."""
+
+    def fits(self, topic: str, content: bytes) -> bool:
+        """Whether Kafka takes a record with this key and value."""
+
+    def most(self, topic: str) -> int:
+        """Return the bytes of key and value that Kafka takes, however badly they compress."""
+
+
+#: What is kept of the columns is lowered by a fifth each time the record is still too large: escapes are not spread
+#: evenly over a text. After so many times nothing is kept.
+_TIMES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """A cut through the columns that ``incsnap.oversized.change.truncate.columns`` names, of oversized changes.
+
+    Each column loses the same share of its text or bytes, in the row before the change and in the row after it.
+    """
+
+    room: Room
+    columns: tuple[str, ...]  #: Java regexes on db.table.column
+
+    def shortened(
+        self, view: TableView, topic: str, format_: ValueFormat, images: Columns, what: Changes, keys: Any, values: Any
+    ) -> Any:
+        """Return the values of changes, of which those that are too large are cut.
+
+        ``images``, ``what``: what ``format_`` made the ``values`` of; ``keys``: of the records. A value that is too
+        large though all is cut stays as it is.
+        """
+        large = np.flatnonzero(pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False) > _LARGE)
+        cut_values: dict[int, bytes] = {}
+        for record in large.tolist():
+            key, value = keys[record].as_py() or b"", values[record].as_py()
+            if self.room.fits(topic, key + value):
+                continue
+            short = self._cut(view, format_, images, _only(what, record), value, self.room.most(topic) - len(key))
+            if short is not None:
+                cut_values[record] = short
+                place = what.source.place(int(what.event[record]), int(what.row[record]))
+                _log.warning("A change of %s is cut from %d to %d bytes, to fit topic %s: key %s, at %s",
+                             view.shape.id, len(value), len(short), topic, key_text(key), place)  # fmt: skip
+        if not cut_values:
+            return values
+        return pa.array([cut_values.get(at, value) for at, value in enumerate(values.to_pylist())], pa.binary())
+
+    def _cut(
+        self, view: TableView, format_: ValueFormat, images: Columns, what: Changes, value: bytes, most: int
+    ) -> bytes | None:
+        """Return the value of one change, cut to ``most`` bytes; None if the columns that may be cut are too small."""
+        rows = [index for index in (int(what.before[0]), int(what.after[0])) if index >= 0]
+        own = [None if column is None else column.take(pa.array(rows)) for column in images]
+        places = {index: place for place, index in enumerate(rows)}
+        before, after = ([places.get(int(each[0]), -1)] for each in (what.before, what.after))
+        what = replace(what, before=np.array(before), after=np.array(after))
+        table = view.shape.id
+        of_key = {field.index for field in view.key}
+        named = [
+            field.index
+            for field in view.fields
+            if field.index not in of_key
+            and images[field.index].type in (pa.string(), pa.binary())
+            and matches(self.columns, f"{table}.{field.column.name}")
+        ]
+
+        def encoded(kept: float) -> bytes:
+            shorter = [_share(column, kept) if at in named else column for at, column in enumerate(own)]
+            content: bytes = format_.changes(shorter, what)[0].as_py()
+            return content
+
+        least = len(encoded(0.0)) if named else len(value)
+        if least > most:
+            return None
+        kept = (most - least) / (len(value) - least)
+        for _ in range(_TIMES):
+            if len(short := encoded(kept)) <= most:
+                return short
+            kept *= 0.8
+        return encoded(0.0)
+
+
+def _only(what: Changes, record: int) -> Changes:
+    """One record of ``what``."""
+    one = slice(record, record + 1)
+    order = what.order
+    return replace(
+        what,
+        before=what.before[one],
+        after=what.after[one],
+        event=what.event[one],
+        row=what.row[one],
+        op=what.op[one],
+        order=None if order is None else replace(order, total=order.total[one], of_table=order.of_table[one]),
+    )
+
+
+def _share(column: Any, kept: float) -> Any:
+    """The first part of each value of a column of texts or bytes; ``kept``: which share of it."""
+    lengths: Sequence[int | None] = (
+        pc.binary_length(column) if column.type == pa.binary() else pc.utf8_length(column)
+    ).to_pylist()
+    parts = [cut(column.slice(at, 1), int((length or 0) * kept)) for at, length in enumerate(lengths)]
+    return pa.concat_arrays(parts)

@@ -1,0 +1,114 @@
+"""How large a record a topic takes: the topic's own limit, asked for when a record was refused for its size.
+
+A broker judges a batch of records as the producer has compressed it. A record that is larger than
+``max.message.bytes`` alone may so fit, and only the broker knows surely. ``surely_exceeds`` says of which records no
+compression of ours makes one that fits.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+import pyarrow as pa
+from confluent_kafka import KafkaException
+from confluent_kafka.admin._config import ConfigResource
+
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client
+
+_log = logging.getLogger(__name__)
+#: What a batch of one record has besides key and value: 61 bytes of its own header and a few of the record's.
+BATCH_OVERHEAD = 70
+#: Arrow's compressor and librdkafka's differ by some per cent at most; nearer to the limit only the broker decides.
+_MARGIN = 0.05
+_REQUEST_SECONDS = 15.0
+#: Seconds for which an answer is believed: somebody may raise the limit meanwhile.
+_KNOWN_SECONDS = 60.0
+#: Arrow's names of Kafka's compression types.
+_CODECS = {"lz4": "lz4", "zstd": "zstd", "gzip": "gzip", "snappy": "snappy"}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLimit:
+    """What a topic says of the size of its batches."""
+
+    bytes: int  #: max.message.bytes
+    recompressed: str = ""  #: compression.type of the topic; "": batches stay as the producer made them
+
+
+#: By topic, and how the brokers are reached: the answer, and until when it is believed.
+_known: dict[tuple[str, str], tuple[TopicLimit | None, float]] = {}
+
+
+def topic_limit(client: ClientSettings, topic: str) -> TopicLimit | None:
+    """Return the topic's limit, or None if Kafka does not tell it (the principal may lack DESCRIBE_CONFIGS)."""
+    who = (topic, client.bootstrap_servers)
+    limit, until = _known.get(who, (None, 0.0))
+    if time.monotonic() > until:
+        limit = _asked(client, topic)
+        _known[who] = (limit, time.monotonic() + _KNOWN_SECONDS)
+    return limit
+
+
+def limit_in_memory(client: ClientSettings, topic: str) -> TopicLimit | None:
+    """Return the topic's limit if it was asked for lately; nobody is asked now."""
+    limit, until = _known.get((topic, client.bootstrap_servers), (None, 0.0))
+    return limit if time.monotonic() <= until else None
+
+
+def surely_exceeds(content: bytes, limit: TopicLimit, compression: str) -> bool:
+    """Whether a batch that has this record alone is larger than the topic takes, however it is compressed.
+
+    ``content``: key and value. ``compression``: the producer's ``compression.type``.
+
+    >>> surely_exceeds(b"x" * 5000, TopicLimit(2000), "none"), surely_exceeds(b"x" * 5000, TopicLimit(2000), "lz4")
+    (True, False)
+    """
+    if len(content) + BATCH_OVERHEAD <= limit.bytes:
+        return False
+    codec = _CODECS.get(compression)
+    if codec is None or limit.recompressed == "uncompressed":
+        return True
+    compressed = len(pa.compress(content, codec, asbytes=True))
+    return compressed * (1 - _MARGIN) > limit.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRoom:
+    """How large the records of topics may be, as far as Kafka tells its limits."""
+
+    client: ClientSettings
+
+    def fits(self, topic: str, content: bytes) -> bool:
+        """Whether Kafka takes a record with this key and value. Near to the topic's limit: False."""
+        limit = topic_limit(self.client, topic)
+        if len(content) > self.client.largest_record:
+            return False
+        if limit is None or len(content) + BATCH_OVERHEAD <= limit.bytes:
+            return True
+        codec = _CODECS.get(self.client.compression)
+        if codec is None or limit.recompressed == "uncompressed":
+            return False
+        compressed = len(pa.compress(content, codec, asbytes=True))
+        return compressed * (1 + _MARGIN) + BATCH_OVERHEAD <= limit.bytes
+
+    def most(self, topic: str) -> int:
+        """Return the bytes of key and value that Kafka takes, however badly they compress."""
+        limit = topic_limit(self.client, topic)
+        largest = self.client.largest_record
+        # What does not compress grows a little by it.
+        return largest if limit is None else min(largest, int((limit.bytes - BATCH_OVERHEAD) * (1 - _MARGIN)))
+
+
+def _asked(client: ClientSettings, topic: str) -> TopicLimit | None:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    try:
+        answers = admin_client(client).describe_configs([resource], request_timeout=_REQUEST_SECONDS)
+        entries = answers[resource].result()
+        compression = entries["compression.type"].value
+        return TopicLimit(int(entries["max.message.bytes"].value), "" if compression == "producer" else compression)
+    except (KafkaException, KeyError, ValueError) as problem:
+        _log.warning("Kafka does not tell max.message.bytes of topic %s: %s", topic, problem)
+        return None

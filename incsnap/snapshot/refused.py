@@ -1,0 +1,63 @@
+"""Rows that were read, and that Kafka then refused for their size: a part of the engine's first step.
+
+The batch that was to send such a row has left it out. The next one puts the row's key into quarantine, before any table
+is said to be complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from incsnap.errors import shorten
+from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.context import Range, SnapshotContext
+from incsnap.snapshot.failures import MAX_QUARANTINED
+from incsnap.snapshot.next_context import REASON, NextContext
+from incsnap.snapshot.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that the last batch has left out."""
+
+    window: str  #: the file of its window, as the manifest names it
+    key: str  #: the values of its record's key, for people
+    error: str  #: why it was refused, for people
+
+
+def quarantine_refused(state: NextContext, context: SnapshotContext, refused: Sequence[RefusedRow]) -> None:
+    """Put the keys of the rows that batch ``context`` has left out into quarantine."""
+    windows = {each.window.reading.file: each.window for each in context.released if each.window.reading is not None}
+    of_windows: dict[str, list[RefusedRow]] = {}
+    for row in refused:
+        if row.window in windows:
+            of_windows.setdefault(row.window, []).append(row)
+    for file, rows in of_windows.items():
+        _quarantine(state, windows[file], rows)
+
+
+def _quarantine(state: NextContext, window: Window, rows: Sequence[RefusedRow]) -> None:
+    scan = state.scans.get(window.scan)
+    if scan is not None:
+        known = {lost.upper for lost in scan.quarantine}
+        # One key is a range that begins and ends with it.
+        new = [Range((row.key,), (row.key,), 1) for row in rows if (row.key,) not in known]
+        state.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, *new)[:MAX_QUARANTINED])
+    for row in rows[: notes.MAX_NAMED]:
+        _tell(state, window, row.key, row.error)
+    if len(rows) > notes.MAX_NAMED:
+        _tell(state, window, f"... {len(rows) - notes.MAX_NAMED} more", rows[-1].error)
+
+
+def _tell(state: NextContext, window: Window, key: str, error: str) -> None:
+    reason = shorten(error, REASON)
+    state.warn(f"{window.table}: the row with key {key} is given up: {reason}", window.signal)
+    state.notify(
+        window.signal,
+        notes.QUARANTINED,
+        data_collections=str(window.table),
+        first_key=key,
+        last_key=key,
+        error=reason,
+    )

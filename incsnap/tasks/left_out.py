@@ -1,0 +1,296 @@
+"""Records that one bucket leaves out of one batch, because Kafka refuses them for their size.
+
+A row of a snapshot is left out and written down beside the checkpoint; the planner then puts its key into quarantine.
+A record of the signal table or of no table is left out with a warning. A change follows
+``incsnap.oversized.change.handling.mode``: it stops the job, or its key goes to a topic of its own. (Where columns of
+it are to be cut, its source task has done that before.)
+
+Records are numbered in the order in which the bucket sends them. A repetition of the batch makes the same records, so
+the number tells a record in each attempt.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.checkpoint.refused import RefusedRecord, RefusedRecords
+from incsnap.config.settings import DEAD_LETTER, OversizedChanges
+from incsnap.envelope.oversized import ORIGIN
+from incsnap.envelope.partitioner import partition
+from incsnap.envelope.record_key import key_text
+from incsnap.envelope.records import RECORDS
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.outgoing_messages import NUMBER
+from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
+from incsnap.kafka.topic_limits import BATCH_OVERHEAD, limit_in_memory, surely_exceeds, topic_limit
+from incsnap.tasks.blocks import Run
+
+_log = logging.getLogger(__name__)
+#: Records up to this size are not looked at one by one: no topic's limit is smaller.
+_SMALL = 4096
+#: Records that are named in the log, of one bucket and batch.
+_NAMED = 10
+_HINT = (
+    "Raise producer.max.request.size of the job and max.message.bytes of the topic; or set"
+    " incsnap.oversized.change.handling.mode to dead_letter or truncate. Then start again; nothing is lost."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRule:
+    """What a bucket does with records that are too large."""
+
+    client: ClientSettings = field(default_factory=lambda: ClientSettings(""))  #: of the producer that sends them
+    changes: OversizedChanges = field(default_factory=OversizedChanges)  #: what becomes of changes
+    signal_table: str = ""  #: whose records are never worth a stop
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Records that a bucket is to send, with whose they are."""
+
+    runs: Sequence[Run]
+    records: Any
+    window: str = ""  #: the file of the window, if the records are rows of a snapshot
+
+
+class LeftOut:
+    """What one bucket leaves out of one batch. One object for all attempts at it in one task."""
+
+    def __init__(self, place: tuple[int, int, str], refused: RefusedRecords, rule: SizeRule) -> None:
+        """``place``: batch, bucket and digest of the batch's end. ``refused``: those of the checkpoint."""
+        self._place, self._refused, self._rule = place, refused, rule
+        #: Why a record must be left out, by its number.
+        self._reasons: dict[int, str] = {}
+        #: The records that an earlier task has left out, by number; None until they are asked for.
+        self._recalled: dict[int, RefusedRecord] | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin an attempt: records are numbered from 0 again."""
+        self._count = 0
+        self._records: list[RefusedRecord] = []
+        self._letters: list[tuple[bytes | None, bytes]] = []
+
+    def kept(self, outgoing: Outgoing) -> Outgoing:
+        """Return what is sent of the records, with their numbers in a column.
+
+        Raises ``SinkRefused`` for a change that is too large, if the job is to stop then.
+        """
+        records = outgoing.records
+        first, self._count = self._count, self._count + len(records)
+        numbered = records.append_column(NUMBER, pa.array(np.arange(first, self._count)))
+        gone = self._too_large(outgoing, first)
+        if not gone:
+            return Outgoing(outgoing.runs, numbered, outgoing.window)
+        runs, begin = [], 0
+        for run in outgoing.runs:
+            left = run.records - sum(begin <= row < begin + run.records for row in gone)
+            runs.append(run._replace(records=left))
+            begin += run.records
+        mask = np.ones(len(records), np.bool_)
+        mask[list(gone)] = False
+        for row, reason in gone.items():
+            self._leave_out(outgoing, row, first + row, reason)
+        return Outgoing([run for run in runs if run.records], numbered.filter(pa.array(mask)), outgoing.window)
+
+    def learn(self, error: RecordsTooLarge) -> None:
+        """Find out which of the records that Kafka refused are to be left out of the next attempt.
+
+        Raises ``SinkRefused`` if none of them is too large by itself.
+        """
+        before = len(self._reasons)
+        for record in error.records:
+            if record.by_client:
+                self._reasons.setdefault(record.number, self._client_reason())
+        of_brokers = [record for record in error.records if not record.by_client]
+        for topic in dict.fromkeys(record.topic for record in of_brokers):
+            largest = self._too_large_alone([record for record in of_brokers if record.topic == topic])
+            if largest is not None:
+                self._reasons.setdefault(largest.number, self._topic_reason(topic))
+        if len(self._reasons) == before:
+            raise SinkRefused(
+                error.message,
+                "No record is too large by itself: set producer.batch.size below max.message.bytes of the topic, or"
+                " raise that. Then start again; nothing is lost.",
+            ) from error
+
+    @property
+    def letter_topic(self) -> str:
+        """The topic of dead letters."""
+        return self._rule.changes.topic
+
+    def letters(self, partitions_of: Callable[[str], int]) -> pa.RecordBatch | None:
+        """Return the records for the topic of dead letters; None if there are none."""
+        if not self._letters:
+            return None
+        keys, values = (pa.array(column, pa.binary()) for column in zip(*self._letters, strict=True))
+        places = pa.array(partition(keys, partitions_of(self.letter_topic)), pa.int32())
+        none = [pa.nulls(len(keys), pa.binary())] * (len(RECORDS) - 3)
+        return pa.RecordBatch.from_arrays([places, keys, values, *none], schema=RECORDS)
+
+    def settle(self) -> None:
+        """Write down what is left out. To be called before the transaction commits."""
+        if not self._records:
+            return
+        batch, bucket, digest = self._place
+        self._refused.write(batch, bucket, digest, tuple(self._records))
+        for record in self._records[:_NAMED]:
+            _log.warning("%s. It is left out of batch %d: %s", _what(record), batch, record.reason)
+        if len(self._records) > _NAMED:
+            _log.warning("%d more records of bucket %d are left out of batch %d, as they are too large for Kafka",
+                         len(self._records) - _NAMED, bucket, batch)  # fmt: skip
+
+    @property
+    def rows(self) -> int:
+        """Rows of snapshots that are left out."""
+        return sum(bool(record.window) for record in self._records)
+
+    @property
+    def changes(self) -> int:
+        """Changes that are left out."""
+        return sum(not record.window and bool(record.table) for record in self._records)
+
+    # -- which records
+
+    def _too_large(self, outgoing: Outgoing, first: int) -> dict[int, str]:
+        """The rows of ``records`` that cannot be sent, and why."""
+        records = outgoing.records
+        sizes = pc.add(_lengths(records.column("key")), _lengths(records.column("value"))).to_numpy()
+        if sizes.max() > _SMALL:
+            self._recall(first, records)
+        gone = {number - first: why for number, why in self._reasons.items() if 0 <= number - first < len(records)}
+        for row in np.flatnonzero(sizes > self._least_limit(outgoing)).tolist():
+            if row not in gone and (reason := self._certain(outgoing, row, int(sizes[row]))):
+                gone[row] = self._reasons[first + row] = reason
+        return dict(sorted(gone.items()))
+
+    def _least_limit(self, outgoing: Outgoing) -> int:
+        """The bytes of a record up to which no limit that is known refuses it."""
+        client = self._rule.client
+        names = outgoing.records.schema.names
+        topics = (
+            outgoing.records.column("topic").unique().to_pylist()
+            if "topic" in names
+            else {run.topic for run in outgoing.runs}
+        )
+        limits = [limit_in_memory(client, topic) for topic in topics]
+        return min([client.largest_record, *(limit.bytes - BATCH_OVERHEAD for limit in limits if limit is not None)])
+
+    def _certain(self, outgoing: Outgoing, row: int, size: int) -> str:
+        """Why the record is refused for certain; "" if only Kafka can tell."""
+        if size > self._rule.client.largest_record:
+            return self._client_reason()
+        topic = _topic_of(outgoing, row)
+        limit = limit_in_memory(self._rule.client, topic)
+        if limit is None or size + BATCH_OVERHEAD <= limit.bytes:
+            return ""
+        key, value = (outgoing.records.column(name)[row].as_py() or b"" for name in ("key", "value"))
+        return self._topic_reason(topic) if surely_exceeds(key + value, limit, self._rule.client.compression) else ""
+
+    def _too_large_alone(self, records: Sequence[OversizedRecord]) -> OversizedRecord | None:
+        """Return the largest of the records that a topic refused, if the topic would refuse it alone too.
+
+        A broker refuses all that is in one batch with a record that is too large.
+        """
+        largest = max(records, key=lambda record: record.bytes)
+        limit = topic_limit(self._rule.client, largest.topic)
+        if limit is not None:
+            return largest if largest.bytes + BATCH_OVERHEAD > limit.bytes else None
+        return largest if 2 * largest.bytes > sum(record.bytes for record in records) else None
+
+    def _client_reason(self) -> str:
+        return f"producer.max.request.size is {self._rule.client.largest_record}"
+
+    def _topic_reason(self, topic: str) -> str:
+        limit = topic_limit(self._rule.client, topic)
+        known = "" if limit is None else f" is {limit.bytes}, and"
+        return f"max.message.bytes of topic {topic}{known} is compared with the batch as it is compressed"
+
+    # -- what becomes of them
+
+    def _leave_out(self, outgoing: Outgoing, row: int, number: int, reason: str) -> None:
+        records = outgoing.records
+        key, value = records.column("key")[row].as_py(), records.column("value")[row].as_py()
+        origin = records.column(ORIGIN)[row].as_py() if ORIGIN in records.schema.names else None
+        record = RefusedRecord(
+            number,
+            _topic_of(outgoing, row),
+            _run_of(outgoing.runs, row).table,
+            _hex(key),
+            len(key or b"") + len(value or b""),
+            reason,
+            outgoing.window,
+            origin or "",
+        )
+        if not record.window and record.table not in ("", self._rule.signal_table):
+            if self._rule.changes.mode != DEAD_LETTER:
+                raise SinkRefused(f"{_what(record)}: {reason}", _HINT)
+            self._letters.append((key, _letter(record)))
+        self._records.append(record)
+
+    def _recall(self, first: int, records: Any) -> None:
+        """Leave those of the records out that an earlier attempt has left out; ``first``: the first one's number."""
+        if self._recalled is None:
+            self._recalled = {record.number: record for record in self._refused.read(*self._place)}
+        for number, record in self._recalled.items():
+            # A change may be sent by now, or must stop the job: that is judged anew.
+            judged_before = bool(record.window) or self._rule.changes.mode == DEAD_LETTER
+            is_here = 0 <= number - first < len(records)
+            if judged_before and is_here and _hex(records.column("key")[number - first].as_py()) == record.key:
+                self._reasons.setdefault(number, record.reason)
+
+
+def _letter(record: RefusedRecord) -> bytes:
+    """The value of a dead letter."""
+    return json.dumps(
+        {
+            "table": record.table,
+            "topic": record.topic,
+            "key": key_text(bytes.fromhex(record.key)),
+            "position": record.origin,
+            "bytes": record.bytes,
+            "reason": record.reason,
+        }
+    ).encode()
+
+
+def _what(record: RefusedRecord) -> str:
+    """The record, for people."""
+    kind = "row" if record.window else "change" if record.table else "record"
+    of_table = f" of {record.table}" if record.table else ""
+    place = f", at {record.origin}" if record.origin else ""
+    return (
+        f"A {kind}{of_table} is too large for Kafka: key {key_text(bytes.fromhex(record.key))}, {record.bytes} bytes,"
+        f" topic {record.topic}{place}"
+    )
+
+
+def _lengths(column: Any) -> Any:
+    return pc.coalesce(pc.binary_length(column).cast(pa.int64()), pa.scalar(0, pa.int64()))
+
+
+def _hex(key: bytes | None) -> str:
+    return (key or b"").hex()
+
+
+def _run_of(runs: Sequence[Run], row: int) -> Run:
+    for run in runs:
+        if row < run.records:
+            return run
+        row -= run.records
+    raise IndexError(row)
+
+
+def _topic_of(outgoing: Outgoing, row: int) -> str:
+    if "topic" in outgoing.records.schema.names:
+        return str(outgoing.records.column("topic")[row])
+    return _run_of(outgoing.runs, row).topic
