@@ -3,13 +3,14 @@
 Spark does not force its offset log to the disk: after a power cut the offset of a batch can be gone although Kafka
 holds the batch. Planned anew it would end elsewhere, its buckets would be skipped as sent, and what lies between
 the two ends would be lost. So the end is forced to the disk first (about 5 ms), and a batch that is planned again
-ends where it did. With it goes what of the settings it was planned with (``planner.unfinished_batch``).
+ends where it did. With it goes what of the settings it was planned with (``planner.choices``).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from incsnap.checkpoint.files import Files
@@ -21,15 +22,33 @@ _NAME = "planned-offset.json"
 _CHOICES = "planned_with"
 
 
-def remember(files: Files, offsets: KeptOffsets, end: Offset, choices: Mapping[str, str]) -> None:
-    files.write(_NAME, json.dumps({**offsets.dump(end), _CHOICES: dict(choices)}).encode(), durable=True)
+@dataclass(frozen=True, slots=True)
+class PlannedWith:
+    """What of the settings a batch was planned with."""
+
+    release: str  #: of incsnap; "" for one of 2026-11-24 or older, which wrote other texts (``planner.older_choices``)
+    values: Mapping[str, str]  #: by the properties that say it
 
 
-def plan_and_choices(files: Files) -> tuple[dict[str, Any], dict[str, str]] | None:
-    """The end of the newest batch as it was dumped, and the settings it was planned with; ``None`` where there are none
-    (a torn file, one of an older release)."""
+def remember(files: Files, offsets: KeptOffsets, end: Offset, planned_with: PlannedWith) -> None:
+    """Write the end of a batch down, and what it is planned with; the file survives a power cut."""
+    # A list, which older releases take for nothing that they could compare.
+    written = [planned_with.release, dict(planned_with.values)]
+    files.write(_NAME, json.dumps({**offsets.dump(end), _CHOICES: written}).encode(), durable=True)
+
+
+def plan_and_choices(files: Files) -> tuple[dict[str, Any], PlannedWith] | None:
+    """Return the end of the newest batch as it was dumped, and the settings it was planned with.
+
+    None if the file is torn, or has no settings.
+    """
     plan, choices = _written(files)
-    return (plan, choices) if isinstance(choices, dict) else None
+    match choices:
+        case dict():
+            return plan, PlannedWith("", choices)
+        case [str() as release, dict() as values]:
+            return plan, PlannedWith(release, values)
+    return None
 
 
 def forget_plan(files: Files) -> None:

@@ -28,7 +28,9 @@ _PRODUCER_DEFAULTS = {
 #: A second of what a broker takes. It is memory of each task that sends, beside the blocks of its batch.
 _QUEUE_KILOBYTES = 65_536
 #: librdkafka's own default of message.max.bytes.
-_LARGEST_RECORD = 1_000_000
+_LARGEST_MESSAGE = 1_000_000
+#: What librdkafka counts for a message besides key, value and headers: the longest form of its lengths and numbers.
+_MESSAGE_OVERHEAD = 36
 #: Exactly-once stands on these.
 _PRODUCER_FIXED = {
     # Successful deliveries need no word: commit_transaction waits for all of them.
@@ -83,10 +85,15 @@ class ClientSettings:
         }
 
     @property
-    def largest_record(self) -> int:
-        """Bytes of key and value that librdkafka takes as one message (``producer.max.request.size``)."""
+    def largest_message(self) -> int:
+        """``producer.max.request.size``, which librdkafka calls ``message.max.bytes``."""
         given = self.producer.get("message.max.bytes", "")
-        return int(given) if given.isdigit() else _LARGEST_RECORD
+        return int(given) if given.isdigit() else _LARGEST_MESSAGE
+
+    @property
+    def largest_record(self) -> int:
+        """Bytes of key and value that librdkafka takes as one message without headers."""
+        return self.largest_message - _MESSAGE_OVERHEAD
 
     @property
     def compression(self) -> str:
@@ -96,7 +103,7 @@ class ClientSettings:
 
     def _queue_kilobytes(self) -> int:
         """Room for the largest message: one that is larger than the queue would never be taken."""
-        return max(_QUEUE_KILOBYTES, self.largest_record // 1000)
+        return max(_QUEUE_KILOBYTES, self.largest_message // 1000)
 
     def for_admin(self) -> dict[str, str]:
         return {

@@ -105,8 +105,9 @@ class RecordRoom:
 def _asked(client: ClientSettings, topic: str) -> TopicLimit | None:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     try:
-        answers = admin_client(client).describe_configs([resource], request_timeout=_REQUEST_SECONDS)
-        entries = answers[resource].result()
+        # Named, so that it lives until the answer is there.
+        admin = admin_client(client)
+        entries = admin.describe_configs([resource], request_timeout=_REQUEST_SECONDS)[resource].result()
         compression = entries["compression.type"].value
         return TopicLimit(int(entries["max.message.bytes"].value), "" if compression == "producer" else compression)
     except (KafkaException, KeyError, ValueError) as problem:

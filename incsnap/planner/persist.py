@@ -17,11 +17,11 @@ from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
+from incsnap.planner.choices import planned_with
 from incsnap.planner.known_definitions import DefinitionFiles
 from incsnap.planner.observe import Observed
 from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.planner.topic_layout import Layouts
-from incsnap.planner.unfinished_batch import choices
 from incsnap.planner.window_readings import delete_spent
 from incsnap.snapshot.engine import Plan
 from incsnap.snapshot.offset import Offset
@@ -51,7 +51,7 @@ class PlannedBatches:
         self._layouts = layouts
         self._xa = xa
         self._spark_log = SparkLog(settings.checkpoint_location)
-        self._choices = choices(settings)
+        self._planned_with = planned_with(settings)
         self._form = record_form(settings)
         self.control = ControlFiles(files)
         self.defaults = ValueFiles(files, "defaults", "the DEFAULTs of columns", TableDefaults)
@@ -89,7 +89,7 @@ class PlannedBatches:
         )
         end = self._xa.after(start, end, advance, tail)
         self._spark_log.force()
-        remember(self._files, self._offsets, end, self._choices)
+        remember(self._files, self._offsets, end, self._planned_with)
         return end
 
     def forget(self, end: Offset) -> None:

@@ -208,7 +208,7 @@ class LeftOut:
         return largest if 2 * largest.bytes > sum(record.bytes for record in records) else None
 
     def _client_reason(self) -> str:
-        return f"producer.max.request.size is {self._rule.client.largest_record}"
+        return f"producer.max.request.size is {self._rule.client.largest_message}"
 
     def _topic_reason(self, topic: str) -> str:
         limit = topic_limit(self._rule.client, topic)

@@ -21,6 +21,7 @@ from incsnap.kafka.kept import KeptProducers
 from incsnap.kafka.outgoing_messages import NUMBER
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
+from incsnap.kafka.topic_limits import TopicLimit, topic_limit
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics, partition_counts
 from incsnap.kafka.transaction import BucketWriter
 from tests.support.kafka import keyed, read_all, records, unique
@@ -453,3 +454,12 @@ def _sent_to(writer: BucketWriter, batch: int, topic: str) -> bool:
         transaction.send([(topic, 1)], keyed(("a", str(batch))))
         transaction.commit()
     return True
+
+
+def test_the_limits_of_client_and_topic_are_known_to_the_byte(writer: BucketWriter, narrow: str) -> None:
+    assert topic_limit(writer.client, narrow) == TopicLimit(2000)
+    small = replace(writer, client=replace(writer.client, producer={"message.max.bytes": "5000"}))
+    largest = small.client.largest_record
+    assert send(small, 1, keyed(("k", "x" * (largest - 1))))
+    with pytest.raises(SinkRefused, match="large"):
+        send(small, 2, keyed(("k", "x" * largest)))

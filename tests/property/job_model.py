@@ -22,7 +22,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import recall, remember
+from incsnap.checkpoint.planned import PlannedWith, recall, remember
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.errors import ServerUnreachable, SinkError
 from incsnap.events import PreparedXa, StreamPosition
@@ -266,7 +266,7 @@ class Job:
             if self.random.random() < 0.05:
                 self._restart_planner()
                 continue
-            remember(self.files, KeptOffsets(self.files), end, {})
+            remember(self.files, KeptOffsets(self.files), end, PlannedWith("", {}))
             self.readings.ask(end)
             return end
 

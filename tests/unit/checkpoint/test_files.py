@@ -13,7 +13,7 @@ import pytest
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.lock import checkpoint_lock, try_folder
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import recall, remember
+from incsnap.checkpoint.planned import PlannedWith, recall, remember
 from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
@@ -25,7 +25,7 @@ START = Offset("job", 7, StreamPosition(GtidSet(), "binlog.000001", 4), TopicLay
 def test_a_batch_whose_offset_spark_lost_ends_where_it_did(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     end = replace(START, batch=8, stream=StreamPosition(GtidSet(), "binlog.000001", 900))
-    remember(files, KeptOffsets(files), end, {})
+    remember(files, KeptOffsets(files), end, PlannedWith("", {}))
 
     assert end == recall(files, KeptOffsets(files), START)
 
@@ -33,7 +33,7 @@ def test_a_batch_whose_offset_spark_lost_ends_where_it_did(tmp_path: Path) -> No
 def test_the_plan_of_another_batch_or_job_is_not_taken(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     assert recall(files, KeptOffsets(files), START) is None
-    remember(files, KeptOffsets(files), replace(START, batch=8), {})
+    remember(files, KeptOffsets(files), replace(START, batch=8), PlannedWith("", {}))
 
     assert recall(files, KeptOffsets(files), replace(START, batch=8)) is None
     assert recall(files, KeptOffsets(files), replace(START, job_id="other")) is None

@@ -10,7 +10,7 @@ import pytest
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import recall, remember
+from incsnap.checkpoint.planned import PlannedWith, recall, remember
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.errors import OffsetError
 from incsnap.events import StreamPosition
@@ -126,7 +126,7 @@ def test_a_batch_that_is_planned_again_names_its_queue_as_it_did(tmp_path: Path)
     for each in old, appended:
         offsets.dump(each)
     end = offset(3, range(60, 200))  # what was appended has been stopped: the rest of the first file again
-    remember(files, offsets, end, {})
+    remember(files, offsets, end, PlannedWith("", {}))
     again = KeptOffsets(files)
     start = again.load(through_spark(offsets.dump(appended)))
     recalled = recall(files, again, start)

@@ -11,7 +11,7 @@ import pytest
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import recall, remember
+from incsnap.checkpoint.planned import PlannedWith, recall, remember
 from incsnap.checkpoint.spark_log import SparkLog
 from incsnap.errors import OffsetError
 from incsnap.events import StreamPosition
@@ -47,7 +47,7 @@ def job(root: Path, done: int) -> None:
         write(root, "commits", number)
     (root / "spark" / "metadata").write_text('{"id":"1"}')
     files = Files(str(root / "incsnap"))
-    remember(files, KeptOffsets(files), end(done), {})
+    remember(files, KeptOffsets(files), end(done), PlannedWith("", {}))
 
 
 def next_batch(root: Path) -> Offset | None:
@@ -129,7 +129,7 @@ def test_a_missing_offset_of_the_batch_before_the_newest_is_named(tmp_path: Path
 def test_a_torn_offset_that_was_not_planned_next_is_kept_and_named(tmp_path: Path) -> None:
     job(tmp_path, 3)
     files = Files(str(tmp_path / "incsnap"))
-    remember(files, KeptOffsets(files), end(1), {})
+    remember(files, KeptOffsets(files), end(1), PlannedWith("", {}))
     write(tmp_path, "offsets", 3, "empty")
 
     with pytest.raises(OffsetError, match=r"offsets/3 is empty or torn"):

@@ -9,7 +9,7 @@ import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.config.record_form import record_form
-from incsnap.planner.unfinished_batch import choices
+from incsnap.planner.choices import choices
 from tests.support.properties import NEEDED, dotted
 
 _BASE = {
