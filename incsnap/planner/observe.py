@@ -20,7 +20,6 @@ from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
-from incsnap.envelope.record_key import key_text
 from incsnap.events import StreamPosition, server_of
 from incsnap.mysql.catalog import ignores_letter_case, tables
 from incsnap.mysql.known_defaults import KnownDefaults
@@ -36,13 +35,12 @@ from incsnap.planner.signal_commands import CapturedTables
 from incsnap.planner.signal_inbox import SignalInbox
 from incsnap.planner.start_snapshot import StartSnapshot
 from incsnap.planner.topic_layout import Layouts
-from incsnap.planner.window_readings import WindowReadings
+from incsnap.planner.window_readings import WindowReadings, refused_rows
 from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, awaited
 from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.offset import Offset, OpenCounts
-from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.throttle import STREAM_LAG
 from incsnap.snapshot.window import Reading
 from incsnap.tables import BatchDefinitions, TableDefaults, TableId, TableShape
@@ -148,7 +146,7 @@ class Observer:
             configured=self._settings.snapshot.throttle,
             loads=loads,
             uncaptured=self._uncaptured(start.snapshot),
-            refused=self._refused(start),
+            refused=refused_rows(self._buffers, start),
         )
         return Observed(
             advance,
@@ -193,19 +191,6 @@ class Observer:
         relaid = self._layouts.checked(start.layout, {window.table for window in start.snapshot.in_flight})
         outdated = relaid or start.form != self._form
         return outdated, {} if outdated else self._readings.arrived(start)
-
-    def _refused(self, start: Offset) -> tuple[RefusedRow, ...]:
-        """Return the rows of windows that the last batch has left out, because Kafka refused them for their size."""
-        if not start.snapshot.released:
-            return ()
-        refused = self._buffers.refused.of_batch(start.batch)
-        return tuple(
-            RefusedRow(
-                row.window, key_text(bytes.fromhex(row.key)), f"too large for Kafka ({row.bytes} bytes): {row.reason}"
-            )
-            for row in refused
-            if row.window
-        )
 
     def _late_readings(self, start: Offset) -> dict[str, Reading]:
         """Manifests that have come while changes were waited for."""

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.envelope.record_key import key_text
 from incsnap.planner.chunk_readers import Ask, ChunkReading
 from incsnap.snapshot.failures import LEFT, LOST
 from incsnap.snapshot.offset import Offset, PlannedRead, TopicLayout
+from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.window import Reading
 from incsnap.tables import TableId
 from incsnap.tasks.partitions import ChunkOrder
@@ -80,6 +82,21 @@ class WindowReadings:
 
     def close(self) -> None:
         self._readers.close()
+
+
+def refused_rows(buffers: WindowBuffers, start: Offset) -> tuple[RefusedRow, ...]:
+    """Return the rows of windows that batch ``start`` has left out, because Kafka refused them for their size."""
+    if not start.snapshot.released:
+        return ()
+    return tuple(
+        RefusedRow(
+            record.window,
+            key_text(bytes.fromhex(record.key)),
+            f"too large for Kafka ({record.bytes} bytes): {record.reason}",
+        )
+        for record in buffers.refused.of_batch(start.batch)
+        if record.window
+    )
 
 
 def delete_spent(buffers: WindowBuffers, end: Offset) -> None:

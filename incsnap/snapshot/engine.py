@@ -109,10 +109,9 @@ class Plan:
 def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Question, Answer, Plan]:
     """Plans batch ``facts.batch``; ``context`` is the state at the end of the batch before it."""
     state = NextContext(context, facts.batch, facts.now_ms, facts.configured)
-    _complete(state, context.wholly_released())
-    _leave_out(state, facts.uncaptured)
     quarantine_refused(state, context, facts.refused)
     _complete(state, state.still_scanned(context.wholly_released()))
+    _leave_out(state, facts.uncaptured)
     _receive(state, context, facts)
     _observe(state, facts)
     for command in facts.commands:
