@@ -1,0 +1,99 @@
+"""Jobs of older releases that end in a batch which was sent in part, and are continued by this release.
+
+The older releases are commits of this repository's history: the last with offsets of version 3, those that brought
+versions 4, 5 and 6, and the last that wrote settings down as `repr`s. INCSNAP_LONG=1 runs it: a minute for each.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from collections import Counter
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from lab.captured_database import CapturedDatabase
+from lab.running_job import JobFailed
+from signals import send
+from tests.support.kafka import read_all
+
+pytestmark = [pytest.mark.servers, pytest.mark.long]
+
+ROOT = Path(__file__).parents[2]
+RELEASES = {
+    "739c6c0": "offsets of version 3",
+    "64a108f": "offsets of version 4",
+    "568dff9": "offsets of version 5",
+    "46de1ee": "offsets of version 6",
+    "e238f2b": "the last that wrote reprs",
+}
+#: Tables, so that several buckets have a share of the batch.
+TABLES = [f"t{number}" for number in range(8)]
+#: Bytes that the client does not take by default: the bucket of this row cannot send its share.
+LARGE = 1_200_000
+
+
+@pytest.fixture
+def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A checkout of the release's commit."""
+    archive = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", request.param, "incsnap", "signals"], capture_output=True, check=False
+    )
+    if archive.returncode:
+        pytest.skip(f"this checkout has no history back to {request.param} (git fetch --unshallow)")
+    folder = tmp_path / "older"
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as content:
+        content.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("older", RELEASES, indirect=True)
+def test_a_batch_that_an_older_release_sent_in_part_is_finished_by_this_one(
+    play: CapturedDatabase, older: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {
+        "table.include.list": f"{play.database}\\.(t[0-9]|marks)",
+        "decimal.handling.mode": "string",
+        "message.key.columns": f"{play.database}\\.t1:id",
+        "column.truncate.to.20.chars": f"{play.database}\\.t2\\.note",
+    }
+    with play.connect() as connection, connection.cursor() as cursor:
+        for table in TABLES:
+            cursor.execute(f"CREATE TABLE {play.database}.{table} (id INT PRIMARY KEY, note LONGTEXT)")
+        with monkeypatch.context() as environment:
+            environment.setenv("PYTHONPATH", str(older))
+            environment.setenv("PYTHONSAFEPATH", "1")  # not this release, though it is in the working directory
+            with play.job(settings) as job, play.notices() as notices:
+                job.wait_until_streaming()
+                cursor.execute(f"INSERT INTO {play.database}.t3 VALUES (100, 'read'), (101, 'read')")
+                play.signal_by_row("before", "execute-snapshot", send.snapshot_data([f"{play.database}.t3"]))
+                job.wait_until("its snapshot", lambda: notices.completed("before"))
+                connection.begin()
+                for table in TABLES:
+                    cursor.execute(f"INSERT INTO {play.database}.{table} VALUES (1, 'small')")
+                cursor.execute(f"INSERT INTO {play.database}.t7 VALUES (2, %s)", ("x" * LARGE,))
+                connection.commit()
+                with pytest.raises(JobFailed):
+                    job.wait_until("its end", lambda: False)
+        before = sent(play)
+        assert 0 < sum(before[table, 1] for table in TABLES) < len(TABLES)
+
+        with play.job({**settings, "producer.max.request.size": "8000000"}) as job:
+            play.drain(job)
+            job.stop()
+    after = sent(play)
+    assert {key: after[key] for key in [*((table, 1) for table in TABLES), ("t7", 2)]} == {
+        **{(table, 1): 1 for table in TABLES},
+        ("t7", 2): 1,
+    }
+
+
+def sent(play: CapturedDatabase) -> Counter[tuple[str, int]]:
+    """How often each row was sent: by table and id."""
+    counts: Counter[tuple[str, int]] = Counter()
+    for table in TABLES:
+        for record in read_all(play.kafka, f"{play.prefix}.{play.database}.{table}", (0, 1)):
+            counts[table, int((record.key or b"").split(b":")[1].rstrip(b"}"))] += 1
+    return counts
