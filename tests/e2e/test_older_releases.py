@@ -39,7 +39,10 @@ LARGE = 1_200_000
 def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A checkout of the release's commit."""
     archive = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", request.param, "incsnap", "signals"], capture_output=True, check=False
+        ["git", "-C", str(ROOT), "archive", request.param, "incsnap", "signals"],
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     if archive.returncode:
         pytest.skip(f"this checkout has no history back to {request.param} (git fetch --unshallow)")
