@@ -44,6 +44,8 @@ def tokens(sql: str, sql_mode: int | None = None) -> Iterator[Token]:
             yield "name", match["quoted"].replace('""', '"')
         elif kind is not None and kind != "blank":
             yield kind, match[0]
+        elif match[0] == "*/" and sql.startswith("*", match.end()):
+            yield "broken", match[0]  # the end of /*! ... */ and a star, or a star and the start of a comment
 
 
 @cache
@@ -78,7 +80,7 @@ class Words:
 
     @property
     def is_broken(self) -> bool:
-        """Is what follows a quotation that is never closed?"""
+        """Whether a quotation that is never closed is next, or what may be a comment's end or another one's start."""
         return self._next is not None and self._next[0] == "broken"
 
     def mentions(self, *words: str) -> bool:

@@ -150,6 +150,12 @@ def _promoted_key(connection: Connection[Any], table: TableId, columns: set[str]
     return next((key for key in indexes.values() if set(key) == columns and len(key) == len(columns)), [])
 
 
+def database_charsets(connection: Connection[Any]) -> dict[str, str]:
+    """Return the default character set of each database that the user may see."""
+    rows = query(connection, "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA")
+    return {str(database): str(charset) for database, charset in rows}
+
+
 def charsets(connection: Connection[Any]) -> dict[int, str]:
     """Character set of each collation id, as table map events name them: ``{255: "utf8mb4", 63: "binary", ...}``."""
     rows = query(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")

@@ -9,6 +9,9 @@ from typing import Any
 
 from pymysql.connections import Connection
 
+from incsnap.ddl.created import read_definition
+from incsnap.ddl.table_definition import TableDefinition
+from incsnap.ddl.words import NotUnderstood
 from incsnap.mysql.catalog import shapes_of
 from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.tables import Column, TableId, TableShape
@@ -25,14 +28,14 @@ def leaves_names_out(connection: Connection[Any]) -> bool:
 
 def row_definitions(
     connection: Connection[Any], tables: Sequence[TableId]
-) -> tuple[dict[TableId, TableShape], dict[TableId, str]]:
-    """The tables that exist and may be seen, as they are now; and of those that cannot be told, why.
+) -> tuple[dict[TableId, TableDefinition], dict[TableId, str]]:
+    """Return the tables that exist and may be seen, as they are now; and why others cannot be told.
 
     The binlog's end, asked for behind this, is behind the statement that made each table what it is: whoever changes
     a table holds it exclusively until the statement is logged, and SHOW CREATE TABLE waits for that. Without it this
     would hold for InnoDB alone, whose dictionary changes only behind the binlog.
     """
-    shapes: dict[TableId, TableShape] = {}
+    definitions: dict[TableId, TableDefinition] = {}
     refused: dict[TableId, str] = {}
     for table, shape in shapes_of(connection, tables).items():
         doubtful = next((column.name for column in shape.columns if _may_hide_a_character(column)), None)
@@ -40,12 +43,25 @@ def row_definitions(
             refused[table] = f"a literal of its column {doubtful} may have a character that the server shows as ?"
             continue
         try:
-            query(connection, f"SHOW CREATE TABLE {table.sql}")
+            printed = query(connection, f"SHOW CREATE TABLE {table.sql}")
         except QueryRefusedError as problem:
             refused[table] = f"the server does not show it: {problem.message}"
         else:
-            shapes[table] = shape
-    return shapes, refused
+            definitions[table] = _with_keys(shape, str(printed[0][1]))
+    return definitions, refused
+
+
+def _with_keys(shape: TableShape, printed: str) -> TableDefinition:
+    """Return the definition with its keys, if SHOW CREATE TABLE and information_schema tell the same columns.
+
+    Else they were asked on either side of a statement, or the text has what is not understood. Then rows can be read,
+    and no statement can be followed.
+    """
+    try:
+        definition = read_definition(printed, shape.id)
+    except NotUnderstood:
+        return TableDefinition(shape)
+    return definition if definition.shape == shape else TableDefinition(shape)
 
 
 def _may_hide_a_character(column: Column) -> bool:

@@ -166,7 +166,8 @@ class KnownDefinitions:
         def question() -> tuple[dict[TableId, TableShape], dict[TableId, str]]:
             if not watermarks.logs_everything(connection):
                 raise _LeavesStatementsOut
-            return row_definitions(connection, unknown)
+            definitions, why = row_definitions(connection, unknown)
+            return {table: definition.shape for table, definition in definitions.items()}, why
 
         same_server = server_of(end.server_uuid) == self._queries.server_uuid
         try:

@@ -65,6 +65,22 @@ def statement_text(raw: bytes, charset: str) -> str:
         return raw.decode(codec, "replace")
 
 
+def can_hold(text: str, charset: str) -> bool:
+    """Whether the character set, or `binary`, has each of these characters."""
+    if text.isascii() and charset != "swe7":
+        return True
+    if charset in SINGLE_BYTE:
+        return "\ufffd" not in text and all(each in _characters(charset) for each in text)
+    if charset in ("ascii", "binary") or "\ufffd" in text:
+        return False
+    codec = MULTI_BYTE[charset][0] if charset in MULTI_BYTE else UNICODE.get(charset, "utf-8")
+    try:
+        kept = decode_text(text.encode(codec), charset) == text
+    except ValueError:
+        return False
+    return kept and (charset != "utf8mb3" or max(text) <= "\uffff")
+
+
 def decode_column(raw: Any, charset: str) -> Any:
     """As ``pa.string()``, a whole column of ``pa.binary()`` whose character set is not one of ``UTF8``."""
     if charset not in UNICODE and charset != "swe7" and not (dense(raw)[1] >= 0x80).any():

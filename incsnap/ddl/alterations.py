@@ -1,0 +1,301 @@
+"""ALTER TABLE, CREATE INDEX and DROP INDEX: what they change, read from their text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from incsnap.ddl.character_sets import read_charset, read_collation, skip_charset_word
+from incsnap.ddl.clauses import Clauses
+from incsnap.ddl.column_clauses import DeclaredColumn, read_column
+from incsnap.ddl.key_clauses import (
+    CONSTRAINTS,
+    DeclaredKey,
+    read_constraint,
+    read_parts,
+    skip_enforced,
+    skip_key_options,
+)
+from incsnap.ddl.table_definition import PRIMARY
+from incsnap.ddl.table_options import one_charset, read_option, skip_partitions
+from incsnap.tables import TableId
+
+#: The place of a column that becomes the table's first.
+FIRST: Final = ""
+#: Words behind which a clause about partitions stands.
+_OF_PARTITIONS = frozenset(
+    ("COALESCE", "REORGANIZE", "TRUNCATE", "EXCHANGE", "ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR")
+)
+#: Words that begin another clause behind the comma of an ORDER BY.
+_VERBS = frozenset(("ADD", "DROP", "CHANGE", "ALTER", "RENAME", "CONVERT", "ORDER", "FORCE"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedColumn:
+    """A column that ADD, CHANGE or MODIFY defines."""
+
+    column: DeclaredColumn
+    replaces: str | None  #: the column's name before; None for a new column
+    after: str | None  #: the column that it follows, FIRST, or None: a new one comes last, another stays
+
+
+@dataclass(slots=True)
+class Alteration:
+    """The changes that one statement makes to one table."""
+
+    columns: list[PlacedColumn] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)  #: names of columns
+    renamed: list[tuple[str, str]] = field(default_factory=list)  #: old and new names of columns
+    keys: list[DeclaredKey] = field(default_factory=list)  #: new keys, in the order of the text
+    dropped_keys: list[str] = field(default_factory=list)
+    dropped_constraints: list[str] = field(default_factory=list)  #: a key each, or a CHECK or foreign key
+    renamed_keys: list[tuple[str, str]] = field(default_factory=list)
+    charset: str = ""  #: the new default character set, "" for none
+    converted: str = ""  #: the character set that CONVERT TO names
+    new_name: TableId | None = None
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether the changes may concern columns or the key by which rows are told apart."""
+        return bool(
+            self.columns
+            or self.dropped
+            or self.renamed
+            or any(key.unique for key in self.keys)
+            or self.dropped_keys
+            or self.dropped_constraints
+            or self.converted
+        )
+
+    def add(self, column: DeclaredColumn, replaces: str | None, after: str | None) -> None:
+        """Take in a column, and the keys that its definition declares."""
+        self.columns.append(PlacedColumn(column, replaces, after))
+        self.keys.extend(column.keys())
+
+
+def read_alter_table(words: Clauses) -> Alteration:
+    """Read the rest of an ALTER TABLE behind the table's name."""
+    alteration = Alteration()
+    if not (words.at_end or words.peek() == ";"):
+        while True:
+            _clause(words, alteration)
+            if not words.skip(","):
+                break
+        if words.skip("PARTITION"):
+            words.expect("BY")
+            skip_partitions(words)
+        elif words.skip("REMOVE"):
+            words.expect("PARTITIONING")
+    words.must_end()
+    return alteration
+
+
+def read_create_index(words: Clauses, kind: str) -> tuple[TableId, Alteration]:
+    """Read the rest of a CREATE INDEX behind INDEX. `kind`: UNIQUE, FULLTEXT, SPATIAL or ""."""
+    name = words.name()
+    if words.skip_any("USING", "TYPE"):
+        words.expect_any("BTREE", "RTREE", "HASH")
+    words.expect("ON")
+    table = words.table()
+    key = DeclaredKey(name, kind == "UNIQUE", read_parts(words))
+    skip_key_options(words)
+    _skip_manner(words)
+    return table, Alteration(keys=[key])
+
+
+def read_drop_index(words: Clauses) -> tuple[TableId, Alteration]:
+    """Read the rest of a DROP INDEX behind INDEX."""
+    name = words.name()
+    words.expect("ON")
+    table = words.table()
+    _skip_manner(words)
+    return table, Alteration(dropped_keys=[name])
+
+
+def _skip_manner(words: Clauses) -> None:
+    """Skip ALGORITHM and LOCK, up to the end."""
+    while words.skip_any("ALGORITHM", "LOCK"):
+        words.skip("=")
+        words.name()
+    words.must_end()
+
+
+def _clause(words: Clauses, alteration: Alteration) -> None:
+    match words.peek():
+        case "ADD":
+            words.take()
+            _add(words, alteration)
+        case "DROP":
+            words.take()
+            _drop(words, alteration)
+        case "CHANGE":
+            words.take()
+            words.skip("COLUMN")
+            old = words.column()
+            _changed(words, alteration, old, words.column())
+        case "MODIFY":
+            words.take()
+            words.skip("COLUMN")
+            name = words.column()
+            _changed(words, alteration, name, name)
+        case "ALTER":
+            words.take()
+            _alter(words)
+        case "RENAME":
+            words.take()
+            _rename(words, alteration)
+        case "CONVERT":
+            words.take()
+            words.expect("TO")
+            _convert(words, alteration)
+        case "ORDER":
+            words.take()
+            words.expect("BY")
+            _skip_order(words, alteration)
+        case "FORCE":
+            words.take()
+        case "ENABLE" | "DISABLE":
+            words.take()
+            words.expect("KEYS")
+        case "ALGORITHM" | "LOCK":
+            words.take()
+            words.skip("=")
+            words.name()
+        case "WITH" | "WITHOUT":
+            words.take()
+            words.expect("VALIDATION")
+        case "DISCARD" | "IMPORT":
+            words.take()
+            skip_partitions(words)
+        case "SECONDARY_LOAD" | "SECONDARY_UNLOAD":
+            words.take()
+        case "PARTITION" | "REMOVE":
+            pass  # stands behind all clauses
+        case word if word in _OF_PARTITIONS:
+            words.take()
+            words.expect("PARTITION")
+            skip_partitions(words)
+        case _:
+            while True:
+                alteration.charset = one_charset(alteration.charset, read_option(words))
+                if words.at_end or words.peek() in (",", ";", "PARTITION", "REMOVE"):
+                    break
+
+
+def _add(words: Clauses, alteration: Alteration) -> None:
+    if words.peek() in CONSTRAINTS:
+        alteration.keys.extend(read_constraint(words))
+    elif words.skip("PARTITION"):
+        skip_partitions(words)
+    else:
+        words.skip("COLUMN")
+        if words.skip("("):
+            read_elements(words, alteration)
+        else:
+            column = read_column(words, words.column())
+            alteration.add(column, None, _place(words))
+
+
+def read_elements(words: Clauses, alteration: Alteration) -> None:
+    """Read columns and constraints between commas, behind the opening bracket, up to the closing one."""
+    while True:
+        if words.peek() in CONSTRAINTS:
+            alteration.keys.extend(read_constraint(words))
+        else:
+            alteration.add(read_column(words, words.column()), None, None)
+        if not words.skip(","):
+            break
+    words.expect(")")
+
+
+def _place(words: Clauses) -> str | None:
+    if words.skip("FIRST"):
+        return FIRST
+    return words.column() if words.skip("AFTER") else None
+
+
+def _changed(words: Clauses, alteration: Alteration, old: str, name: str) -> None:
+    column = read_column(words, name)
+    alteration.add(column, old, _place(words))
+
+
+def _drop(words: Clauses, alteration: Alteration) -> None:
+    match words.peek():
+        case "PRIMARY":
+            words.take()
+            words.expect("KEY")
+            alteration.dropped_keys.append(PRIMARY)
+        case "INDEX" | "KEY":
+            words.take()
+            alteration.dropped_keys.append(words.name())
+        case "CONSTRAINT":
+            words.take()
+            alteration.dropped_constraints.append(words.name())
+        case "CHECK":
+            words.take()
+            words.name()
+        case "FOREIGN":
+            words.take()
+            words.expect("KEY")
+            words.name()
+        case "PARTITION":
+            skip_partitions(words)
+        case _:
+            words.skip("COLUMN")
+            alteration.dropped.append(words.column())
+            words.skip_any("RESTRICT", "CASCADE")
+
+
+def _alter(words: Clauses) -> None:
+    """ALTER of a default, of an index's or column's visibility, of a check: nothing of that is in rows."""
+    if words.skip("INDEX"):
+        words.name()
+        words.expect_any("VISIBLE", "INVISIBLE")
+        return
+    if words.skip_any("CHECK", "CONSTRAINT"):
+        words.name()
+        if not skip_enforced(words):
+            raise words.wrong()
+        return
+    words.skip("COLUMN")
+    words.column()
+    if words.skip("DROP"):
+        words.expect("DEFAULT")
+    else:
+        words.expect("SET")
+        if words.expect_any("DEFAULT", "VISIBLE", "INVISIBLE") == "DEFAULT":
+            words.skip_default()
+
+
+def _rename(words: Clauses, alteration: Alteration) -> None:
+    part = words.skip_any("COLUMN", "INDEX", "KEY")
+    if not part:
+        words.skip_any("TO", "AS", "=")
+        alteration.new_name = words.table()
+        return
+    old = words.name()
+    words.expect("TO")
+    (alteration.renamed if part == "COLUMN" else alteration.renamed_keys).append((old, words.name()))
+
+
+def _convert(words: Clauses, alteration: Alteration) -> None:
+    if not skip_charset_word(words):
+        raise words.wrong()
+    words.skip("=")
+    alteration.converted = read_charset(words)  # DEFAULT is a setting of the session, which its events do not tell
+    if words.skip("COLLATE"):
+        words.skip("=")
+        collated = read_collation(words)
+        alteration.converted = one_charset(alteration.converted, collated)
+
+
+def _skip_order(words: Clauses, alteration: Alteration) -> None:
+    """Skip the columns of an ORDER BY. A comma stands between two of them, and also before the next clause."""
+    while True:
+        words.column()
+        words.skip_any("ASC", "DESC")
+        if not words.skip(","):
+            return
+        if words.peek() in _VERBS:
+            _clause(words, alteration)
+            return

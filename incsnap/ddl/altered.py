@@ -1,0 +1,158 @@
+"""A table's definition behind an alteration, by the order in which MySQL resolves names.
+
+Names of columns to drop, change or rename are those before the statement. The column behind AFTER has the name that it
+has behind the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from incsnap.ddl.alterations import FIRST, Alteration, PlacedColumn
+from incsnap.ddl.character_sets import BINARY
+from incsnap.ddl.column_types import converted, octets_of_text
+from incsnap.ddl.keys import in_order, is_same, position_of, record_key, resized, with_declared
+from incsnap.ddl.table_definition import PRIMARY, Key, KeyPart, TableDefinition
+from incsnap.ddl.words import NotUnderstood
+from incsnap.tables import Column, TableId, TableShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A column of the table that is being made."""
+
+    column: Column
+    virtual: bool
+    before: Column | None  #: the column before the statement; None for a new one
+
+
+def altered(table: TableDefinition, alteration: Alteration) -> TableDefinition:
+    """Return the definition of the table behind the statement. The table's name stays: the caller renames it."""
+    charset = alteration.converted or alteration.charset or table.charset
+    places = _columns(table, alteration, charset)
+    if len({place.column.name.casefold() for place in places}) != len(places):
+        raise NotUnderstood("two columns of the table would have one name, by the definition that is known")
+    columns = [place.column for place in places]
+    kept = _kept_keys(table, alteration, places)
+    keys = with_declared(kept, alteration.keys, columns)
+    return made(table.shape.id, columns, keys, charset, tuple(place.column.name for place in places if place.virtual))
+
+
+def made(
+    table: TableId, columns: Sequence[Column], keys: Sequence[Key], charset: str, virtual: tuple[str, ...]
+) -> TableDefinition:
+    """Return the definition that the server makes of columns and keys. A primary key's columns are never NULL."""
+    primary = {part.column for key in keys if key.name == PRIMARY for part in key.parts}
+    if sum(key.name == PRIMARY for key in keys) > 1:
+        raise NotUnderstood("the table would have two primary keys, by the definition that is known")
+    columns = tuple(replace(column, nullable=False) if column.name in primary else column for column in columns)
+    keys = in_order(keys, columns, virtual)
+    return TableDefinition(TableShape(table, columns, record_key(keys, columns, virtual)), charset, keys, virtual)
+
+
+def _columns(table: TableDefinition, alteration: Alteration, charset: str) -> list[_Place]:
+    """The columns behind the statement. Those that were there come first; then new and moved ones take their places."""
+    names = [column.name for column in table.shape.columns]
+    dropped = {position_of(name, names) for name in alteration.dropped}
+    renamed = {position_of(old, names): new for old, new in alteration.renamed}
+    changed: dict[int, PlacedColumn] = {}
+    for each in alteration.columns:
+        if each.replaces is not None:
+            number = position_of(each.replaces, names)
+            if number in changed or number in dropped or number in renamed:
+                raise NotUnderstood(f"the column {each.replaces} is changed twice")
+            changed[number] = each
+    if not dropped.isdisjoint(renamed):
+        raise NotUnderstood("a column is dropped and renamed")
+    places: list[_Place] = []
+    for number, column in enumerate(table.shape.columns):
+        if number in dropped:
+            continue
+        if number not in changed:
+            kept = converted(column, alteration.converted) if alteration.converted else column
+            name = renamed.get(number, column.name)
+            places.append(_Place(replace(kept, name=name), column.name in table.virtual, column))
+        elif changed[number].after is None:
+            places.append(_declared(changed[number], column, charset, alteration.converted))
+    for each in alteration.columns:
+        if each.replaces is None or each.after is not None:
+            before = None if each.replaces is None else table.shape.columns[position_of(each.replaces, names)]
+            _insert(places, _declared(each, before, charset, alteration.converted), each.after)
+    return places
+
+
+def _declared(placed: PlacedColumn, before: Column | None, charset: str, convert: str) -> _Place:
+    """A column that the statement defines. CONVERT TO has a say in its character set too, unless that is binary."""
+    declared = placed.column
+    if convert and (declared.charset or charset) != BINARY:
+        declared = replace(declared, charset=convert)
+    column = declared.column(charset)
+    if convert and before is not None and octets_of_text(column):
+        raise NotUnderstood(
+            f"the size of {column.name} is not certain where CONVERT TO stands beside its new definition"
+        )
+    return _Place(column, declared.virtual, before)
+
+
+def _insert(places: list[_Place], place: _Place, after: str | None) -> None:
+    if after is None:
+        places.append(place)
+    elif after == FIRST:
+        places.insert(0, place)
+    else:
+        places.insert(1 + position_of(after, [each.column.name for each in places]), place)
+
+
+def _kept_keys(table: TableDefinition, alteration: Alteration, places: Sequence[_Place]) -> list[Key]:
+    """The keys that were there, with the names and columns that they have behind the statement."""
+    keys = list(table.keys)
+    dropped = {_key_named(name, keys) for name in alteration.dropped_keys}
+    for name in alteration.dropped_constraints:
+        matches = [place for place, key in enumerate(keys) if key.unique and is_same(key.name, name)]
+        if not matches:
+            _refuse_unnamed(keys)
+        dropped.update(matches)
+    renamed = {_key_named(old, keys): new for old, new in alteration.renamed_keys}
+    kept = []
+    for number, key in enumerate(keys):
+        parts = tuple(part for each in key.parts if (part := _kept_part(key, each, places)) is not None)
+        if number not in dropped and parts:
+            kept.append(replace(key, name=renamed.get(number, key.name), parts=parts))
+    return kept
+
+
+def _key_named(name: str, keys: Sequence[Key]) -> int | None:
+    """The place of the key of that name; None for an index that is not unique and whose name is not known."""
+    matches = [place for place, key in enumerate(keys) if key.name and is_same(key.name, name)]
+    if matches and (keys[matches[0]].unique or all(key.name for key in keys)):
+        return matches[0]
+    _refuse_unnamed(keys)
+    if matches:
+        return matches[0]
+    if all(key.name for key in keys):
+        raise NotUnderstood(f"there is no index {name!r} in the definition that is known")
+    return None
+
+
+def _refuse_unnamed(keys: Sequence[Key]) -> None:
+    """Raise where a unique key may have any name."""
+    if any(key.unique and not key.name for key in keys):
+        raise NotUnderstood("the names that the server gave to the table's keys are not certain")
+
+
+def _kept_part(key: Key, part: KeyPart, places: Sequence[_Place]) -> KeyPart | None:
+    """The part of a key behind the statement; None if its column is gone.
+
+    MySQL looks for the column among the new ones, in their order, by the name that each had before, and by the own name
+    of those that are new.
+    """
+    if not part.column:
+        return part
+    for place in places:
+        if place.before is None:
+            if is_same(place.column.name, part.column):
+                raise NotUnderstood(f"the key's column {part.column} is dropped and added")
+        elif is_same(place.before.name, part.column):
+            return resized(part, place.before, place.column) if key.unique else replace(part, column=place.column.name)
+    return None

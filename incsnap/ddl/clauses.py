@@ -1,0 +1,174 @@
+"""A reader of whole statements, clause by clause: nothing in them is passed over without being understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from incsnap.ddl.words import NO_BACKSLASH_ESCAPES, NotUnderstood, Words
+from incsnap.events import Session
+
+#: Bit of the SQL mode by which REAL means FLOAT.
+REAL_AS_FLOAT: Final = 1 << 0
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+#: Backslash and letter -> character. Any other character stands for itself. `\%` and `\_` keep their backslash.
+_ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_NOW = frozenset(("NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"))
+_CONSTANTS = frozenset(("NULL", "TRUE", "FALSE"))
+#: Words that make a value of the string behind them: x'ff', b'1', N'text', DATE '2026-01-01'.
+_PREFIXES = frozenset(("X", "B", "N", "DATE", "TIME", "TIMESTAMP"))
+
+
+class Clauses(Words):
+    """A statement of `session`, read to its end.
+
+    Methods raise `NotUnderstood`, with a reason, where the statement goes on in another way, and where what it says
+    depends on a setting of the session that is not known.
+    """
+
+    def __init__(self, sql: str, session: Session) -> None:
+        if session.sql_mode is None and ('"' in sql or "\\" in sql):
+            raise NotUnderstood("the sql_mode, which decides what its quotes mean, is not known")
+        super().__init__(sql, session.database, session.sql_mode or 0)
+        self.session = session
+
+    def wrong(self) -> NotUnderstood:
+        """Return the error that names the word at which the statement is not understood any more."""
+        if self._next is None:
+            return NotUnderstood("the statement ends too early")
+        return NotUnderstood(f"{self._next[1][:40]!r} is not understood there")
+
+    def expect(self, *words: str) -> None:
+        """Skip these words, which must follow one after another."""
+        for word in words:
+            if not self.skip(word):
+                raise self.wrong()
+
+    def expect_any(self, *words: str) -> str:
+        """Skip the next word, which must be one of `words`, and return it."""
+        word = self.skip_any(*words)
+        if not word:
+            raise self.wrong()
+        return word
+
+    def skip_any(self, *words: str) -> str:
+        """Skip the next word if it is one of `words`, and return it; "" if it is none of them."""
+        word = self.peek()
+        return self.take() if word and word in words else ""
+
+    def must_end(self) -> None:
+        """Raise unless the statement ends here. A semicolon may stand at its end."""
+        self.skip(";")
+        if not self.at_end:
+            raise self.wrong()
+
+    @property
+    def is_string(self) -> bool:
+        """Whether a text in quotes is next."""
+        return self._next is not None and self._next[0] == "string"
+
+    @property
+    def is_name(self) -> bool:
+        """Whether a name, in quotes or not, is next."""
+        return self._next is not None and self._next[0] in ("name", "word")
+
+    def name(self) -> str:
+        """Read a name, in quotes or not."""
+        if not self.is_name:
+            raise self.wrong()
+        return super().name()
+
+    def column(self) -> str:
+        """Read a column's name, which may have the table's and the database's before it."""
+        name = self.name()
+        while self.skip("."):
+            name = self.name()
+        return name
+
+    def number(self) -> int:
+        """Read a number without sign and point."""
+        digits = self.peek()
+        if not (digits.isascii() and digits.isdecimal()):
+            raise self.wrong()
+        self.take()
+        return int(digits)
+
+    def skip_string(self) -> None:
+        """Skip a text in quotes."""
+        if not self.is_string:
+            raise self.wrong()
+        self._take()
+
+    def string(self) -> str:
+        """Read a text in quotes: what it says, without quotes and escapes."""
+        if not self.is_string:
+            raise self.wrong()
+        text = self._take()[1]
+        quote, text = text[0], text[1:-1]
+        if (self.session.sql_mode or 0) & NO_BACKSLASH_ESCAPES or "\\" not in text:
+            return text.replace(quote * 2, quote)
+        # The parts between escapes may have doubled quotes. A quote behind a backslash is not half of such a pair.
+        parts = _ESCAPE.split(text)
+        parts[0::2] = (part.replace(quote * 2, quote) for part in parts[0::2])
+        parts[1::2] = (_ESCAPED.get(letter, letter) for letter in parts[1::2])
+        return "".join(parts)
+
+    def name_or_string(self) -> str:
+        """Read a name or a text in quotes: character sets, engines and so on may be either."""
+        return self.string() if self.is_string else self.name()
+
+    def skip_brackets(self, refused: Collection[str] = ()) -> None:
+        """Skip an expression in brackets. It must not begin with one of the words `refused`."""
+        self.expect("(")
+        if self.peek() in refused:
+            raise self.wrong()
+        depth = 1
+        while depth:
+            word = self.take()
+            depth += (word == "(") - (word == ")")
+
+    def skip_default(self) -> None:
+        """Skip the value behind DEFAULT."""
+        if self.peek() == "(":
+            self.skip_brackets()
+        elif not self.skip_now():
+            self._skip_literal()
+
+    def skip_now(self) -> bool:
+        """Skip CURRENT_TIMESTAMP or a synonym of it, and say whether it was there."""
+        if not self.skip_any(*_NOW):
+            return False
+        if self.peek() == "(":
+            self.skip_brackets()
+        return True
+
+    def _skip_literal(self) -> None:
+        if self.skip_any(*_CONSTANTS):
+            return
+        signed = bool(self.skip_any("+", "-"))
+        word = self.peek()
+        if word[:1].isdecimal() or word == ".":
+            self._skip_number()
+            return
+        if signed:
+            raise self.wrong()
+        if word in _PREFIXES or word.startswith("_"):
+            self.take()
+            if word.startswith("_") and not self.is_string:
+                word = self.take()
+                if word.startswith("0X"):
+                    return
+                if word not in ("X", "B"):
+                    raise NotUnderstood(f"the DEFAULT {word[:40]!r} is not understood")
+        self.skip_string()
+        while self.is_string:  # texts one behind another are one text
+            self.skip_string()
+
+    def _skip_number(self) -> None:
+        """Skip a number, which stands in parts: `1`, `.`, `5e`, `-`, `3`."""
+        last = "" if self.peek() == "." else self.take()
+        if self.skip("."):
+            last = self.take() if self.peek()[:1].isdecimal() else ""
+        if last.endswith("E") and not last.startswith("0X") and self.skip_any("+", "-"):
+            self.number()

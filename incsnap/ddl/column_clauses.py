@@ -1,0 +1,151 @@
+"""Definitions of columns as statements write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from incsnap.ddl.character_sets import read_collation
+from incsnap.ddl.clauses import Clauses
+from incsnap.ddl.column_types import DeclaredType, column_of, read_type
+from incsnap.ddl.key_clauses import DeclaredKey, skip_check, skip_reference
+from incsnap.ddl.table_definition import PRIMARY, KeyPart
+from incsnap.ddl.words import NotUnderstood
+from incsnap.tables import Column
+
+#: Words that end a column's definition.
+_ENDS = frozenset((",", ")", ";", "FIRST", "AFTER", "", "PARTITION", "REMOVE"))
+
+
+@dataclass(slots=True)
+class DeclaredColumn:
+    """A column as a statement defines it."""
+
+    name: str
+    type: DeclaredType
+    nullable: bool = True
+    virtual: bool = False  #: whether it is generated and not stored
+    charset: str = ""  #: the character set that its type or its collation names; "" for the table's
+    primary: bool = False  #: whether it is the primary key
+    unique: bool = False  #: whether it has a unique key, however often its definition says so
+    references: bool = False  #: whether it has a foreign key
+
+    def keys(self) -> Iterator[DeclaredKey]:
+        """Yield the keys that the definition declares, in the server's order."""
+        part = (KeyPart(self.name),)
+        if self.primary:
+            yield DeclaredKey(PRIMARY, True, part)
+        if self.unique:
+            yield DeclaredKey("", True, part)
+        if self.references:
+            yield DeclaredKey("", False, part, for_foreign_key=True)
+
+    def column(self, charset: str) -> Column:
+        """Return the column in a table whose default character set is `charset`."""
+        return column_of(self.name, self.type, self.charset or charset, nullable=self.nullable)
+
+
+def read_column(words: Clauses, name: str) -> DeclaredColumn:
+    """Read a column's definition behind its name."""
+    declared = read_type(words)
+    column = DeclaredColumn(name, declared, charset=declared.charset)
+    nullable: bool | None = None
+    if declared.kind == "serial":
+        nullable = False
+        column.unique = True
+    while words.peek() not in _ENDS:
+        answer = _attribute(words, column)
+        nullable = nullable if answer is None else answer
+    if nullable is None:
+        nullable = declared.kind != "timestamp" or _timestamp_takes_null(words)
+    column.nullable = nullable
+    return column
+
+
+def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
+    """Read one attribute. Return whether the column may be NULL, if the attribute tells that."""
+    match words.take():
+        case "NULL":
+            return True
+        case "NOT":
+            return None if words.skip("SECONDARY") else _not_null(words)
+        case "DEFAULT":
+            words.skip_default()
+        case "ON":
+            words.expect("UPDATE")
+            if not words.skip_now():
+                raise words.wrong()
+        case "AUTO_INCREMENT":
+            return False
+        case "SERIAL":
+            words.expect("DEFAULT", "VALUE")
+            column.unique = True
+            return False
+        case "PRIMARY":
+            words.expect("KEY")
+            column.primary = True
+        case "KEY":
+            column.primary = True
+        case "UNIQUE":
+            words.skip("KEY")
+            column.unique = True
+        case "COLLATE":
+            words.skip("=")
+            _collate(column, read_collation(words))
+        case "GENERATED":
+            words.expect("ALWAYS", "AS")
+            _generated(words, column)
+        case "AS":
+            _generated(words, column)
+        case "CONSTRAINT":
+            if words.peek() != "CHECK":
+                words.name()
+            words.expect("CHECK")
+            skip_check(words)
+        case "CHECK":
+            skip_check(words)
+        case "REFERENCES":
+            skip_reference(words)
+            column.references = True  # without effect before MySQL 9.0
+        case "COMMENT":
+            words.skip_string()
+        case "COLUMN_FORMAT":
+            words.expect_any("DEFAULT", "FIXED", "DYNAMIC")
+        case "STORAGE":
+            words.expect_any("DEFAULT", "DISK", "MEMORY")
+        case "SRID":
+            words.number()
+        case "ENGINE_ATTRIBUTE" | "SECONDARY_ENGINE_ATTRIBUTE":
+            words.skip("=")
+            words.skip_string()
+        case "VISIBLE" | "INVISIBLE":
+            pass
+        case word:
+            raise NotUnderstood(f"{word[:40]!r} in the definition of the column {column.name} is not understood")
+    return None
+
+
+def _not_null(words: Clauses) -> bool:
+    words.expect("NULL")
+    return False
+
+
+def _collate(column: DeclaredColumn, charset: str) -> None:
+    """A collation behind a type without a character set names that too."""
+    if column.charset and column.charset != charset:
+        raise NotUnderstood(f"the collation of the column {column.name} is not one of its character set")
+    column.charset = charset
+
+
+def _generated(words: Clauses, column: DeclaredColumn) -> None:
+    words.skip_brackets()
+    column.virtual = not words.skip("STORED")
+    if column.virtual:
+        words.skip("VIRTUAL")
+
+
+def _timestamp_takes_null(words: Clauses) -> bool:
+    """Whether a TIMESTAMP for which neither NULL nor NOT NULL is written may be NULL."""
+    if words.session.explicit_timestamps is None:
+        raise NotUnderstood("explicit_defaults_for_timestamp, which decides what may be NULL, is not known")
+    return words.session.explicit_timestamps

@@ -1,0 +1,54 @@
+"""CREATE TABLE, and what SHOW CREATE TABLE prints: the definition that the server makes of them."""
+
+from __future__ import annotations
+
+from incsnap.ddl.alterations import Alteration, read_elements
+from incsnap.ddl.altered import made
+from incsnap.ddl.clauses import Clauses
+from incsnap.ddl.keys import with_declared
+from incsnap.ddl.table_definition import TableDefinition
+from incsnap.ddl.table_options import one_charset, read_option, skip_partitions
+from incsnap.ddl.words import NotUnderstood
+from incsnap.events import Session
+from incsnap.tables import TableId
+
+#: The session of a reader of SHOW CREATE TABLE.
+_PRINTED = Session(sql_mode=0, client="utf8mb4", connection="utf8mb4", explicit_timestamps=True)
+
+
+def read_definition(printed: str, table: TableId) -> TableDefinition:
+    """Return the definition of `table` by what SHOW CREATE TABLE prints of it in a session without SQL modes.
+
+    Raise `NotUnderstood` where the text is not understood.
+    """
+    words = Clauses(printed, _PRINTED)
+    words.expect("CREATE", "TABLE")
+    words.name()
+    words.expect("(")
+    return read_created(words, table, "", printed=True)
+
+
+def read_created(words: Clauses, table: TableId, database_charset: str, *, printed: bool = False) -> TableDefinition:
+    """Return the definition by the rest of a CREATE TABLE behind its first bracket.
+
+    `database_charset`: the default of the table's database, "" where that is not known. `printed`: the text is one of
+    SHOW CREATE TABLE, which lists the indexes of foreign keys by themselves.
+    """
+    elements, charset = Alteration(), ""
+    read_elements(words, elements)
+    while not (words.at_end or words.peek() in (";", "START", "PARTITION")):
+        charset = one_charset(charset, read_option(words))
+        words.skip(",")
+    if words.peek() == "PARTITION":
+        skip_partitions(words, created=True)
+    if words.skip("START"):  # a CREATE TABLE ... SELECT, whose rows are logged behind it
+        words.expect("TRANSACTION")
+    words.must_end()
+    charset = charset or database_charset
+    if not charset:
+        raise NotUnderstood("the default character set of the database is not known")
+    declared = [each.column for each in elements.columns]
+    columns = [each.column(charset) for each in declared]
+    keys = [key for key in elements.keys if not (printed and key.for_foreign_key)]
+    virtual = tuple(each.name for each in declared if each.virtual)
+    return made(table, columns, with_declared((), keys, columns), charset, virtual)

@@ -1,0 +1,262 @@
+"""The definitions of tables behind a statement: followed from the definitions before it, or not known any more.
+
+The rule is that a whole statement is understood or nothing of it. A definition that is guessed wrongly would put values
+under wrong names; one that is not known only has to be asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from incsnap.ddl.alterations import Alteration, read_alter_table, read_create_index, read_drop_index
+from incsnap.ddl.altered import altered
+from incsnap.ddl.character_sets import known_charset, read_charset, read_collation, skip_charset_word
+from incsnap.ddl.clauses import Clauses
+from incsnap.ddl.created import read_created
+from incsnap.ddl.statements import renamed
+from incsnap.ddl.table_definition import Definitions, TableDefinition
+from incsnap.ddl.table_options import one_charset
+from incsnap.ddl.words import NotUnderstood
+from incsnap.events import SchemaChange
+from incsnap.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The definitions behind a statement."""
+
+    known: Definitions  #: all that is certain behind the statement
+    #: Tables that exist behind the statement and whose definition is not known any more, or was not before: why.
+    lost: Mapping[TableId, str] = field(default_factory=dict)
+    gone: frozenset[TableId] = frozenset()  #: tables that were dropped or renamed
+    changed: frozenset[TableId] = frozenset()  #: tables whose definition in `known` is new or another one
+
+
+def _maybe_there(_table: TableId) -> bool:
+    return False
+
+
+def follow(
+    change: SchemaChange,
+    known: Definitions,
+    *,
+    letter_case: int = 0,
+    absent: Callable[[TableId], bool] = _maybe_there,
+) -> Followed:
+    """Return the definitions behind `change`, which are `known` before it.
+
+    `letter_case`: the server's lower_case_table_names. `absent`: whether it is certain that a table does not exist,
+    without which a CREATE TABLE IF NOT EXISTS cannot be followed where it creates the table.
+    """
+    statement = _Statement(change, known, letter_case, absent)
+    try:
+        statement.follow()
+    except NotUnderstood as problem:
+        return _not_followed(change, known, letter_case, str(problem) or "the statement is not understood")
+    return statement.followed()
+
+
+def _not_followed(change: SchemaChange, known: Definitions, letter_case: int, why: str) -> Followed:
+    """All tables that the statement may have changed are not known any more."""
+    touched = {table for table in known.tables if change.touches(table)}
+    named = {_stored(table, letter_case, known.tables) for table in change.tables or ()}
+    tables = {table: each for table, each in known.tables.items() if table not in touched}
+    databases = known.databases
+    if change.tables is None:
+        databases = {name: each for name, each in databases.items() if change.database and name != change.database}
+    return Followed(Definitions(tables, databases), dict.fromkeys(sorted(touched | named), why))
+
+
+def _stored(table: TableId, letter_case: int, known: Iterable[TableId]) -> TableId:
+    """The name of a table as the server stores it, by its lower_case_table_names."""
+    if letter_case == 0:
+        return table
+    lower = TableId(table.database.lower(), table.table.lower())
+    if letter_case == 1:
+        return lower
+    return next((each for each in known if str(each).lower() == str(lower)), table)
+
+
+class _Statement:
+    """One statement on its way. `tables` and `databases` are what is known up to the word that was read last."""
+
+    def __init__(
+        self, change: SchemaChange, known: Definitions, letter_case: int, absent: Callable[[TableId], bool]
+    ) -> None:
+        self._change, self._before, self._letter_case, self._absent = change, known, letter_case, absent
+        self._tables, self._databases = dict(known.tables), dict(known.databases)
+        self._lost: dict[TableId, str] = {}
+        self._gone: set[TableId] = set()
+
+    def follow(self) -> None:
+        """Read the statement. Raise `NotUnderstood` where that is not possible; then nothing was followed."""
+        session = self._change.session
+        if session.client == "binary" and not self._change.sql.isascii():
+            raise NotUnderstood("the client's character set is binary, so the texts in the statement are not certain")
+        words = Clauses(self._change.sql, session)
+        match words.take():
+            case "TRUNCATE":
+                pass
+            case "RENAME":
+                tables = renamed(words)
+                words.must_end()
+                for old, new in tables:
+                    self._rename(self._stored(old), self._stored(new))
+            case "CREATE":
+                self._create(words)
+            case "ALTER":
+                self._alter(words)
+            case "DROP":
+                self._drop(words)
+            case _:
+                raise words.wrong()
+
+    def followed(self) -> Followed:
+        """Return the outcome."""
+        before = self._before.tables
+        changed = {table for table, definition in self._tables.items() if before.get(table) != definition}
+        known = Definitions(self._tables, self._databases)
+        return Followed(known, self._lost, frozenset(self._gone), frozenset(changed))
+
+    def _stored(self, table: TableId) -> TableId:
+        return _stored(table, self._letter_case, self._tables)
+
+    def _create(self, words: Clauses) -> None:
+        kind = words.skip_any("UNIQUE", "FULLTEXT", "SPATIAL")
+        match words.take():
+            case "INDEX":
+                table, alteration = read_create_index(words, kind)
+                self._change_table(self._stored(table), alteration)
+            case "TABLE" if not kind:
+                self._create_table(words)
+            case "DATABASE" | "SCHEMA" if not kind:
+                conditional = words.skip_condition()
+                name = words.name()
+                if not (conditional and name in self._databases):
+                    charset = _database_charset(words) or ("" if conditional else self._change.session.server)
+                    self._set_database(name, charset and known_charset(charset))
+            case "TEMPORARY" if not kind:
+                pass  # a table of its session alone
+            case _:
+                raise words.wrong()
+
+    def _create_table(self, words: Clauses) -> None:
+        conditional = words.skip_condition()
+        table = self._stored(words.table())
+        if table in self._tables:
+            if conditional:
+                return
+            raise NotUnderstood(f"{table} is known, and is created nevertheless")
+        bracket = words.skip("(")
+        if words.skip("LIKE"):
+            source = self._stored(words.table())
+            if bracket:
+                words.expect(")")
+            words.must_end()
+            definition = self._tables.get(source)
+            why = f"the definition of {source}, of which it is a copy, is not known"
+        elif bracket:
+            definition, why = read_created(words, table, self._databases.get(table.database, "")), ""
+        else:
+            raise words.wrong()
+        if conditional and not self._absent(table):
+            definition, why = None, "the table may have been there before the statement"
+        self._set_table(table, definition, why)
+
+    def _alter(self, words: Clauses) -> None:
+        if words.skip_any("DATABASE", "SCHEMA"):
+            unnamed = words.peek() in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ")
+            name = self._change.session.database if unnamed else words.name()
+            charset = _database_charset(words)
+            if charset:
+                self._set_database(name, charset)
+            return
+        words.expect("TABLE")
+        table = self._stored(words.table())
+        self._change_table(table, read_alter_table(words))
+
+    def _drop(self, words: Clauses) -> None:
+        match words.take():
+            case "TABLE" | "TABLES":
+                words.skip_condition()
+                dropped = [self._stored(words.table())]
+                while words.skip(","):
+                    dropped.append(self._stored(words.table()))
+                words.skip_any("RESTRICT", "CASCADE")
+                words.must_end()
+                for table in dropped:
+                    self._remove(table)
+            case "INDEX":
+                named, alteration = read_drop_index(words)
+                self._change_table(self._stored(named), alteration)
+            case "DATABASE" | "SCHEMA":
+                words.skip_condition()
+                database = words.name()
+                words.must_end()
+                self._databases.pop(database, None)
+                for table in [table for table in self._tables if table.database == database]:
+                    self._remove(table)
+            case "TEMPORARY":
+                pass
+            case _:
+                raise words.wrong()
+
+    def _change_table(self, table: TableId, alteration: Alteration) -> None:
+        before = self._tables.get(table)
+        if before is None:
+            self._lost[table] = "the table's definition before the statement is not known"
+        elif before.charset:
+            self._tables[table] = altered(before, alteration)
+        elif alteration.changes_rows:
+            raise NotUnderstood("of the table's definition before the statement only the columns are known")
+        if alteration.new_name is not None:
+            self._rename(table, self._stored(alteration.new_name))
+
+    def _rename(self, old: TableId, new: TableId) -> None:
+        definition = self._tables.get(old)
+        why = self._lost.pop(old, f"the definition of {old}, which was renamed, is not known")
+        if old != new:
+            self._remove(old)
+        self._set_table(new, definition, why)
+
+    def _remove(self, table: TableId) -> None:
+        self._tables.pop(table, None)
+        self._lost.pop(table, None)
+        self._gone.add(table)
+
+    def _set_table(self, table: TableId, definition: TableDefinition | None, why: str) -> None:
+        self._gone.discard(table)
+        if definition is None:
+            self._tables.pop(table, None)
+            self._lost[table] = why
+        else:
+            self._tables[table] = replace(definition, shape=replace(definition.shape, id=table))
+
+    def _set_database(self, name: str, charset: str) -> None:
+        if charset:
+            self._databases[name] = charset
+        else:
+            self._databases.pop(name, None)
+
+
+def _database_charset(words: Clauses) -> str:
+    """Read the options of a database: its character set, "" where they do not tell it."""
+    charset = ""
+    while not (words.at_end or words.peek() == ";"):
+        words.skip("DEFAULT")
+        if skip_charset_word(words):
+            words.skip("=")
+            charset = one_charset(charset, read_charset(words))
+        elif words.skip("COLLATE"):
+            words.skip("=")
+            charset = one_charset(charset, read_collation(words))
+        elif words.skip("ENCRYPTION"):
+            words.skip("=")
+            words.skip_string()
+        else:
+            words.expect("READ", "ONLY")
+            words.skip("=")
+            words.name()
+    words.must_end()
+    return charset

@@ -1,0 +1,144 @@
+"""Keys and other constraints as statements write them: in CREATE TABLE, ALTER TABLE and CREATE INDEX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from incsnap.ddl.clauses import Clauses
+from incsnap.ddl.table_definition import PRIMARY, KeyPart
+
+#: Words with which a constraint or index begins. No column has such a name without quotes.
+CONSTRAINTS = frozenset(("CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"))
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredKey:
+    """An index as a statement declares it."""
+
+    name: str  #: PRIMARY for a primary key; "" where the server chooses the name
+    unique: bool
+    parts: tuple[KeyPart, ...]
+    #: Whether the server makes the index for a foreign key. It makes none where another index serves.
+    for_foreign_key: bool = False
+
+
+def read_constraint(words: Clauses) -> Iterator[DeclaredKey]:
+    """Read one constraint or index, and yield the key that it defines, if it defines one."""
+    constraint = ""
+    if words.skip("CONSTRAINT") and words.peek() not in CONSTRAINTS:
+        constraint = words.name()
+    match words.take():
+        case "PRIMARY":
+            words.expect("KEY")
+            _read_name(words)
+            yield _key(words, PRIMARY, unique=True)
+        case "UNIQUE":
+            words.skip_any("KEY", "INDEX")
+            yield _key(words, _read_name(words) or constraint, unique=True)
+        case "INDEX" | "KEY":
+            yield _key(words, _read_name(words), unique=False)
+        case "FULLTEXT" | "SPATIAL":
+            words.skip_any("KEY", "INDEX")
+            yield _key(words, _read_name(words), unique=False)
+        case "FOREIGN":
+            words.expect("KEY")
+            if words.peek() != "(":
+                words.name()
+            yield DeclaredKey("", False, read_parts(words), for_foreign_key=True)
+            words.expect("REFERENCES")
+            skip_reference(words)
+        case "CHECK":
+            skip_check(words)
+        case _:
+            raise words.wrong()
+
+
+def _read_name(words: Clauses) -> str:
+    """Read an index's name and type, which both may be left out."""
+    name = ""
+    if words.peek() not in ("(", "USING"):
+        name = words.name()
+    if words.skip_any("USING", "TYPE"):
+        words.expect_any("BTREE", "RTREE", "HASH")
+    return name
+
+
+def _key(words: Clauses, name: str, *, unique: bool) -> DeclaredKey:
+    key = DeclaredKey(name, unique, read_parts(words))
+    skip_key_options(words)
+    return key
+
+
+def read_parts(words: Clauses) -> tuple[KeyPart, ...]:
+    """Read the columns and expressions of a key."""
+    words.expect("(")
+    parts = []
+    while True:
+        if words.peek() == "(":
+            words.skip_brackets()
+            part = KeyPart("")
+        else:
+            name, prefix = words.column(), 0
+            if words.skip("("):
+                prefix = words.number()
+                words.expect(")")
+            part = KeyPart(name, prefix)
+        parts.append(part)
+        words.skip_any("ASC", "DESC")
+        if not words.skip(","):
+            words.expect(")")
+            return tuple(parts)
+
+
+def skip_key_options(words: Clauses) -> None:
+    """Skip what may stand behind the columns of a key."""
+    while option := words.skip_any(
+        "KEY_BLOCK_SIZE", "USING", "TYPE", "WITH", "COMMENT", "VISIBLE", "INVISIBLE", "ENGINE_ATTRIBUTE",
+        "SECONDARY_ENGINE_ATTRIBUTE",
+    ):  # fmt: skip
+        match option:
+            case "KEY_BLOCK_SIZE":
+                words.skip("=")
+                words.number()
+            case "USING" | "TYPE":
+                words.expect_any("BTREE", "RTREE", "HASH")
+            case "WITH":
+                words.expect("PARSER")
+                words.name()
+            case "COMMENT":
+                words.skip_string()
+            case "ENGINE_ATTRIBUTE" | "SECONDARY_ENGINE_ATTRIBUTE":
+                words.skip("=")
+                words.skip_string()
+
+
+def skip_check(words: Clauses) -> None:
+    """Skip the expression of a CHECK, and whether it is enforced."""
+    words.skip_brackets()
+    skip_enforced(words)
+
+
+def skip_enforced(words: Clauses) -> bool:
+    """Skip ENFORCED or NOT ENFORCED, and say whether it was there."""
+    if words.skip("NOT"):
+        words.expect("ENFORCED")
+        return True
+    return words.skip("ENFORCED")
+
+
+def skip_reference(words: Clauses) -> None:
+    """Skip what stands behind REFERENCES: what a foreign key refers to, and what it does."""
+    words.table()
+    if words.peek() == "(":
+        read_parts(words)
+    if words.skip("MATCH"):
+        words.expect_any("FULL", "PARTIAL", "SIMPLE")
+    while words.skip("ON"):
+        words.expect_any("DELETE", "UPDATE")
+        if words.skip("SET"):
+            words.expect_any("NULL", "DEFAULT")
+        elif words.skip("NO"):
+            words.expect("ACTION")
+        else:
+            words.expect_any("RESTRICT", "CASCADE")
