@@ -170,6 +170,8 @@ def _rows(table: TableStatus) -> str:
 def _troubles(table: TableStatus) -> Iterator[str]:
     if table.read_again:
         yield f"{table.read_again} ranges are read again, one of them {table.readings} times so far"
+    if table.lost_readings:
+        yield f"{table.lost_readings:,} readings of its chunks were lost and repeated"
     if table.quarantined:
         ranges = "; ".join(key_range(each.lower, each.upper) for each in table.quarantined[:_RANGES])
         more = f"; ... {len(table.quarantined) - _RANGES} more" if len(table.quarantined) > _RANGES else ""

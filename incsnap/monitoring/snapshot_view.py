@@ -161,6 +161,7 @@ def _table(scan: Scan, windows: Sequence[Window], facts: TableFacts) -> TableSta
         readings=max((missed.attempt for missed in scan.again), default=0),
         not_before_ms=scan.not_before_ms,
         quarantined=tuple(KeyRange(show_key(lost.lower), show_key(lost.upper)) for lost in scan.quarantine),
+        lost_readings=scan.lost_readings,
     )
 
 

@@ -44,7 +44,7 @@ class TableStatus:
     lies in ``rows_low`` to ``rows_high`` and is None where nothing is known of it. ``rows_per_second`` and the three
     ``seconds`` are None until rows were released for a while. ``read_again``: ranges that wait to be read once more,
     ``readings``: how often the one among them that was read most often was. ``planned_key``: all keys up to it are
-    read or being read.
+    read or being read. ``lost_readings``: readings that came to no end and were repeated.
     """
 
     number: int
@@ -67,6 +67,7 @@ class TableStatus:
     readings: int = 0
     not_before_ms: int = 0
     quarantined: tuple[KeyRange, ...] = ()
+    lost_readings: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,8 @@ class Scan:
     ``chunk_rows``: the present chunk size. ``again``: ranges to read again. ``quarantine``: ranges given up.
     ``rows_read``: rows of released windows, before de-duplication. ``failures``: batches in a row in which chunks
     failed and none succeeded. ``attempt``, ``not_before_ms``: questions about the table that failed in a row, back-off.
-    ``begun_again``: how often the table was begun from its beginning once more.
+    ``begun_again``: how often the table was begun from its beginning once more. ``lost_readings``: readings of its
+    chunks that came to no end, but for those that a restart cut short once.
     """
 
     number: int
@@ -79,6 +80,7 @@ class Scan:
     not_before_ms: int = 0
     descending: tuple[str, ...] = ()
     begun_again: int = 0
+    lost_readings: int = 0
 
     @property
     def table(self) -> TableId:

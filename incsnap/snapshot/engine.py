@@ -280,6 +280,7 @@ def _release(state: NextContext, facts: BatchFacts) -> None:
             current_collection_in_progress=str(window.table),
             maximum_key=show_key(scan.maximum),
             last_processed_key=show_key(window.upper),
+            **({"lost_readings": str(scan.lost_readings)} if scan.lost_readings else {}),
         )
 
 

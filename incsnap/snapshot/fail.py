@@ -21,8 +21,8 @@ def fail(state: NextContext, window: Window, error: str) -> None:
     missed = failed.missed(state.now_ms)
     state.dropped.append(window.id)
     if failed.is_worth_a_warning:
-        where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
-        state.warn(f"chunk {where} failed, reading {failed.attempt}: {shorten(error, REASON)}", window.signal)
+        _tell(state, failed, error)
+        scan = state.scans[window.scan]
     if failed.ends_table:
         state.end(scan, notes.SKIPPED, error)
     elif failed.is_hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
@@ -31,6 +31,19 @@ def fail(state: NextContext, window: Window, error: str) -> None:
         _quarantine(state, scan, missed, error)
     else:
         _repeat(state, scan, failed, missed)
+
+
+def _tell(state: NextContext, failed: FailedChunk, error: str) -> None:
+    """Warn of the failed chunk. Of readings that are lost only a table's first is told, and all are counted: where one
+    is lost, hundreds may follow."""
+    window = failed.window
+    if failed.is_lost:
+        scan = state.scans[window.scan]
+        state.scans[scan.number] = replace(scan, lost_readings=scan.lost_readings + 1)
+        if scan.lost_readings:
+            return
+    where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
+    state.warn(f"chunk {where} failed, reading {failed.attempt}: {shorten(error, REASON)}", window.signal)
 
 
 def count_failure(state: NextContext, number: int, error: str) -> None:

@@ -53,6 +53,11 @@ class FailedChunk:
         return self.kind != LEFT or self.lost > 1
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the reading came to no end."""
+        return self.kind in (LOST, LEFT)
+
+    @property
     def ends_table(self) -> bool:
         return self.verdict is Verdict.GIVE_UP
 

@@ -165,8 +165,11 @@ class NextContext:
         return scan
 
     def end(self, scan: Scan, status: str, reason: str = "") -> None:
-        """The table is done, well or not."""
+        """End the table, well or not."""
         self._forget({scan.number})
+        if scan.lost_readings > 1:
+            count = f"{scan.lost_readings} readings of its chunks were lost and repeated"
+            self.warn(f"{scan.table}: {count}", scan.request.signal)
         if reason:
             self.warn(f"{scan.table}: {status}: {shorten(reason, REASON)}", scan.request.signal)
         self._take_from_unfinished(scan.request)

@@ -113,6 +113,9 @@ function tableOf(table) {
   if (table.read_again) {
     made.append(element("div", {class: "warn"}, `${table.read_again} ranges are read again, one of them ${table.readings} times so far`));
   }
+  if (table.lost_readings) {
+    made.append(element("div", {class: "warn"}, `${count(table.lost_readings)} readings of its chunks were lost and repeated`));
+  }
   if (table.quarantined.length) {
     const keys = table.quarantined.slice(0, 5).map((each) => each.lower === each.upper ? each.upper : `(${each.lower}, ${each.upper}]`).join("; ");
     made.append(element("div", {class: "warn"}, `given up (quarantine): keys ${keys}${table.quarantined.length > 5 ? "; …" : ""}`));

@@ -228,6 +228,7 @@ def _leaves(tmp_path: Path, **changed: object) -> None:
         seconds_high=70.0,
         read_again=2,
         readings=3,
+        lost_readings=1_657,
         quarantined=(KeyRange("26", "27"),),
     )
     made = JobStatus("0.1.0", "shop", "elsewhere", 1, now_ms - 60_000, RUNNING, now_ms - 60_000, now_ms, 1_000, now_ms)
@@ -250,6 +251,7 @@ def test_status_shows_a_living_job_with_its_tables(job: Path, tmp_path: Path) ->
         "1 being read, 2 waiting; 3 windows in flight that hold 0 rows; paused by a signal",
         "25 % 500,000 rows of about 2,000,000 (1,000,000 to 4,000,000), 50,000 rows/s, 30 s left (10 s to 1 min 10 s)",
         "2 ranges are read again, one of them 3 times so far",
+        "1,657 readings of its chunks were lost and repeated",
         "given up (quarantine), keys (26, 27]",
         "MySQL does not answer",
         "(it has passed)",

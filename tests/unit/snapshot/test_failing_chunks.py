@@ -163,3 +163,19 @@ def test_a_question_that_can_never_be_answered_ends_the_table(question: type[Que
 
     assert spans(job.context.planned) == [("b", None, "1")]
     assert job.notified()[-1] == ("s", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION")
+
+
+def test_lost_readings_are_counted_and_told_once() -> None:
+    job = Snapshots({A: list(range(1, 9)), B: [1]}, tick_ms=60_000)
+    losing = True
+    job.reading = lambda window: Reading(error="lost: no answer") if losing and window.table == A else job.good(window)
+    job.batch(execute("s", A, B))
+    warned = [warning for _ in range(6) for warning in job.batch().warnings]
+    lost = job.context.scans[0].lost_readings
+    losing = False
+    job.until_done()
+
+    assert lost > 4
+    assert len([warning for warning in warned if "lost" in warning]) == 1
+    progress = [dict(n.fields) for context in job.log for n in context.notifications if n.type == "IN_PROGRESS"]
+    assert {each.get("lost_readings", "") for each in progress} == {"", str(lost)}

@@ -60,6 +60,7 @@ EXPECTED = Offset(
                 quarantine=(Range(("26",), ("27",), 1, 5, 5),),
                 rows_read=27_500,
                 begun_again=1,
+                lost_readings=3,
             ),
             Scan(2, _asked(_CUSTOMERS), 2_500),
             Scan(
@@ -108,7 +109,7 @@ def _kept(version: int) -> dict[str, Any]:
     return kept
 
 
-_SCANS = (replace(EXPECTED.snapshot.scans[0], begun_again=0), *EXPECTED.snapshot.scans[1:])
+_SCANS = (replace(EXPECTED.snapshot.scans[0], begun_again=0, lost_readings=0), *EXPECTED.snapshot.scans[1:])
 #: What releases of version 6 have kept: no table was begun again, and nothing is sought.
 _EXPECTED_OF_6 = replace(EXPECTED, snapshot=replace(EXPECTED.snapshot, scans=_SCANS), sought=())
 #: What releases of version 5 and older have kept: there was no key that descends.
