@@ -114,7 +114,7 @@ def _purge(stream: StreamStatus, now_ms: int) -> str:
         return f"{needed}; when the server purges it is not known"
     if stream.purge_not_before_ms == 0:
         return f"{needed}, which the server does not purge by itself now"
-    color = "[red]" if stream.purge_not_before_ms - now_ms < 3_600_000 else ""
+    color = "[red]" if stream.is_purged_soon(now_ms) else ""
     return f"{color}{needed}, which the server purges at {moment(stream.purge_not_before_ms)} at the earliest"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from incsnap.monitoring.amounts import count, duration, size
+from incsnap.monitoring.amounts import count, duration, moment, size
 from incsnap.monitoring.status import JobStatus, TableStatus
 
 #: Tables that are named; the line is to be read at one glance.
@@ -28,6 +28,19 @@ def line(status: JobStatus) -> str:
         parts += [f"{left} more tables wait"] if left else []
         parts += [snapshot.waits_for] if snapshot.waits_for else []
     return "; ".join(parts)
+
+
+def purge_warning(status: JobStatus) -> str:
+    """Return the warning that the server may soon purge a file that the job needs, or "" if there is no such danger."""
+    stream = status.stream
+    if stream is None or stream.purge_not_before_ms is None or not stream.is_purged_soon(status.written_ms):
+        return ""
+    waiting = f"XA transactions wait for their XA COMMIT: {', '.join(stream.prepared)}" if stream.prepared else ""
+    why, when = waiting or f"the job is {duration(stream.lag_ms / 1000)} behind", moment(stream.purge_not_before_ms)
+    return (
+        f"MySQL may purge {stream.needs_file} from {when} on, and the job still needs that file of the binlog"
+        f" ({why}). Raise binlog_expire_logs_seconds on the server until the job has caught up"
+    )
 
 
 def _table(table: TableStatus) -> str:

@@ -27,6 +27,9 @@ STARTING, RUNNING, RETRYING, STOPPING, STOPPED, FAILED = (
 #: States in which the job has ended and says so; in any other one a job that is silent is dead.
 ENDED = frozenset({STOPPED, FAILED})
 
+#: An hour: long enough for the person on call to give the binlog more time.
+_SOON_MS = 3_600_000
+
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
@@ -169,6 +172,10 @@ class StreamStatus:
     needs_file: str = ""
     purge_not_before_ms: int | None = None
     prepared: tuple[str, ...] = ()
+
+    def is_purged_soon(self, now_ms: int) -> bool:
+        """Return True if the server may purge ``needs_file`` within the next hour."""
+        return bool(self.purge_not_before_ms) and (self.purge_not_before_ms or 0) - now_ms < _SOON_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 from incsnap import __version__
 from incsnap.errors import IncsnapError, StoreFailed, shorten
-from incsnap.monitoring.log_line import line
+from incsnap.monitoring.log_line import line, purge_warning
 from incsnap.monitoring.planner_report import PlannerReport, read
 from incsnap.monitoring.rates import JobRates
 from incsnap.monitoring.status import RUNNING, STARTING, Failure, JobStatus, StreamStatus, Sums, clock_ms, dump
@@ -103,6 +103,8 @@ class Watch:
         )
         self._closing = threading.Event()
         self._write_failed = False
+        #: The file of the binlog that the job needed at the last line in the log, and the last one warned of.
+        self._needed = self._warned_of = ""
         self._thread = threading.Thread(target=self._watch, name="incsnap-watch", daemon=True)
         self._thread.start()
 
@@ -164,8 +166,22 @@ class Watch:
                 log_at = time.monotonic() + self._log_seconds
                 if text := line(status):
                     log.info("%s", text)
+                self._warn_of_purge(status)
             if closing:
                 return
+
+    def _warn_of_purge(self, status: JobStatus) -> None:
+        """Log that the server may purge a file that the job needs, once for each file.
+
+        A job that keeps up needs a file for a moment after the server has begun the next one. So the job must have
+        needed the file at the line before as well.
+        """
+        file = status.stream.needs_file if status.stream is not None else ""
+        text = purge_warning(status) if file and file == self._needed and file != self._warned_of else ""
+        if text:
+            self._warned_of = file
+            log.warning("%s", text)
+        self._needed = file
 
     def _look(self) -> JobStatus:
         with self._lock:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from incsnap.errors import OffsetError, ServerUnreachable
+from incsnap.monitoring.amounts import moment
 from incsnap.monitoring.liveness import STALLED_MS, is_gone, liveness_of, silence_ms, stalled
+from incsnap.monitoring.log_line import purge_warning
 from incsnap.monitoring.planner_report import PlannerReport, read, write
 from incsnap.monitoring.rates import JobRates, Meter
 from incsnap.monitoring.snapshot_view import TableFacts, finished_table, snapshot_status, waits_for
@@ -27,6 +29,7 @@ from incsnap.monitoring.status import (
     StreamStatus,
     Sums,
     TableStatus,
+    clock_ms,
     dump,
     load,
 )
@@ -36,6 +39,7 @@ from incsnap.snapshot.context import Range, Request, Scan, SnapshotContext
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
+from tests.support.job_statuses import running
 from tests.support.waiting import wait_until
 
 ORDERS, LINES = TableId("shop", "orders"), TableId("shop", "lines")
@@ -356,3 +360,34 @@ def test_a_running_job_says_how_it_goes_now_and_then(tmp_path: Path, caplog: pyt
     assert {record.message for record in caplog.records} == {
         "Lag 0.04 s; 0 events/s, 0 snapshot rows/s, 0 B/s; at binlog.000002:1234, batch 7"
     }
+
+
+def test_a_binlog_file_that_may_be_purged_within_the_hour_is_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    report = tmp_path / "report.json"
+    in_40_minutes = clock_ms() + 2_400_000
+
+    def tell(file: str, purge_ms: int | None) -> None:
+        stream = replace(STREAM, needs_file=file, purge_not_before_ms=purge_ms)
+        write(report, PlannerReport(10**13, 1, stream, SnapshotStatus()))
+
+    tell("binlog.000002", in_40_minutes)
+    watching = Watch("shop", InMemory(), Sums, every_seconds=0.01, log_seconds=0.02)
+    watching.follow(report)
+    wait_until(lambda: "binlog.000002" in caplog.text)
+    tell("binlog.000003", in_40_minutes)
+    wait_until(lambda: "binlog.000003" in caplog.text)
+    watching.close(STOPPED)
+
+    assert len(caplog.messages) == 2
+    assert caplog.messages[0].startswith(f"MySQL may purge binlog.000002 from {moment(in_40_minutes)} on")
+    assert "binlog_expire_logs_seconds" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("purge_ms", [None, 0, clock_ms() + 7_200_000])
+def test_a_binlog_file_that_stays_is_not_warned_of(
+    purge_ms: int | None,
+) -> None:
+    stream = replace(STREAM, needs_file="binlog.000002", purge_not_before_ms=purge_ms)
+    assert purge_warning(running(stream=stream)) == ""
