@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 import psutil
-import pyarrow as pa
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from incsnap.checkpoint.status import read_status
-from incsnap.envelope.partitioner import partition
 from incsnap.spark.child_programs import child
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.compare import compare
@@ -132,10 +131,10 @@ def replayed(play: CapturedDatabase, topic: str) -> tuple[TopicReplay, int]:
         values_by_key.setdefault(key, {}).setdefault(at, []).append(message.value())
 
     read_topics(play.kafka, [topic], observe)
-    keys = pa.array(list(values_by_key), pa.binary())
+    old, new = (partitions_of(play.kafka, count, values_by_key) for count in (BEFORE, AFTER))
     replay, moved = TopicReplay(), 0
-    for key, old, new in zip(values_by_key, partition(keys, BEFORE), partition(keys, AFTER), strict=True):
-        places = dict.fromkeys((int(old), int(new)))
+    for key in values_by_key:
+        places = dict.fromkeys((old[key], new[key]))
         strays = values_by_key[key].keys() - places.keys()
         assert not strays, f"{key!r} is in {strays}, not only in {list(places)}"
         moved += len(places) == 2 and values_by_key[key].keys() == places.keys()
@@ -143,6 +142,30 @@ def replayed(play: CapturedDatabase, topic: str) -> tuple[TopicReplay, int]:
             for value in values_by_key[key].get(place, ()):
                 replay.observe(key, value, 0)
     return replay, moved
+
+
+def partitions_of(kafka: str, count: int, keys: Iterable[bytes]) -> dict[bytes, int]:
+    """Return the partition that librdkafka's own murmur2 chooses for each key in a topic of `count` partitions."""
+    topic = f"partitions-{secrets.token_hex(5)}"
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([NewTopic(topic, count, 1)])[topic].result(20)
+    chosen: dict[bytes, int] = {}
+
+    def delivered(error: object, message: Message) -> None:
+        key, at = message.key(), message.partition()
+        assert error is None
+        assert isinstance(key, bytes)
+        assert at is not None
+        chosen[key] = at
+
+    try:
+        producer = Producer({"bootstrap.servers": kafka, "partitioner": "murmur2_random"})
+        for key in keys:
+            producer.produce(topic, None, key, on_delivery=delivered)
+        assert producer.flush(60) == 0
+    finally:
+        admin.delete_topics([topic])[topic].result(20)
+    return chosen
 
 
 def kill_planner(job: RunningJob) -> None:

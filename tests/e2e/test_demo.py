@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from lab.mysql_client import connect
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.servers
+
+#: Lines of the demo's table that count faults, for its two tables.
+_FAULTS = ("duplicates", "keys that went back in time", "signs of a lost event", "rows missing, extra or different")
 
 
 @contextmanager
@@ -61,7 +65,16 @@ def test_the_demo_ends_well_and_takes_everything_away(
     log = (tmp_path / "demo.log").read_text()
     assert code == 0, log
     assert "Every row is equal." in log
-    assert "keys that went back in time" in log
+    for fault in (
+        "duplicates",
+        "keys that went back in time",
+        "signs of a lost event",
+        "rows missing, extra or different",
+    ):
+        assert re.search(f"^{fault} +0 +0$", log, re.MULTILINE), log
+    reads = re.search(r"^snapshot rows in the topic \(r\) +([0-9,]+) +([0-9,]+)$", log, re.MULTILINE)
+    assert reads, log
+    assert "0" not in reads.groups(), log
     wait_until(lambda: set(left_behind(mysql_address, kafka_address)) <= before)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 

@@ -18,6 +18,7 @@ from incsnap.mysql.preflight import Finding, findings, require
 from incsnap.mysql.session import connect
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
+from tests.support.mysql_versions import end_of_binlog
 
 pytestmark = pytest.mark.servers
 
@@ -167,12 +168,18 @@ def test_the_servers_own_id_cannot_be_ours(mysql_address: MySqlAddress, database
 
 
 def test_an_offset_that_lacks_purged_transactions_is_found(
-    mysql_address: MySqlAddress, database: str, root: Any
+    mysql_address: MySqlAddress, database: str, root: Any, run: Any
 ) -> None:
     settings = _settings(mysql_address, database)
+    run("FLUSH BINARY LOGS")
+    newest, _ = end_of_binlog(root)
+    run(f"PURGE BINARY LOGS TO '{newest}'")
     with closing(connect(settings.mysql)) as connection:
         purged = watermarks.purged(connection)
-    assert bool(_named(findings(settings, GtidSet()), "gtid_purged")) is bool(purged)
+
+    assert purged
+    (lack,) = _named(findings(settings, GtidSet()), "gtid_purged")
+    assert (lack.severity, str(purged) in lack.problem) == ("error", True)
     assert not _named(findings(settings, purged), "gtid_purged")
 
 

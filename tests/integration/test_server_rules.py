@@ -10,7 +10,7 @@ import pytest
 from pymysql.connections import Connection
 
 from incsnap.errors import PreflightFailed
-from incsnap.mysql import preflight
+from incsnap.mysql import preflight, session
 from incsnap.mysql.preflight import Finding, findings, require
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
@@ -143,13 +143,12 @@ def test_a_server_of_another_kind_is_refused_by_its_version(
     number: tuple[int, int, int], text: str, own: tuple[MySqlAddress, Connection[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No such server can be fetched here, so a real one is given another version."""
-    asked = preflight.query
 
-    def query(connection: Connection[Any], statement: str, *values: Any) -> Any:
-        return ((text,),) if statement == "SELECT VERSION()" else asked(connection, statement, *values)
+    def answer(connection: Connection[Any], statement: str, *values: Any) -> Any:
+        return ((text,),) if statement == "SELECT VERSION()" else session.query(connection, statement, *values)
 
     monkeypatch.setattr(preflight, "version", lambda _: number)
-    monkeypatch.setattr(preflight, "query", query)
+    monkeypatch.setattr(preflight, "query", answer)
 
     (finding,) = _checked(own[0])
 

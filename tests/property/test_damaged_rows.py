@@ -209,4 +209,9 @@ def test_any_bytes_for_json_end_in_text_or_a_value_error(raw: bytes) -> None:
 
 
 def test_the_undamaged_event_is_decoded() -> None:
-    decode([body(5)] * 60, [30] * 60)
+    """The damage that the other tests do is the only reason for an error there."""
+    images = [values for _, values in rows(decode([body(5)], [30]))]
+
+    assert len({repr(values) for values in images}) == 5
+    assert all(values[0] is not None or row == 4 for row, values in enumerate(images))
+    assert rows(decode([body(5)] * 60, [30] * 60)) == [(event, values) for event in range(60) for values in images]

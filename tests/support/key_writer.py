@@ -36,6 +36,7 @@ class KeyWriter:
     """
 
     def __init__(self, connect: Callable[[], Connection[Any]], tables: Sequence[tuple[KeyKind, TableId]]) -> None:
+        #: Transactions that were begun, by their origin.
         self.origins: Counter[str] = Counter()
         self._connection = connect()
         self._tables = tables
@@ -44,7 +45,8 @@ class KeyWriter:
         self._gone: dict[TableId, set[int]] = {table: set() for _, table in tables}
         self._other = str(uuid.uuid4())
         tagged = ("AUTOMATIC:backfill",) if has_tags(self._connection) else ()
-        self._origins = ("AUTOMATIC", *tagged, self._other)
+        #: The origins that transactions have by turns: three, or two where the server knows no tags (before 8.3).
+        self.possible_origins = ("AUTOMATIC", *tagged, self._other)
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="key-writer", daemon=True)
@@ -75,7 +77,7 @@ class KeyWriter:
             self._error = error
 
     def _transaction(self, cursor: Any) -> None:
-        origin = self._random.choice(self._origins)
+        origin = self._random.choice(self.possible_origins)
         self.origins[origin] += 1
         number = f":{self.origins[origin]}" if origin == self._other else ""
         cursor.execute(f"SET gtid_next = '{origin}{number}'")

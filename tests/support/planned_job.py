@@ -181,9 +181,9 @@ def planned_jobs(settings: Callable[..., Settings], folder: Path, *, one_checkpo
     numbers = count()
     with ExitStack() as jobs:
 
-        def make(**options: str) -> PlannedJob:
+        def make(buckets: int = 2, **options: str) -> PlannedJob:
             root = folder / ("root" if one_checkpoint else str(next(numbers)))
-            job = PlannedJob(settings(**options), str(root))
+            job = PlannedJob(settings(**options), str(root), buckets)
             jobs.callback(job.close)
             return job
 

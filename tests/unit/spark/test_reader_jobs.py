@@ -292,10 +292,13 @@ def test_a_job_that_looks_whether_this_one_lives_is_not_taken_for_a_stranger(
 
 
 def test_a_planner_that_is_closed_takes_nothing_of_what_comes_to_the_next(pool: Pool) -> None:
-    for _ in range(30):
+    for number in range(30):
         pool.planner.close()
-        # Gets the descriptor's number, if it is free.
+        # The new planner gets the descriptor's number, if that is free.
         pool.planner = ChunkReaders(pool.jobs.address, pool.woken.set)
+        pool.woken.clear()
+        pool.ask(f"chunk {number}")
+        assert pool.answers(1) == [Answer(f"chunk {number}")]
 
 
 def test_a_stranger_is_told_of(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
