@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
+from incsnap.checkpoint.status import read_status
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.compare import Comparison, compare
@@ -119,6 +120,11 @@ class CapturedDatabase:
         path = write_properties(self.folder / "incsnap.properties", self.properties(overrides))
         with running_job(path, self.log, self.checkpoint) as job:
             yield job
+
+    def has_windows_in_flight(self) -> bool:
+        """Whether the job is between planning a chunk and releasing its last rows."""
+        status = read_status(str(self.checkpoint))
+        return status is not None and status.windows_in_flight > 0
 
     @contextlib.contextmanager
     def notices(self) -> Iterator[Notices]:

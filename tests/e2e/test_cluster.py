@@ -37,7 +37,7 @@ def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
         with Writer(play.connect, play.tables, seed=3, rate=150, share=Share(0, 1)):
             for tables, worker in zip(([orders, lines], [people, orders]), cluster.workers, strict=True):
                 ledger.ask(tables, "source")
-                job.wait_until("windows were in flight", lambda: in_flight(play), every=0.02)
+                job.wait_until("windows were in flight", play.has_windows_in_flight, every=0.02)
                 killed += worker.kill_executors()
                 job.wait_until("the snapshots were complete", lambda: ledger.settle(notices))
         play.drain(job)
@@ -108,8 +108,3 @@ def test_a_machine_that_lacks_what_the_settings_name_is_told_before_the_first_ba
     assert "/proc/self/cwd/ca.pem: No such file or directory" in ended.stderr
     assert "does not share /proc/self/cwd/checkpoint with the driver" in ended.stderr
     assert list((play.folder / "checkpoint" / "incsnap").glob("machines/*")) == []
-
-
-def in_flight(play: CapturedDatabase) -> bool:
-    status = read_status(str(play.checkpoint))
-    return status is not None and status.windows_in_flight > 0

@@ -16,7 +16,6 @@ from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from incsnap.checkpoint.status import read_status
 from incsnap.spark.child_programs import child
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.compare import compare
@@ -51,7 +50,7 @@ def test_records_of_a_key_stay_in_order_when_its_topic_is_given_more_partitions(
         job.wait_until_streaming()
         with Writer(play.connect, play.tables, seed=3, rate=150):
             play.execute_by_row("while it grows", [orders])
-            job.wait_until("windows were in flight", lambda: in_flight(play), every=0.02)
+            job.wait_until("windows were in flight", play.has_windows_in_flight, every=0.02)
             admin = AdminClient({"bootstrap.servers": play.kafka})
             partitions = [NewPartitions(play.topic(orders), AFTER)]
             admin.create_partitions(partitions, request_timeout=10)[play.topic(orders)].result()
@@ -94,7 +93,9 @@ def test_jobs_in_one_session_lose_and_repeat_nothing_when_an_executor_of_both_is
         writers = [stack.enter_context(Writer(each.connect, each.tables, seed=3, rate=100)) for each in plays]
         for ledger, each in zip(ledgers, plays, strict=True):
             ledger.ask([table for _, table in each.tables], "source")
-        job.wait_until("windows were in flight", lambda: any(map(in_flight, plays)), every=0.02)
+        job.wait_until(
+            "windows were in flight", lambda: any(each.has_windows_in_flight() for each in plays), every=0.02
+        )
         killed = cluster.workers[0].kill_executors()
         for ledger, of_job in zip(ledgers, notices, strict=True):
             job.wait_until("the snapshot was complete", partial(ledger.settle, of_job))
@@ -177,8 +178,3 @@ def kill_planner(job: RunningJob) -> None:
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
     assert killed, "there was no planner"
-
-
-def in_flight(play: CapturedDatabase) -> bool:
-    status = read_status(str(play.checkpoint))
-    return status is not None and status.windows_in_flight > 0

@@ -15,7 +15,6 @@ import pyspark
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from incsnap.checkpoint.status import read_status
 from incsnap.spark import packaging
 from incsnap.spark.worker_python import interpreter
 from lab.captured_database import CapturedDatabase
@@ -43,7 +42,7 @@ def test_a_driver_that_dies_comes_back_by_itself_and_loses_and_repeats_nothing(
         job.wait_until_streaming()
         with Writer(play.connect, play.tables, seed=3, rate=60):
             ledger.ask([orders, lines], "source")
-            job.wait_until("windows were in flight", lambda: in_flight(play), every=0.02)
+            job.wait_until("windows were in flight", play.has_windows_in_flight, every=0.02)
             machine, before = job.driver()
             if lost == "its JVM":
                 os.kill(before, signal.SIGKILL)
@@ -108,8 +107,3 @@ class SupervisedJob(RunningJob):
                     for child in psutil.Process(jvm).children():
                         if any(packaging.MAIN in word for word in child.cmdline()):
                             yield worker, jvm, child.pid
-
-
-def in_flight(play: CapturedDatabase) -> bool:
-    status = read_status(str(play.checkpoint))
-    return status is not None and status.windows_in_flight > 0

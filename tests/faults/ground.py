@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 
 from lab.addresses import MySqlAddress
 from lab.breakable import Breakable
 from lab.fetched_kafka import breakable_kafka
 from lab.fetched_mysql import breakable_mysql
-from lab.mysql_client import connect
 from lab.spark_cluster import SparkCluster, spark_cluster
 from tests.faults.switch import Switch
+from tests.support.replicas import begin_binlog_anew, execute, follow
 
 #: For a replica to execute what its source has: tens of thousands of small transactions when the row begins.
 _CATCH_UP_SECONDS = 600.0
@@ -55,7 +55,7 @@ class Ground:
         self._servers[self.replica] = second
         self._switch = self._stack.enter_context(Switch(self.source))
         self.mysql = self._switch.address
-        execute(self.replica, "RESET BINARY LOGS AND GTIDS")
+        begin_binlog_anew(self.replica)
         self._follow(self.replica, self.source)
         # All that the rows before have written: it is not the first failover that has to wait for it.
         self._caught_up()
@@ -92,27 +92,14 @@ class Ground:
             assert time.monotonic() < deadline, f"the replica did not catch up in {_CATCH_UP_SECONDS:.0f} s"
 
     def _follow(self, replica: MySqlAddress, source: MySqlAddress) -> None:
-        execute(
-            replica,
-            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{source.host}', SOURCE_PORT={source.port}, SOURCE_USER='root',"
-            " SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
-            "START REPLICA",
-            "SET GLOBAL super_read_only = ON",
-        )
+        follow(replica, source)
+        execute(replica, "SET GLOBAL super_read_only = ON")
 
 
 @contextmanager
 def ground() -> Iterator[Ground]:
     with ExitStack() as stack:
         yield Ground(stack)
-
-
-def execute(address: MySqlAddress, *statements: str) -> list[tuple[object, ...]]:
-    """The rows of the last one."""
-    with closing(connect(address)) as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-        return list(cursor.fetchall())
 
 
 def sessions(address: MySqlAddress, *, dumps: bool) -> list[int]:

@@ -14,9 +14,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from tests.faults.ground import execute, sessions
+from tests.faults.ground import sessions
 from tests.faults.kills import Fault
 from tests.faults.trial import Trial
+from tests.support.replicas import execute
 
 #: Longer than anything the job waits for within a step (``kafka.transaction``).
 _LONGER_THAN_A_STEP = 33.0

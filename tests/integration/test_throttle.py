@@ -19,8 +19,9 @@ from incsnap.mysql.preflight import findings
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
-from tests.support.mysql_versions import reset_statement
 from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.replicas import begin_binlog_anew, follow
+from tests.support.replicas import execute as run
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -37,26 +38,10 @@ def pair(mysql_address: MySqlAddress) -> Iterator[Pair]:
     source = mysql_address
     with servers(kafka=False, mysql_options=["--server-id=22"]) as replica:
         [(executed,)] = run(source, "SELECT @@gtid_executed")
-        with closing(connect(replica.mysql)) as connection:
-            reset = reset_statement(connection)
-        run(
-            replica.mysql,
-            reset,
-            f"SET GLOBAL gtid_purged = '{executed}'",
-            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{source.host}', SOURCE_PORT={source.port},"
-            f" SOURCE_USER='{source.user}', SOURCE_PASSWORD='{source.password}', SOURCE_AUTO_POSITION=1,"
-            " GET_SOURCE_PUBLIC_KEY=1",
-            "START REPLICA",
-        )
+        begin_binlog_anew(replica.mysql)
+        run(replica.mysql, f"SET GLOBAL gtid_purged = '{executed}'")
+        follow(replica.mysql, source)
         yield Pair(source, replica.mysql)
-
-
-def run(address: MySqlAddress, *statements: str) -> list[tuple[Any, ...]]:
-    """The rows of the last one."""
-    with closing(connect(address)) as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-        return list(cursor.fetchall())
 
 
 def lag_of(replica: MySqlAddress) -> int:
