@@ -4,6 +4,7 @@ where they are; and what it says when the server has purged what it has not read
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,7 @@ def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
             )
             assert [cipher for (cipher,) in cursor if not cipher] == [], "a connection without TLS"
         job.stop()
+        assert re.search(r"INFO +incsnap\.planner\S*: here$", guarded.log.read_text(), re.MULTILINE), "no signal `log`"
         purge(guarded)
 
     with guarded.job(settings) as again:

@@ -26,8 +26,12 @@ pytestmark = [
 ]
 
 _MB = 1 << 20
-#: Of each process. Before texts were escaped in stretches, one of 16 MB took a worker 1,700 MB.
+#: Of each process, while texts of 16 MB go through. Before texts were escaped in stretches, one took a worker 1,700 MB.
 _LIMIT = 1_000 * _MB
+#: Of each process, while the transaction goes through: a process that held the transaction twice would fail.
+_TRANSACTION_LIMIT = 600 * _MB
+#: Rows of 102,400 bytes: a transaction of 307 MB, and a queue of 8 MB.
+_ROWS = 3_000
 _SETTINGS = {
     "max.queue.size.in.bytes": str(8 * _MB),
     "topic.creation.default.max.message.bytes": str(90 * _MB),
@@ -68,12 +72,16 @@ def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: C
             job.wait_until_streaming()
             # It has bounds of its own, and the stacks of a hundred threads count here though nobody uses them.
             limit(jvm(job), resource.RLIM_INFINITY)
+            limit(set(job.remains()) - jvm(job), _TRANSACTION_LIMIT)
             cursor.execute(f"USE {play.database}")
             cursor.execute("SET SESSION cte_max_recursion_depth = 100000")
             cursor.execute(
-                f"INSERT INTO {rows.sql} WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 640)"
+                f"INSERT INTO {rows.sql} WITH RECURSIVE n (n) AS"
+                f" (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {_ROWS})"
                 " SELECT n, REPEAT(SHA2(n, 256), 1600) FROM n"
             )
+            play.drain(job)
+            assert limit(set(job.remains()) - jvm(job), _LIMIT) == {_TRANSACTION_LIMIT}
             cursor.execute(f"UPDATE {texts.sql} SET v = CONCAT('x', SUBSTR(v, 2))")
             play.execute_by_row("long", [texts])
             job.wait_until("the snapshot was complete", lambda: notices.completed("long"))
@@ -87,7 +95,7 @@ def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: C
     assert kinds in (["u"], ["u", "r"], ["r", "u"])
     counted: list[int] = []
     read_topics(play.kafka, [play.topic(rows)], lambda message: counted.append(len(message.value() or b"")))
-    assert len(counted) == 640
+    assert len(counted) == _ROWS
     assert min(counted) > 100_000
 
 

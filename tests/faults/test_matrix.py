@@ -74,3 +74,23 @@ def test_twenty_faults_lose_nothing_and_repeat_nothing(tmp_path: Path, say: Call
         assert status.sent.discarded > 0, "no event ever met a window: nothing was put to the test"
         assert running.writers.changes > 1_000
         assert all(count > 0 for count in running.writers.prepared.values()), running.writers.prepared
+
+
+def test_a_job_goes_on_where_its_gtids_say_when_a_replica_takes_over(
+    tmp_path: Path, say: Callable[[str], None]
+) -> None:
+    """There and back again: positions in files mean nothing on the other server, and windows are in flight."""
+    failover = rows(longest_hold=2.0)["failover"].fault
+    with ground() as servers:
+        servers.replicate()
+        with trial(servers, "failover", Random(SEED), tmp_path, 3_000, {}) as running:
+            for number in range(2):
+                running.keep_reading()
+                failover(running, number)
+                running.goes_on()
+            wrong = running.finish()
+            say(f"2 failovers: {running.account()}")
+
+            assert wrong == []
+            assert running.done["failover"] == 2
+            assert running.starts == 1, "the job itself must not end"
