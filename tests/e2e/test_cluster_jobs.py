@@ -149,7 +149,7 @@ def partitions_of(kafka: str, count: int, keys: Iterable[bytes]) -> dict[bytes, 
     """Return the partition that librdkafka's own murmur2 chooses for each key in a topic of `count` partitions."""
     topic = f"partitions-{secrets.token_hex(5)}"
     admin = AdminClient({"bootstrap.servers": kafka})
-    admin.create_topics([NewTopic(topic, count, 1)])[topic].result(20)
+    admin.create_topics([NewTopic(topic, count, 1)], request_timeout=20)[topic].result(20)
     chosen: dict[bytes, int] = {}
 
     def delivered(error: object, message: Message) -> None:
@@ -165,7 +165,7 @@ def partitions_of(kafka: str, count: int, keys: Iterable[bytes]) -> dict[bytes, 
             producer.produce(topic, None, key, on_delivery=delivered)
         assert producer.flush(60) == 0
     finally:
-        admin.delete_topics([topic])[topic].result(20)
+        admin.delete_topics([topic], request_timeout=20)[topic].result(20)
     return chosen
 
 

@@ -35,7 +35,7 @@ def pair() -> Iterator[Pair]:
         yield Pair(source.mysql, replica.mysql)
 
 
-def told(pair: Pair, kafka: str, tmp_path: Path, *, preserved: bool) -> list[str]:
+def order_of_tables(pair: Pair, kafka: str, tmp_path: Path, *, preserved: bool) -> list[str]:
     """Return the tables of two changes as a job on the replica tells them.
 
     The source commits a change of `customers`, then one of `orders`. On the replica a lock holds up the worker that has
@@ -86,11 +86,11 @@ def told(pair: Pair, kafka: str, tmp_path: Path, *, preserved: bool) -> list[str
 def test_changes_are_told_in_the_order_of_the_source_where_the_replica_preserves_it(
     pair: Pair, kafka_address: str, tmp_path: Path
 ) -> None:
-    assert told(pair, kafka_address, tmp_path, preserved=True) == ["customers", "orders"]
+    assert order_of_tables(pair, kafka_address, tmp_path, preserved=True) == ["customers", "orders"]
 
 
 def test_an_order_is_told_before_its_customer_where_the_replica_preserves_no_order(
     pair: Pair, kafka_address: str, tmp_path: Path
 ) -> None:
     """`incsnap check` refuses such a replica: a consumer would see states that the source never had."""
-    assert told(pair, kafka_address, tmp_path, preserved=False) == ["orders", "customers"]
+    assert order_of_tables(pair, kafka_address, tmp_path, preserved=False) == ["orders", "customers"]
