@@ -250,9 +250,10 @@ class PreparedTransactions:
     # -- the planner's thread
 
     def taken(self, xids: Iterable[str]) -> list[XaTransaction]:
-        """Return those of the names ``xids`` that were looked for and found."""
+        """Return those of the names ``xids`` that were looked for and found. Others are not asked for again."""
         with self._lock:
-            return [self._taken[xid] for xid in xids if xid in self._taken]
+            self._taken = {xid: self._taken[xid] for xid in xids if xid in self._taken}
+            return list(self._taken.values())
 
     def forget(self, prepared: PreparedXa) -> None:
         """Hold no longer what has ended without a word in the binlog."""

@@ -49,13 +49,14 @@ _IDLE_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class PlannerReport:
-    """See ``status.JobStatus``; rates are missing here. ``made_ms``: when it was true."""
+    """What a planner tells; see ``status.JobStatus``. Rates are missing here."""
 
-    made_ms: int
-    asked_ms: int
+    made_ms: int  #: when it was true, in milliseconds since 1970
+    asked_ms: int  #: when Spark last asked for a batch
     stream: StreamStatus
     snapshot: SnapshotStatus
     notifications: tuple[NotificationStatus, ...] = ()
+    has_delivered: bool = True  #: whether a batch of this run was done, or nothing was to come; else no lag is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,7 @@ class Reporter:
             asked_ms, batch_ms, retried = self._batch_asked_ms, self._batch_ms, self._retried
             last_change_ms = self._last_change_us // 1000
             notices, finished = tuple(self._notices), tuple(self._finished)
+            has_delivered = self._reached_us > 0
         at = planned.read_to.at
         passed = facts.bytes_behind(at) == 0
         stream = StreamStatus(
@@ -220,7 +222,7 @@ class Reporter:
         snapshot = snapshot_status(
             planned.offset.snapshot, facts.tables, finished, planned.waits_for, retried, planned.limits
         )
-        return PlannerReport(now_ms, asked_ms, stream, snapshot, notices)
+        return PlannerReport(now_ms, asked_ms, stream, snapshot, notices, has_delivered)
 
     def _behind_ms(self, now_ms: int) -> int:
         return max(0, now_ms + self._facts.ahead_ms - self._reached_us // 1000)

@@ -205,7 +205,7 @@ class Watch:
             status = replace(
                 status,
                 asked_ms=report.asked_ms,
-                stream=_aged(report, status.written_ms),
+                stream=_stream(report, before, status.written_ms),
                 snapshot=self._rates.of_tables(now, report.snapshot),
                 notifications=(*older, *report.notifications)[-_KEPT:],
             )
@@ -233,8 +233,18 @@ def failure_of(error: BaseException, count: int = 0, next_try_ms: int = 0) -> Fa
     return Failure(shorten(message, _MESSAGE), shorten(hint, _MESSAGE), clock_ms(), count, next_try_ms)
 
 
+def _stream(report: PlannerReport, before: JobStatus, now_ms: int) -> StreamStatus:
+    """Return the stream's status with its lag. While a run of the query has delivered nothing, its planner knows no
+    lag: what it was in the run before grows, and in the first run it is as old as the job's start."""
+    stream = _aged(report, now_ms)
+    if report.has_delivered:
+        return stream
+    was_ms, at_ms = (before.stream.lag_ms, before.written_ms) if before.stream is not None else (0, before.started_ms)
+    return replace(stream, lag_ms=max(stream.lag_ms, was_ms + now_ms - at_ms))
+
+
 def _aged(report: PlannerReport, now_ms: int) -> StreamStatus:
-    """A planner that is silent delivers nothing: what is committed meanwhile gets older."""
+    """Return the stream's status, older than reported where the planner is silent: it delivers nothing then."""
     silent_ms = now_ms - report.made_ms
     stream = report.stream
     return stream if silent_ms < _SILENT_MS else replace(stream, lag_ms=stream.lag_ms + silent_ms, connected=False)

@@ -56,6 +56,8 @@ def test_what_is_sought_and_found_is_committed_like_any_other() -> None:
     assert transactions.sought() == {B}
     assert content(transactions, transactions.of(A, "g:9", "here")) == 10
     assert [each.xid for each in transactions.taken([A, B])] == [A]
+    assert transactions.taken([]) == []
+    assert transactions.taken([A]) == []  # an offset has it, and nobody holds its events for that
 
 
 def test_what_the_tail_finds_for_itself_counts_as_found() -> None:

@@ -300,6 +300,34 @@ def test_notifications_of_the_runs_before_are_kept(tmp_path: Path) -> None:
     assert store.status.notifications == (first, second)
 
 
+def test_the_lag_of_a_run_that_has_delivered_nothing_grows_from_what_it_was(tmp_path: Path) -> None:
+    """Kafka is away: each run of the query ends before its first batch is done."""
+    watching = watch(InMemory())
+    lags: list[int] = []
+
+    def lag_of(run: int, *, delivered: bool, more_than: int) -> None:
+        def shown() -> bool:
+            write(report, PlannerReport(clock_ms(), 1, stream, SnapshotStatus(), (), delivered))
+            now = watching.status().stream
+            return now is not None and now.batch == run and now.lag_ms > more_than
+
+        report, stream = tmp_path / f"{run}.json", replace(STREAM, batch=run, lag_ms=0 if not delivered else 40)
+        write(report, PlannerReport(clock_ms(), 1, stream, SnapshotStatus(), (), delivered))
+        watching.follow(report)
+        wait_until(shown)
+        last = watching.status().stream
+        assert last is not None
+        lags.append(last.lag_ms)
+
+    lag_of(1, delivered=False, more_than=100)
+    lag_of(2, delivered=False, more_than=lags[0] + 100)
+    lag_of(3, delivered=True, more_than=39)
+    watching.close(STOPPED)
+
+    assert lags[0] < lags[1]
+    assert lags[2] == 40
+
+
 def test_a_planner_that_is_silent_lets_the_lag_grow(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     write(report, PlannerReport(1, 1, STREAM, SnapshotStatus()))

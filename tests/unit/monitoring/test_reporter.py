@@ -57,6 +57,27 @@ def test_before_the_first_planning_the_beginning_is_told(reporter: Reporter, pat
     assert (stream.batch, stream.pos, stream.lag_ms) == (4, 99, 0)
 
 
+def test_a_run_has_delivered_something_once_a_batch_is_done_or_nothing_is_to_come(
+    reporter: Reporter, path: Path
+) -> None:
+    def has_delivered() -> bool:
+        return reporter._report().has_delivered
+
+    assert not has_delivered()
+    reporter.batch_asked()
+    reporter.planned(planned(time.time_ns() // 1000, more=True), is_batch=True, notifications=())
+    assert not has_delivered()
+    reporter.batch_asked()
+    assert has_delivered()
+
+
+def test_a_run_that_has_nothing_to_deliver_lacks_nothing(reporter: Reporter, path: Path) -> None:
+    reporter.batch_asked()
+    reporter.planned(planned(), is_batch=False, notifications=())
+
+    assert last(reporter, path).has_delivered
+
+
 def test_a_planner_that_reads_again_what_it_had_is_not_hung(path: Path) -> None:
     reporter = Reporter(
         str(path), OFFSET, away, lambda: TailCondition(True, 0, 0, replaying=True), 1, every_seconds=0.01
