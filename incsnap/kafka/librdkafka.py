@@ -19,6 +19,7 @@ from incsnap.errors import ConfigError
 
 PRODUCER = 0  # rd_kafka_type_t
 MSG_F_COPY = 0x2
+PURGE_F_QUEUE = 0x1  # messages that are not in flight
 CONF_OK = 0  # rd_kafka_conf_res_t
 
 # rd_kafka_vtype_t: what an element of the array given to rd_kafka_produceva means.
@@ -122,6 +123,8 @@ class Argument(ctypes.Structure):
 
 #: void (*dr_msg_cb)(rd_kafka_t *, const rd_kafka_message_t *, void *opaque)
 DELIVERY_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Message), ctypes.c_void_p)
+#: void (*log_cb)(const rd_kafka_t *, int level, const char *kind, const char *line)
+LOG_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
 
 _POINTER, _TEXT, _INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
@@ -129,11 +132,17 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "rd_kafka_conf_destroy": (None, (_POINTER,)),
     "rd_kafka_conf_set": (_INT, (_POINTER, _TEXT, _TEXT, _TEXT, ctypes.c_size_t)),
     "rd_kafka_conf_set_dr_msg_cb": (None, (_POINTER, DELIVERY_CALLBACK)),
+    "rd_kafka_conf_set_log_cb": (None, (_POINTER, LOG_CALLBACK)),
     "rd_kafka_new": (_POINTER, (_INT, _POINTER, _TEXT, ctypes.c_size_t)),
     "rd_kafka_destroy": (None, (_POINTER,)),
     "rd_kafka_poll": (_INT, (_POINTER, _INT)),
     "rd_kafka_flush": (_INT, (_POINTER, _INT)),
+    "rd_kafka_purge": (_INT, (_POINTER, _INT)),
     "rd_kafka_outq_len": (_INT, (_POINTER,)),
+    "rd_kafka_queue_new": (_POINTER, (_POINTER,)),
+    "rd_kafka_queue_destroy": (None, (_POINTER,)),
+    "rd_kafka_queue_poll_callback": (_INT, (_POINTER, _INT)),
+    "rd_kafka_set_log_queue": (_INT, (_POINTER, _POINTER)),
     "rd_kafka_metadata": (
         _INT,
         (_POINTER, _INT, _POINTER, ctypes.POINTER(ctypes.POINTER(ClusterMetadata)), _INT),

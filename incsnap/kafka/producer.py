@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError
 from incsnap.errors import ConfigError
 from incsnap.kafka import librdkafka as c
 from incsnap.kafka.left_behind import Calls
+from incsnap.kafka.lost_answers import LostAnswers, logged
 from incsnap.kafka.metadata_request import REACH_SECONDS, look_up
 from incsnap.kafka.outgoing_messages import SingleRecord
 from incsnap.kafka.producer_errors import ProducerErrors
@@ -39,7 +40,7 @@ class TransactionalProducer:
         self._lib: Any = c.loaded_library()
         self._calls = Calls()
         self._errors = ProducerErrors(self._lib)
-        rk = _opened(self._lib, settings, self._errors)
+        rk, self._lost_answers = _opened(self._lib, settings, self._errors)
         self._rk: int | None = rk
         self._queue = ProducerQueue(self._lib, rk, self._calls, self._errors)
 
@@ -56,6 +57,12 @@ class TransactionalProducer:
         """The numbered records of the open transaction that were refused for their size so far."""
         return tuple(self._errors.too_large)
 
+    @property
+    def has_lost_answers(self) -> bool:
+        """Whether the broker may still execute an earlier request of this producer. Then the producer must not begin
+        another transaction."""
+        return self._calls.lost or self._lost_answers.any()
+
     def __enter__(self) -> Self:
         return self
 
@@ -71,6 +78,7 @@ class TransactionalProducer:
             self._rk = None
         if self._rk:
             self._queue.close()
+            self._lost_answers.close()
             self._lib.rd_kafka_destroy(self._rk)
             self._rk = None
 
@@ -158,10 +166,22 @@ class TransactionalProducer:
         return True
 
     def abort(self, seconds: float) -> None:
-        def call() -> None:
-            self._errors.check(self._lib.rd_kafka_abort_transaction(self._rk, c.milliseconds(seconds)))
+        """End the transaction without effect, unless a record may still be on its way to a broker.
 
-        self._calls.run("abort_transaction", call, seconds)
+        Behind the end of the transaction, brokers older than 3.6 would take such a record for one of the next
+        transaction. So the transaction stays open: the next `init_transactions` ends it with a higher epoch.
+        """
+        self._calls.run("abort_transaction", lambda: self._abort(seconds), seconds)
+
+    def _abort(self, seconds: float) -> None:
+        began = time.monotonic()
+        self._lib.rd_kafka_purge(self._rk, c.PURGE_F_QUEUE)
+        while not self._taken(0.05, 50):
+            if self._lost_answers.any() or time.monotonic() - began > seconds:
+                return
+        if not self._lost_answers.any():
+            left = max(seconds - (time.monotonic() - began), 1.0)
+            self._errors.check(self._lib.rd_kafka_abort_transaction(self._rk, c.milliseconds(left)))
 
     # -- records -----------------------------------------------------------------------------------------------------
 
@@ -177,20 +197,22 @@ class TransactionalProducer:
         self._queue.send_one(topic, SingleRecord(partition, key, value), patience)
 
 
-def _opened(lib: Any, settings: Mapping[str, str], errors: ProducerErrors) -> int:
-    """A new librdkafka producer. ``ConfigError`` where it does not take a setting."""
+def _opened(lib: Any, settings: Mapping[str, str], errors: ProducerErrors) -> tuple[int, LostAnswers]:
+    """Return a new librdkafka producer, and what it logs. Raise ConfigError where it does not take a setting."""
     reason = ctypes.create_string_buffer(512)
     conf = lib.rd_kafka_conf_new()
-    for name, value in settings.items():
+    for name, value in logged(settings).items():
         if lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), reason, len(reason)) != c.CONF_OK:
             lib.rd_kafka_conf_destroy(conf)
             raise _wrong_setting(name, reason.value)
     lib.rd_kafka_conf_set_dr_msg_cb(conf, errors.callback)
+    lost_answers = LostAnswers(lib, conf, settings)
     rk: int | None = lib.rd_kafka_new(c.PRODUCER, conf, reason, len(reason))
     if not rk:
         lib.rd_kafka_conf_destroy(conf)
         raise _wrong_setting("producer.*", reason.value)
-    return rk
+    lost_answers.listen(rk)
+    return rk, lost_answers
 
 
 def _wrong_setting(name: str, reason: bytes) -> ConfigError:

@@ -145,16 +145,23 @@ class Transaction:
         self.step(f"writing to {where}", lambda seconds: self._producer.send(topics, records, seconds))
 
     def commit(self) -> None:
-        """Records, batch number and its fall-back record: all or none. The producer is kept for the next batch."""
+        """Commit the records, the batch number and its fall-back record: all or none.
+
+        The producer is kept for the next batch, unless a request of it may still be on its way: a late copy of the
+        commit would commit the beginning of the next batch.
+        """
         topic = control_topic(self._writer.prefix)
         key, value = control_record(self._writer.job_id, self._bucket, self._batch, self._digest)
         self.step("writing the batch number", lambda _: self._producer.send_one(topic, self._bucket, key, value))
         self.step("committing", self._producer.commit)
         self._open = False
-        PRODUCERS.keep(self._writer.owner(self._bucket), self._producer, self._batch)
+        if self._producer.has_lost_answers:
+            self._producer.close()
+        else:
+            PRODUCERS.keep(self._writer.owner(self._bucket), self._producer, self._batch)
 
     def abort(self) -> None:
-        """Gives up; does nothing after ``commit``. Never raises: what cannot be aborted is fenced later."""
+        """Give up, or do nothing after `commit`. Never raises: what is not aborted, the next writer's fence ends."""
         if self._open:
             self._open = False
             with contextlib.suppress(ClientError):

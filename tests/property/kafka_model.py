@@ -65,6 +65,7 @@ class Broker:
 class Producer:
     refused = None
     refused_code = 0
+    has_lost_answers = False
 
     def __init__(self, broker: Broker, name: str) -> None:
         self._broker = broker
