@@ -97,6 +97,14 @@ class WindowBuffers:
         except pa.ArrowInvalid as problem:
             raise CheckpointDamaged(f"{self._files.path('windows')}/{file} is torn: {problem}") from problem
 
+    def write_begun(self, window_id: str) -> None:
+        """Note that a reader has begun with the window, for the next life of the job."""
+        self._files.write(f"windows/{_window(window_id)}/begun", b"")
+
+    def has_begun(self, window_id: str) -> bool:
+        """Whether a reader has noted that it begins with the window."""
+        return self._files.exists(f"windows/{_window(window_id)}/begun")
+
     def write_manifest(self, window_id: str, reading: Reading) -> None:
         self._files.write(f"windows/{_window(window_id)}/manifest.json", json.dumps(to_json(Reading, reading)).encode())
 

@@ -19,6 +19,7 @@ OBEYED = words(
     """
     database.hostname database.port database.user database.password database.server.id database.ssl.mode
     database.ssl.truststore database.ssl.keystore database.ssl.keystore.password connect.timeout.ms
+    database.query.timeout.ms
     topic.prefix topic.delimiter database.include.list database.exclude.list table.include.list table.exclude.list
     snapshot.mode snapshot.mode.configuration.based.snapshot.data snapshot.mode.configuration.based.start.stream
     snapshot.mode.configuration.based.snapshot.on.data.error
@@ -69,7 +70,7 @@ ELSEWHERE = words(
     errors.log.include.messages errors.retry.timeout exactly.once.support
     transaction.boundary transaction.boundary.interval.ms topic.creation.enable
     plugin.path group.id custom.metric.tags
-    database.initial.statements database.query.timeout.ms database.jdbc.driver database.connectionTimeZone
+    database.initial.statements database.jdbc.driver database.connectionTimeZone
     database.serverTimezone database.history database.ssl.truststore.password database.server.name
     database.allowPublicKeyRetrieval database.useSSL database.requireSSL database.verifyServerCertificate
     database.sslMode database.enabledTLSProtocols database.useUnicode database.characterEncoding

@@ -30,6 +30,9 @@ _TO_PEM = {
 }
 
 
+_DAY_MS = 86_400_000
+
+
 def mysql(reading: SettingsReader) -> MySqlSettings:
     prefix = reading.text("topic.prefix")
     ssl_ca, ssl_cert = (
@@ -52,6 +55,8 @@ def mysql(reading: SettingsReader) -> MySqlSettings:
             "database.server.id", 100_000_000 + zlib.crc32(prefix.encode()) % 4_000_000_000, 1, 2**32 - 1
         ),
         connect_timeout_seconds=reading.integer("connect.timeout.ms", 30_000, 1, 3_600_000) / 1000,
+        # 0 is no bound for Debezium: a day is none either.
+        query_timeout_seconds=(reading.integer("database.query.timeout.ms", 600_000, 0, _DAY_MS) or _DAY_MS) / 1000,
     )
 
 

@@ -23,6 +23,8 @@ class MySqlSettings(Frozen):
     #: the id our replication connection gives itself; unique among the server's replicas
     server_id: int = 0
     connect_timeout_seconds: float = 30.0
+    #: what one SELECT of a snapshot may take at most
+    query_timeout_seconds: float = 600.0
 
     @property
     def address(self) -> str:

@@ -34,10 +34,26 @@ class Ask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """``error``: why no reader could be had; "" where the window has a manifest."""
+    """``error``: why no reader could be had, or what became of it; "" where the window has a manifest."""
 
     window_id: str
     error: str = ""
+
+
+class Begun(NamedTuple):
+    """A reader has begun with these windows. It reads one after the other."""
+
+    window_ids: tuple[str, ...]
+
+
+class PutBack(NamedTuple):
+    """These windows wait again: their reader's job has ended before it came to them."""
+
+    window_ids: tuple[str, ...]
+
+
+News = Answer | Begun | PutBack
+"""What readers tell the planner, in the order in which it happened."""
 
 
 class ReadersGone(IncsnapError):
@@ -50,7 +66,7 @@ class ChunkReading(Protocol):
     """What the planner needs of its readers."""
 
     def ask(self, wish: Ask) -> None: ...
-    def answers(self) -> list[Answer]: ...
+    def news(self) -> list[News]: ...
     def close(self) -> None: ...
 
 
@@ -62,12 +78,13 @@ def hang_up(connection: Connection) -> None:
 
 
 class ChunkReaders:
-    """Thread-safe. ``wake`` is called, on a thread of its own, whenever an answer has come."""
+    """The planner's side of the socket. Thread-safe. ``wake`` is called, on a thread of its own, whenever an answer has
+    come."""
 
     def __init__(self, address: Address, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._lock = threading.Lock()
-        self._answers: list[Answer] = []
+        self._news: list[News] = []
         self._closed = self._gone = False
         try:
             self._driver: Connection = Client(address.path, family="AF_UNIX", authkey=bytes.fromhex(address.key))
@@ -82,13 +99,13 @@ class ChunkReaders:
         except OSError as error:
             raise ReadersGone(f"The driver's chunk readers are gone: {shorten(error)}") from None
 
-    def answers(self) -> list[Answer]:
-        """What has come since the last call. Raises ``ReadersGone``."""
+    def news(self) -> list[News]:
+        """Return what has come since the last call. Raise ``ReadersGone`` if nothing can come any more."""
         with self._lock:
-            answers, self._answers = self._answers, []
-        if self._gone and not answers:
+            news, self._news = self._news, []
+        if self._gone and not news:
             raise ReadersGone("The driver's chunk readers are gone")
-        return answers
+        return news
 
     def close(self) -> None:
         with self._lock:
@@ -98,10 +115,11 @@ class ChunkReaders:
     def _listen(self) -> None:
         try:
             while True:
-                answers: tuple[Answer, ...] = self._driver.recv()
+                news: tuple[News, ...] = self._driver.recv()
                 with self._lock:
-                    self._answers += answers
-                self._wake()
+                    self._news += news
+                if any(isinstance(each, Answer) for each in news):
+                    self._wake()
         except (EOFError, OSError):
             with self._lock:
                 self._driver.close()

@@ -109,7 +109,8 @@ class Observer:
         self._start_snapshot = StartSnapshot(settings.snapshot, run)
         self._form = record_form(settings)
         self._defaults = KnownDefaults(definitions=settings.columns.needs_definitions)
-        self._pace = Pace(settings.snapshot, buffers.root, readers)
+        query_seconds = settings.mysql.query_timeout_seconds
+        self._pace = Pace(settings.snapshot, buffers.root, readers, query_seconds)
         self._loads = LoadWatch(settings.mysql, settings.snapshot)
         #: Did a load that was measured hold chunks back in the last planning?
         self._held_back = False
@@ -186,7 +187,13 @@ class Observer:
         """
         if self._readings is None:
             readers = self._open_readers(tail.wake)
-            self._readings = WindowReadings(readers, self._buffers, self._readers, partial(topics_of, self._settings))
+            self._readings = WindowReadings(
+                readers,
+                self._buffers,
+                self._readers,
+                partial(topics_of, self._settings),
+                self._settings.mysql.query_timeout_seconds,
+            )
         self._readings.make_way(self._pace.reads_at_full_speed)
         relaid = self._layouts.checked(start.layout, {window.table for window in start.snapshot.in_flight})
         outdated = relaid or start.form != self._form

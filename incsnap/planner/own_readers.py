@@ -14,7 +14,7 @@ from collections.abc import Callable
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.errors import shorten
-from incsnap.planner.chunk_readers import Answer, Ask
+from incsnap.planner.chunk_readers import Answer, Ask, Begun, News
 from incsnap.tasks.chunk import give_way, read_together
 from incsnap.tasks.partitions import ChunkOrder
 
@@ -28,7 +28,7 @@ class OwnReaders:
         self._wake = wake
         self._changed = threading.Condition()
         self._orders: deque[ChunkOrder] = deque()
-        self._answers: list[Answer] = []
+        self._news: list[News] = []
         self._at_once, self._running = count, 0
         self._closed = False
         for _ in range(count):
@@ -42,11 +42,11 @@ class OwnReaders:
             self._at_once = wish.at_once
             self._changed.notify_all()
 
-    def answers(self) -> list[Answer]:
-        """What has come since the last call."""
+    def news(self) -> list[News]:
+        """Return what has come since the last call."""
         with self._changed:
-            answers, self._answers = self._answers, []
-        return answers
+            news, self._news = self._news, []
+        return news
 
     def close(self) -> None:
         """What is being read ends by itself: it leaves a file that nobody asks for, which the next life deletes."""
@@ -65,7 +65,7 @@ class OwnReaders:
                 error = shorten(problem)
             with self._changed:
                 self._running -= 1
-                self._answers.append(Answer(order.read.window.id, error))
+                self._news.append(Answer(order.read.window.id, error))
                 self._changed.notify_all()
             self._wake()
 
@@ -76,4 +76,6 @@ class OwnReaders:
             if self._closed:
                 return None
             self._running += 1
-            return self._orders.popleft()
+            order = self._orders.popleft()
+            self._news.append(Begun((order.read.window.id,)))
+            return order

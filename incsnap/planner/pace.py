@@ -42,9 +42,10 @@ class _UnderWay:
 
 
 class Pace:
-    """``readers``: chunks read at the same time. ``root``: where the job keeps its progress."""
+    """The bounds of the next batch. ``readers``: chunks read at the same time. ``root``: where the job keeps its
+    progress. ``query_seconds``: what one SELECT may take at most."""
 
-    def __init__(self, settings: SnapshotSettings, root: str, readers: int) -> None:
+    def __init__(self, settings: SnapshotSettings, root: str, readers: int, query_seconds: float = 600.0) -> None:
         self._root = root
         target_seconds = settings.latency_target_ms / 1000
         self._quiet_budget, self._budget_beside = ReleaseBudget(QUIET * target_seconds), ReleaseBudget(target_seconds)
@@ -57,7 +58,8 @@ class Pace:
         limits = Limits.configured(size, chunks)
         beside = max(1, _BATCH_ROWS_BESIDE // size) if size else 1
         # The ends of large tables need no border: as many as there may be windows.
-        limits = replace(limits, parallelism=limits.windows, small_rows=_SMALL_ROWS)
+        limits = replace(limits, parallelism=limits.windows, small_rows=_SMALL_ROWS, query_seconds=query_seconds)
+        limits = replace(limits, first_windows=chunks)
         # Only a table's first chunk is worth the wait for its border: those behind it would keep its rows waiting
         # (two borders of 10,000 rows beside two readers: 60 ms, in the batch that sends the first rows).
         limits = replace(limits, boundary_rows=_BATCH_ROWS_BESIDE if size else limits.start_rows)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.table_view import TableView, view_of
 from incsnap.errors import UnsupportedType
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.keys import key_select
+from incsnap.snapshot.keys import can_order, key_select
 from incsnap.tables import Column, Index, TableShape, quote
 from incsnap.types.column_type import describe
 
@@ -40,6 +40,20 @@ class CatalogEntry:
         """An index that begins with these columns in this order (the primary key's and unique ones first), or None."""
         names = tuple(column.name for column in columns)
         return next((index for index in self.indexes if index.columns[: len(names)] == names), None)
+
+    def in_order(self, index: Index) -> Index:
+        """Return ``index`` with all columns in whose order it has the rows.
+
+        InnoDB puts the primary key's columns behind those of every other index, and MySQL's optimiser reads that order
+        without a sort. https://dev.mysql.com/doc/refman/en/index-extensions.html
+        """
+        key = tuple(self.shape.columns[place].name for place in self.shape.key)
+        clustered = next((each for each in self.indexes if each.columns == key), None)
+        if clustered is None or not key:
+            return index
+        behind = tuple(name for name in key if name not in index.columns)
+        descending = tuple(name for name in clustered.descending if name in behind)
+        return Index(index.name, index.columns + behind, index.descending + descending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Orderin
         # Also with a surrogate key: de-duplication needs what tells rows apart in events too.
         raise TableRefused(notes.NO_PRIMARY_KEY, _NO_IDENTITY)
     if surrogate:
-        order = _by_surrogate(entry, surrogate)
+        order = _by_surrogate(entry, view, surrogate)
     else:
         columns = tuple(entry.shape.columns[place] for place in view.identity)
         order = Ordering.by(columns, entry.index_of(columns))
@@ -95,12 +109,37 @@ def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Orderin
     return order
 
 
-def _by_surrogate(entry: CatalogEntry, name: str) -> Ordering:
-    columns = tuple(column for column in entry.shape.columns if column.name == name)
-    if not columns:
+def _by_surrogate(entry: CatalogEntry, view: TableView, name: str) -> Ordering:
+    """Return the order by the column ``name`` and, behind it, by what tells rows apart.
+
+    By the column alone all rows of one value would be one chunk, however many they are. Raise ``TableRefused`` where no
+    index begins with the column.
+    """
+    by_name = {column.name: column for column in entry.shape.columns}
+    if name not in by_name:
         raise TableRefused(notes.NO_PRIMARY_KEY, f"it has no column {name} (its surrogate-key)")
-    index = entry.index_of(columns)
-    if index is None:
+    begin = [entry.in_order(index) for index in entry.indexes if index.columns[:1] == (name,)]
+    if not begin:
         repair = f"CREATE INDEX ... ON {entry.shape.id.sql} ({quote(name)})"
         raise TableRefused(notes.NO_PRIMARY_KEY, f"no index begins with its surrogate-key: {repair}")
-    return Ordering.by(columns, index)
+    identity = [entry.shape.columns[place].name for place in view.identity]
+    orders = [(index, names) for index in begin if (names := _up_to(index, {name, *identity}, by_name))]
+    if not orders:
+        return Ordering(tuple(by_name[each] for each in dict.fromkeys((name, *identity))), "")
+    index, names = min(orders, key=lambda order: len(order[1]))
+    return Ordering.by(tuple(by_name[each] for each in names), index)
+
+
+def _up_to(index: Index, needed: Collection[str], by_name: Mapping[str, Column]) -> list[str]:
+    """Return the columns that the index begins with, up to the last of ``needed``. [] where it has not all of them, or
+    one between them that orders nothing."""
+    names: list[str] = []
+    left = set(needed)
+    for name in index.columns:
+        if not left:
+            break
+        if name is None or not can_order(by_name[name]):
+            return []
+        names.append(name)
+        left.discard(name)
+    return [] if left else names

@@ -13,7 +13,7 @@ from incsnap.snapshot.keys import Key
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.questions import NextBoundary
 from incsnap.snapshot.throttle import NOT_THROTTLED, Throttle
-from incsnap.snapshot.window import Chunk, Window
+from incsnap.snapshot.window import Chunk, ChunkTime, Window
 from incsnap.tables import TableId
 
 
@@ -57,6 +57,8 @@ class Scan:
     ``maximum``: the greatest key when the table was begun; rows above it come by the log. ``boundary``: all ranges up
     to it have been planned; None at the table's beginning, equal to ``maximum`` at its end.
     ``chunk_rows``: the present chunk size. ``again``: ranges to read again. ``quarantine``: ranges given up.
+    ``times``: of chunks of one size, or of two; ``doublings``: how often the time of a SELECT ran out, each time it is
+    doubled for the chunks behind.
     ``rows_read``: rows of released windows, before de-duplication. ``failures``: batches in a row in which chunks
     failed and none succeeded. ``attempt``, ``not_before_ms``: questions about the table that failed in a row, back-off.
     ``begun_again``: how often the table was begun from its beginning once more. ``lost_readings``: readings of its
@@ -81,6 +83,8 @@ class Scan:
     descending: tuple[str, ...] = ()
     begun_again: int = 0
     lost_readings: int = 0
+    times: tuple[ChunkTime, ...] = ()
+    doublings: int = 0
 
     @property
     def table(self) -> TableId:
@@ -90,6 +94,10 @@ class Scan:
     def wholly_planned(self) -> bool:
         """True if every key up to the maximum has been planned at least once (ranges may have to be read again)."""
         return self.maximum is not None and self.boundary == self.maximum
+
+    def is_whole(self, span: Range | Window) -> bool:
+        """Whether it has all keys of the table."""
+        return span.lower is None and span.upper == self.maximum
 
     def chunk(self, window: Window) -> Chunk:
         """What the reader of a window selects."""

@@ -33,7 +33,7 @@ from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import Scan, SnapshotContext
 from incsnap.snapshot.fail import count_failure, fail
-from incsnap.snapshot.failures import LOST, Verdict, verdict
+from incsnap.snapshot.failures import Verdict, verdict
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.load import HeldBack, MeasuredLoad, held_back
 from incsnap.snapshot.next_context import NextContext, Warned
@@ -42,7 +42,7 @@ from incsnap.snapshot.obey import end_pause, obey
 from incsnap.snapshot.planning import plan_chunks
 from incsnap.snapshot.questions import Answer, Question
 from incsnap.snapshot.refused import RefusedRow, quarantine_refused
-from incsnap.snapshot.sizing import Limits, next_chunk_rows
+from incsnap.snapshot.sizing import Limits, measured_times, next_chunk_rows
 from incsnap.snapshot.throttle import Bound
 from incsnap.snapshot.window import (
     Reading,
@@ -172,19 +172,19 @@ def _leave_out(state: NextContext, uncaptured: frozenset[TableId]) -> None:
 def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) -> None:
     """Manifests become readings, once: from here on the offset carries them.
 
-    A chunk without a manifest is being read, until its lease is over. Rows that were read on another server than the
+    A chunk without a manifest is being read, or waits for a reader. Rows that were read on another server than the
     tail is connected to now, outdated ones, and those that wait behind too many batches are read again.
     """
     good: dict[int, list[Window]] = {}
     bad: dict[int, str] = {}
     for window in context.in_flight:
-        reading = window.reading or facts.readings.get(window.id) or _expired(window, facts)
+        reading = window.reading or facts.readings.get(window.id)
         if window.scan not in state.scans:  # the failure of the chunk beside it has just ended the table
             state.dropped.append(window.id)
         elif reading is None or window.reading is not None:
             state.held.append(window)
         elif reading.error:
-            fail(state, window, reading.error)
+            fail(state, window, reading.error, facts.limits)
             if verdict(reading.error) is not Verdict.READ_AGAIN:
                 bad[window.scan] = reading.error
         else:
@@ -195,8 +195,9 @@ def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) ->
     for number, windows in good.items():
         if number in state.scans:
             scan = state.scans[number]
-            rows = next_chunk_rows(scan.chunk_rows, windows, facts.limits)
-            state.scans[number] = replace(scan, chunk_rows=rows, failures=0)
+            times = measured_times(scan.times, windows)
+            rows = next_chunk_rows(scan.chunk_rows, times, windows, facts.limits)
+            state.scans[number] = replace(scan, chunk_rows=rows, times=times, failures=0)
     for number, error in bad.items():
         if number in state.scans and number not in good:
             count_failure(state, number, error)
@@ -205,12 +206,6 @@ def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) ->
         state,
         lambda window: facts.outdated or read_elsewhere(window, facts.server_uuid) or _held_too_long(window, facts),
     )
-
-
-def _expired(window: Window, facts: BatchFacts) -> Reading | None:
-    if facts.now_ms - window.planned_ms <= facts.limits.lease_ms:
-        return None
-    return Reading(error=f"{LOST}: no answer of its reader for {facts.limits.lease_ms / 1000:g} s")
 
 
 def _held_too_long(window: Window, facts: BatchFacts) -> bool:
@@ -291,7 +286,10 @@ def _complete(state: NextContext, released: Iterable[Scan]) -> None:
     that sees COMPLETED, and only then looks for the rows, finds them all.
     """
     for scan in released:
-        state.end(scan, notes.SUCCEEDED if scan.rows_read or scan.quarantine else notes.EMPTY)
+        if scan.quarantine:
+            state.end(scan, notes.INCOMPLETE, f"{len(scan.quarantine)} ranges of keys could not be read or sent")
+        else:
+            state.end(scan, notes.SUCCEEDED if scan.rows_read else notes.EMPTY)
     for signal in state.completed_signals():
         state.notify(signal, notes.COMPLETED)
     end_pause(state)

@@ -8,16 +8,17 @@ from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.context import Range, Scan
 from incsnap.snapshot.failed_chunk import FailedChunk
-from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES
+from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES, TIMEOUT
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.next_context import REASON, NextContext
+from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Window
 
 
-def fail(state: NextContext, window: Window, error: str) -> None:
-    """The chunk could not be read: its range is read again, or its row or its table is given up."""
+def fail(state: NextContext, window: Window, error: str, limits: Limits) -> None:
+    """Have the range of a chunk that could not be read be read again, or give up its row or its table."""
     scan = state.scans[window.scan]
-    failed = FailedChunk.of(window, error)
+    failed = FailedChunk.of(window, error, limits.query_seconds)
     missed = failed.missed(state.now_ms)
     state.dropped.append(window.id)
     if failed.is_worth_a_warning:
@@ -30,7 +31,7 @@ def fail(state: NextContext, window: Window, error: str) -> None:
     elif failed.is_hopeless:
         _quarantine(state, scan, missed, error)
     else:
-        _repeat(state, scan, failed, missed)
+        _repeat(state, scan, failed, missed, limits)
 
 
 def _tell(state: NextContext, failed: FailedChunk, error: str) -> None:
@@ -55,10 +56,14 @@ def count_failure(state: NextContext, number: int, error: str) -> None:
         state.scans[number] = replace(scan, failures=scan.failures + 1)
 
 
-def _repeat(state: NextContext, scan: Scan, failed: FailedChunk, missed: Range) -> None:
-    """The failed chunk's range waits to be read again, and the table learns from it."""
+def _repeat(state: NextContext, scan: Scan, failed: FailedChunk, missed: Range, limits: Limits) -> None:
+    """Put the failed chunk's range in front of what is read again, and let the table learn from the failure."""
     if failed.shrinks_chunks:
-        scan = replace(scan, chunk_rows=min(scan.chunk_rows, failed.window.rows // 2))
+        # Time alone makes no chunk smaller than that: see ``sizing``.
+        least = min(limits.least_rows, limits.start_rows) if failed.kind == TIMEOUT else 1
+        scan = replace(scan, chunk_rows=min(scan.chunk_rows, max(least, failed.window.rows // 2)))
+    if failed.wants_time:
+        scan = replace(scan, doublings=max(scan.doublings, failed.window.doublings + 1))
     if failed.is_of_the_server:
         # The stream's batch would wait for the next chunk's borders: the table backs off.
         scan = replace(scan, not_before_ms=max(scan.not_before_ms, missed.not_before_ms))

@@ -15,17 +15,21 @@ from incsnap.snapshot.failures import (
     LOST,
     LOST_BEFORE_QUARANTINE,
     SHAPE,
+    TIMEOUT,
+    UNBEGUN,
     Verdict,
     back_off_ms,
     kind_of,
     verdict,
 )
+from incsnap.snapshot.sizing import select_seconds
 from incsnap.snapshot.window import Window
 
 
 @dataclass(frozen=True, slots=True)
 class FailedChunk:
-    """``attempt``, ``faults`` and ``lost`` are those of ``Window``, with this reading."""
+    """A window whose reading failed. ``attempt``, ``faults`` and ``lost`` are those of ``Window``, with this reading.
+    ``wants_time``: its time ran out, and it may be given more."""
 
     window: Window
     kind: str
@@ -33,24 +37,28 @@ class FailedChunk:
     attempt: int
     faults: int
     lost: int
+    wants_time: bool
 
     @classmethod
-    def of(cls, window: Window, error: str) -> FailedChunk:
-        """``error`` is written as ``kind: message``."""
+    def of(cls, window: Window, error: str, query_seconds: float) -> FailedChunk:
+        """Return what ``error``, written as ``kind: message``, means for the window. ``query_seconds``: what a SELECT
+        may take at most."""
         kind, judged = kind_of(error), verdict(error)
+        wants_time = kind == TIMEOUT and select_seconds(window.doublings, query_seconds) < query_seconds
         return cls(
             window,
             kind,
             judged,
-            attempt=window.attempt + 1,
-            faults=window.faults + (judged is not Verdict.READ_AGAIN),
+            attempt=window.attempt + (kind != UNBEGUN),
+            faults=window.faults + (judged is not Verdict.READ_AGAIN and not wants_time),
             lost=window.lost + (kind in (LOST, LEFT)),
+            wants_time=wants_time,
         )
 
     @property
     def is_worth_a_warning(self) -> bool:
-        """Each restart leaves some chunks unread, which is nothing to warn of."""
-        return self.kind != LEFT or self.lost > 1
+        """Whether to warn of it: each restart leaves some chunks unread, which is nothing to warn of."""
+        return self.kind != UNBEGUN and (self.kind != LEFT or self.lost > 1)
 
     @property
     def is_lost(self) -> bool:
@@ -63,7 +71,7 @@ class FailedChunk:
 
     @property
     def is_hopeless(self) -> bool:
-        """Is it a single row, of which all readings are used up?"""
+        """Whether it is a single row of which all readings are used up."""
         used_up = self.faults >= ATTEMPTS_BEFORE_QUARANTINE or self.lost >= LOST_BEFORE_QUARANTINE
         return self.window.rows == 1 and used_up
 
@@ -93,7 +101,7 @@ class FailedChunk:
 
     def missed(self, now_ms: int) -> Range:
         """The range that is still to be read: halved at once where it is too much, else after a pause."""
-        at_once = self.shrinks_chunks or self.kind == LEFT
+        at_once = self.shrinks_chunks or self.wants_time or self.kind in (LEFT, UNBEGUN)
         return Range(
             self.window.lower,
             self.window.upper,

@@ -1,8 +1,9 @@
 """What a failed chunk means: whose fault it was, and so what is done with its range.
 
 The reader writes ``kind: message`` into the manifest; the kind decides. A chunk that is not to blame is read again
-for as long as it takes; one that is too much is halved at once; any other is read three times, then halved, down to
-one row, which is given up by key after five readings, with a notification. A table is never silently given up.
+for as long as it takes; one that is too much is halved at once; one whose time ran out is also given twice the time, up
+to ``database.query.timeout.ms``, before anything is counted against it; any other is read three times, then halved,
+down to one row, which is given up by key after five readings, with a notification. A table is never silently given up.
 
 Nobody can say why a reading was lost: the reader's process may have been killed for the memory that this very chunk
 takes, or for anything else, and the whole job with it. One loss means nothing. After the second the range is read by
@@ -25,6 +26,8 @@ SHAPE = "shape"
 LOST = "lost"
 #: No manifest after a restart: the job ended before the chunk was read, or of it.
 LEFT = "left"
+#: No manifest after a restart, and no reader had begun the chunk: nothing is known of it.
+UNBEGUN = "unbegun"
 #: The SELECT ran into its bound of time, or the rows into theirs of bytes.
 TIMEOUT = "timeout"
 TOO_LARGE = "too_large"
@@ -64,6 +67,7 @@ _VERDICTS = {
     SHAPE: Verdict.READ_AGAIN,
     LOST: Verdict.READ_AGAIN,
     LEFT: Verdict.READ_AGAIN,
+    UNBEGUN: Verdict.READ_AGAIN,
     TIMEOUT: Verdict.SPLIT,
     TOO_LARGE: Verdict.SPLIT,
     SHARED_KEY: Verdict.SPLIT,

@@ -63,6 +63,15 @@ def key_select(column: Column) -> str:
     raise _unfit(column)
 
 
+def can_order(column: Column) -> bool:
+    """Whether the column's values can be borders of chunks."""
+    try:
+        key_select(column)
+    except UnsupportedType:
+        return False
+    return True
+
+
 def key_literal(column: Column, value: KeyValue) -> str:
     """``value`` as a literal to compare with ``column``. ``ValueError`` when it is not the canonical form of one."""
     if value is None:

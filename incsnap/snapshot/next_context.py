@@ -100,6 +100,7 @@ class NextContext:
                 faults=span.faults,
                 lost=span.lost,
                 planned_ms=self.now_ms,
+                doublings=scan.doublings,
             )
         )
 

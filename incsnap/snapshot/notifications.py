@@ -27,6 +27,8 @@ QUARANTINED = "QUARANTINED"
 
 #: How a table ended (``status`` of TABLE_SCAN_COMPLETED).
 SUCCEEDED = "SUCCEEDED"
+#: Ours: the table was read to its end, but for rows that were given up; ``missing_keys`` has them.
+INCOMPLETE = "INCOMPLETE"
 EMPTY = "EMPTY"
 NO_PRIMARY_KEY = "NO_PRIMARY_KEY"
 SKIPPED = "SKIPPED"

@@ -28,8 +28,9 @@ from incsnap.tables import TableId
 #: ``prepared``: what an older release has passed by as prepared was sent then, and comes again with its XA COMMIT. 4:
 #: with ``paused_by`` and ``throttle``, which an offset of version 3 has at their defaults. 5: a throttle has the limits
 #: that signals have set, where an older one has rows a second alone. 6: with ``descending``, of
-#: keys that run as their index does, where in an older one all columns ascend. 7: with ``sought``, and with how often a
-#: table was begun again; an offset of version 6 has both at their defaults.
+#: keys that run as their index does, where in an older one all columns ascend. 7: with ``sought``, with how often a
+#: table was begun again and with the times of its chunks, which an offset of version 6 has at their defaults; a table
+#: with a surrogate key is ordered by its identity too.
 VERSION = 7
 _FORMAT = "incsnap"
 
@@ -198,8 +199,8 @@ class Offset:
 
 
 def _snapshot_of(version: int, content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
-    if version < 6:
-        content = _described_again(content)
+    if version < 7:
+        content = _described_again(version, content)
     if version < 3:
         return _in_parts(content)
     if version < 5 and "throttle" in content:
@@ -207,13 +208,21 @@ def _snapshot_of(version: int, content: dict[str, Any], queues: KeptQueues | Non
     return _snapshot(content, queues)
 
 
-def _described_again(snapshot: dict[str, Any]) -> dict[str, Any]:
-    """The content of an offset of version 5 or older, where all columns of a key ascend: tables whose keys have several
-    are asked about again. They go on, but for those whose index has a column that descends, which begin anew: in the
-    old order each border may be a sort of the rest of the table. A single column goes on in the old order, for which
-    the server reads its index backward."""
+def _described_again(version: int, snapshot: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of an offset of version 6 or older, with tables whose order may be another now to be asked
+    about again. Those whose order is another begin anew; the others go on.
+
+    Up to version 6 a table with a surrogate key was ordered by that column alone. Up to version 5 all columns of a key
+    ascended: where the index has several, of which one descends, each border could be a sort of the rest of the table.
+    A single column goes on in the old order, for which the server reads its index backward.
+    """
+
+    def is_certain(scan: dict[str, Any]) -> bool:
+        has_surrogate = "surrogate" in scan["request"]["collection"]
+        return not has_surrogate and (version == 6 or len(scan.get("columns", ())) < 2)
+
     scans = [
-        {name: value for name, value in scan.items() if name != "described" or len(scan.get("columns", ())) < 2}
+        scan if is_certain(scan) else {name: value for name, value in scan.items() if name != "described"}
         for scan in snapshot.get("scans", ())
     ]
     return {**snapshot, "scans": scans}

@@ -30,6 +30,7 @@ from incsnap.snapshot.questions import (
     Refused,
 )
 from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.window import Window
 
 #: Tables open at once: more than one only while earlier ones wait for their last windows. Small ones come on top.
 MAX_SCANS = 8
@@ -73,7 +74,8 @@ def _begin_tables(
 
 @dataclass(slots=True)
 class _Room:
-    """How many chunks this batch may still plan; those of at most ``small_rows`` rows are counted by themselves."""
+    """How many chunks this batch may still plan. Those that are whole tables of at most ``small_rows`` rows are counted
+    by themselves."""
 
     limits: Limits
     large: int
@@ -81,7 +83,7 @@ class _Room:
 
     @classmethod
     def of(cls, state: NextContext, limits: Limits) -> _Room:
-        small = sum(window.rows <= limits.small_rows for window in state.held)
+        small = sum(_is_small(state.scans[window.scan], window, limits) for window in state.held)
         large = min(limits.parallelism, limits.windows - (len(state.held) - small))
         return cls(limits, large, limits.small_windows - small)
 
@@ -89,20 +91,28 @@ class _Room:
     def for_any(self) -> bool:
         return self.large > 0 or self.small > 0
 
-    def for_chunk(self, state: NextContext, rows: int) -> bool:
-        left = self.small if rows <= self.limits.small_rows else self.large
+    def for_chunk(self, state: NextContext, *, small: bool = False) -> bool:
+        """Whether another chunk may be planned. ``small``: it is a whole small table."""
+        left = self.small if small else self.large
         return left > 0 and state.cuts < self.limits.cuts and state.limits.may_plan(state.now_ms)
 
     def for_another_table(self, state: NextContext) -> bool:
-        """Is there room for a table whose size is not known? Where small ones are counted apart, it is taken for
-        one."""
-        return self.for_chunk(state, self.limits.small_rows or self.limits.start_rows)
+        """Whether there is room for a table whose size is not known. Where small ones are counted apart, it is taken
+        for one."""
+        return self.for_chunk(state, small=self.limits.small_rows > 0)
 
-    def take(self, rows: int) -> None:
-        if rows <= self.limits.small_rows:
+    def take(self, *, small: bool = False) -> None:
+        """Count a chunk that was planned."""
+        if small:
             self.small -= 1
         else:
             self.large -= 1
+
+
+def _is_small(scan: Scan, span: Range | Window, limits: Limits) -> bool:
+    """Whether it is the whole of a small table. A few rows of a large one are not: their chunks may take as long as
+    others, and hundreds of them would wait for a reader."""
+    return span.rows <= limits.small_rows and scan.is_whole(span)
 
 
 def _undescribed(state: NextContext) -> list[Request]:
@@ -132,7 +142,7 @@ def _plan_scan(
         return
     if not (yield from _bounded(state, number, low_watermark)):
         return
-    if not (yield from _plan_again(state, number, room)):
+    if not (yield from _plan_again(state, number, limits, room)):
         return
     if (yield from _plan_small(state, number, limits, room)):
         yield from _plan_new(state, number, limits, room)
@@ -186,10 +196,11 @@ def _bounded(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
     return True
 
 
-def _plan_again(state: NextContext, number: int, room: _Room) -> Asking:
-    """Plans what is due of the ranges to read again; halves those that are to be halved."""
+def _plan_again(state: NextContext, number: int, limits: Limits, room: _Room) -> Asking:
+    """Plan what is due of the ranges to read again; halve those that are to be halved. False where the table must
+    wait."""
     for missed in state.scans[number].again:
-        if not room.for_chunk(state, missed.rows):
+        if not room.for_chunk(state, small=_is_small(state.scans[number], missed, limits)):
             return False
         if missed.not_before_ms > state.now_ms:
             continue
@@ -203,12 +214,13 @@ def _plan_again(state: NextContext, number: int, room: _Room) -> Asking:
         scan = state.scans[number]
         first, *rest = halves
         place = scan.again.index(missed)
-        fits = room.for_chunk(state, first.rows)  # a half may be a small one
+        small = _is_small(scan, first, limits)
+        fits = room.for_chunk(state, small=small)  # a half may be counted otherwise than the whole
         unplanned = rest if fits else halves
         state.scans[number] = scan = replace(scan, again=(*scan.again[:place], *unplanned, *scan.again[place + 1 :]))
         if not fits:
             return False
-        room.take(first.rows)
+        room.take(small=small)
         state.plan(scan, first)
     return True
 
@@ -234,16 +246,19 @@ def _halves(state: NextContext, number: int, whole: Range) -> Generator[Question
 
 
 def _plan_small(state: NextContext, number: int, limits: Limits, room: _Room) -> Asking:
-    """Plans a table that has not been begun in one chunk, if it has few rows."""
+    """Plan a table that has not been begun in one chunk, if it has few rows. False where the table must wait."""
     scan = state.scans[number]
     rows = state.limits.chunk_rows(min(limits.small_rows, scan.chunk_rows))
-    if scan.boundary is not None or scan.maximum is None or not rows or not room.for_chunk(state, rows):
+    if scan.boundary is not None or scan.maximum is None or not rows:
         return True
+    if not room.for_chunk(state, small=True):
+        # Its first chunk may be all of it, and would have to be counted among the small ones.
+        return scan.chunk_rows > limits.small_rows
     if not (yield from _opened(state, number)):
         return False
     answer = yield scan.border(None, scan.maximum, rows)
-    if answer is None:
-        room.take(rows)
+    if answer in (None, scan.maximum):
+        room.take(small=True)
         state.plan(scan, Range(None, scan.maximum, rows))
         state.scans[number] = replace(scan, boundary=scan.maximum, attempt=0)
     elif not isinstance(answer, tuple):
@@ -252,11 +267,16 @@ def _plan_small(state: NextContext, number: int, limits: Limits, room: _Room) ->
 
 
 def _plan_new(state: NextContext, number: int, limits: Limits, room: _Room) -> Generator[Question, Answer, None]:
-    """Plans ranges that were never read, up to the maximum key; none while many wait to be read again, nor while the
-    end of the next is being looked for."""
+    """Plan ranges that were never read, up to the maximum key; none while many wait to be read again, nor while the end
+    of the next is being looked for. Until a chunk of the table was read, there are few in flight: nobody knows yet how
+    long they take, and all would be as much too large."""
     scan = state.scans[number]
     rows = state.limits.chunk_rows(scan.chunk_rows)
-    while room.for_chunk(state, rows) and not scan.wholly_planned and len(scan.again) < limits.windows:
+    flying = sum(window.scan == number for window in state.held)
+    while room.for_chunk(state) and not scan.wholly_planned and len(scan.again) < limits.windows:
+        if not scan.times and flying >= limits.first_windows:
+            return
+        flying += 1
         maximum: Key | None = scan.maximum
         assert maximum is not None
         # Nor does a batch wait a second time for what could not be answered at once.
@@ -269,7 +289,7 @@ def _plan_new(state: NextContext, number: int, limits: Limits, room: _Room) -> G
             return
         state.cuts += answer is not None and not beside
         upper = maximum if answer is None else answer
-        room.take(rows)
+        room.take()
         state.plan(scan, Range(scan.boundary, upper, rows))
         scan = state.scans[number] = replace(scan, boundary=upper, attempt=0)
 

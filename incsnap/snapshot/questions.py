@@ -18,9 +18,9 @@ from incsnap.tables import TableId
 class Describe:
     """Which columns order the chunks of ``table``? Answer: KeyOrder, Refused or Failed.
 
-    With ``surrogate`` that column, with which an index must begin; without it the primary key, or what
-    message.key.columns names in a table that has none. Neither must be unique to order chunks, but there must be
-    something that tells rows apart, else Refused NO_PRIMARY_KEY. ``condition`` must be understood by the server
+    With ``surrogate`` that column, with which an index must begin, and behind it what tells rows apart; without it the
+    primary key, or what message.key.columns names in a table that has none. There must be something that tells rows
+    apart, else Refused NO_PRIMARY_KEY. ``condition`` must be understood by the server
     (``chunk_query.condition_probe``), else Refused SQL_EXCEPTION.
 
     ``low_watermark`` must be executed first, as for MaximumKey: otherwise the key may be that before a DDL which the

@@ -53,7 +53,7 @@ from incsnap.tables import Column, TableId, TableShape
 class Chunk:
     """A chunk: rows of ``table`` with ``lower < key <= upper`` that also meet ``condition``.
 
-    ``columns`` names the ordering columns: the primary key, or the surrogate key of the signal.
+    ``columns`` names the ordering columns: the primary key, or the surrogate key of the signal and the primary key.
     Those named in ``descending`` come from their greatest value down, and "<" is meant so.
     ``index`` begins with them in this order and is forced; "" leaves the choice to the server.
     ``lower`` is None for the first chunk. ``condition`` is an SQL fragment of the signal, "" for none.
@@ -101,15 +101,25 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkTime:
+    """What a chunk's SELECT took."""
+
+    #: what the chunk was cut for
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """A chunk in flight: ``lower < key <= upper`` of ``table``, planned in batch ``batch`` and read at any time after.
 
     ``id`` names its files and is never used twice. ``scan`` is the number of the scan it belongs to, ``signal`` the
     id of the signal that asked (the correlation id). ``rows`` is how many it was cut for. ``attempt`` counts how
     often this range was read before, ``faults`` how often that was the chunk's own fault, ``lost`` how often that came
-    to no end: its reader died, or the job. ``planned_ms``: when it was planned; its lease begins there. ``reading`` is
-    None until the manifest was seen, in batch ``read_batch``. ``passed`` is set once a batch's end has passed its high
-    watermark; ``sent`` is how many of its parts were sent.
+    to no end: its reader died, or the job. ``doublings``: how often the time of its SELECT is doubled
+    (``sizing.select_seconds``). ``planned_ms``: when it was planned. ``reading`` is None until the manifest was seen,
+    in batch ``read_batch``. ``passed`` is set once a batch's end has passed its high watermark; ``sent`` is how many of
+    its parts were sent.
     """
 
     id: str
@@ -128,6 +138,7 @@ class Window:
     read_batch: int = 0
     passed: bool = False
     sent: int = 0
+    doublings: int = 0
 
     @property
     def parts_left(self) -> int:

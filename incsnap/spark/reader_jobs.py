@@ -36,7 +36,7 @@ from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.errors import shorten
-from incsnap.planner.chunk_readers import Address, Answer, Ask, hang_up
+from incsnap.planner.chunk_readers import Address, Answer, Ask, Begun, News, PutBack, hang_up
 from incsnap.snapshot.failures import LOST_BEFORE_ALONE
 from incsnap.spark import process_log
 from incsnap.spark.owned_folders import sweep
@@ -46,8 +46,9 @@ from incsnap.tasks.partitions import ChunkOrder
 
 log = logging.getLogger(__name__)
 
-#: Rows that the chunks of one job should have together: with a small incremental.snapshot.chunk.size a job reads
-#: several, because starting one costs 20-30 ms.
+#: Rows that the chunks of one job should have together at most: with a small incremental.snapshot.chunk.size a job
+#: reads several, because starting one costs 20-30 ms. It ends when its time is up (``tasks.chunk.JOB_SECONDS``), and
+#: the rest goes back in front of those that wait.
 _JOB_ROWS = 50_000
 _PREFIX, _SOCKET = "incsnap-chunks-", "chunks"
 #: What a session raises that has ended: AttributeError is pyspark's, of a context that was stopped.
@@ -82,10 +83,13 @@ class ReaderJobs:
         many_machines: bool = False,
     ) -> None:
         self._context = spark.sparkContext
+        self._buffers = WindowBuffers(root)
         self._read = partial(_read_on_executor, settings.to_json(), root, log_level, many_machines)
         self._group = f"incsnap chunks {secrets.token_hex(4)}"
         self._changed = threading.Condition()
         self._orders: deque[ChunkOrder] = deque()
+        #: Of the jobs that run, by window; without those that were dropped meanwhile.
+        self._taken: dict[str, ChunkOrder] = {}
         self._at_once, self._running = readers.count, 0
         self._planner: Connection | None = None
         self._closed = False
@@ -166,6 +170,7 @@ class ReaderJobs:
             with self._changed:
                 self._planner = None
                 self._orders.clear()
+                self._taken.clear()
             planner.close()
             self._cancel()
 
@@ -173,6 +178,8 @@ class ReaderJobs:
         with self._changed:
             waiting = (*self._orders, *wish.orders)
             self._orders = deque(order for order in waiting if order.read.window.id not in wish.dropped)
+            for window_id in wish.dropped:
+                self._taken.pop(window_id, None)
             self._at_once = wish.at_once
             self._changed.notify_all()
 
@@ -184,17 +191,32 @@ class ReaderJobs:
         while orders := self._take():
             with self._turns.turn(self._is_closed) as is_mine:
                 if is_mine:
-                    self._done(self._run(orders))
+                    self._tell(Begun(tuple(order.read.window.id for order in orders)))
+                    self._done(orders, self._run(orders))
 
     def _run(self, orders: tuple[ChunkOrder, ...]) -> tuple[Answer, ...]:
+        """Return the answers for the chunks that the job has come to: the first ones of ``orders``."""
         try:
             # An RDD: its job costs 20 ms, that of a DataFrame twice as much.
             job = self._context.parallelize(range(1), 1).mapPartitions(partial(self._read, orders))
             answers: Iterable[Answer] = job.collect()
         except Exception as error:  # noqa: BLE001 - a thread that dies would take its place among the readers along
             # The executor is gone, or the job was cancelled; what is wrong with a chunk itself is in its manifest.
-            answers = [Answer(order.read.window.id, shorten(error)) for order in orders]
+            answers = self._until_it_failed(orders, shorten(error))
         return tuple(answers)
+
+    def _until_it_failed(self, orders: tuple[ChunkOrder, ...], error: str) -> Iterator[Answer]:
+        """Give the answers for a job that has failed: of the chunks that were read, and of the one behind them, which
+        it may have failed of. The job has not come to the others."""
+        for order in orders:
+            window_id = order.read.window.id
+            reading = None
+            with suppress(Exception):  # the planner looks again
+                reading = self._buffers.read_manifest(window_id)
+            if reading is None or reading.error:
+                yield Answer(window_id, error)
+                return
+            yield Answer(window_id)
 
     def _take(self) -> tuple[ChunkOrder, ...]:
         """A fair share of what waits; () when all is over."""
@@ -211,20 +233,31 @@ class ReaderJobs:
                 if _alone(taken[-1]):
                     break
             self._running += bool(taken)
+            self._taken |= {order.read.window.id: order for order in taken}
             return tuple(taken)
 
-    def _done(self, answers: tuple[Answer, ...]) -> None:
+    def _done(self, orders: tuple[ChunkOrder, ...], answers: tuple[Answer, ...]) -> None:
+        """Tell the planner what a job has read; the orders that it has not come to are the next again."""
+        answered = {answer.window_id for answer in answers}
         with self._changed:
             self._running -= 1
+            kept = [order for order in orders if self._taken.pop(order.read.window.id, None) is order]
+            left = [order for order in kept if order.read.window.id not in answered]
+            self._orders.extendleft(reversed(left))
+            self._tell(PutBack(tuple(order.read.window.id for order in left)), *answers)
             self._changed.notify_all()
+
+    def _tell(self, *news: News) -> None:
+        with self._changed:
             if self._planner is not None:
                 with suppress(OSError):
-                    self._planner.send(answers)
+                    self._planner.send(news)
 
 
 def _alone(order: ChunkOrder) -> bool:
-    """Must the chunk be read by itself? It may be what kills its reader, and others must not be lost with it."""
-    return order.read.window.lost >= LOST_BEFORE_ALONE
+    """Whether the chunk must be read by itself: it may be what kills its reader, and others must not be lost with it;
+    or its SELECT takes long, and they would wait for it."""
+    return order.read.window.lost >= LOST_BEFORE_ALONE or order.read.window.doublings > 0
 
 
 def _folder() -> str:

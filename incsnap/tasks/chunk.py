@@ -35,6 +35,7 @@ from incsnap.mysql.session import connect, is_alive, query
 from incsnap.mysql.watermarks import high_watermark, wait_until_executed
 from incsnap.snapshot import failures
 from incsnap.snapshot.chunk_query import chunk_tail
+from incsnap.snapshot.sizing import select_seconds
 from incsnap.snapshot.window import Reading, ordering_columns
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks import blocks, process_name
@@ -56,8 +57,9 @@ log = logging.getLogger(__name__)
 #: rest goes out with one batch when a DDL comes behind its first parts, and a sink task must be able to hold it too.
 MAX_CHUNK_BYTES = 64 << 20
 MAX_RECORD_BYTES = 128 << 20
-#: Seconds of one SELECT: past them the chunk is halved. Ten times what the adaptive size aims at.
-CHUNK_SECONDS = 20.0
+#: Seconds after which a job begins no further chunk: what was read is answered with the job's end. Starting a job costs
+#: 20 to 30 ms, so a tenth of the time at most.
+JOB_SECONDS = 0.3
 
 #: Bytes of keys and values in one part of a window, about: what a batch sends of windows is a number of parts, so they
 #: are small against what it can send in its time (some 50 MB/s), and large against the cost of a part (0.1 ms).
@@ -71,7 +73,8 @@ _sessions: dict[tuple[int, str], Connection[Any]] = {}
 
 
 def read_chunks(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
-    """Reads the chunks one after the other; the ids of their windows, which have a manifest now."""
+    """Read the chunks one after the other for ``JOB_SECONDS``, at least the first. Return the ids of their windows,
+    which have a manifest now."""
     return _aside().submit(read_together, orders, settings, buffers).result()
 
 
@@ -90,13 +93,21 @@ def give_way() -> None:
 
 
 def read_together(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
-    """What stands around a SELECT is done once for all that were ordered together: the wait for the low watermark, the
-    shapes, and the high watermark, which may always be later (48 chunks of small tables: 1.4 s to 0.5 s)."""
+    """Read the chunks one after the other for ``JOB_SECONDS``, at least the first. Return the ids of their windows.
+
+    What stands around a SELECT is done once for all that are read together: the wait for the low watermark, the shapes,
+    and the high watermark, which may always be later (48 chunks of small tables: 1.4 s to 0.5 s).
+    """
     group = _Group(orders, settings, buffers)
+    until = time.monotonic() + JOB_SECONDS
+    read: list[str] = []
     for order in orders:
+        if read and time.monotonic() >= until and not group.is_held_up(order):
+            continue
         group.read(order)
+        read.append(order.read.window.id)
     group.finish()
-    return [order.read.window.id for order in orders]
+    return read
 
 
 class _Group:
@@ -118,11 +129,18 @@ class _Group:
         #: What was read, and wants a high watermark.
         self._read: list[tuple[ChunkOrder, Reading]] = []
 
+    def is_held_up(self, order: ChunkOrder) -> bool:
+        """Whether what kept another chunk from being read keeps this one too. Nothing waits for it again."""
+        return bool(self._left) or order.read.chunk.table in self._locked
+
     def read(self, order: ChunkOrder) -> None:
-        table = order.read.chunk.table
-        held_up = self._left or self._locked.get(table, "")
-        if held_up:
-            self._give_up(order, Reading(error=held_up))
+        """Read one chunk; what keeps it from being read goes into its manifest."""
+        table, window = order.read.chunk.table, order.read.window
+        if window.lost:
+            # Should the job end of it: without the note nobody could tell it from those that only waited.
+            self._buffers.write_begun(window.id)
+        if self.is_held_up(order):
+            self._give_up(order, Reading(error=self._left or self._locked[table]))
             return
         try:
             connection = self._at_low_watermark(order.read.low_watermark)
@@ -214,13 +232,14 @@ class _Group:
         except (KeyError, ValueError) as error:
             raise ShapeChangedError(f"the key of {chunk.table} is no longer the one it was cut by: {error}") from error
         format_ = format_of(settings, shape)
+        may_take = select_seconds(window.doublings, settings.mysql.query_timeout_seconds)
         select_began = time.monotonic()
         columns = read_chunk(
             connection,
             shape,
             tail,
             max_bytes=MAX_CHUNK_BYTES,
-            timeout_seconds=CHUNK_SECONDS,
+            timeout_seconds=may_take,
             needed=format_.view.needed,
         )
         seconds = time.monotonic() - select_began

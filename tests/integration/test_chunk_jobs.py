@@ -20,6 +20,7 @@ from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.snapshot.offset import PlannedRead, TopicLayout
 from incsnap.snapshot.window import Chunk, Reading, Window
 from incsnap.tables import TableId
+from incsnap.tasks import chunk
 from incsnap.tasks.chunk import read_chunks
 from incsnap.tasks.partitions import ChunkOrder
 from lab.addresses import MySqlAddress
@@ -55,9 +56,13 @@ def orders(settings: Settings, database: str, low_watermark: GtidSet) -> list[Ch
 
 
 def readings(asked: list[ChunkOrder], settings: Settings, root: Path) -> dict[str, Reading]:
+    """Of each table, whatever time a job has for it."""
     buffers = WindowBuffers(str(root))
-    ids = read_chunks(asked, settings, buffers)
-    read = {order.read.window.table.table: buffers.read_manifest(id_) for order, id_ in zip(asked, ids, strict=True)}
+    left = {order.read.window.id: order for order in asked}
+    while left:
+        for id_ in read_chunks([*left.values()], settings, buffers):
+            del left[id_]
+    read = {order.read.window.table.table: buffers.read_manifest(order.read.window.id) for order in asked}
     return {name: reading for name, reading in read.items() if reading is not None}
 
 
@@ -81,6 +86,19 @@ def test_a_locked_table_does_not_keep_the_others_of_its_job_from_being_read(
 
     assert read["a"].error.startswith("stalled:")
     assert [read[name].rows for name in ("b", "c")] == [2, 2]
+
+
+def test_a_job_whose_time_is_up_begins_no_other_chunk_but_tells_of_those_that_are_held_up_as_well(
+    connection: Any, settings: Settings, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk, "JOB_SECONDS", 0.0)
+    buffers = WindowBuffers(str(tmp_path))
+    asked = orders(settings, database, executed(connection))
+    assert read_chunks(asked, settings, buffers) == ["1-0"]
+
+    missing = GtidSet.parse(f"{uuid4()}:1")
+    hasty = settings.model_copy(update={"executed_wait_seconds": 0.1})
+    assert read_chunks(orders(hasty, database, missing), hasty, buffers) == ["1-0", "1-1", "1-2"]
 
 
 def test_a_table_that_is_gone_fails_alone(connection: Any, settings: Settings, database: str, tmp_path: Path) -> None:

@@ -11,8 +11,12 @@ from typing import Any
 import pymysql
 import pytest
 
+from incsnap.envelope.column_rules import ColumnRules
+from incsnap.gtid import GtidSet
+from incsnap.planner.answers import Answers
 from incsnap.snapshot.chunk_query import chunk_tail, condition_probe, maximum_key, next_boundary
 from incsnap.snapshot.keys import Key
+from incsnap.snapshot.questions import Describe, KeyOrder
 from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId
 from lab.addresses import MySqlAddress
@@ -377,6 +381,49 @@ def test_a_key_of_any_directions_is_read_without_sorting(
         chunk = Chunk(composite, ("a", "b", "s"), lower, ordered[first + 149], descending=descending)
         access, extra = explained(connection, f"SELECT * {chunk_tail(chunk, COMPOSITE)}")
         assert (access, "filesort" in extra) == ("range", False)
+
+
+@pytest.mark.parametrize(
+    ("columns", "key"),
+    [
+        ("id INT PRIMARY KEY, s INT, KEY by_s (s)", "s, id"),
+        ("id INT PRIMARY KEY, s INT, KEY by_s (s DESC)", "s DESC, id"),
+        ("id INT, s INT, PRIMARY KEY (id DESC), KEY by_s (s)", "s, id DESC"),
+        ("id INT, p INT DEFAULT 1, s INT, PRIMARY KEY (p, id), KEY by_s (s)", "s, p, id"),
+        ("id INT PRIMARY KEY, s INT, x INT, KEY by_s (s, x)", "s, x, id"),
+        ("id INT NOT NULL UNIQUE, s INT, KEY by_s (s)", "s, id"),
+        ("s INT, KEY by_s (s), id INT AUTO_INCREMENT INVISIBLE PRIMARY KEY", "s, id"),
+    ],
+)
+def test_rows_of_one_value_of_a_surrogate_key_are_read_without_sorting(
+    connection: Connection, database: str, columns: str, key: str
+) -> None:
+    table = TableId(database, "surrogate")
+    query(connection, f"CREATE TABLE {table.sql} ({columns})")
+    rows = ", ".join(f"({number}, {('NULL', '7', '8')[number % 3]})" for number in range(1, 3_001))
+    query(connection, f"INSERT INTO {table.sql} (id, s) VALUES {rows}")
+    query(connection, f"ANALYZE TABLE {table.sql}")
+    described = Answers(connection, ColumnRules())(Describe(table, "s", "", GtidSet()))
+    assert isinstance(described, KeyOrder)
+    names, descending = described.columns, described.descending
+    assert (in_directions(names, descending), described.index) == (key, "by_s")
+    order = tuple(Column(name, "int") for name in names)
+    ordered = [
+        tuple(None if value is None else str(value) for value in row)
+        for row in query(connection, f"SELECT {', '.join(names)} FROM {table.sql} ORDER BY {key}")
+    ]
+
+    for lower in (None, ordered[10], ordered[1_800]):
+        sql = next_boundary(table, order, lower, ordered[-1], 500, index="by_s", descending=descending)
+        access, extra = explained(connection, sql)
+        assert (access, "filesort" in extra) == ("range", False)
+        assert steps(connection, sql) <= 500 + 10
+        first = 0 if lower is None else ordered.index(lower) + 1
+        assert query(connection, sql) == [ordered[first + 499]]
+        chunk = Chunk(table, names, lower, ordered[first + 499], index="by_s", descending=descending)
+        assert "filesort" not in explained(connection, f"SELECT id {chunk_tail(chunk, order)}")[1]
+        read = query(connection, f"SELECT {', '.join(names)} {chunk_tail(chunk, order)}")
+        assert len(read) == 500
 
 
 def test_a_condition_is_probed_without_reading(connection: Connection, composite: TableId) -> None:

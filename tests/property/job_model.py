@@ -30,9 +30,10 @@ from incsnap.kafka import transaction
 from incsnap.kafka.kept import KeptProducers
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
-from incsnap.planner.chunk_readers import Answer, Ask
+from incsnap.planner.chunk_readers import Answer, Ask, Begun, News, PutBack
 from incsnap.planner.window_readings import WindowReadings, delete_spent
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
+from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.notifications import COMPLETED, QUARANTINED
 from incsnap.snapshot.offset import Offset, PlannedRelease, TopicLayout, digest
@@ -67,14 +68,14 @@ class Readers:
 
     def __init__(self) -> None:
         self.orders: list[ChunkOrder] = []
-        self.answered: list[Answer] = []
+        self.happened: list[News] = []
 
     def ask(self, wish: Ask) -> None:
         self.orders = [order for order in self.orders if order.read.window.id not in wish.dropped] + [*wish.orders]
 
-    def answers(self) -> list[Answer]:
-        answers, self.answered = self.answered, []
-        return answers
+    def news(self) -> list[News]:
+        happened, self.happened = self.happened, []
+        return happened
 
     def close(self) -> None: ...
 
@@ -123,7 +124,6 @@ class Job:
             habits.parallelism + habits.more_windows,
             habits.chunk_rows,
             habits.chunk_rows + habits.more_rows,
-            lease_ms=30_000,
             held_batches=habits.held_batches,
             small_rows=habits.small_rows,
             small_windows=2 if habits.small_rows else 0,
@@ -251,7 +251,9 @@ class Job:
         """The readers' driver dies with the planner; a task that it had started may still go on."""
         self.strays += [order for order in self.readers.orders if self.random.random() < 0.2]
         self.readers = Readers()
-        self.readings = WindowReadings(self.readers, self.buffers, 2, lambda table: (TOPICS[table],))
+        self.readings = WindowReadings(
+            self.readers, self.buffers, 2, lambda table: (TOPICS[table],), clock=lambda: self.now_ms / 100
+        )
         self.boundaries = LateBoundaries(lambda asked: Answers(self.connection, SETTINGS.columns)(asked))
         self.cleaned = False
 
@@ -295,7 +297,8 @@ class Job:
         )
         answers = Answers(self.connection, SETTINGS.columns, self.boundaries)
         plan: Plan = drive(next_context(start.snapshot, facts), answers)
-        flying, planned = self._counted(plan.context.in_flight), self._counted(plan.context.planned)
+        context = plan.context
+        flying, planned = self._counted(context, context.in_flight), self._counted(context, context.planned)
         limits = self.limits
         if flying[0] > limits.windows or planned[0] > limits.parallelism or flying[1] > limits.small_windows:
             raise Violation("limits", str(plan.context.in_flight))
@@ -305,9 +308,13 @@ class Job:
         kept = self._kept(prepared)
         return Offset("job", start.batch + 1, stream, start.layout, plan.context, signals, prepared=kept)
 
-    def _counted(self, windows: Iterable[Window]) -> tuple[int, int]:
-        """Large ones, small ones."""
-        small = [window.rows <= self.limits.small_rows for window in windows]
+    def _counted(self, context: SnapshotContext, windows: Iterable[Window]) -> tuple[int, int]:
+        """Large ones, small ones: whole tables of few rows."""
+        maxima = {scan.number: scan.maximum for scan in context.scans}
+        small = [
+            window.rows <= self.limits.small_rows and window.lower is None and window.upper == maxima[window.scan]
+            for window in windows
+        ]
         return small.count(False), small.count(True)
 
     def _arrived(self, start: Offset, end: StreamPosition) -> tuple[list[tuple[int, Event]], dict[str, Xa]]:
@@ -375,14 +382,20 @@ class Job:
                 self.strays.append(order)
         orders, self.readers.orders = self.readers.orders, []
         for order in orders:
+            window_id = order.read.window.id
             if self.random.random() < 0.4:
                 self.readers.orders.append(order)
+                if self.random.random() < 0.2:  # a job has begun with it, and may have ended before it came to it
+                    self.readers.happened.append(Begun((window_id,)))
+                    if self.random.random() < 0.5:
+                        self.readers.happened.append(PutBack((window_id,)))
             elif self.habits.faulty and self.random.random() < 0.1:  # its task is lost, or nothing is ever heard of it
+                self.readers.happened.append(Begun((window_id,)))
                 if self.random.random() < 0.5:
-                    self.readers.answered.append(Answer(order.read.window.id, "the task was lost"))
+                    self.readers.happened.append(Answer(window_id, "the task was lost"))
             else:
                 self._read(order)
-                self.readers.answered.append(Answer(order.read.window.id))
+                self.readers.happened.append(Answer(window_id))
 
     def _read(self, order: ChunkOrder) -> None:
         if self.habits.failing_over and self.random.random() < 0.1:

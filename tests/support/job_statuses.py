@@ -57,7 +57,7 @@ def running(**changed: object) -> JobStatus:
         WindowStatus("9-2", "shop.orders", "read", 50_000, now, 40_000_000, BINLOG, 1_400_000, parts=12),
         WindowStatus("9-3", "shop.people_with_a_rather_long_name", "reading", 10_000, now),
     )
-    ended = FinishedTable("shop.lines", "nightly", "SUCCEEDED", 4_000_000, now - 60_000, missing_keys="(26, 27]")
+    ended = FinishedTable("shop.lines", "nightly", "INCOMPLETE", 4_000_000, now - 60_000, missing_keys="(26, 27]")
     made = JobStatus(
         release="0.1.0",
         topic_prefix="shop",

@@ -17,7 +17,7 @@ import pyarrow as pa
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
-from incsnap.planner.chunk_readers import Answer, Ask
+from incsnap.planner.chunk_readers import Answer, Ask, News
 from incsnap.planner.planner import Planner, first_position
 from incsnap.snapshot.offset import Offset
 from incsnap.tasks import blocks
@@ -53,18 +53,22 @@ class ReadersAtHand:
         self._settings = settings
         self._buffers = WindowBuffers(root)
         self._wake = wake
-        self._answers: list[Answer] = []
+        self._news: list[News] = []
 
     def ask(self, wish: Ask) -> None:
-        self._answers += map(Answer, read_chunks(wish.orders, self._settings, self._buffers))
+        orders = wish.orders
+        while orders:
+            read = read_chunks(orders, self._settings, self._buffers)
+            self._news += map(Answer, read)
+            orders = orders[len(read) :]
         self._wake()
 
-    def answers(self) -> list[Answer]:
-        answers, self._answers = self._answers, []
-        return answers
+    def news(self) -> list[News]:
+        news, self._news = self._news, []
+        return news
 
     def close(self) -> None:
-        self._answers.clear()
+        self._news.clear()
 
 
 def planner_at_hand(

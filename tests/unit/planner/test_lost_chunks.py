@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from incsnap.checkpoint.windows import WindowBuffers
-from incsnap.planner.chunk_readers import Answer, Ask
+from incsnap.planner.chunk_readers import Answer, Ask, Begun, News, PutBack
 from incsnap.planner.window_readings import WindowReadings
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.sizing import Limits
@@ -68,14 +68,14 @@ class Driver:
 
     def __init__(self) -> None:
         self.orders: list[ChunkOrder] = []
-        self.waiting: list[Answer] = []
+        self.waiting: list[News] = []
 
     def ask(self, wish: Ask) -> None:
         self.orders += wish.orders
 
-    def answers(self) -> list[Answer]:
-        answers, self.waiting = self.waiting, []
-        return answers
+    def news(self) -> list[News]:
+        news, self.waiting = self.waiting, []
+        return news
 
     def close(self) -> None: ...
 
@@ -88,11 +88,14 @@ class Lives:
         self.buffers = WindowBuffers("/nowhere")
         monkeypatch.setattr(self.buffers, "_files", FilesInMemory())
         self.count = 0
+        self.seconds = 0.0
         self.begin()
 
     def begin(self) -> None:
         self.driver = Driver()
-        self.readings = WindowReadings(self.driver, self.buffers, 2, lambda table: (str(table),))
+        self.readings = WindowReadings(
+            self.driver, self.buffers, 2, lambda table: (str(table),), clock=lambda: self.seconds
+        )
         self.count += 1
 
     def offset(self) -> Offset:
@@ -109,6 +112,8 @@ class Lives:
     def read(self, orders: Iterable[ChunkOrder]) -> None:
         for order in orders:
             window = order.read.window
+            if window.lost:
+                self.buffers.write_begun(window.id)
             if self.deadly in self.job.rows(window):
                 self.begin()
                 return
@@ -146,3 +151,54 @@ def test_what_one_end_of_the_job_has_left_unread_is_read_at_once_and_without_a_w
     assert job.context.dropped == ("1-0", "1-1")
     assert sorted(spans(job.context.planned), key=str) == sorted(before, key=str)
     assert [order.read.window.id for order in lives.driver.orders] == ["2-0", "2-1"]
+
+
+def test_the_lease_of_a_chunk_begins_when_its_reading_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Snapshots({A: [1, 2, 3, 4]}, Limits(2, 4, 2, 2))
+    lives = Lives(monkeypatch, job, deadly=0)
+    lives.batch("s")
+    for _ in range(50):  # it waits for a reader
+        lives.seconds += 100.0
+        assert lives.batch() == ()
+    assert spans(job.context.held) == [("a", None, "2"), ("a", "2", "4")]
+
+    lives.driver.waiting = [Begun(("1-0", "1-1")), PutBack(("1-1",))]
+    assert lives.batch() == ()
+    lives.seconds += 199.0
+    assert lives.batch() == ()
+    lives.seconds += 2.0
+    (warning,) = lives.batch()
+
+    assert warning == "chunk db.a (<null>, 2] failed, reading 1: lost: no answer of its reader for 200 s"
+    assert spans(job.context.held) == [("a", "2", "4")]
+    job.batch()
+    assert spans(job.context.planned) == [("a", None, "2")]
+
+
+def test_a_chunk_that_was_read_is_not_lost_because_its_answer_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Snapshots({A: [1, 2]}, LIMITS)
+    lives = Lives(monkeypatch, job, deadly=0)
+    lives.batch("s")
+    lives.driver.waiting = [Begun(("1-0",))]
+    lives.batch()
+    lives.buffers.write_manifest("1-0", job.good(job.context.held[0]))
+    lives.seconds += 1_000.0
+
+    assert lives.batch() == ()
+    assert spans(job.context.released) == [("a", None, "2")]
+
+
+def test_a_chunk_that_no_reader_had_begun_counts_nothing_however_often_the_job_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Snapshots({A: list(range(1, 17))}, LIMITS)
+    lives = Lives(monkeypatch, job, deadly=0)
+    lives.batch("s")
+    for _ in range(30):
+        lives.begin()
+        assert lives.batch() == ()
+
+    assert {(window.rows, window.attempt, window.lost) for window in job.context.planned} == {(8, 1, 1)}
+    lives.read(lives.driver.orders)
+    lives.batch()
+    assert not any("QUARANTINED" in note for note in job.notified())

@@ -47,14 +47,33 @@ def test_a_key_runs_as_its_index_does() -> None:
     both = Index("PRIMARY", ("at", "id", "text"), ("at", "text"))
     assert ordering(entry(both, key=(1, 0))) == Ordering((AT, ID), "PRIMARY", ("at",))
     assert ordering(entry(Index("PRIMARY", ("id",), ("id",)))) == Ordering((ID,), "PRIMARY", ("id",))
-    assert ordering(entry(Index("PRIMARY", ("id",)), both), "at") == Ordering((AT,), "PRIMARY", ("at",))
+    by_at = Index("by_at", ("at", "text"), ("at", "text"))
+    assert ordering(entry(Index("PRIMARY", ("id",)), by_at), "at") == Ordering((AT, TEXT, ID), "by_at", ("at", "text"))
     assert ordering(entry(Index("other", ("at", "id"), ("at", "id")))) == Ordering((ID,), "")
 
 
-def test_a_surrogate_key_takes_the_place_of_the_primary_key() -> None:
-    assert ordering(entry(Index("PRIMARY", ("id",)), Index("by_time", ("at", "id"))), "at") == Ordering(
-        (AT,), "by_time"
-    )
+def test_a_surrogate_key_orders_the_rows_and_the_primary_key_those_of_one_value() -> None:
+    primary = Index("PRIMARY", ("id",))
+    assert ordering(entry(primary, Index("by_time", ("at", "id"))), "at") == Ordering((AT, ID), "by_time")
+    assert ordering(entry(primary, Index("by_time", ("at",))), "at") == Ordering((AT, ID), "by_time")
+    longer, exact = Index("longer", ("at", "text")), Index("exact", ("at",))
+    assert ordering(entry(primary, longer), "at") == Ordering((AT, TEXT, ID), "longer")
+    assert ordering(entry(primary, longer, exact), "at") == Ordering((AT, ID), "exact")
+
+
+def test_rows_of_one_value_of_a_surrogate_key_run_as_the_primary_key_does() -> None:
+    down = Index("PRIMARY", ("text", "id"), ("id",))
+    by_time = Index("by_time", ("at",), ("at",))
+    assert ordering(entry(down, by_time, key=(2, 0)), "at") == Ordering((AT, TEXT, ID), "by_time", ("at", "id"))
+    assert ordering(entry(down, Index("by_id", ("id",)), key=(2, 0)), "id") == Ordering((ID, TEXT), "by_id")
+
+
+def test_no_index_has_the_order_of_a_surrogate_key_where_it_does_not_end_with_whole_columns_of_the_primary_key() -> (
+    None
+):
+    by_time, part = Index("by_time", ("at",)), Index("PRIMARY", (None,))
+    assert ordering(entry(part, by_time), "at") == Ordering((AT, ID), "")
+    assert ordering(entry(by_time, Index("part", ("at", None, "id"))), "at") == Ordering((AT, ID), "")
 
 
 def test_a_surrogate_key_must_be_a_column_with_an_index() -> None:

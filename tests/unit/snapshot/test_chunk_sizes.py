@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 from incsnap.snapshot.questions import Answer, NextBoundary, NotYet, Question
-from incsnap.snapshot.sizing import Limits, next_chunk_rows
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.sizing import Limits, measured_times, next_chunk_rows
+from incsnap.snapshot.window import ChunkTime, Reading, Window
 from tests.support.snapshots import A, Snapshots, execute, spans
 
 
 def test_chunks_grow_at_most_fourfold_and_shrink_at_once() -> None:
-    job = Snapshots({A: list(range(100_000))}, Limits(1, 4, 100, 1_000, target_bytes=10_000, target_seconds=1.0))
+    limits = Limits(1, 4, 100, 1_000, target_bytes=10_000, target_seconds=1.0, least_rows=5)
+    job = Snapshots({A: list(range(100_000))}, limits)
     bytes_a_row, seconds = 1, 0.001
     job.reading = lambda window: job.good(window, seconds=seconds, bytes_a_row=bytes_a_row)
     job.batch(execute("s", A))
@@ -29,7 +33,55 @@ def test_a_chunk_is_cut_smaller_where_its_records_are_much_larger_than_its_rows(
     reading = Reading(rows=100, bytes=100, seconds=0.001, record_bytes=4_000)
     read = Window("w", 1, A, "s", None, ("1",), 100, 1, reading=reading)
 
-    assert next_chunk_rows(100, [read], limits) == 50
+    assert next_chunk_rows(100, measured_times((), [read]), [read], limits) == 50
+
+
+def took(rows: int, seconds: float) -> Window:
+    reading = Reading(rows=rows, bytes=rows, seconds=seconds)
+    return Window("w", 1, A, "s", None, ("1",), rows, 1, reading=reading)
+
+
+def sizes_of(own: float, each: float, count: int = 12, limits: Limits = Limits()) -> list[int]:  # noqa: B008
+    """Rows of chunks whose SELECT costs ``own`` seconds, and each of its rows ``each``."""
+    times: tuple[ChunkTime, ...] = ()
+    sizes = [limits.start_rows]
+    for _ in range(count):
+        read = [took(sizes[-1], own + each * sizes[-1])]
+        times = measured_times(times, read)
+        sizes.append(next_chunk_rows(sizes[-1], times, read, limits))
+    return sizes
+
+
+def test_chunks_of_slow_rows_keep_to_the_time_they_may_take() -> None:
+    assert sizes_of(0.0, 0.004)[1:] == [500] * 12
+
+
+def test_a_select_that_is_slow_by_itself_has_more_rows_not_fewer() -> None:
+    sizes = sizes_of(4.0, 0.000_004)
+    assert min(sizes) == 1_246
+    assert sizes[-1] == 50_000
+
+
+def test_the_rows_of_a_slow_select_take_as_long_again_as_the_select() -> None:
+    assert 950 < sizes_of(4.0, 0.004)[-1] < 1_050
+
+
+def test_time_alone_makes_no_chunk_smaller_than_fifty_rows_but_bytes_do() -> None:
+    assert sizes_of(0.0, 30.0)[-1] == 50
+    large = replace(took(50, 0.1), reading=Reading(rows=50, bytes=50 << 24, seconds=0.1))
+    assert next_chunk_rows(50, measured_times((), [large]), [large], Limits()) == 2
+
+
+def test_times_that_waver_shrink_no_chunk_of_a_select_that_is_slow_by_itself() -> None:
+    dice = random.Random(7)
+    for _ in range(200):
+        times: tuple[ChunkTime, ...] = ()
+        rows = 2_500
+        for _ in range(20):
+            read = [took(rows, dice.uniform(3.8, 4.2) + rows * 0.000_004)]
+            times = measured_times(times, read)
+            rows = next_chunk_rows(rows, times, read, Limits())
+        assert rows > 2_500
 
 
 def test_a_configured_chunk_size_is_the_first_and_the_largest() -> None:

@@ -9,8 +9,8 @@ import pytest
 from incsnap.snapshot.notifications import key_ranges
 from incsnap.snapshot.questions import Answer, Describe, Failed, MaximumKey, NextBoundary, Question
 from incsnap.snapshot.refused import RefusedRow
-from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import Reading
+from incsnap.snapshot.sizing import Limits, select_seconds
+from incsnap.snapshot.window import Reading, Window
 from tests.support.snapshots import A, B, Snapshots, execute, spans
 
 
@@ -42,7 +42,7 @@ def test_a_bad_row_is_isolated_by_halving_and_put_into_quarantine() -> None:
     assert sent == [row for row in range(1, 17) if row != 5]
     (notification,) = [n for context in log for n in context.notifications if n.type == "QUARANTINED"]
     assert (dict(notification.fields)["first_key"], dict(notification.fields)["last_key"]) == ("4", "5")
-    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "INCOMPLETE"), ("s", "COMPLETED", "")]
     (completed,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
     assert dict(completed.fields)["missing_keys"] == "(4, 5]"
 
@@ -94,13 +94,49 @@ def test_a_chunk_is_halved_after_three_readings_and_a_row_given_up_after_five() 
 
 @pytest.mark.parametrize("kind", ["timeout", "too_large"])
 def test_a_chunk_that_is_too_much_is_halved_at_once_and_the_next_are_cut_smaller(kind: str) -> None:
-    job = Snapshots({A: list(range(100))}, Limits(1, 4, 8, 8))
+    job = Snapshots({A: list(range(100))}, Limits(1, 4, 8, 8, least_rows=1))
     job.reading = lambda window: Reading(error=f"{kind}: of 8 rows") if window.rows == 8 else Reading()
     job.batch(execute("s", A))
     job.batch()
 
     assert spans(job.context.planned) == [("a", None, "3")]
     assert job.context.scans[0].chunk_rows == 4
+
+
+def needs(job: Snapshots, seconds: float) -> list[int]:
+    """Has each SELECT take so long; returns the rows of those whose time ran out."""
+    late: list[int] = []
+
+    def read(window: Window) -> Reading:
+        may_take = select_seconds(window.doublings, job.limits.query_seconds)
+        if seconds <= may_take:
+            return job.good(window, seconds=seconds)
+        late.append(len(job.rows(window)))
+        return Reading(error=f"timeout: more than {may_take:g} seconds")
+
+    job.reading = read
+    return late
+
+
+def test_a_select_that_takes_longer_than_a_chunk_may_at_first_is_given_twice_the_time() -> None:
+    job = Snapshots({A: list(range(1_000))}, Limits(2, 2, 100, 500, least_rows=10))
+    late = needs(job, 130.0)
+    job.batch(execute("s", A))
+    log = job.until_done()
+
+    assert late == [100, 100, 50, 50, 25, 25]
+    assert sum(len(job.rows(each.window)) for context in log for each in context.released) == 1_000
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+
+
+def test_the_time_of_a_select_of_one_row_runs_out_without_a_fault_until_it_has_all_the_time_there_is() -> None:
+    job = Snapshots({A: [1]}, Limits(1, 1, 1, 1, query_seconds=100.0), tick_ms=60_000)
+    late = needs(job, 101.0)
+    job.batch(execute("s", A))
+    job.until_done()
+
+    assert len(late) == 3 + 5  # with 20, 40 and 80 s, and then five times with 100
+    assert any(note[1] == "QUARANTINED" for note in job.notified())
 
 
 @pytest.mark.parametrize("kind", ["stalled", "unreachable", "shape"])

@@ -20,7 +20,7 @@ from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotCont
 from incsnap.snapshot.notifications import STARTED, Notification
 from incsnap.snapshot.offset import VERSION, Offset, OpenCounts, TopicLayout
 from incsnap.snapshot.throttle import REPLICA_LAG, ROWS, Bound, Throttle
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.window import ChunkTime, Reading, Window
 from incsnap.tables import TableId
 
 FOLDER = Path(__file__).with_name("offsets")
@@ -74,9 +74,14 @@ EXPECTED = Offset(
                 ("2020-01-01", "9"),
                 ("2026-11-23", "4"),
                 descending=("day",),
+                times=(ChunkTime(2_500, 5.5), ChunkTime(10_000, 7.25)),
+                doublings=1,
             ),
         ),
-        planned=(Window("w4", 1, _ORDERS, "ad-hoc-1", ("25000",), ("30000",), 5_000, 812, planned_ms=1_763_800_100),),
+        planned=(
+            Window("w4", 1, _ORDERS, "ad-hoc-1", ("25000",), ("30000",), 5_000, 812, planned_ms=1_763_800_100),
+            Window("w5", 3, _LINES, "ad-hoc-1", ("2025-01-01", "4"), ("2020-01-01", "9"), 9, 812, doublings=1),
+        ),
         held=(Window("w3", 1, _ORDERS, "ad-hoc-1", None, ("20000",), 20_000, 809, 0, 0, 0, _READING, 17, 811),),
         released=(
             Release(Window("w2", 1, _ORDERS, "ad-hoc-1", None, ("9",), 9, 805, 0, 0, 0, _READING, 5, 807, True, 1), 3),
@@ -109,11 +114,19 @@ def _kept(version: int) -> dict[str, Any]:
     return kept
 
 
-_SCANS = (replace(EXPECTED.snapshot.scans[0], begun_again=0, lost_readings=0), *EXPECTED.snapshot.scans[1:])
-#: What releases of version 6 have kept: no table was begun again, and nothing is sought.
-_EXPECTED_OF_6 = replace(EXPECTED, snapshot=replace(EXPECTED.snapshot, scans=_SCANS), sought=())
+_SCANS = (
+    replace(EXPECTED.snapshot.scans[0], begun_again=0, lost_readings=0),
+    EXPECTED.snapshot.scans[1],
+    replace(EXPECTED.snapshot.scans[2], times=(), doublings=0),
+)
+#: What releases of version 6 have kept: no table was begun again, nothing is sought, and there were no times of chunks.
+_EXPECTED_OF_6 = replace(
+    EXPECTED,
+    snapshot=replace(EXPECTED.snapshot, scans=_SCANS, planned=EXPECTED.snapshot.planned[:1]),
+    sought=(),
+)
 #: What releases of version 5 and older have kept: there was no key that descends.
-_EXPECTED_BEFORE = replace(_EXPECTED_OF_6, snapshot=replace(EXPECTED.snapshot, scans=_SCANS[:2], scans_begun=2))
+_EXPECTED_BEFORE = replace(_EXPECTED_OF_6, snapshot=replace(_EXPECTED_OF_6.snapshot, scans=_SCANS[:2], scans_begun=2))
 
 
 def test_an_offset_that_was_kept_is_read_whole() -> None:
@@ -141,6 +154,16 @@ def test_a_key_of_several_columns_in_an_older_offset_is_asked_about_again(versio
 
     assert offset == (scans[0], replace(scans[1], described=False))
     assert Offset.load(kept).snapshot.scans == scans
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_a_table_with_a_surrogate_key_in_an_older_offset_is_asked_about_again(version: int) -> None:
+    request = Request("ad-hoc-1", DataCollection(_LINES, surrogate="day"))
+    scan = Scan(1, request, 10, ("day",), "by_day", "c0ffee", True, ("2",))
+    kept = replace(EXPECTED, snapshot=SnapshotContext(scans=(scan,))).dump()
+
+    assert Offset.load({**kept, "version": version}).snapshot.scans == (replace(scan, described=False),)
+    assert Offset.load(kept).snapshot.scans == (scan,)
 
 
 def test_every_kept_offset_is_read() -> None:

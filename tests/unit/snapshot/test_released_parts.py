@@ -9,21 +9,8 @@ import pytest
 from incsnap.events import SchemaChange
 from incsnap.snapshot.engine import Plan
 from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import Reading, discard_batches
+from incsnap.snapshot.window import discard_batches
 from tests.support.snapshots import A, B, C, Snapshots, alter, execute, spans, truncate
-
-
-def test_a_lost_chunk_is_planned_again_when_its_lease_is_over() -> None:
-    job = Snapshots({A: [1, 2]}, Limits(2, 4, 2, 2, lease_ms=25_000), tick_ms=10_000)
-    job.reading = lambda window: None if window.batch == 1 else Reading()
-    job.batch(execute("s", A))
-    assert job.batch().warnings == job.batch().warnings == ()
-    assert spans(job.context.held) == [("a", None, "2")]
-
-    assert job.batch().warnings == ("chunk db.a (<null>, 2] failed, reading 1: lost: no answer of its reader for 25 s",)
-    job.batch()
-    assert spans(job.context.planned) == [("a", None, "2")]
-    assert job.context.planned[0].attempt == 1
 
 
 def test_few_borders_are_looked_for_in_a_batch_but_small_tables_need_none() -> None:
