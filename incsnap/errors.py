@@ -94,13 +94,12 @@ class BinlogError(IncsnapError):
 
 
 class DefinitionUnknown(BinlogError):
-    """``str(error)`` names the place of the rows, their table, and why nobody can tell its columns."""
+    """Rows whose columns are not certain. ``str(error)`` names their place, their table, and the reason."""
 
     hint = (
-        "SET PERSIST binlog_row_metadata = FULL; (no restart of the server is needed) lets rows that are written from"
-        " then on tell their columns themselves. Those before cannot be decoded surely: leave the table out with"
-        " table.exclude.list, or start with a new checkpoint.location and snapshot the tables (snapshot.mode=initial,"
-        " or signal execute-snapshot)."
+        "Start again with inconsistent.schema.handling.mode=warn: these rows are left out, and the table is read again"
+        " where its definition is certain. Rows that were deleted meanwhile stay in the topic. SET PERSIST"
+        " binlog_row_metadata = FULL; (no restart of the server is needed) lets later rows name their columns."
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -155,18 +154,3 @@ class Index:
     name: str
     columns: tuple[str | None, ...]
     descending: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BatchDefinitions:
-    """Definitions of tables whose rows do not name their columns, at the end of a batch. ``known``: as they are there,
-    where that is certain. ``before``: as they were for rows of the batch, where they are not known any more or are
-    otherwise."""
-
-    known: tuple[TableShape, ...] = ()
-    before: tuple[TableShape, ...] = ()
-
-    def of_rows(self, tables: Collection[TableId]) -> tuple[TableShape, ...]:
-        """What the batch's rows of these tables are read by."""
-        shapes = {shape.id: shape for shape in (*self.known, *self.before)}
-        return tuple(shapes[table] for table in sorted(tables) if table in shapes)

@@ -7,6 +7,7 @@ No locks here: the tail holds one around every call.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -17,11 +18,14 @@ from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.cuts import cut
 from incsnap.binlog.place_search import search
 from incsnap.binlog.prepared import XaMark
+from incsnap.binlog.protocol.control_events import HEADER, TABLE_MAP
+from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES
 from incsnap.binlog.row_counts import RowCounts
 from incsnap.binlog.segments import IS_ROWS, Names, Segment, Stretch
 from incsnap.errors import OffsetError
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.tables import TableId
 
 #: Positions whose places are remembered.
 _REMEMBERED = 32
@@ -172,6 +176,18 @@ class Buffer:
         first = event + int(np.argmax((segment.tables[event:] == table) & IS_ROWS[segment.kinds[event:]]))
         place = f"{segment.file}:{int(segment.positions[first])}"
         return UnnamedRows(self._names.tables[table], place, before, before)
+
+    def unnamed_maps(self, start: BufferPlace, end: BufferPlace) -> dict[TableId, set[bytes]]:
+        """Return the table maps without names between the places, behind their table ids, by table."""
+        maps: dict[TableId, set[bytes]] = defaultdict(set)
+        unnamed = list(self._names.unnamed)
+        for _, segment, _, event, last in self._segments.walk(start, end):
+            is_map = segment.kinds[event:last] == TABLE_MAP
+            for number in (event + np.flatnonzero(is_map & np.isin(segment.tables[event:last], unnamed))).tolist():
+                begin = int(segment.offsets[number]) + HEADER + TABLE_ID_BYTES
+                table = self._names.tables[segment.tables[number]]
+                maps[table].add(segment.payload[begin : segment.offsets[number + 1]])
+        return maps
 
     # -- cuts --------------------------------------------------------------------------------------------------------
 

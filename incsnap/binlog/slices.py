@@ -90,7 +90,7 @@ class Slice:
     with the table maps still in force. The length in a header may count a checksum that is not there.
 
     ``definitions``: of the tables whose maps in here tell no names, as they were when these rows were written; given by
-    the planner.
+    the planner. One without columns means that the table's rows without names are left out.
     """
 
     payload: bytes

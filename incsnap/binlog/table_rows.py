@@ -6,7 +6,7 @@ maps are looked at one by one (0.3 µs each: they are the same bytes again and a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -106,12 +106,13 @@ def table_rows(slice_: Slice, charsets: Charsets) -> list[TableRows]:
 
     Raise ``BinlogError``, naming the place, for rows without a table map or with one that cannot be read. Raise
     ``DefinitionUnknown`` for rows whose map has no names, if their table has no definition in the slice, or one that is
-    not of these rows.
+    not of these rows. Rows of a table whose definition in the slice has no columns are left out.
     """
     rows = np.flatnonzero(slice_.is_rows)
     map_of_rows = _map_in_force(slice_)[rows]
     table_maps, group_of_map = _groups(slice_, np.unique(map_of_rows), _table_maps(charsets))
     group = group_of_map[map_of_rows]
+    rows, group = rows[group >= 0], group[group >= 0]
     order = np.argsort(group, kind="stable")
     rows = rows[order]
     borders = np.searchsorted(group[order], np.arange(len(table_maps) + 1)).tolist()
@@ -131,8 +132,8 @@ def _table_maps(charsets: Charsets) -> TableMaps:
 
 def _groups(slice_: Slice, maps: Longs, known: TableMaps) -> tuple[list[TableMap], Longs]:
     """Return one table map for each table and shape that it has one after another. Also return, for each event of the
-    slice, the index into these, and -1 where the event is none of ``maps``. ``maps``: the numbers of the table maps
-    that have rows, ascending."""
+    slice, the index into these: -1 where the event is none of ``maps``, or its rows are left out. ``maps``: the numbers
+    of the table maps that have rows, ascending."""
     groups: list[TableMap] = []
     group_of_map = np.full(len(slice_), -1, np.int64)
     described: dict[bytes, TableMap] = {}
@@ -149,8 +150,12 @@ def _groups(slice_: Slice, maps: Longs, known: TableMaps) -> tuple[list[TableMap
             except BinlogError as error:
                 raise BinlogError(f"{slice_.place(at)}: {error.message}", error.hint) from None
             if not table_map.named:
-                table_map = _completed(table_map, definitions, slice_.place(at))
+                definition = definitions.get(table_map.shape.id)
+                if definition is None or definition.columns:
+                    table_map = _completed(table_map, definition, slice_.place(at))
             described[description] = table_map
+        if not table_map.named:
+            continue
         running = current.get(table_map.shape.id)
         if running is None or not _alike(running[0], table_map):
             running = current[table_map.shape.id] = (table_map, len(groups))
@@ -164,15 +169,26 @@ def _alike(left: TableMap, right: TableMap) -> bool:
     return left is right or (left.shape, left.wire) == (right.shape, right.wire)
 
 
-def _completed(table_map: TableMap, definitions: Mapping[TableId, TableShape], place: str) -> TableMap:
-    table = table_map.shape.id
-    where = f"{place}: rows of {table} were written with binlog_row_metadata=MINIMAL"
-    if table not in definitions:
+def _completed(table_map: TableMap, definition: TableShape | None, place: str) -> TableMap:
+    """Return the map with what ``definition`` tells. Raise ``DefinitionUnknown`` where there is none, or one that is
+    not of the rows at ``place``."""
+    where = f"{place}: rows of {table_map.shape.id} were written with binlog_row_metadata=MINIMAL"
+    if definition is None:
         raise DefinitionUnknown(f"{where}, and what its columns were called is not known")
     try:
-        return _completed_map(table_map, definitions[table])
+        return _completed_map(table_map, definition)
     except ValueError as difference:
         raise DefinitionUnknown(f"{where}, and by another definition than is known: {difference}") from None
+
+
+def misfit(table_map: bytes, definition: TableShape, charsets: Charsets) -> str:
+    """Return what differs between a table map without names and a definition of its table; "" where nothing does.
+    ``table_map``: the map behind its table id, as ``Names.table`` takes it."""
+    try:
+        _completed_map(_table_maps(charsets).of(bytes(TABLE_ID_BYTES) + table_map), definition)
+    except ValueError as difference:
+        return str(difference)
+    return ""
 
 
 #: One object for equal ones here too: what is made for a table map is found by it.

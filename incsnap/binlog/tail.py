@@ -177,6 +177,12 @@ class Tail:
             first, last = self._shared.replayed(start), self._shared.replayed(end)
             return self._buffer.contents(first, last)
 
+    def unnamed_maps(self, start: StreamPosition, end: StreamPosition) -> dict[TableId, set[bytes]]:
+        """Return the table maps without names between two positions, behind their table ids, by table."""
+        with self._shared.changed:
+            first, last = self._shared.replayed(start), self._shared.replayed(end)
+            return self._buffer.unnamed_maps(first, last)
+
     def forget(self, end: StreamPosition) -> None:
         """Free everything before ``end``: it will not be asked for again."""
         with self._shared.changed:

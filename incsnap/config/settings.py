@@ -58,7 +58,7 @@ class FailureHandling(Frozen):
     processing: str = "fail"
     #: event.converting.failure.handling.mode: a value that cannot be converted; warn and skip write null
     converting: str = "warn"
-    #: inconsistent.schema.handling.mode: a rows event that does not fit its table map
+    #: inconsistent.schema.handling.mode: a rows event that does not fit its table map, or whose definition is not known
     inconsistent_schema: str = "fail"
 
 

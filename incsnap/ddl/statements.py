@@ -58,6 +58,8 @@ _OTHER_OBJECTS = frozenset(
         "MASKING",
     )
 )
+#: How the options of ALTER DATABASE begin, which may stand without a database's name: then it is the session's.
+_DATABASE_OPTIONS = frozenset(("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"))
 #: Statements that change rows: in a row-based binlog they are never logged as text.
 ROW_STATEMENTS = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH"))
 
@@ -114,7 +116,10 @@ class _Statement:
                 return None
             if word in ("DATABASE", "SCHEMA"):
                 words.skip_condition()
-                return None if verb == "CREATE" else SchemaChange(None, words.name(), self._sql)
+                if verb == "CREATE":
+                    return None
+                unnamed = verb == "ALTER" and words.peek() in _DATABASE_OPTIONS
+                return SchemaChange(None, self._database if unnamed else words.name(), self._sql)
             if word in ("TABLE", "TABLES"):
                 words.skip_condition()
                 tables = [words.table()]

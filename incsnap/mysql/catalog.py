@@ -41,15 +41,16 @@ def tables(connection: Connection[Any], included: TableFilter) -> list[TableId]:
 
 def stores_lower_case(connection: Connection[Any]) -> bool:
     """Is lower_case_table_names 1? Whatever a statement calls a table, its name is stored in lower case then."""
-    return _lower_case_table_names(connection) == 1
+    return lower_case_table_names(connection) == 1
 
 
 def ignores_letter_case(connection: Connection[Any]) -> bool:
     """Is lower_case_table_names 1 or 2? Names of databases and tables are equal in any letter case then."""
-    return _lower_case_table_names(connection) != 0
+    return lower_case_table_names(connection) != 0
 
 
-def _lower_case_table_names(connection: Connection[Any]) -> int:
+def lower_case_table_names(connection: Connection[Any]) -> int:
+    """Return how the server compares and stores names of tables: 0, 1 or 2."""
     return int(query(connection, "SELECT @@lower_case_table_names")[0][0])
 
 

@@ -2,32 +2,38 @@
 it is certain, never guessed (ADR 0014).
 
 A definition that the server gives is one of all rows behind the last statement about the table, once the binlog was
-read to its end as it was behind the answer. It stays one until the next statement about the table comes by in the
-stream, also over a restart: what is known at a batch's end is in a file that the offset names.
+read to its end as it was behind the answer. From there on each statement is followed (``definition_history``), and the
+outcome is compared with what the server gives, wherever that is certain. What is known at a batch's end is in a file
+that the offset names, so it stays known over a restart.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pymysql.connections import Connection
 
 from incsnap.binlog.buffer_position import Advance, UnnamedRows
+from incsnap.binlog.table_rows import misfit
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.config.settings import Settings
-from incsnap.errors import DefinitionUnknown, IncsnapError, shorten
+from incsnap.ddl.batch_definitions import BatchDefinitions
+from incsnap.errors import DefinitionUnknown, IncsnapError
 from incsnap.events import SchemaChange, StreamPosition, server_of
-from incsnap.mysql import watermarks
-from incsnap.mysql.catalog import tables
-from incsnap.mysql.row_definitions import leaves_names_out, row_definitions
-from incsnap.planner.definitions import WAIT_SECONDS, ChangesBehind, NotCertain, answer_behind, defines, redefined
+from incsnap.mysql.catalog import lower_case_table_names
+from incsnap.mysql.row_definitions import leaves_names_out
+from incsnap.planner.definition_history import KnownTables, difference, quoted, redefines, without
+from incsnap.planner.definitions import WAIT_SECONDS, NotCertain
 from incsnap.planner.query_connection import QueryConnection
-from incsnap.tables import BatchDefinitions, TableId, TableShape
+from incsnap.planner.server_definitions import ServerAnswer, ask_server
+from incsnap.snapshot.commands import Command, DataCollection, Execute, LeaveOut
+from incsnap.snapshot.offset import Offset
+from incsnap.tables import TableId, TableShape
 
 log = logging.getLogger(__name__)
 
@@ -36,20 +42,32 @@ _PATIENCE_SECONDS = 30.0
 #: Seconds until tables without rows are asked for again, where the tail is far behind the server.
 _AGAIN_SECONDS = 5.0
 
+_LEFT_OUT = (
+    "They are left out (inconsistent.schema.handling.mode). The table is read again where its definition is certain."
+    " Rows that were deleted meanwhile stay in the topic."
+)
+
 DefinitionFiles = ValueFiles[BatchDefinitions]
 
 
-class _LeavesStatementsOut(Exception):
-    """What the server answers cannot be held against its binlog."""
+@dataclass(frozen=True, slots=True)
+class BatchKnowledge:
+    """What a batch's rows are read by, what is known at its end, and what the snapshot has to do about it."""
+
+    definitions: BatchDefinitions
+    commands: tuple[Command, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """``shapes``: certain behind the batch's end, and for rows of the batch behind its last statement about their
-    table. ``why``: of the others, why not."""
+class _Missing:
+    """Rows for which no definition is known."""
 
-    shapes: dict[TableId, TableShape]
-    why: dict[TableId, str]
+    at: UnnamedRows
+    why: str  #: the reason, as far as it is known; ""
+    misfit: bool = False  #: whether a definition was known that does not fit the rows' table map
+
+    def __str__(self) -> str:
+        return f"{self.at.place}: rows of {self.at.table} were written with binlog_row_metadata=MINIMAL"
 
 
 class KnownDefinitions:
@@ -59,154 +77,223 @@ class KnownDefinitions:
         self._settings = settings
         self._queries = queries
         self._files = files
+        #: Whether rows of unknown definitions end the job. Else they are left out, and their tables are read again.
+        self._strict = settings.failures.inconsistent_schema == "fail"
+        #: Whether statements come by about all tables of databases that may have captured ones. Else only those about
+        #: captured tables do. None before the first question.
+        self._all_statements: bool | None = None
+        self._letter_case: int | None = None
         #: Must all captured tables be asked for, so that they are known before their rows come and they are changed?
         self._owed: bool | None = None
         self._again_at = 0.0
         #: The file that a batch began with, and what is known by it: most batches begin with that of the one before.
-        self._read: tuple[str, dict[TableId, TableShape]] = ("", {})
+        self._read: tuple[str, KnownTables] = ("", KnownTables())
+
+    def follows_statements(self, start: str, connection: Connection[Any]) -> bool:
+        """Whether the stream must bring the statements about all tables of captured databases: one that is not captured
+        may be renamed to one that is. ``start``: the file that the job's offset names."""
+        if self._all_statements is None:
+            self._all_statements = bool(start) or leaves_names_out(connection)
+        return self._all_statements
 
     def at(
-        self, start: str, advance: Advance, tail: Tail, connection: Connection[Any], *, behind: bool
-    ) -> BatchDefinitions | None:
-        """What is known at the end of the batch that ``advance`` brings; None while the server tells all names by
-        itself. ``start``: the file that the batch's beginning names. ``behind``: there is a backlog, so only what the
-        batch needs is asked for. ``DefinitionUnknown`` where rows of the batch may have been written with another
-        definition than any that is known; ``IncsnapError`` where that may be found out later."""
+        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any], *, behind: bool
+    ) -> BatchKnowledge | None:
+        """Return what is known at the end of the batch that ``advance`` brings; None while the server tells all names
+        by itself. ``behind``: there is a backlog, so only what the batch needs is asked for.
+
+        Raise ``DefinitionUnknown`` where rows of the batch may have been written with another definition than any that
+        is known, and ``inconsistent.schema.handling.mode`` is ``fail``. Raise ``IncsnapError`` where that may be found
+        out later.
+        """
         if self._owed is None:
             self._owed = leaves_names_out(connection)
-        if not (start or self._owed or advance.unnamed):
+        if not (start.definitions or self._owed or advance.unnamed):
             return None
-        changes = advance.changes
-        known = self._known(start)
-        if (advance.unnamed and not known) or any(map(defines, changes)):
+        before = self._known(start.definitions)
+        history = self._history(before, advance.changes, connection)
+        end = history[-1]
+        if (advance.unnamed and not before.definitions.tables) or end.lost != before.lost or end.unconfirmed:
             self._owed = True
-        missing = [each for each in advance.unnamed if not _is_known(each, changes, known)]
-        for each in missing:
-            _check_order(each, changes)
-        after = known
-        if changes:
-            after = {table: shape for table, shape in known.items() if not redefined(table, changes)}
-        if learned := self._learned(missing, after, advance, tail, connection, behind=behind):
-            after = {shape.id: shape for shape in _sorted({**after, **learned}.values())}
-        rows = {each.table for each in advance.unnamed} - {each.table for each in missing}
-        before = [known[table] for table in rows if after.get(table) != known[table]]
-        return BatchDefinitions(tuple(after.values()), _sorted(before))
+        maps = tail.unnamed_maps(start.stream, advance.end) if advance.unnamed else {}
+        read_by, missing = self._of_rows(advance, history, maps)
+        # A definition that does not fit is none to follow statements from.
+        unsure = {table: rows for table, rows in missing.items() if rows.misfit or end.shape(table) is None}
+        end = without(end, {table: rows.why for table, rows in unsure.items()})
+        end, left_out = self._learned(missing, maps, end, advance, tail, connection, behind=behind)
+        shapes = [TableShape(table, ()) for table in left_out]
+        shapes += [shape for table, shape in read_by.items() if end.shape(table) != shape]
+        end = replace(end, unread=end.unread | left_out.keys())
+        commands, end = self._commands(start, before, end, left_out)
+        return BatchKnowledge(end.stored(sorted(shapes, key=lambda shape: shape.id)), commands)
 
-    def is_news(self, start: str, advance: Advance, definitions: BatchDefinitions | None) -> bool:
-        """Is it worth a batch, which may have nothing to send? What is not written down must be asked for again."""
-        if definitions is None:
+    def is_news(self, start: str, advance: Advance, knowledge: BatchKnowledge | None) -> bool:
+        """Whether it is worth a batch, which may have nothing to send. What is not written down must be asked for
+        again."""
+        if knowledge is None:
             return False
-        return bool(advance.changes) or definitions.known != (self._files.read(start).known if start else ())
-
-    def _known(self, start: str) -> dict[TableId, TableShape]:
-        """What is known by the file ``start``, in the order of the tables. Those that are not captured are left out:
-        their statements do not come by."""
-        if self._read[0] != start:
-            shapes = self._files.read(start).known if start else ()
-            self._read = start, {shape.id: shape for shape in shapes if self._settings.tables.included(shape.id)}
-        return self._read[1]
+        known = replace(knowledge.definitions, before=())
+        return bool(advance.changes) or known != (replace(self._files.read(start), before=()) if start else None)
 
     def of_batch(self, end: str, tables_of_rows: Collection[TableId]) -> tuple[TableShape, ...]:
-        """What the rows of these tables are read by in the batch whose end names the file ``end``."""
+        """Return what the rows of these tables are read by in the batch whose end names the file ``end``."""
         return self._files.read(end).of_rows(tables_of_rows) if end else ()
+
+    # -- what is known already
+
+    def _known(self, start: str) -> KnownTables:
+        """Return what is known by the file ``start``."""
+        if self._read[0] != start:
+            stored = self._files.read(start) if start else BatchDefinitions()
+            self._read = start, KnownTables.of(stored, self._concerns)
+        return self._read[1]
+
+    def _concerns(self, table: TableId) -> bool:
+        """Whether all statements about the table come by."""
+        included = self._settings.tables
+        if self._all_statements and included.may_include_database(table.database):
+            return True
+        return table == included.signal_table or included.included(table)
+
+    def _history(
+        self, before: KnownTables, changes: Sequence[SchemaChange], connection: Connection[Any]
+    ) -> list[KnownTables]:
+        """Return what is known before the first statement, and behind each."""
+        history = [before]
+        if changes and self._letter_case is None:
+            self._letter_case = lower_case_table_names(connection)
+        for change in changes:
+            history.append(history[-1].behind(change, self._concerns, self._letter_case or 0))
+        return history
+
+    def _of_rows(
+        self, advance: Advance, history: Sequence[KnownTables], maps: Mapping[TableId, Collection[bytes]]
+    ) -> tuple[dict[TableId, TableShape], dict[TableId, _Missing]]:
+        """Return the definitions by which rows of the batch are read, and the rows for which none is known. ``maps``:
+        the rows' table maps."""
+        read_by: dict[TableId, TableShape] = {}
+        missing: dict[TableId, _Missing] = {}
+        for rows in advance.unnamed:
+            table = rows.table
+            shapes = {each.shape(table) for each in history[rows.first : rows.last + 1]}
+            shape = shapes.pop() if len(shapes) == 1 else None
+            if shape is None:
+                missing[table] = _Missing(rows, history[rows.first].lost.get(table, ""))
+            elif differs := self._misfit(maps.get(table, ()), shape):
+                missing[table] = _Missing(rows, f"by another definition than is known: {differs}", misfit=True)
+            else:
+                read_by[table] = shape
+        return read_by, missing
+
+    def _misfit(self, maps: Collection[bytes], shape: TableShape) -> str:
+        """Return how the first of the table maps that does not fit the definition differs from it; "" if all fit."""
+        return next(filter(None, (misfit(each, shape, self._queries.charsets) for each in maps)), "")
+
+    # -- what the server says
 
     def _learned(
         self,
-        missing: Sequence[UnnamedRows],
-        known: Collection[TableId],
+        missing: Mapping[TableId, _Missing],
+        maps: Mapping[TableId, Collection[bytes]],
+        known: KnownTables,
         advance: Advance,
         tail: Tail,
         connection: Connection[Any],
         *,
         behind: bool,
-    ) -> dict[TableId, TableShape]:
-        """Learns the definitions of tables with rows in the batch, which wait for it; and in good time those of all
-        captured tables."""
+    ) -> tuple[KnownTables, dict[TableId, _Missing]]:
+        """Ask for the definitions of tables with rows in the batch, which wait for it; and in good time for those of
+        all captured tables. Return what is known then, and the rows that are left out."""
+        left_out: dict[TableId, _Missing] = {}
+        requested: dict[TableId, _Missing] = {}
+        for table, rows in missing.items():
+            changed = next((each for each in advance.changes[rows.at.first :] if redefines(each, table)), None)
+            if changed is None:
+                requested[table] = rows
+            else:
+                left_out[table] = self._refused(rows, f"the table was changed behind them, by {quoted(changed)}")
         stream_has_begun = bool(advance.end.server_uuid)
-        asks_for_all = bool(self._owed) and stream_has_begun and not behind and time.monotonic() >= self._again_at
-        if not missing and not asks_for_all:
-            return {}
-        unknown = {each.table for each in missing}
-        if asks_for_all:
-            signal_table = self._settings.tables.signal_table
-            captured = {*tables(connection, self._settings.tables), *([signal_table] if signal_table else [])}
-            unknown |= captured - set(known)
-        patience, changes_behind = WAIT_SECONDS, tail.changes_behind
-        if missing:
-            patience, changes_behind = _PATIENCE_SECONDS, tail.all_changes_behind
+        everything = bool(self._owed) and stream_has_begun and not behind and time.monotonic() >= self._again_at
+        if not requested and not everything:
+            return known, left_out
         try:
-            answer = self._ask_server(sorted(unknown), advance.end, connection, patience, changes_behind)
+            answer = ask_server(
+                requested,
+                known,
+                self._settings.tables,
+                advance.end,
+                connection,
+                _PATIENCE_SECONDS if requested else WAIT_SECONDS,
+                tail.all_changes_behind if requested else tail.changes_behind,
+                same_server=server_of(advance.end.server_uuid) == self._queries.server_uuid,
+                everything=everything,
+            )
         except NotCertain as late:
             self._again_at = time.monotonic() + _AGAIN_SECONDS
-            if missing:
+            for rows in requested.values():
                 raise IncsnapError(
-                    f"{_description(missing[0])}, and its definition cannot be told yet: {late}",
+                    f"{rows}, and its definition cannot be told yet: {late}",
                     "The job goes on from its offset by itself; look at the server if this happens again.",
                 ) from late
-            return {}
-        for each in missing:
-            if each.table not in answer.shapes:
-                raise DefinitionUnknown(f"{_description(each)}, and {answer.why[each.table]}")
-        if asks_for_all:
+            return known, left_out
+        for table, rows in requested.items():
+            served = answer.definitions.get(table)
+            reason = answer.why[table] if served is None else self._misfit(maps.get(table, ()), served.shape)
+            if reason:
+                left_out[table] = self._refused(rows, reason)
+        if everything:
             self._owed = False
-            for table in sorted(unknown - answer.shapes.keys()):
+            for table in sorted(answer.why):
                 log.info("the definition of %s is not certain yet: %s", table, answer.why[table])
-        return answer.shapes
+        known = self._compared(known, answer, advance.end)
+        return answer.updates(known, everything=everything), left_out
 
-    def _ask_server(
-        self,
-        unknown: Sequence[TableId],
-        end: StreamPosition,
-        connection: Connection[Any],
-        patience: float,
-        changes_behind: ChangesBehind,
-    ) -> _Answer:
-        """Raises ``NotCertain`` while there is none."""
+    def _refused(self, rows: _Missing, why: str) -> _Missing:
+        """Return the rows with one more reason why they cannot be read. Raise ``DefinitionUnknown`` where that ends the
+        job."""
+        rows = replace(rows, why="; ".join(filter(None, (rows.why, why))))
+        if self._strict:
+            raise DefinitionUnknown(f"{rows}, and {rows.why}")
+        return rows
 
-        def question() -> tuple[dict[TableId, TableShape], dict[TableId, str]]:
-            if not watermarks.logs_everything(connection):
-                raise _LeavesStatementsOut
-            definitions, why = row_definitions(connection, unknown)
-            return {table: definition.shape for table, definition in definitions.items()}, why
-
-        same_server = server_of(end.server_uuid) == self._queries.server_uuid
-        try:
-            (shapes, why), later = answer_behind(
-                question, end, connection, changes_behind, patience, same_server=same_server
+    def _compared(self, known: KnownTables, answer: ServerAnswer, end: StreamPosition) -> KnownTables:
+        """Compare definitions that were followed with those of the server. A table that differs is to be read again, or
+        ends the job."""
+        unread = set(known.unread)
+        for table, served in answer.definitions.items():
+            followed = known.shape(table)
+            if followed is None or followed == served.shape:
+                continue
+            problem = (
+                f"{end.file}:{end.pos}: {table} is not what its statements in the binlog made of it:"
+                f" {difference(followed, served.shape)}. Was it changed with sql_log_bin = 0?"
             )
-        except _LeavesStatementsOut:
-            filtered = "the server leaves statements out of its binlog (binlog-do-db, binlog-ignore-db)"
-            return _Answer({}, dict.fromkeys(unknown, filtered))
-        for table in unknown:
-            changed = next((change for change in later if redefined(table, [change])), None)
-            if changed is not None:
-                shapes.pop(table, None)
-                why[table] = f"the table may have been changed since, by {_quoted(changed)}"
-            elif table not in shapes:
-                why.setdefault(table, "the server has no such table any more, or the user may not see it")
-        return _Answer(shapes, why)
+            if self._strict:
+                raise DefinitionUnknown(problem)
+            log.warning("%s It is read again; rows since its last statement may have had wrong names.", problem)
+            unread.add(table)
+        return replace(known, unread=frozenset(unread))
 
+    # -- what is left out
 
-def _is_known(rows: UnnamedRows, changes: Sequence[SchemaChange], known: Collection[TableId]) -> bool:
-    """Were all of the rows written before the first statement about their table, with a definition that is known?"""
-    return rows.table in known and not redefined(rows.table, changes[: rows.last])
-
-
-def _check_order(rows: UnnamedRows, changes: Sequence[SchemaChange]) -> None:
-    """Refuses rows that a statement of the batch stands behind: what the server says now is of later rows only."""
-    changed = next((change for change in changes[rows.first :] if redefined(rows.table, [change])), None)
-    if changed is not None:
-        raise DefinitionUnknown(f"{_description(rows)}, and the table was changed behind them, by {_quoted(changed)}")
-
-
-def _description(rows: UnnamedRows) -> str:
-    return f"{rows.place}: rows of {rows.table} were written with binlog_row_metadata=MINIMAL"
-
-
-def _quoted(change: SchemaChange) -> str:
-    where = f" at {change.origin.file}:{change.origin.pos}" if change.origin is not None else ""
-    return f"{shorten(change.sql)!r}{where}"
-
-
-def _sorted(shapes: Iterable[TableShape]) -> tuple[TableShape, ...]:
-    return tuple(sorted(shapes, key=lambda shape: shape.id))
+    def _commands(
+        self, start: Offset, before: KnownTables, end: KnownTables, left_out: Mapping[TableId, _Missing]
+    ) -> tuple[tuple[Command, ...], KnownTables]:
+        """Return what the snapshot has to do about rows that are left out, now and before, and what is known then."""
+        name = f"unknown-definition-{start.batch + 1}"
+        commands: list[Command] = []
+        for table, rows in left_out.items():
+            is_first = table not in before.unread
+            if is_first:
+                log.warning("%s, and %s. %s", rows, rows.why, _LEFT_OUT)
+            commands.append(LeaveOut(name, table, rows.at.place, rows.why, is_repeated=not is_first))
+        known = frozenset(table for table in end.unread if end.shape(table) is not None)
+        captured = sorted(table for table in known if self._settings.tables.included(table))
+        if collections := tuple(
+            DataCollection(each) for each in captured if each != self._settings.tables.signal_table
+        ):
+            log.warning(
+                "%s: read again, since rows of it were left out", ", ".join(str(each.table) for each in collections)
+            )
+            commands.append(Execute(name, collections))
+        return tuple(commands), replace(end, unread=end.unread - known)

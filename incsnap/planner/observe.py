@@ -26,7 +26,7 @@ from incsnap.mysql.known_defaults import KnownDefaults
 from incsnap.planner.chunk_readers import ChunkReading
 from incsnap.planner.definitions import DefinitionsAt
 from incsnap.planner.heartbeat import Heartbeat
-from incsnap.planner.known_definitions import KnownDefinitions
+from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
 from incsnap.planner.load_watch import LoadWatch
 from incsnap.planner.pace import Pace
 from incsnap.planner.query_connection import QueryConnection
@@ -43,7 +43,7 @@ from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.offset import Offset, OpenCounts
 from incsnap.snapshot.throttle import STREAM_LAG
 from incsnap.snapshot.window import Reading
-from incsnap.tables import BatchDefinitions, TableDefaults, TableId, TableShape
+from incsnap.tables import TableDefaults, TableId, TableShape
 from incsnap.tasks.slice_records import open_counts
 
 #: Seconds to wait for changes when nothing else is to be done. Spark asks again at once; a stop waits at most this
@@ -65,7 +65,7 @@ class Observed:
     far each signal channel was read.
 
     ``control``: the batch's records of schema changes and truncations, and a heartbeat that is due. ``defaults``: the
-    DEFAULTs of columns that its schemas show, None where schemas are not written. ``definitions``: of tables whose rows
+    DEFAULTs of columns that its schemas show, None where schemas are not written. ``knowledge``: of tables whose rows
     do not name their columns, None where all do. ``counted``: of the transaction that is open at the batch's end, where
     transactions are counted. ``behind_seconds``: since the last transaction of the batch was committed.
     """
@@ -75,7 +75,7 @@ class Observed:
     signal_positions: dict[str, Any]
     control: tuple[ControlRecord, ...]
     defaults: TableDefaults | None
-    definitions: BatchDefinitions | None
+    knowledge: BatchKnowledge | None
     counted: OpenCounts | None
     behind_seconds: float
 
@@ -128,9 +128,12 @@ class Observer:
             advance = self._advance(start, tail, readings)
         behind_seconds = time.time() - advance.last_ts_us / 1e6
         behind = advance.full and behind_seconds > _BEHIND_SECONDS
-        definitions = self._definitions.at(start.definitions, advance, tail, connection, behind=behind)
-        of_rows = definitions.of_rows({each.table for each in advance.unnamed}) if definitions is not None else ()
+        knowledge = self._definitions.at(start, advance, tail, connection, behind=behind)
+        unnamed = {each.table for each in advance.unnamed}
+        of_rows = knowledge.definitions.of_rows(unnamed) if knowledge is not None else ()
         commands, positions = self._signals(start, advance, connection, of_rows)
+        if knowledge is not None:
+            commands = (*knowledge.commands, *commands)
         loads = self._measured_loads(start.snapshot, advance, behind_seconds)
         facts = BatchFacts(
             batch=start.batch + 1,
@@ -155,7 +158,7 @@ class Observer:
             positions,
             (*self._control(start, advance, tail, connection), *self._heartbeat.records()),
             self._known_defaults(advance, connection),
-            definitions,
+            knowledge,
             self._counted(start, advance.end, tail, of_rows),
             behind_seconds,
         )

@@ -85,7 +85,7 @@ class PlannedBatches:
             control=control,
             form=self._form,
             defaults="" if observed.defaults is None else self.defaults.keep(observed.defaults),
-            definitions="" if observed.definitions is None else self.definitions.keep(observed.definitions),
+            definitions="" if observed.knowledge is None else self.definitions.keep(observed.knowledge.definitions),
         )
         end = self._xa.after(start, end, advance, tail)
         self._spark_log.force()

@@ -30,6 +30,7 @@ from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
+from incsnap.ddl.batch_definitions import BatchDefinitions
 from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition, server_of
 from incsnap.monitoring.log_format import about
@@ -55,7 +56,7 @@ from incsnap.planner.topic_layout import layouts_of
 from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.engine import Plan, drive, next_context
 from incsnap.snapshot.offset import Offset
-from incsnap.tables import BatchDefinitions, TableDefaults, TableShape
+from incsnap.tables import TableDefaults, TableShape
 from incsnap.tasks.partitions import BatchPart
 
 log = logging.getLogger(__name__)
@@ -175,6 +176,7 @@ class Planner:
     def _tail_from(self, start: Offset) -> Tail:
         if self._tail is None:
             settings = self._settings
+            follows = self._definitions.follows_statements(start.definitions, self._queries.open())
             self._tail = Tail(
                 partial(dial, settings.mysql),
                 settings.mysql.server_id,
@@ -183,7 +185,7 @@ class Planner:
                 settings.signals.data_collection if "source" in settings.signals.channels else None,
                 settings.max_queue_bytes,
                 damaged=settings.failures.processing,
-                options=capture_options(settings, self._queries.charsets),
+                options=capture_options(settings, self._queries.charsets, follows=follows),
                 prepared=self._xa.transactions_from(start),
             )
             self._xa.search(start, self._tail)
@@ -223,7 +225,7 @@ class Planner:
         """Whether there is anything for a batch, though the snapshot has nothing."""
         if observed.advance.events or observed.control or observed.signal_positions != start.signal_positions:
             return True
-        if self._definitions.is_news(start.definitions, observed.advance, observed.definitions):
+        if self._definitions.is_news(start.definitions, observed.advance, observed.knowledge):
             return True
         if self._xa.is_worth_a_batch(start, observed.advance, tail):
             return True

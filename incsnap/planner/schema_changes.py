@@ -29,24 +29,28 @@ from incsnap.tasks.formats import format_of
 log = logging.getLogger(__name__)
 
 
-def capture_options(settings: Settings, charsets: Charsets) -> CaptureOptions:
-    """Return what the stream must bring besides rows. `charsets`: the server's collations."""
+def capture_options(settings: Settings, charsets: Charsets, *, follows: bool) -> CaptureOptions:
+    """Return what the stream must bring besides rows. `charsets`: the server's collations. `follows`: also bring
+    statements about tables that are not captured, of databases that may have captured ones."""
     return CaptureOptions(
         settings.include_query,
-        concerns=lambda change: _concerns(settings, change),
+        concerns=lambda change: _concerns(settings, change, follows=follows),
         ends_batch=lambda change: bool(truncated_tables(settings, change)),
         charsets=dict(charsets),
     )
 
 
-def _concerns(settings: Settings, change: SchemaChange) -> bool:
-    """May the statement be about a captured table, or a database that has any? Others are no reason for a batch."""
+def _concerns(settings: Settings, change: SchemaChange, *, follows: bool) -> bool:
+    """Whether the statement may be about a captured table, or a database that has any. Others are no reason for a
+    batch. `follows`: whether it may be about any table of such a database."""
     included = settings.tables
     if change.tables is None:
         return not change.database or included.may_include_database(change.database)
     if not change.tables:
         statements = table_statements(change.sql, "", change.session.sql_mode)
         return any(included.may_include_database(each.database) for each in statements)
+    if follows and any(included.may_include_database(table.database) for table in change.tables):
+        return True
     signal_table = str(included.signal_table or "").lower()
     return any(included.included(table) or str(table).lower() == signal_table for table in change.tables)
 

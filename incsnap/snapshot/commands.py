@@ -60,4 +60,15 @@ class SetThrottle:
     limits: tuple[tuple[str, int | None], ...]
 
 
-Command = Execute | Stop | Pause | Resume | SetThrottle
+@dataclass(frozen=True, slots=True)
+class LeaveOut:
+    """Says that changes of a table are left out of the stream from here on: its windows must be read again."""
+
+    id: str  #: of the notification
+    table: TableId
+    place: str  #: file and position of the first row that is left out
+    reason: str
+    is_repeated: bool = False  #: whether an earlier notification has told it
+
+
+Command = Execute | Stop | Pause | Resume | SetThrottle | LeaveOut

@@ -24,6 +24,8 @@ ABORTED = "ABORTED"
 COMPLETED = "COMPLETED"
 #: Ours: a range of keys that could not be read and was given up.
 QUARANTINED = "QUARANTINED"
+#: Ours: changes of a table were left out of the stream; the table is read again, and deletions may be missing.
+ROWS_LEFT_OUT = "ROWS_LEFT_OUT"
 
 #: How a table ended (``status`` of TABLE_SCAN_COMPLETED).
 SUCCEEDED = "SUCCEEDED"

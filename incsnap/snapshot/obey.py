@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.commands import Command, Execute, Pause, Resume, Stop
+from incsnap.snapshot.commands import Command, Execute, LeaveOut, Pause, Resume, Stop
 from incsnap.snapshot.context import Request
-from incsnap.snapshot.next_context import NextContext
+from incsnap.snapshot.next_context import REASON, NextContext
 from incsnap.snapshot.notifications import comma_list
 
 #: Ids of execute signals that are remembered, to warn of a repeated one.
@@ -22,6 +23,8 @@ def obey(state: NextContext, command: Command) -> None:
         _pause(state, command)
     elif isinstance(command, Resume):
         _resume(state, command)
+    elif isinstance(command, LeaveOut):
+        _leave_out(state, command)
     else:
         state.limits.set(command.id, command.limits)
 
@@ -70,6 +73,18 @@ def _resume(state: NextContext, command: Resume) -> None:
         return
     state.paused, state.paused_by = False, ""
     _tell_all(state, notes.RESUMED)
+
+
+def _leave_out(state: NextContext, command: LeaveOut) -> None:
+    """Drop the table's windows: no event frees them of the rows that are left out of the stream."""
+    spoiled = [window for window in state.held if window.table == command.table]
+    state.held = [window for window in state.held if window.table != command.table]
+    for window in spoiled:
+        state.read_again(window)
+    if not command.is_repeated:
+        reason = f"rows from {command.place} on are left out; deletions among them are lost: {command.reason}"
+        fields = {"scanned_collection": str(command.table), "reason": shorten(reason, REASON)}
+        state.notify(command.id, notes.ROWS_LEFT_OUT, **fields)
 
 
 def _tell_all(state: NextContext, kind: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from incsnap.errors import DefinitionUnknown
 from incsnap.mysql.preflight import findings, require
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
@@ -129,15 +130,33 @@ def test_rows_of_every_type_are_the_same_as_with_full_metadata(shop: Shop, part:
         assert json.dumps({**after, "k": "f"}) == json.dumps(theirs.value["payload"]["after"])
 
 
-def test_rows_between_two_statements_stop_the_job_by_name(shop: Shop) -> None:
+def test_rows_between_two_statements_are_read_by_the_first_ones_outcome(shop: Shop) -> None:
     shop.knows("t")
     shop.run(
         "ALTER TABLE t RENAME COLUMN a TO c",
         "INSERT INTO t VALUES (1, 'c', NULL, NULL)",
         "ALTER TABLE t RENAME COLUMN c TO d",
+        "INSERT INTO t VALUES (2, 'd', NULL, NULL)",
+    )
+    assert [list(each)[1] for each in shop.until("t", 2)] == ["c", "d"]
+
+
+def unfollowed(*changes: str) -> list[str]:
+    """Return statements about `t` that nobody can follow: the text of a client without a character set."""
+    return ["SET NAMES binary", *(f"ALTER TABLE t {change} COMMENT 'é'" for change in changes), "SET NAMES utf8mb4"]
+
+
+def test_rows_between_two_statements_that_are_not_followed_stop_the_job_by_name(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run(
+        *unfollowed("CHANGE a c VARCHAR(20)"),
+        "INSERT INTO t VALUES (1, 'c', NULL, NULL)",
+        *unfollowed("CHANGE c d VARCHAR(20)"),
     )
     message = shop.stops(r"\.\d{6}:\d+: rows of shop_\d+\.t were written with binlog_row_metadata=MINIMAL")
-    assert "RENAME COLUMN c TO d" in message
+    assert "CHANGE a c" in message
+    assert "CHANGE c d" in message
+    assert "inconsistent.schema.handling.mode" in DefinitionUnknown.hint
     assert shop.sent("t") == []
 
 
@@ -196,7 +215,7 @@ def test_what_was_known_before_a_stop_is_known_after_it(shop: Shop) -> None:
     assert shop.until("t", 2) == [row(1, "a", "b", "y"), {"id": 2, "c": "c", "b": "b", "e": "z"}]
 
 
-def test_two_statements_with_rows_between_them_while_the_job_is_down_stop_it_behind_what_is_certain(shop: Shop) -> None:
+def test_statements_with_rows_between_them_while_the_job_is_down_are_followed(shop: Shop) -> None:
     shop.knows("t")
     shop.job.restart()
     shop.run(
@@ -205,10 +224,22 @@ def test_two_statements_with_rows_between_them_while_the_job_is_down_stop_it_beh
         "INSERT INTO t VALUES (2, 'c', 'b', 'x')",
         "ALTER TABLE t RENAME COLUMN c TO d",
     )
-    shop.stops("RENAME COLUMN c TO d")
+    assert shop.until("t", 2) == [row(1, "a", "b", "y"), {"id": 2, "c": "c", "b": "b", "e": "x"}]
+
+
+def test_what_is_not_followed_while_the_job_is_down_stops_it_behind_what_is_certain(shop: Shop) -> None:
+    shop.knows("t")
+    shop.job.restart()
+    shop.run(
+        "INSERT INTO t VALUES (1, 'a', 'b', 'y')",
+        *unfollowed("CHANGE a c VARCHAR(20)"),
+        "INSERT INTO t VALUES (2, 'c', 'b', 'x')",
+        *unfollowed("CHANGE c d VARCHAR(20)"),
+    )
+    shop.stops("CHANGE c d")
     assert shop.sent("t") == [row(1, "a", "b", "y")]
     shop.job.restart()
-    shop.stops("RENAME COLUMN c TO d")
+    shop.stops("CHANGE c d")
 
 
 def test_a_batch_that_is_run_again_behind_a_statement_has_the_same_rows(shop: Shop) -> None:
@@ -289,11 +320,11 @@ def test_a_second_statement_behind_more_of_the_binlog_than_memory_holds_stops_th
     shop.run("CREATE TABLE large (id INT PRIMARY KEY, v MEDIUMTEXT)")
     shop.knows("t", "large")
     shop.job.restart()
-    shop.run("ALTER TABLE t RENAME COLUMN a TO c")
+    shop.run(*unfollowed("CHANGE a c VARCHAR(20)"))
     shop.insert("t", (2, "c", None, "x"))
     shop.insert("large", *((number, "x" * 300_000) for number in range(40)))
-    shop.run("ALTER TABLE t RENAME COLUMN c TO d")
-    shop.stops("RENAME COLUMN c TO d")
+    shop.run(*unfollowed("CHANGE c d VARCHAR(20)"))
+    shop.stops("CHANGE c d")
 
 
 def test_check_warns_and_says_what_mends_it(shop: Shop) -> None:

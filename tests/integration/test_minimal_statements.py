@@ -101,3 +101,113 @@ def test_tables_that_a_statement_opens_and_does_not_change_need_no_definition(
     shop.run(*statements, "INSERT INTO parent VALUES (9, 9)")
     shop.job.batches_until(lambda: {"id": 9, "v": 9} in shop.sent("parent"), "the row behind the statement")
     assert len(shop.sent("child")) == 1
+
+
+#: Statements that leave columns and key as they are, with the table's name `t`.
+NEUTRAL = [
+    "CREATE TABLE IF NOT EXISTS t (other INT)",
+    "ALTER TABLE t ADD PARTITION (PARTITION p2 VALUES LESS THAN (4000))",
+    "ALTER TABLE t DROP PARTITION p1",
+    "CREATE INDEX i ON t (a)",
+    "ALTER TABLE t ADD INDEX j (b), COMMENT = 'größe'",
+    "DROP INDEX i ON t",
+    "ALTER TABLE t AUTO_INCREMENT = 100",
+    "ALTER TABLE t ENGINE = InnoDB",
+    "ALTER TABLE t FORCE, ALGORITHM = INPLACE, LOCK = NONE",
+    "ALTER TABLE t ALTER COLUMN a SET DEFAULT 'n', ALTER INDEX j INVISIBLE",
+    "ALTER TABLE t ADD CONSTRAINT c CHECK (id >= 0)",
+    "TRUNCATE TABLE t",
+]
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["running", "down"])
+def test_statements_that_leave_the_columns_as_they_are_leave_the_definition(shop: Shop, is_down: bool) -> None:
+    shop.run(
+        "DROP TABLE t",
+        "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x', 'y'))"
+        " PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (2000), PARTITION p1 VALUES LESS THAN (3000))",
+    )
+    shop.knows("t")
+    if is_down:
+        shop.job.restart()
+    for number, statement in enumerate(NEUTRAL):
+        shop.run(statement)
+        shop.insert("t", (number, "a", None, "y"))
+    assert shop.until("t", len(NEUTRAL)) == [row(number, "a", None, "y") for number in range(len(NEUTRAL))]
+
+
+#: Statements, each with the values of a row behind it and the columns that the row then has.
+MIGRATIONS: dict[str, list[tuple[str, str, tuple[object, ...], str]]] = {
+    "columns": [
+        ("ALTER TABLE t ADD COLUMN n INT FIRST, ADD m CHAR(3) AFTER a", "t", (5, 1, "a", "m", "b", "y"),
+         "n id a m b e"),
+        ("ALTER TABLE t DROP COLUMN m, CHANGE a c VARCHAR(9), MODIFY n BIGINT AFTER c", "t", (2, "c", 7, "b", "x"),
+         "id c n b e"),
+        ("ALTER TABLE t RENAME COLUMN c TO b, RENAME COLUMN b TO c", "t", (3, "b", 7, "c", "x"), "id b n c e"),
+        ("ALTER TABLE t MODIFY e ENUM('y', 'x', 'z')", "t", (4, "b", 7, "c", "z"), "id b n c e"),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET latin1, DROP PRIMARY KEY, ADD PRIMARY KEY (b, id)", "t",
+         (5, "é", 8, "c", "x"), "id b n c e"),
+    ],
+    "tables": [
+        ("CREATE TABLE u LIKE t", "u", (1, "a", "b", "x"), "id a b e"),
+        ("ALTER TABLE u DROP COLUMN a", "u", (2, "b", "y"), "id b e"),
+        ("RENAME TABLE t TO old, u TO t", "t", (3, "b", "y"), "id b e"),
+        ("DROP TABLE t", "old", (4, "a", "b", "y"), "id a b e"),
+        ("CREATE TABLE t (k INT PRIMARY KEY, v VARCHAR(10) CHARACTER SET latin1)", "t", (5, "é"), "k v"),
+        ("CREATE TABLE s SELECT k AS x, v AS y FROM t", "s", (6, "é"), "x y"),
+        ("ALTER TABLE s RENAME TO r, ADD COLUMN z SET('p', 'q') DEFAULT 'q'", "r", (7, "é", "p,q"), "x y z"),
+        ("DROP TABLE r, old, t", "", (), ""),
+    ],
+    "databases": [
+        ("ALTER DATABASE CHARACTER SET latin1", "t", (1, "a", "b", "x"), "id a b e"),
+        ("CREATE TABLE IF NOT EXISTS w (id INT PRIMARY KEY, v VARCHAR(10))", "w", (2, "é"), "id v"),
+        ("ALTER TABLE w ADD x CHAR(1)", "w", (3, "é", "ä"), "id v x"),
+        ("ALTER TABLE t ADD x CHAR(1)", "t", (4, "a", "b", "x", "€"), "id a b e x"),
+        ("ALTER TABLE w DROP v, DROP x, ADD y INT", "w", (5, 1), "id y"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["running", "down"])
+@pytest.mark.parametrize("migration", MIGRATIONS.values(), ids=MIGRATIONS)
+def test_statements_that_change_columns_are_followed(
+    shop: Shop, migration: list[tuple[str, str, tuple[object, ...], str]], is_down: bool
+) -> None:
+    shop.knows("t")
+    if is_down:
+        shop.job.restart()
+    expected: dict[str, list[dict[str, object]]] = {}
+    for statement, table, values, columns in migration:
+        shop.run(statement)
+        if table == "s":
+            expected["s"] = [{"x": 5, "y": "é"}]
+        if table:
+            shop.insert(table, values)
+            expected.setdefault(table, []).append(dict(zip(columns.split(), values, strict=True)))
+    for table, rows in expected.items():
+        assert shop.until(table, len(rows)) == rows
+
+
+def test_a_table_that_is_renamed_into_a_captured_one_is_known_though_it_is_not_captured(shop: Shop) -> None:
+    """As online schema changes do it: a copy is altered, and takes the table's place."""
+    shop.job_with(table__include__list=rf"{shop.database}\.t")
+    shop.knows("t")
+    shop.job.restart()
+    shop.run("CREATE TABLE _t_gho LIKE t", "ALTER TABLE _t_gho ADD n INT AFTER id, DROP b")
+    shop.insert("t", (1, "a", "b", "y"))
+    shop.run("RENAME TABLE t TO _t_del, _t_gho TO t")
+    shop.insert("t", (2, 3, "a", "x"))
+    shop.run("ALTER TABLE t ADD m INT", "DROP TABLE _t_del")
+    shop.insert("t", (4, 5, "a", "x", 6))
+    assert shop.until("t", 3) == [
+        row(1, "a", "b", "y"),
+        {"id": 2, "n": 3, "a": "a", "e": "x"},
+        {"id": 4, "n": 5, "a": "a", "e": "x", "m": 6},
+    ]
+
+
+def test_a_definition_that_the_server_does_not_confirm_stops_the_job(shop: Shop) -> None:
+    shop.knows("t")
+    shop.run("SET sql_log_bin = 0", "ALTER TABLE t RENAME COLUMN a TO hidden", "SET sql_log_bin = 1")
+    shop.run("ALTER TABLE t ADD COLUMN n INT")
+    assert "its column 2" in shop.stops("is not what its statements in the binlog made of it")

@@ -11,8 +11,8 @@ import pytest
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.value_files import ValueFiles
+from incsnap.ddl.batch_definitions import BatchDefinitions
 from incsnap.errors import DefinitionUnknown
-from incsnap.tables import BatchDefinitions
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.planned_job import PlannedJob, settings_of
@@ -63,7 +63,7 @@ class Shop:
         if not name:
             return set()
         kept = ValueFiles(Files(str(self.root)), "definitions", "definitions", BatchDefinitions)
-        return {shape.id.table for shape in kept.read(name).known}
+        return {each.shape.id.table for each in kept.read(name).tables}
 
     def sent(self, table: str) -> list[Any]:
         """In the order of the bucket; None for a deletion."""

@@ -111,6 +111,12 @@ def test_a_statement_that_is_not_understood_touches_the_tables_it_names_too(sql:
     assert change.touches(TableId("other", "t"))
 
 
+def test_alter_database_without_a_name_is_about_the_database_of_the_session() -> None:
+    change = schema_change("ALTER DATABASE CHARACTER SET latin1", "shop")
+    assert change is not None
+    assert (change.tables, change.database) == (None, "shop")
+
+
 @pytest.mark.parametrize(
     ("sql", "sql_mode", "expected"),
     [

@@ -1,0 +1,103 @@
+"""What is known of tables from statement to statement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from incsnap.ddl.batch_definitions import BatchDefinitions
+from incsnap.ddl.statements import schema_change
+from incsnap.ddl.table_definition import Definitions, Key, KeyPart, TableDefinition
+from incsnap.events import SchemaChange, Session
+from incsnap.planner.definition_history import KnownTables, redefines
+from incsnap.tables import Column, TableId, TableShape
+
+T, U = TableId("shop", "t"), TableId("shop", "u")
+SESSION = Session("shop", 0, "utf8mb4", "utf8mb4", "utf8mb4", explicit_timestamps=True)
+ID = Column("id", "int", nullable=False)
+DEFINITION = TableDefinition(TableShape(T, (ID,), (0,)), "utf8mb4", (Key("PRIMARY", True, (KeyPart("id"),)),))
+KNOWN = KnownTables(Definitions({T: DEFINITION}, {"shop": "utf8mb4"}), complete=True)
+
+
+def statement(sql: str, session: Session = SESSION) -> SchemaChange:
+    change = schema_change(sql, session.database, sql_mode=session.sql_mode)
+    assert change is not None
+    return replace(change, session=session)
+
+
+def behind(known: KnownTables, *statements: str) -> KnownTables:
+    for sql in statements:
+        known = known.behind(statement(sql), lambda table: table.database == "shop", 0)
+    return known
+
+
+def names(known: KnownTables, table: TableId = T) -> list[str] | None:
+    shape = known.shape(table)
+    return None if shape is None else [column.name for column in shape.columns]
+
+
+def test_a_statement_that_is_followed_is_to_be_confirmed() -> None:
+    known = behind(KNOWN, "ALTER TABLE t ADD a INT", "ALTER TABLE t RENAME COLUMN a TO b")
+    assert names(known) == ["id", "b"]
+    assert known.unconfirmed == {T}
+    assert behind(KNOWN, "ALTER TABLE t COMMENT 'x'") == KNOWN
+
+
+def test_a_statement_that_is_not_followed_is_remembered_by_its_text() -> None:
+    known = behind(KNOWN, "ALTER TABLE t ADD a NOVELTY")
+    assert names(known) is None
+    assert "ADD a NOVELTY" in known.lost[T]
+    assert not behind(known, "DROP TABLE t").lost
+
+
+def test_a_table_that_cannot_be_there_is_known_behind_create_if_not_exists() -> None:
+    create = "CREATE TABLE IF NOT EXISTS u (id INT PRIMARY KEY)"
+    assert names(behind(KNOWN, create), U) == ["id"]
+    assert names(behind(replace(KNOWN, complete=False), create), U) is None
+    assert names(behind(KNOWN, "CREATE TABLE u (id NOVELTY)", create), U) is None
+    assert names(behind(KNOWN, "CREATE TABLE u (a INT)", "DROP TABLE u", create), U) == ["id"]
+
+
+def test_a_text_that_may_be_garbled_is_not_followed() -> None:
+    change = statement("ALTER TABLE t RENAME COLUMN id TO é", replace(SESSION, client=""))
+    known = KNOWN.behind(change, lambda _: True, 0)
+    assert names(known) is None
+    assert redefines(replace(change, sql="ALTER TABLE t COMMENT 'é'"), T)
+
+
+def test_what_is_stored_is_known_again() -> None:
+    known = behind(KNOWN, "ALTER TABLE t ADD a INT", "CREATE TABLE u (id NOVELTY)")
+    known = replace(known, unread=frozenset({U}))
+    assert KnownTables.of(known.stored(()), lambda _: True) == known
+    assert KnownTables.of(known.stored(()), lambda table: table == U).unread == {U}
+
+
+def test_columns_that_an_earlier_release_stored_can_be_read_by_and_are_not_followed() -> None:
+    known = KnownTables.of(BatchDefinitions(known=(DEFINITION.shape,)), lambda _: True)
+    assert names(known) == ["id"]
+    assert names(behind(known, "ALTER TABLE t COMMENT 'x'", "CREATE INDEX i ON t (id)")) == ["id"]
+    assert names(behind(known, "ALTER TABLE t ADD a INT")) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (3))", False),
+        ("CREATE INDEX i ON t (id)", False),
+        ("ALTER TABLE T COMMENT 'x', ENGINE = InnoDB", False),
+        ("TRUNCATE t", False),
+        ("CREATE TABLE IF NOT EXISTS t (id INT)", False),
+        ("ALTER TABLE u ADD a INT", False),
+        ("ALTER TABLE t MODIFY id INT", True),
+        ("CREATE UNIQUE INDEX i ON t (id)", True),
+        ("ALTER TABLE T ADD a INT", True),
+        ("RENAME TABLE t TO v", True),
+        ("CREATE TABLE t (id INT)", True),
+        ("DROP TABLE t", True),
+        ("DROP DATABASE shop", True),
+        ("ALTER TABLE t NOVELTY", True),
+    ],
+)
+def test_a_statement_redefines_a_table_unless_it_leaves_it_whatever_it_was(sql: str, expected: bool) -> None:
+    assert redefines(statement(sql), T) is expected
