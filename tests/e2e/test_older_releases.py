@@ -66,8 +66,7 @@ def test_a_batch_that_an_older_release_sent_in_part_is_finished_by_this_one(
         for table in TABLES:
             cursor.execute(f"CREATE TABLE {play.database}.{table} (id INT PRIMARY KEY, note LONGTEXT)")
         with monkeypatch.context() as environment:
-            environment.setenv("PYTHONPATH", str(older))
-            environment.setenv("PYTHONSAFEPATH", "1")  # not this release, though it is in the working directory
+            of_release(environment, older)
             with play.job(settings) as job, play.notices() as notices:
                 job.wait_until_streaming()
                 cursor.execute(f"INSERT INTO {play.database}.t3 VALUES (100, 'read'), (101, 'read')")
@@ -91,6 +90,40 @@ def test_a_batch_that_an_older_release_sent_in_part_is_finished_by_this_one(
         **{(table, 1): 1 for table in TABLES},
         ("t7", 2): 1,
     }
+
+
+@pytest.mark.parametrize("older", ["e238f2b"], indirect=True)
+def test_a_job_that_an_older_release_lost_to_a_large_row_of_a_snapshot_goes_on(
+    play: CapturedDatabase, older: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"table.include.list": f"{play.database}\\.(t[0-9]|marks)"}
+    with play.connect() as connection, connection.cursor() as cursor:
+        for table in TABLES:
+            cursor.execute(f"CREATE TABLE {play.database}.{table} (id INT PRIMARY KEY, note LONGTEXT)")
+        cursor.execute(f"INSERT INTO {play.database}.t1 VALUES (1, 'small'), (2, %s), (3, 'small')", ("x" * LARGE,))
+        with monkeypatch.context() as environment:
+            of_release(environment, older)
+            with play.job(settings) as job:
+                job.wait_until_streaming()
+                play.signal_by_row("all", "execute-snapshot", send.snapshot_data([f"{play.database}.t1"]))
+                with pytest.raises(JobFailed):
+                    job.wait_until("its end", lambda: False)
+        cursor.execute(f"INSERT INTO {play.database}.t2 VALUES (1, 'behind it')")
+
+        with play.job(settings) as job, play.notices() as notices:
+            play.drain(job)
+            job.wait_until("its snapshot", lambda: notices.completed("all"))
+            job.stop()
+    (given_up,) = notices.of("QUARANTINED")
+    assert given_up["additional_data"]["last_key"] == "2"
+    rows = sent(play)
+    assert (rows["t1", 1], rows["t1", 2], rows["t1", 3], rows["t2", 1]) == (1, 0, 1, 1)
+
+
+def of_release(environment: pytest.MonkeyPatch, older: Path) -> None:
+    """Let children run the older release, though this one is in the working directory."""
+    environment.setenv("PYTHONPATH", str(older))
+    environment.setenv("PYTHONSAFEPATH", "1")
 
 
 def sent(play: CapturedDatabase) -> Counter[tuple[str, int]]:
