@@ -101,6 +101,11 @@ class ClientSettings:
         settings = {**_PRODUCER_DEFAULTS, **self.producer}
         return settings.get("compression.codec", settings["compression.type"])
 
+    @property
+    def batch_bytes(self) -> int:
+        """The producer's ``batch.size``: bytes of a batch, before compression."""
+        return int({**_PRODUCER_DEFAULTS, **self.producer}["batch.size"])
+
     def _queue_kilobytes(self) -> int:
         """Room for the largest message: one that is larger than the queue would never be taken."""
         return max(_QUEUE_KILOBYTES, self.largest_message // 1000)

@@ -26,6 +26,8 @@ _MARGIN = 0.05
 _REQUEST_SECONDS = 15.0
 #: Seconds for which an answer is believed: somebody may raise the limit meanwhile.
 _KNOWN_SECONDS = 60.0
+#: Seconds after which brokers that did not answer are asked again.
+_UNKNOWN_SECONDS = 5.0
 #: Arrow's names of Kafka's compression types.
 _CODECS = {"lz4": "lz4", "zstd": "zstd", "gzip": "gzip", "snappy": "snappy"}
 
@@ -42,13 +44,38 @@ class TopicLimit:
 _known: dict[tuple[str, str], tuple[TopicLimit | None, float]] = {}
 
 
+#: By brokers: bytes of the batches that all their topics take, where a topic has refused larger ones.
+_batch_bytes: dict[str, int] = {}
+
+
+def batch_settings(client: ClientSettings) -> dict[str, str]:
+    """Return the producer's ``batch.size``, if a topic has refused larger batches of small records."""
+    most = _batch_bytes.get(client.bootstrap_servers)
+    return {} if most is None else {"batch.size": str(most)}
+
+
+def lower_batches(client: ClientSettings, topic: str) -> bool:
+    """Send smaller batches from now on, which the topic takes. False if they are small enough as they are."""
+    limit = topic_limit(client, topic)
+    now = _batch_bytes.get(client.bootstrap_servers, client.batch_bytes)
+    if limit is None or limit.bytes >= now:
+        return False
+    _batch_bytes[client.bootstrap_servers] = limit.bytes
+    _log.warning(
+        "Topic %s refuses batches of more than %d bytes (max.message.bytes), and batches of small records were larger:"
+        " they are sent in smaller ones. Set producer.batch.size=%d, so that none is refused first",
+        topic, limit.bytes, limit.bytes,
+    )  # fmt: skip
+    return True
+
+
 def topic_limit(client: ClientSettings, topic: str) -> TopicLimit | None:
     """Return the topic's limit, or None if Kafka does not tell it (the principal may lack DESCRIBE_CONFIGS)."""
     who = (topic, client.bootstrap_servers)
     limit, until = _known.get(who, (None, 0.0))
     if time.monotonic() > until:
         limit = _asked(client, topic)
-        _known[who] = (limit, time.monotonic() + _KNOWN_SECONDS)
+        _known[who] = (limit, time.monotonic() + (_KNOWN_SECONDS if limit is not None else _UNKNOWN_SECONDS))
     return limit
 
 

@@ -34,6 +34,7 @@ from incsnap.kafka.control import (
 from incsnap.kafka.kept import Kept, KeptProducers
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import FENCED, ClientError, RecordsTooLarge, SinkRefused, sink_error
+from incsnap.kafka.topic_limits import batch_settings
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
@@ -67,8 +68,7 @@ class BucketWriter:
         kept = PRODUCERS.take(self.owner(bucket), before=batch)
         if kept is not None and (transaction := self._go_on(kept, bucket, batch, digest)) is not None:
             return transaction
-        name = transactional_id(self.prefix, bucket)
-        producer = TransactionalProducer(self.client.for_producer(name))
+        producer = TransactionalProducer(self._settings(bucket))
         try:
             transaction = Transaction(self, producer, bucket, batch, digest)
             transaction.step("fencing older writers", producer.init_transactions)
@@ -101,8 +101,11 @@ class BucketWriter:
 
     def owner(self, bucket: int) -> object:
         """Says whose producer may be kept for whom: the same bucket of the same job, with the same settings."""
-        settings = self.client.for_producer(transactional_id(self.prefix, bucket))
-        return self.job_id, tuple(sorted(settings.items()))
+        return self.job_id, tuple(sorted(self._settings(bucket).items()))
+
+    def _settings(self, bucket: int) -> dict[str, str]:
+        """The settings of the bucket's producer."""
+        return {**self.client.for_producer(transactional_id(self.prefix, bucket)), **batch_settings(self.client)}
 
     def _committed(self, bucket: int) -> Callable[[float], CommittedBatch | None]:
         return lambda seconds: committed_batch(self.client, self.prefix, self.job_id, bucket, seconds)

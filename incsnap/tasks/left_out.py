@@ -30,7 +30,7 @@ from incsnap.envelope.records import RECORDS
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.outgoing_messages import NUMBER
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
-from incsnap.kafka.topic_limits import BATCH_OVERHEAD, limit_in_memory, surely_exceeds, topic_limit
+from incsnap.kafka.topic_limits import BATCH_OVERHEAD, limit_in_memory, lower_batches, surely_exceeds, topic_limit
 from incsnap.tasks.blocks import Run
 
 _log = logging.getLogger(__name__)
@@ -105,9 +105,10 @@ class LeftOut:
     def learn(self, error: RecordsTooLarge) -> None:
         """Find out which of the records that Kafka refused are to be left out of the next attempt.
 
-        Raises ``SinkRefused`` if none of them is too large by itself.
+        If none of them is too large by itself, the next attempt sends smaller batches. Raises ``SinkRefused`` if they
+        are small enough as they are.
         """
-        before = len(self._reasons)
+        before, is_sent_smaller = len(self._reasons), False
         for record in error.records:
             if record.by_client:
                 self._reasons.setdefault(record.number, self._client_reason())
@@ -116,7 +117,9 @@ class LeftOut:
             largest = self._too_large_alone([record for record in of_brokers if record.topic == topic])
             if largest is not None:
                 self._reasons.setdefault(largest.number, self._topic_reason(topic))
-        if len(self._reasons) == before:
+            elif lower_batches(self._rule.client, topic):
+                is_sent_smaller = True
+        if len(self._reasons) == before and not is_sent_smaller:
             raise SinkRefused(
                 error.message,
                 "No record is too large by itself: set producer.batch.size below max.message.bytes of the topic, or"

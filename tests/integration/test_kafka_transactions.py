@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.envelope.added_fields import HEADERS
 from incsnap.envelope.records import RECORDS
 from incsnap.errors import ConfigError, SinkError
+from incsnap.kafka import topic_limits
 from incsnap.kafka import transaction as transactions
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import CommittedBatch, committed_batch, control_topic, group_of, recorded_batch
@@ -24,6 +27,9 @@ from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
 from incsnap.kafka.topic_limits import TopicLimit, topic_limit
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics, partition_counts
 from incsnap.kafka.transaction import BucketWriter
+from incsnap.tasks import blocks
+from incsnap.tasks.bucket import write_bucket
+from incsnap.tasks.left_out import SizeRule
 from tests.support.kafka import keyed, read_all, records, unique
 from tests.support.waiting import wait_until
 
@@ -278,9 +284,7 @@ def numbered(*pairs: tuple[str, str]) -> pa.RecordBatch:
 def narrow(writer: BucketWriter, admin: AdminClient) -> Iterator[str]:
     """A topic that takes batches of 2,000 bytes."""
     topic = f"{writer.prefix}.narrow"
-    admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})], request_timeout=10)[
-        topic
-    ].result()
+    ensure_topics(admin, [topic], 1, 1, {"max.message.bytes": "2000"})
     yield topic
     admin.delete_topics([topic], request_timeout=10)[topic].result()
 
@@ -456,8 +460,23 @@ def _sent_to(writer: BucketWriter, batch: int, topic: str) -> bool:
     return True
 
 
-def test_the_limits_of_client_and_topic_are_known_to_the_byte(writer: BucketWriter, narrow: str) -> None:
-    assert topic_limit(writer.client, narrow) == TopicLimit(2000)
+def test_small_records_are_sent_in_batches_that_the_topic_takes(
+    writer: BucketWriter, narrow: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(topic_limits, "_batch_bytes", {})
+    plain = replace(writer, client=replace(writer.client, producer={"compression.type": "none"}))
+    rows = blocks.events(1, 0, 0, narrow, "d.t", keyed(*((f"k{i}", "x" * 300) for i in range(40))))
+    task = iter([blocks.to_arrow([rows], "2:d")])
+    counts = write_bucket(task, WindowBuffers(str(tmp_path)), plain, lambda topic: 1, SizeRule(plain.client))
+    assert counts.events == 40
+    assert len(read_all(writer.client.bootstrap_servers, narrow)) == 40
+
+
+def test_the_limits_of_client_and_topic_are_known_to_the_byte(
+    writer: BucketWriter, narrow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_limits, "_UNKNOWN_SECONDS", 0.0)
+    wait_until(lambda: topic_limit(writer.client, narrow) == TopicLimit(2000))
     small = replace(writer, client=replace(writer.client, producer={"message.max.bytes": "5000"}))
     largest = small.client.largest_record
     assert send(small, 1, keyed(("k", "x" * (largest - 1))))

@@ -84,6 +84,7 @@ def buffers(tmp_path: Path) -> WindowBuffers:
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     brokers = Brokers()
     monkeypatch.setattr(topic_limits, "_known", {})
+    monkeypatch.setattr(topic_limits, "_batch_bytes", {})
     monkeypatch.setattr(topic_limits, "_asked", lambda client, topic: TopicLimit(brokers.most))
     return brokers
 
@@ -217,3 +218,5 @@ def test_records_that_are_too_large_only_together_stop_the_job_and_say_so(
     with pytest.raises(SinkRefused) as caught:
         write_bucket(task(change("a", 6_000), change("b", 6_000)), buffers, brokers, one_partition, rule())
     assert "producer.batch.size" in caught.value.hint
+    # Smaller batches were tried first.
+    assert topic_limits.batch_settings(rule().client) == {"batch.size": str(BROKERS)}
