@@ -25,6 +25,7 @@ class RefusedRecord:
     topic: str
     table: str  #: "" for a record of no table, as a notification
     key: str  #: the record's key, as hexadecimal digits
+    name: str  #: the values of the key, for people
     bytes: int  #: of key and value, uncompressed
     reason: str  #: which limit decided, for people
     window: str = ""  #: the window's file, if the record is a row of a snapshot

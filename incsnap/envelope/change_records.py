@@ -20,7 +20,7 @@ from incsnap.envelope.added_fields import change_values, header_maps
 from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.header_text import key_headers
 from incsnap.envelope.outbox_events import EventFormat
-from incsnap.envelope.oversized import Shortening, with_origins
+from incsnap.envelope.oversized import Shortening, with_origins, with_row_keys
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.record_columns import identities, kinds_of, marks_of, orders_of, spread
 from incsnap.envelope.record_images import DELETE, INSERT, UPDATE
@@ -144,9 +144,10 @@ class _TopicWriter:
         return TopicRecords(topic, self._placed(batch_of(arrays, added, own_topics, marks)), home)
 
     def _placed(self, records: Any) -> Any:
-        """The records, of which large ones tell where they stand in the binlog."""
+        """The records, of which large ones tell where they stand in the binlog, and of which row they are."""
         change = self._out.change
-        return with_origins(records, self._laid.event_of(change), self._laid.changes.row[change], self._source)
+        placed = with_origins(records, self._laid.event_of(change), self._laid.changes.row[change], self._source)
+        return with_row_keys(placed, self._laid.format.view, self._laid.images, self._out.key)
 
     def _events(self, arrays: Sequence[Any], parts: Sequence[tuple[Bools, EventFormat]], marks: Any) -> Any:
         """What goes to the topic "", to which nothing else does."""

@@ -18,13 +18,18 @@ from incsnap.envelope.masks import cut
 from incsnap.envelope.record_key import key_text
 from incsnap.envelope.source_block import SourceColumns
 from incsnap.envelope.table_view import Columns, TableView
+from incsnap.errors import shorten
 
 _log = logging.getLogger(__name__)
 
 #: Name of the column that says of large records where they stand in the binlog; null for all others.
 ORIGIN = "origin"
+#: Name of the column that says of large records which row they are about, where their keys are no text (Avro).
+ROW_KEY = "row_key"
 #: Bytes of a value from which on a record is large. Far below what Kafka takes by default, far above usual rows.
 _LARGE = 64 << 10
+#: What a key begins with that is no text: Avro's, as the registry's clients write them.
+_NO_TEXT = b"\0"
 
 
 def with_origins(records: Any, event: Ints, row: Ints, source: SourceColumns) -> Any:
@@ -32,16 +37,39 @@ def with_origins(records: Any, event: Ints, row: Ints, source: SourceColumns) ->
 
     ``event``: of each record its event, a row of ``source``; ``row``: of each its number in the event.
     """
-    values = records.column("value")
-    if not len(values) or values.nbytes <= _LARGE or not pa.types.is_binary(values.type):
-        return records
-    large = np.flatnonzero(pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False) > _LARGE)
-    if not len(large):
+    large = _large(records)
+    if not large:
         return records
     origins: list[str | None] = [None] * len(records)
-    for record in large.tolist():
+    for record in large:
         origins[record] = source.place(int(event[record]), int(row[record]))
     return records.append_column(ORIGIN, pa.array(origins, pa.string()))
+
+
+def with_row_keys(records: Any, view: TableView, columns: Columns, rows: Ints) -> Any:
+    """Return the records (RECORDS), with a column ROW_KEY if some of them are large and have keys that are no text.
+
+    ``rows``: of each record the row of ``columns`` that its key is of.
+    """
+    keys = records.column("key")
+    large = [record for record in _large(records) if (keys[record].as_py() or b"")[:1] == _NO_TEXT]
+    if not large:
+        return records
+    texts: list[str | None] = [None] * len(records)
+    for record in large:
+        values = (columns[field.index][int(rows[record])].as_py() for field in view.key)
+        texts[record] = shorten(",".join(map(str, values)))
+    return records.append_column(ROW_KEY, pa.array(texts, pa.string()))
+
+
+def _large(records: Any) -> list[int]:
+    """The records that are large."""
+    values = records.column("value")
+    if not len(values) or values.nbytes <= _LARGE or not pa.types.is_binary(values.type):
+        return []
+    sizes = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
+    large: list[int] = np.flatnonzero(sizes > _LARGE).tolist()
+    return large
 
 
 class Room(Protocol):

@@ -19,6 +19,7 @@ from incsnap.envelope.cells import Pattern
 from incsnap.envelope.format import OPERATIONS
 from incsnap.envelope.identity import EXACT, identifying
 from incsnap.envelope.json_rows import json_objects, json_pattern, rows_of
+from incsnap.envelope.oversized import with_row_keys
 from incsnap.envelope.partitioner import bucket_of, partition
 from incsnap.envelope.source_block import SourceConstants
 from incsnap.envelope.table_format import TableFormat
@@ -132,6 +133,7 @@ def snapshot_records(
         values = read_values(written.form.headers, source, now_us, format_.view.shape.id, format_.envelope)
         own_topics = () if written.topics is None else (written.topics.reads(columns),)
         batch = batch_of(arrays, header_maps(written.form.headers, values, n), own_topics, marks)
+        batch = with_row_keys(batch, format_.view, columns, np.arange(n))
     by_bucket = {}
     for bucket in np.flatnonzero(counts).tolist():
         by_bucket[bucket] = batch.slice(first, int(counts[bucket]))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from incsnap.checkpoint.windows import WindowBuffers
-from incsnap.envelope.record_key import key_text
 from incsnap.planner.chunk_readers import Answer, Ask, Begun, ChunkReading
 from incsnap.snapshot.failures import LEFT, LOST, UNBEGUN
 from incsnap.snapshot.offset import Offset, PlannedRead, TopicLayout
@@ -137,7 +136,7 @@ def refused_rows(buffers: WindowBuffers, start: Offset) -> tuple[RefusedRow, ...
     return tuple(
         RefusedRow(
             record.window,
-            key_text(bytes.fromhex(record.key)),
+            record.name,
             f"too large for Kafka ({record.bytes} bytes): {record.reason}",
         )
         for record in buffers.refused.of_batch(start.batch)

@@ -24,7 +24,8 @@ from incsnap.envelope.records import overtaken_by
 from incsnap.errors import SinkError
 from incsnap.kafka.refusals import RecordsTooLarge
 from incsnap.tasks import blocks
-from incsnap.tasks.left_out import LeftOut, Outgoing, SizeRule
+from incsnap.tasks.left_out import LeftOut, SizeRule
+from incsnap.tasks.outgoing import Outgoing
 from incsnap.tasks.own_topics import PartitionsOf, by_topic
 
 #: Of RECORDS, what rows are told apart by.

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from incsnap.checkpoint.refused import RefusedRecord, RefusedRecords
 from incsnap.config.settings import DEAD_LETTER, OversizedChanges
-from incsnap.envelope.oversized import ORIGIN
+from incsnap.envelope.oversized import ORIGIN, ROW_KEY
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.record_key import key_text
 from incsnap.envelope.records import RECORDS
@@ -31,7 +31,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.outgoing_messages import NUMBER
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
 from incsnap.kafka.topic_limits import BATCH_OVERHEAD, limit_in_memory, lower_batches, surely_exceeds, topic_limit
-from incsnap.tasks.blocks import Run
+from incsnap.tasks.outgoing import Outgoing
 
 _log = logging.getLogger(__name__)
 #: Records up to this size are not looked at one by one: no topic's limit is smaller.
@@ -51,15 +51,6 @@ class SizeRule:
     client: ClientSettings = field(default_factory=lambda: ClientSettings(""))  #: of the producer that sends them
     changes: OversizedChanges = field(default_factory=OversizedChanges)  #: what becomes of changes
     signal_table: str = ""  #: whose records are never worth a stop
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """Records that a bucket is to send, with whose they are."""
-
-    runs: Sequence[Run]
-    records: Any
-    window: str = ""  #: the file of the window, if the records are rows of a snapshot
 
 
 class LeftOut:
@@ -179,20 +170,14 @@ class LeftOut:
     def _least_limit(self, outgoing: Outgoing) -> int:
         """The bytes of a record up to which no limit that is known refuses it."""
         client = self._rule.client
-        names = outgoing.records.schema.names
-        topics = (
-            outgoing.records.column("topic").unique().to_pylist()
-            if "topic" in names
-            else {run.topic for run in outgoing.runs}
-        )
-        limits = [limit_in_memory(client, topic) for topic in topics]
+        limits = [limit_in_memory(client, topic) for topic in outgoing.topics]
         return min([client.largest_record, *(limit.bytes - BATCH_OVERHEAD for limit in limits if limit is not None)])
 
     def _certain(self, outgoing: Outgoing, row: int, size: int) -> str:
         """Why the record is refused for certain; "" if only Kafka can tell."""
         if size > self._rule.client.largest_record:
             return self._client_reason()
-        topic = _topic_of(outgoing, row)
+        topic = outgoing.topic_of(row)
         limit = limit_in_memory(self._rule.client, topic)
         if limit is None or size + BATCH_OVERHEAD <= limit.bytes:
             return ""
@@ -223,12 +208,16 @@ class LeftOut:
     def _leave_out(self, outgoing: Outgoing, row: int, number: int, reason: str) -> None:
         records = outgoing.records
         key, value = records.column("key")[row].as_py(), records.column("value")[row].as_py()
-        origin = records.column(ORIGIN)[row].as_py() if ORIGIN in records.schema.names else None
+        origin, name = (
+            records.column(column)[row].as_py() if column in records.schema.names else None
+            for column in (ORIGIN, ROW_KEY)
+        )
         record = RefusedRecord(
             number,
-            _topic_of(outgoing, row),
-            _run_of(outgoing.runs, row).table,
+            outgoing.topic_of(row),
+            outgoing.run_of(row).table,
             _hex(key),
+            name or key_text(key),
             len(key or b"") + len(value or b""),
             reason,
             outgoing.window,
@@ -258,7 +247,7 @@ def _letter(record: RefusedRecord) -> bytes:
         {
             "table": record.table,
             "topic": record.topic,
-            "key": key_text(bytes.fromhex(record.key)),
+            "key": record.name,
             "position": record.origin,
             "bytes": record.bytes,
             "reason": record.reason,
@@ -272,7 +261,7 @@ def _what(record: RefusedRecord) -> str:
     of_table = f" of {record.table}" if record.table else ""
     place = f", at {record.origin}" if record.origin else ""
     return (
-        f"A {kind}{of_table} is too large for Kafka: key {key_text(bytes.fromhex(record.key))}, {record.bytes} bytes,"
+        f"A {kind}{of_table} is too large for Kafka: key {record.name}, {record.bytes} bytes,"
         f" topic {record.topic}{place}"
     )
 
@@ -283,17 +272,3 @@ def _lengths(column: Any) -> Any:
 
 def _hex(key: bytes | None) -> str:
     return (key or b"").hex()
-
-
-def _run_of(runs: Sequence[Run], row: int) -> Run:
-    for run in runs:
-        if row < run.records:
-            return run
-        row -= run.records
-    raise IndexError(row)
-
-
-def _topic_of(outgoing: Outgoing, row: int) -> str:
-    if "topic" in outgoing.records.schema.names:
-        return str(outgoing.records.column("topic")[row])
-    return _run_of(outgoing.runs, row).topic

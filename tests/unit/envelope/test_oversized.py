@@ -11,7 +11,7 @@ import pytest
 
 from incsnap.envelope.change_records import change_records
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.oversized import ORIGIN, Shortening
+from incsnap.envelope.oversized import ORIGIN, ROW_KEY, Shortening, with_row_keys
 from incsnap.envelope.row_changes import lay_out
 from incsnap.envelope.table_format import table_format
 from incsnap.tables import Column, TableId, TableShape
@@ -87,3 +87,13 @@ def test_a_record_whose_named_columns_are_too_small_to_cut_stays_too_large() -> 
 
 def test_small_records_have_no_place() -> None:
     assert ORIGIN not in updated(("k", "a", b"", ""), ("k", "b", b"", "")).schema.names
+
+
+def test_a_large_record_whose_key_is_no_text_tells_its_row() -> None:
+    records = updated(("k", "a" * 80_000, b"", ""), ("k", "a", b"", ""))
+    index = records.schema.get_field_index("key")
+    avro = records.set_column(index, "key", pa.array([b"\0\0\0\0\1\2k"], pa.binary()))
+    view = table_format(SHAPE, "t", EnvelopeSettings("pre", "1", Modes())).view
+    rows = [pa.array(["j", "k"]), pa.nulls(2), pa.nulls(2), pa.nulls(2)]
+    assert with_row_keys(avro, view, rows, np.array([1])).column(ROW_KEY).to_pylist() == ["k"]
+    assert ROW_KEY not in records.schema.names

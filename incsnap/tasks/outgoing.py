@@ -1,0 +1,42 @@
+"""Records that a bucket is to send, with whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from incsnap.tasks.blocks import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Records that a bucket is to send, with whose they are."""
+
+    runs: Sequence[Run]
+    records: Any
+    window: str = ""  #: the file of the window, if the records are rows of a snapshot
+
+    @property
+    def topics(self) -> Iterable[str]:
+        """The topics that the records go to."""
+        if self._name_topics:
+            return map(str, self.records.column("topic").unique())
+        return {run.topic for run in self.runs}
+
+    def topic_of(self, row: int) -> str:
+        """Return the topic that a record goes to."""
+        return str(self.records.column("topic")[row]) if self._name_topics else self.run_of(row).topic
+
+    def run_of(self, row: int) -> Run:
+        """Return the run that a record stands in."""
+        for run in self.runs:
+            if row < run.records:
+                return run
+            row -= run.records
+        raise IndexError(row)
+
+    @property
+    def _name_topics(self) -> bool:
+        """Whether the records name their topics themselves."""
+        return "topic" in self.records.schema.names
