@@ -64,7 +64,7 @@ def test_rows_that_are_too_large_hold_up_neither_the_table_nor_the_job(play: Cap
     assert " is 1048588" in given_up["5"]["error"]
     assert f"producer.max.request.size is {CLIENT}" in given_up["7"]["error"]
     (ended,) = notices.of("TABLE_SCAN_COMPLETED")
-    assert ended["additional_data"]["missing_keys"] == "5; 7"
+    assert (ended["additional_data"]["status"], ended["additional_data"]["missing_keys"]) == ("INCOMPLETE", "5; 7")
     assert not notices.of("STARTED", "too-large")
     assert f"A record of {play.signals} is too large" in log or f"A change of {play.signals} is too large" in log
     assert "Signal too-large" in log
