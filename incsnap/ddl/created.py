@@ -36,13 +36,14 @@ def read_created(words: Clauses, table: TableId, database_charset: str, *, print
     """
     elements, charset = Alteration(), ""
     read_elements(words, elements)
-    while not (words.at_end or words.peek() in (";", "START", "PARTITION")):
-        charset = one_charset(charset, read_option(words))
-        words.skip(",")
+    while not (words.at_end or words.peek() in (";", "PARTITION")):
+        if words.skip("START"):  # the server writes it for CREATE TABLE ... SELECT, whose rows are logged behind it
+            words.expect("TRANSACTION")
+        else:
+            charset = one_charset(charset, read_option(words))
+            words.skip(",")
     if words.peek() == "PARTITION":
         skip_partitions(words, created=True)
-    if words.skip("START"):  # a CREATE TABLE ... SELECT, whose rows are logged behind it
-        words.expect("TRANSACTION")
     words.must_end()
     charset = charset or database_charset
     if not charset:

@@ -75,12 +75,12 @@ def one_charset(before: str, charset: str | None) -> str:
 
 
 def skip_partitions(words: Clauses, *, created: bool = False) -> None:
-    """Skip a clause about partitions, which stands last: up to the end, or up to START TRANSACTION.
+    """Skip a clause about partitions, which stands last, up to the end.
 
     `created`: in a CREATE TABLE, where a query may stand behind it.
     """
     refused = _QUERIES if created else ()
-    while not words.at_end and words.peek() not in (";", "START"):
+    while not words.at_end and words.peek() != ";":
         if words.peek() == "(":
             words.skip_brackets(refused)
         elif words.is_string:
