@@ -52,7 +52,7 @@ def made(
 
 
 def _columns(table: TableDefinition, alteration: Alteration, charset: str) -> list[_Place]:
-    """The columns behind the statement. Those that were there come first; then new and moved ones take their places."""
+    """Return the columns behind the statement. New and moved ones take their places one after another."""
     names = [column.name for column in table.shape.columns]
     dropped = {position_of(name, names) for name in alteration.dropped}
     renamed = {position_of(old, names): new for old, new in alteration.renamed}
@@ -73,12 +73,16 @@ def _columns(table: TableDefinition, alteration: Alteration, charset: str) -> li
             kept = converted(column, alteration.converted) if alteration.converted else column
             name = renamed.get(number, column.name)
             places.append(_Place(replace(kept, name=name), column.name in table.virtual, column))
-        elif changed[number].after is None:
+        else:
             places.append(_declared(changed[number], column, charset, alteration.converted))
     for each in alteration.columns:
-        if each.replaces is None or each.after is not None:
-            before = None if each.replaces is None else table.shape.columns[position_of(each.replaces, names)]
-            _insert(places, _declared(each, before, charset, alteration.converted), each.after)
+        if each.replaces is None:
+            _insert(places, _declared(each, None, charset, alteration.converted), each.after)
+        elif each.after is not None:
+            before = table.shape.columns[position_of(each.replaces, names)]
+            moved = next(place for place in places if place.before is before)
+            places.remove(moved)
+            _insert(places, moved, each.after)
     return places
 
 
@@ -116,8 +120,10 @@ def _kept_keys(table: TableDefinition, alteration: Alteration, places: Sequence[
     renamed = {_key_named(old, keys): new for old, new in alteration.renamed_keys}
     kept = []
     for number, key in enumerate(keys):
+        if number in dropped:
+            continue
         parts = tuple(part for each in key.parts if (part := _kept_part(key, each, places)) is not None)
-        if number not in dropped and parts:
+        if parts:
             kept.append(replace(key, name=renamed.get(number, key.name), parts=parts))
     return kept
 

@@ -74,6 +74,8 @@ def test_what_the_server_prints_is_read() -> None:
         ("ADD c INT", f"{_ID} | {_NAME} | {_SIZE} | c int | by id"),
         ("ADD COLUMN (c INT NOT NULL, d DATE)", f"{_ALL} | c int! | d date | by id"),
         ("ADD c INT FIRST, ADD d INT AFTER c", f"c int | d int | {_UNCHANGED}"),
+        ("ADD c INT AFTER size, MODIFY size INT AFTER id", f"{_ID} | size int | {_NAME} | c int | by id"),
+        ("DROP id, ADD id INT, DROP PRIMARY KEY, ADD PRIMARY KEY (id)", f"{_NAME} | {_SIZE} | {_ID} | by id"),
         ("DROP name, ADD c INT AFTER ID", f"{_ID} | c int | {_SIZE} | by id"),
         ("DROP COLUMN id", f"{_NAME} | {_SIZE} | no key"),
         (
@@ -156,6 +158,8 @@ def test_a_statement_that_changes_neither_columns_nor_key_leaves_the_shape(sql: 
         ("ALTER TABLE t ADD c ENUM(x'ff')", "not understood"),
         ("ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT", "'DEFAULT' is not known"),
         ("ALTER TABLE t CONVERT TO CHARACTER SET ucs2", "may be damaged"),
+        ("ALTER TABLE t MODIFY size ENUM('größe') CHARSET latin1, CONVERT TO CHARSET ascii", "größe"),
+        ("ALTER TABLE t DROP id, ADD id INT", "dropped and added"),
         ("ALTER TABLE t ADD c CHAR CHARSET klingon", "'klingon' is not known"),
         ("ALTER TABLE t ADD c INT AS (1 */* 2) FIRST, DROP id, ADD d INT AS (1 */ 2)", "not understood"),
         ("ALTER TABLE t ADD c INT COMMENT 'open", "not understood"),
@@ -165,6 +169,11 @@ def test_a_statement_that_changes_neither_columns_nor_key_leaves_the_shape(sql: 
 )
 def test_a_statement_that_is_not_understood_is_not_followed(sql: str, why: str) -> None:
     assert why in lost(sql)
+
+
+def test_literals_beyond_ascii_are_damaged_by_the_conversion_of_their_table() -> None:
+    known = run("ALTER TABLE t MODIFY size ENUM('größe') CHARACTER SET latin1").known
+    assert "may be damaged" in lost("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4", known=known)
 
 
 def test_a_name_that_the_server_chose_and_that_is_not_certain_is_not_guessed() -> None:
