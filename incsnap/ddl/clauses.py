@@ -21,17 +21,18 @@ _PREFIXES = frozenset(("X", "B", "N", "DATE", "TIME", "TIMESTAMP"))
 
 
 class Clauses(Words):
-    """A statement of `session`, read to its end.
+    """A statement of `session`, read to its end. `printed`: the text is one that SHOW CREATE TABLE prints.
 
     Methods raise `NotUnderstood`, with a reason, where the statement goes on in another way, and where what it says
     depends on a setting of the session that is not known.
     """
 
-    def __init__(self, sql: str, session: Session) -> None:
+    def __init__(self, sql: str, session: Session, *, printed: bool = False) -> None:
         if session.sql_mode is None and ('"' in sql or "\\" in sql):
             raise NotUnderstood("the sql_mode, which decides what its quotes mean, is not known")
         super().__init__(sql, session.database, session.sql_mode or 0)
         self.session = session
+        self.printed = printed
 
     def wrong(self) -> NotUnderstood:
         """Return the error that names the word at which the statement is not understood any more."""

@@ -76,7 +76,7 @@ def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
             if not words.skip_now():
                 raise words.wrong()
         case "AUTO_INCREMENT":
-            return False
+            return None if words.printed else False  # the server prints NOT NULL by itself
         case "SERIAL":
             words.expect("DEFAULT", "VALUE")
             column.unique = True

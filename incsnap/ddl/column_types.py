@@ -44,7 +44,7 @@ class DeclaredType:
     unsigned: bool = False
     charset: str = ""  #: the character set that the type names; "" for the table's
     values: tuple[str, ...] = ()  #: the literals of an ENUM or SET
-    utf8: bool = True  #: whether the session sent the literals in UTF-8
+    utf8: bool = True  #: whether the bytes of the literals, in the session's character set, are UTF-8
 
 
 def read_type(words: Clauses) -> DeclaredType:
@@ -89,7 +89,7 @@ def read_type(words: Clauses) -> DeclaredType:
             return DeclaredType("text", _length(words), charset=BINARY)
         case "ENUM" | "SET":
             values = _literals(words)
-            return replace(_text(words, word.lower(), values=values), utf8=words.session.connection in UTF8)
+            return replace(_text(words, word.lower(), values=values), utf8=_is_utf8(values, words.session.connection))
         case "LONG":
             if words.skip("VARBINARY"):
                 return DeclaredType("mediumblob")
@@ -197,6 +197,10 @@ def _literals(words: Clauses) -> tuple[str, ...]:
     return tuple(values)
 
 
+def _is_utf8(values: tuple[str, ...], charset: str) -> bool:
+    return charset in UTF8 or bool(charset and charset not in _NO_ASCII and "".join(values).isascii())
+
+
 def column_of(name: str, declared: DeclaredType, charset: str, *, nullable: bool) -> Column:
     """Return the column that the server makes of a declared type.
 
@@ -207,8 +211,7 @@ def column_of(name: str, declared: DeclaredType, charset: str, *, nullable: bool
     if kind in ("enum", "set"):
         values = declared.values if charset == BINARY else tuple(value.rstrip(" ") for value in declared.values)
         for value in values:
-            is_held = value.isascii() or declared.utf8 if charset == BINARY else can_hold(value, charset)
-            if not is_held:
+            if not (declared.utf8 if charset == BINARY else can_hold(value, charset)):
                 raise NotUnderstood(f"the literal {value[:40]!r} of the column {name} may not be a text of {charset}")
         return Column(name, kind, nullable, charset=charset, values=values)
     if kind in _CHARACTERS:

@@ -21,18 +21,18 @@ def read_definition(printed: str, table: TableId) -> TableDefinition:
 
     Raise `NotUnderstood` where the text is not understood.
     """
-    words = Clauses(printed, _PRINTED)
+    words = Clauses(printed, _PRINTED, printed=True)
     words.expect("CREATE", "TABLE")
     words.name()
     words.expect("(")
-    return read_created(words, table, "", printed=True)
+    return read_created(words, table, "")
 
 
-def read_created(words: Clauses, table: TableId, database_charset: str, *, printed: bool = False) -> TableDefinition:
+def read_created(words: Clauses, table: TableId, database_charset: str) -> TableDefinition:
     """Return the definition by the rest of a CREATE TABLE behind its first bracket.
 
-    `database_charset`: the default of the table's database, "" where that is not known. `printed`: the text is one of
-    SHOW CREATE TABLE, which lists the indexes of foreign keys by themselves.
+    `database_charset`: the default of the table's database, "" where that is not known. SHOW CREATE TABLE lists the
+    indexes of foreign keys by themselves.
     """
     elements, charset = Alteration(), ""
     read_elements(words, elements)
@@ -50,6 +50,6 @@ def read_created(words: Clauses, table: TableId, database_charset: str, *, print
         raise NotUnderstood("the default character set of the database is not known")
     declared = [each.column for each in elements.columns]
     columns = [each.column(charset) for each in declared]
-    keys = [key for key in elements.keys if not (printed and key.for_foreign_key)]
+    keys = [key for key in elements.keys if not (words.printed and key.for_foreign_key)]
     virtual = tuple(each.name for each in declared if each.virtual)
     return made(table, columns, with_declared((), keys, columns), charset, virtual)
