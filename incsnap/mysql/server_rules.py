@@ -52,7 +52,7 @@ _RULES = (
     _Rule(
         "binlog_row_metadata",
         "FULL",
-        "rows do not name their columns, so the job stops at rows whose table was changed before it could ask for them",
+        "rows do not name their columns, so the job stops at rows of a table whose statements it could not follow",
         _persist("binlog_row_metadata", "'FULL'"),
         "warning",
     ),

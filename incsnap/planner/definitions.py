@@ -65,31 +65,33 @@ def answer_behind(
 
 @dataclass(frozen=True, slots=True)
 class DefinitionsAt:
-    """Definitions at ``end``, the end of a batch; ``same_server`` as in ``answer_behind``; ``comments``: with those of
-    tables and columns."""
+    """Definitions at the end of a batch."""
 
     connection: Connection[Any]
     tail: Tail
-    end: StreamPosition
-    same_server: bool
-    comments: bool = False
+    end: StreamPosition  #: the batch's end
+    same_server: bool  #: whether queries go to the server that the binlog comes from
+    comments: bool = False  #: whether to ask for comments of tables and columns too
 
-    def certain(self, tables: Collection[TableId]) -> dict[TableId, Definition]:
-        """The definitions of those of ``tables`` that exist, where they are certain."""
+    def certain(
+        self, tables: Collection[TableId], patience: float = WAIT_SECONDS
+    ) -> tuple[dict[TableId, Definition], str]:
+        """Return the definitions of those of ``tables`` that exist and whose definition is certain; and why none is
+        certain, "" where the server has answered. ``patience``: seconds, as in ``answer_behind``."""
         if not tables:
-            return {}
+            return {}, ""
         try:
             definitions, later = answer_behind(
                 lambda: definitions_of(self.connection, dict.fromkeys(tables), comments=self.comments),
                 self.end,
                 self.connection,
                 self.tail.changes_behind,
-                WAIT_SECONDS,
+                patience,
                 same_server=self.same_server,
             )
-        except NotCertain:
-            return {}
-        return {table: definition for table, definition in definitions.items() if not redefined(table, later)}
+        except NotCertain as problem:
+            return {}, str(problem)
+        return {table: each for table, each in definitions.items() if not redefined(table, later)}, ""
 
 
 def redefined(table: TableId, changes: Sequence[SchemaChange]) -> bool:

@@ -19,7 +19,7 @@ from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
-from incsnap.config.topics import topics_of
+from incsnap.config.topics import schema_topic, topics_of
 from incsnap.events import StreamPosition, server_of
 from incsnap.mysql.catalog import ignores_letter_case, tables
 from incsnap.mysql.known_defaults import KnownDefaults
@@ -57,6 +57,10 @@ _BEHIND_SECONDS = 5.0
 #: Seconds to wait for the tail to pass a high watermark. It is milliseconds behind unless there is a backlog, and then
 #: the batch must not wait.
 _WATERMARK_SECONDS = 0.25
+#: Seconds that a job's first batch waits until the stream has begun. A server that is 100 ms away takes one or two.
+_CONNECT_SECONDS = 30.0
+#: Seconds until it is asked for again: no spinning where something else ends the wait for changes at once.
+_CONNECT_AGAIN_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,7 @@ class Observer:
         self._heartbeat = Heartbeat(settings)
         self._start_snapshot = StartSnapshot(settings.snapshot, run)
         self._form = record_form(settings)
+        self._tells_tables = schema_topic(settings) is not None
         self._defaults = KnownDefaults(definitions=settings.columns.needs_definitions)
         query_seconds = settings.mysql.query_timeout_seconds
         self._pace = Pace(settings.snapshot, buffers.root, readers, query_seconds)
@@ -207,15 +212,23 @@ class Observer:
         return self._readings.arrived(start) if self._readings is not None else {}
 
     def _advance(self, start: Offset, tail: Tail, readings: dict[str, Reading]) -> Advance:
-        """How far the stream has come; that somebody writes slows down the reading of chunks."""
+        """Return how far the stream has come; that somebody writes slows down the reading of chunks.
+
+        A job's first batch tells what tables there are, which is certain only once the stream has begun: it waits.
+        """
         until = awaited(start.snapshot, readings, start.stream.server_uuid)
-        advance = tail.advance(
-            start.stream,
-            self._pace.binlog_bytes,
-            self._settings.max_batch_rows,
-            (until.file, until.pos) if until else None,
-            min(self._patience(start.snapshot, until is not None), self._heartbeat.seconds_left()),
-        )
+        deadline = time.monotonic() + (_CONNECT_SECONDS if start.batch == 0 and self._tells_tables else 0.0)
+        while True:
+            advance = tail.advance(
+                start.stream,
+                self._pace.binlog_bytes,
+                self._settings.max_batch_rows,
+                (until.file, until.pos) if until else None,
+                min(self._patience(start.snapshot, until is not None), self._heartbeat.seconds_left()),
+            )
+            if advance.end.server_uuid or time.monotonic() >= deadline:
+                break
+            time.sleep(_CONNECT_AGAIN_SECONDS)
         if advance.tables - {self._settings.signals.data_collection}:
             self._pace.changes_came()
         return advance

@@ -21,12 +21,15 @@ from incsnap.envelope.written import TRUNCATION
 from incsnap.events import Origin, SchemaChange
 from incsnap.mysql.catalog import shape_of, stores_lower_case, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
-from incsnap.planner.definitions import DefinitionsAt, redefined
+from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, redefined
 from incsnap.planner.schema_topic import SchemaTopic
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of
 
 log = logging.getLogger(__name__)
+
+#: Seconds that a job's first batch waits for definitions: no later one tells what tables there were.
+_FIRST_SECONDS = 30.0
 
 
 def capture_options(settings: Settings, charsets: Charsets, *, follows: bool) -> CaptureOptions:
@@ -114,13 +117,18 @@ def _schema_changes(
     existing = tables(definitions.connection, settings.tables) if first else []
     unchanged = [table for table in existing if not redefined(table, advance.changes)]
     described = [each.described for each in reported if each.described is not None]
-    certain = definitions.certain([*described, *unchanged])
+    certain, problem = definitions.certain([*described, *unchanged], _FIRST_SECONDS if first else WAIT_SECONDS)
     topic = SchemaTopic(settings, control_topic, now_us)
     records: list[ControlRecord] = []
     certain_tables = [table for table in existing if table in certain]
     for table in existing:
         if table not in certain:
-            log.warning("%s was changed while the job began: its definition at that time is not told", table)
+            log.warning(
+                "The topic %s does not tell what %s was when the job began: %s",
+                control_topic.name,
+                table,
+                problem or "a statement about it came by meanwhile",
+            )
     # As Debezium's snapshot of schemas has it.
     at_beginning = SourceConstants(advance.end.file, advance.end.pos, now_us, snapshot="true")
     for table in certain_tables:

@@ -12,6 +12,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from lab.addresses import MySqlAddress
+from tests.support.far_server import far_away
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, run, settings_of
 
 pytestmark = pytest.mark.servers
@@ -160,6 +161,19 @@ def test_transactions_are_numbered_alike_however_batches_cut_them(
     ]
     assert borders[0]["event_count"] is None
     assert borders[0]["ts_ms"] == borders[1]["ts_ms"]
+
+
+@pytest.mark.parametrize("mode", ["initial", "no_data"])
+@pytest.mark.parametrize("milliseconds", [20, 100])
+def test_tables_are_told_at_a_jobs_beginning_however_far_the_server_is_away(
+    cursor: Cursor, make_job: Any, mysql_address: MySqlAddress, topic_prefix: str, milliseconds: int, mode: str
+) -> None:
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    with far_away(mysql_address.host, mysql_address.port, milliseconds / 1000) as port:
+        job = make_job(database__hostname="127.0.0.1", database__port=str(port), snapshot__mode=mode)
+        job.until(topic_prefix, 2)
+        job.close()
+    assert [each.value["tableChanges"][0]["table"]["columns"][0]["name"] for each in job.of(topic_prefix)] == ["id"] * 2
 
 
 def test_definitions_are_told_where_they_are_certain(
