@@ -16,13 +16,14 @@ from pymysql.connections import Connection
 from incsnap.config.patterns import BUILTIN, TableFilter
 from incsnap.mysql.session import QueryRefusedError, named, query
 from incsnap.tables import BYTE_STRINGS, Column, Index, TableId, TableShape
-from incsnap.types.charsets import NO_TEXT
+from incsnap.types.charsets import literal_text
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
 _FRACTIONS = frozenset({"time", "datetime", "timestamp"})
 _LISTS = frozenset({"enum", "set"})
-_LITERAL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.S)
+_LITERAL = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.S)
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)", re.I)
 _ESCAPE = re.compile(r"''|\\(.)", re.S)
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 
@@ -77,7 +78,7 @@ def shapes_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[Table
         for database, name, role, *rest in query(
             connection,
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_KEY, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE,"
-            " CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION"
+            " CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION, DATETIME_PRECISION"
             " FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s"
             " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
             (part,),
@@ -171,12 +172,12 @@ def _column(
     charset: str | None,
     octets: int | None,
     precision: int | None,
-    scale: int | None,
     fraction: int | None,
 ) -> Column:
     kind = data_type.lower()
     declared = column_type.decode() if isinstance(column_type, bytes) else column_type
-    decimal = kind == "decimal"
+    # NUMERIC_PRECISION may be wrong: 81 for decimal(65,0) that CREATE TABLE ... SELECT made of a number of 81 digits.
+    digits = _DECIMAL.match(declared) if kind == "decimal" else None
     without_charset = "binary" if kind in BYTE_STRINGS or kind in _LISTS else ""
     return Column(
         name=name,
@@ -184,22 +185,18 @@ def _column(
         nullable=nullable == "YES",
         unsigned=kind in _NUMBERS and " unsigned" in declared.lower(),
         length=int((precision if kind == "bit" else octets if kind in _SIZED else 0) or 0),
-        precision=int(precision or 0) if decimal else 0,
-        scale=int(scale or 0) if decimal else 0,
+        precision=int(digits[1]) if digits else 0,
+        scale=int(digits[2]) if digits else 0,
         fraction=int(fraction or 0) if kind in _FRACTIONS else 0,
-        charset=charset or without_charset + (NO_TEXT if kind in _LISTS and _hexadecimal(declared) else ""),
+        charset=charset or without_charset,
         values=literals(declared) if kind in _LISTS else (),
     )
 
 
 def literals(declared: str) -> tuple[str, ...]:
-    """The values of ``enum('a','it''s')``."""
-    return tuple(_unescape(literal) for literal in _LITERAL.findall(declared))
-
-
-def _hexadecimal(declared: str) -> bool:
-    """Is a literal shown as ``x'FF'``? Only binary ones can be, where they are not UTF-8."""
-    return "x''" in _LITERAL.sub("''", declared)
+    """Return the values of ``enum('a','it''s',x'ff')``; a binary one is hexadecimal where utf8mb3 cannot show it."""
+    shown = _LITERAL.findall(declared)
+    return tuple(literal_text(bytes.fromhex(text), "binary") if x else _unescape(text) for x, text in shown)
 
 
 def _unescape(text: str) -> str:

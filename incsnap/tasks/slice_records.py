@@ -105,7 +105,8 @@ class _BlockWriter:
             yield bucket, "", runs, records
 
     def of_one(self, events: Longs, laid: RowChanges, order: TransactionOrder | None) -> Iterator[_Block]:
-        source, layout = self._sources.of(events), self._layout
+        source = self._sources.of(events, np.bincount(laid.events, minlength=len(events)))
+        layout = self._layout
         records = change_records(
             laid, source, order, layout.partitions, now_us=self._now_us, shortening=self._shortening
         )

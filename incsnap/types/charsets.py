@@ -24,9 +24,6 @@ from incsnap.types.charset_tables import MULTI_BYTE, SINGLE_BYTE, UNICODE, Runs
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 CHARSETS = UTF8 | SINGLE_BYTE.keys() | MULTI_BYTE.keys() | UNICODE.keys()
 
-#: Behind the name of a character set: an ENUM or SET has literals that are no text of it (binary ones, not in UTF-8).
-NO_TEXT = ", of which its literals are no text"
-
 _UNKNOWN = "?"
 #: So many values tell whether a column repeats itself.
 _SAMPLE = 1000
@@ -50,6 +47,14 @@ def decode_text(raw: bytes, charset: str) -> str:
     if charset == "ucs2" and any(character > "\uffff" for character in text):
         raise ValueError("half a surrogate pair in ucs2, of which the server makes no text either")
     return text
+
+
+def literal_text(raw: bytes, charset: str) -> str:
+    """Return a literal of an ENUM or SET as information_schema shows it: empty where its bytes are no text."""
+    try:
+        return decode_text(raw, charset)
+    except ValueError:
+        return ""
 
 
 def statement_text(raw: bytes, charset: str) -> str:

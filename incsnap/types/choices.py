@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,12 @@ from incsnap.columns.packets import Spans
 from incsnap.connect.json_text import strings
 from incsnap.connect.schema import Schema
 from incsnap.tables import Column
-from incsnap.types.charsets import CHARSETS, unknown_charset
+from incsnap.types.charsets import CHARSETS, literal_text, unknown_charset
 from incsnap.types.definition import Decode, Family, TypeDefinition
 from incsnap.types.text import utf8_text
+
+#: What joins the literals of a SET, which no literal holds.
+_COMMA = b","
 
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 
@@ -34,7 +38,7 @@ def _choice(column: Column) -> TypeDefinition:
         # The table map tells the bytes of the number.
         field=Field,
         decode=chosen(column),
-        from_text=utf8_text,
+        from_text=_from_text,
         schema=lambda _modes: schema,
         encode=lambda values, _modes: strings(values),
     )
@@ -72,6 +76,24 @@ def _literals(column: Column) -> Decode:
         return pa.array(map(joined, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
     return decode
+
+
+def _from_text(raw: Any) -> Any:
+    """Return texts as SELECT gives them, which are the bytes of the literals. One that is no text is empty."""
+    try:
+        return utf8_text(raw)
+    except pa.ArrowInvalid:
+        encoded = raw.dictionary_encode()
+        return pa.array(map(_texts, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+
+
+def _texts(value: bytes) -> str:
+    """Return the literals of one value, joined as ``_literals`` joins them."""
+    written = ""
+    for literal in value.split(_COMMA):
+        text = literal_text(literal, "utf8mb4")
+        written += "," + text if written else text
+    return written
 
 
 def _number(spans: Spans) -> NDArray[np.uint64]:

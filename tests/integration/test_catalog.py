@@ -39,6 +39,8 @@ _TABLES = {
     " g multipolygon, h geometrycollection, i point srid 4326, v vector(3), w vector",
     "choices": "id int primary key, a enum('中','x') charset gbk, b set('é','') charset utf16, c enum('é','b') charset"
     " binary, d set('ソ','表') charset sjis, e enum('Å@','b') charset swe7, f set('a','b') charset ucs2",
+    "bytes_in_lists": "id int primary key, a enum(0xFF41,'b') charset binary, b enum(0xFFFF,'a'), c set('a',0xFFFF),"
+    " d enum(0xD83D,'a') charset ucs2, e enum(0xF09F9880,'x''ff''') charset binary, f enum(0x81,'a') charset cp932",
     "sets": "id int primary key, "
     + ", ".join(
         f"{charset}_ varchar(5) charset {charset}, {charset}_e enum('x','y') charset {charset}"
@@ -91,6 +93,14 @@ def test_the_shape_is_the_one_of_the_table_map_event(
     for seen, read in zip(mapped.columns, known.columns, strict=True):
         assert seen == read
     assert mapped == known
+
+
+def test_a_decimal_that_a_long_number_made_has_the_precision_of_its_type(session: Any, database: str) -> None:
+    """NUMERIC_PRECISION tells 81."""
+    _execute(session, f"CREATE TABLE `{database}`.t AS SELECT {'9' * 81} AS n, 1.50 AS m")
+    shape = catalog.shape_of(session, TableId(database, "t"))
+    assert shape is not None
+    assert [(column.precision, column.scale) for column in shape.columns] == [(65, 0), (3, 2)]
 
 
 def test_a_table_that_does_not_exist_has_no_shape(session: Any, database: str) -> None:

@@ -10,8 +10,10 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from incsnap.binlog.protocol import table_metadata as metadata
 from incsnap.binlog.protocol.byte_reader import ByteReader
@@ -20,6 +22,8 @@ from incsnap.errors import BinlogError
 from incsnap.tables import Column, TableId, TableShape
 
 TABLE_ID_BYTES = 6
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,30 @@ def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
     named = len(optional.names) == count
     if optional.names and not named:
         raise BinlogError(f"{reader.what} is damaged: it names {len(optional.names)} of {count} columns")
+    described = [optional.describe(index) for index in range(count)]
     columns = tuple(
-        column_of(optional.describe(index), nullable=bool(nulls[index >> 3] >> (index & 7) & 1), charsets=charsets)
-        for index in range(count)
+        column_of(each, nullable=bool(nulls[index >> 3] >> (index & 7) & 1), charsets=charsets)
+        for index, each in enumerate(described)
     )
+    for each, column in zip(described, columns, strict=True):
+        if any(raw and not shown for raw, shown in zip(each.literals, column.values, strict=True)):
+            _warn_of_literals(table, column)
     if any(index >= count for index in optional.key):
         raise BinlogError(f"{table}: the table map event names a key column that does not exist")
     return TableMap(TableShape(table, columns, optional.key), wire, named)
+
+
+@lru_cache(maxsize=1_000)
+def _warn_of_literals(table: TableId, column: Column) -> None:
+    """Log that literals of an ENUM or SET are written as empty texts: once in a process."""
+    _log.warning(
+        "%s: column %s (%s) has literals that are no text of %s; records hold an empty text in their place, as"
+        " information_schema does. ALTER TABLE can give the column literals that are text.",
+        table,
+        column.name,
+        column.type.upper(),
+        column.charset,
+    )
 
 
 def tells_names(description: bytes) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from incsnap.binlog.protocol.byte_reader import ByteReader
 from incsnap.errors import BinlogError
 from incsnap.tables import Column
-from incsnap.types.charsets import CHARSETS, NO_TEXT, decode_text
+from incsnap.types.charsets import CHARSETS, literal_text
 from incsnap.types.spatial import GEOMETRIES
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, OLD_TIMESTAMP, LONGLONG, INT24, DATE = 1, 2, 3, 4, 5, 7, 8, 9, 10
@@ -119,7 +119,7 @@ def _read_meta(code: int, meta: ByteReader) -> WireColumn:
 
 
 def column_of(described: MappedColumn, *, nullable: bool, charsets: Mapping[int, str]) -> Column:
-    """The canonical description."""
+    """Return the canonical description of a column."""
     code, meta = described.wire.type_code, described.wire.meta
     charset = ""
     if described.collation >= 0 and code != VECTOR:
@@ -140,7 +140,7 @@ def column_of(described: MappedColumn, *, nullable: bool, charsets: Mapping[int,
     elif code == BIT:
         length = meta
     elif code in (ENUM, SET):
-        values, charset = _literals(described.literals, charset)
+        values = _literals(described.literals, charset)
     return Column(
         name=described.name, type=type_, nullable=nullable, unsigned=described.unsigned and code != YEAR, length=length,
         precision=precision, scale=scale, fraction=fraction, charset=charset, values=values,
@@ -164,13 +164,11 @@ def _string_meta(first: int, second: int) -> WireColumn:
     return WireColumn(first, second)
 
 
-def _literals(raw: tuple[bytes, ...], charset: str) -> tuple[tuple[str, ...], str]:
-    """The literals, and the character set. Where they are no text of one that is known they are shown as they are:
-    decoding the table's rows refuses the column by the name of its character set.
+def _literals(raw: tuple[bytes, ...], charset: str) -> tuple[str, ...]:
+    """Return the literals of an ENUM or SET.
+
+    Where the character set is unknown they are shown byte by byte: decoding the table's rows refuses the column then.
     """
     if charset in CHARSETS | {_BINARY}:
-        try:
-            return tuple(decode_text(literal, charset) for literal in raw), charset
-        except ValueError:
-            charset += NO_TEXT
-    return tuple(literal.decode("latin-1") for literal in raw), charset
+        return tuple(literal_text(literal, charset) for literal in raw)
+    return tuple(literal.decode("latin-1") for literal in raw)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from incsnap.columns.images import Field
@@ -44,6 +45,14 @@ def test_literals_are_strings_in_json_and_as_a_default() -> None:
     assert encoded(SIZE, ['"', "é", None]) == ['"', "é", None]
     assert default_of(SIZE, "small") == "small"
     assert default_of(COLOURS, "red,blue") == "red,blue"
+
+
+def test_a_literal_that_is_no_text_is_empty_by_select_as_in_the_binlog() -> None:
+    raw = pa.array([b"\xff\xff", b"a", None, b"\xff\xff"], pa.binary())
+    assert describe(SIZE, TABLE).from_text(raw).to_pylist() == ["", "a", None, ""]
+    raw = pa.array([b"red,\xff\xff,blue", b"\xff\xff,blue"], pa.binary())
+    assert describe(COLOURS, TABLE).from_text(raw).to_pylist() == ["red,,blue", "blue"]
+    assert decoded(COLOURS, [b"\x07", b"\x06"], meta=1) == ["red,,blue", "blue"]
 
 
 def test_literals_may_be_binary() -> None:
