@@ -35,6 +35,9 @@ _OURS = {
     "enable.auto.commit": "free to choose: progress is kept in the job's own offset",
     "group.id": "read: the name is signal.kafka.groupId",
 }
+#: What Java's StreamTokenizer makes of the letters behind a backslash in quotes.
+_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.S)
 _JAAS = re.compile(r"""(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 
 
@@ -79,10 +82,21 @@ def client_settings(reading: SettingsReader, prefix: str) -> dict[str, str]:
 
 
 def _jaas(reading: SettingsReader, whole: str, value: str) -> Mapping[str, str]:
-    login = {which: double or single for which, double, single in _JAAS.findall(value)}
+    """Return name and password of a login module, as librdkafka's settings. A problem where there are none."""
+    login = {which: _unescaped(double or single) for which, double, single in _JAAS.findall(value)}
     if login.keys() != {"username", "password"}:
         reading.problem(whole, 'a login with username="..." and password="..."; other logins: use sasl.* of librdkafka')
     return {f"sasl.{which}": text for which, text in login.items()}
+
+
+def _unescaped(quoted: str) -> str:
+    """Return the text that Java reads between quotes."""
+
+    def character(escape: re.Match[str]) -> str:
+        letter = escape[1]
+        return chr(int(letter, 8)) if "0" <= letter[0] <= "7" else _ESCAPED.get(letter, letter)
+
+    return _ESCAPE.sub(character, quoted)
 
 
 def _store(

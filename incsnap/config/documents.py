@@ -26,11 +26,13 @@ from incsnap.errors import ConfigError
 _JSON = re.compile(r"\s*(\[\s*)?\{")
 _RESOURCE = re.compile(r"^kind\s*:\s*\S", re.MULTILINE)
 _KIND, _LIST = "KafkaConnector", "List"
+#: Names that merge keys of a YAML file may bring together: nested ones multiply.
+_MOST_MERGED = 10_000
 _HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
 
 
 def read_document(path: str | Path) -> dict[str, str]:
-    """Names and values of a connector's or worker's file. Raises ``ConfigError``."""
+    """Return names and values of a connector's or worker's file. Raise ``ConfigError``."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -42,14 +44,17 @@ def read_document(path: str | Path) -> dict[str, str]:
     if _RESOURCE.search(text):
         return _of_yaml(path, text)
     try:
-        return dict(javaproperties.loads(text))
+        values = dict(javaproperties.loads(text))
     except ValueError as error:
         raise ConfigError(f"{path} is not a properties file: {error}", "Write one name=value on each line.") from None
+    return _values(path, values)
 
 
 def _of_json(path: str | Path, text: str) -> dict[str, str]:
     try:
         document = json.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply", _HINT) from None
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}", _HINT) from None
     if not isinstance(document, dict):
@@ -69,14 +74,17 @@ def _of_json(path: str | Path, text: str) -> dict[str, str]:
 def _of_yaml(path: str | Path, text: str) -> dict[str, str]:
     try:
         documents: Iterable[Any] = list(yaml.load_all(text, Loader=_Loader))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", _HINT) from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply", _HINT) from None
+    except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:  # the latter of tags such as !!int x
+        raise ConfigError(f"{path} is not YAML: {_plain(' '.join(str(error).split()))}", _HINT) from None
     return _of_resources(path, documents)
 
 
 def _of_resources(path: str | Path, documents: Iterable[Any]) -> dict[str, str]:
     known = [document for document in documents if isinstance(document, dict)]
-    listed = [item for each in known if each.get("kind") == _LIST for item in each.get("items") or ()]
+    lists = [each.get("items") for each in known if each.get("kind") == _LIST]
+    listed = [item for items in lists if isinstance(items, list) for item in items]
     connectors = [each for each in (*known, *listed) if isinstance(each, dict) and each.get("kind") == _KIND]
     if len(connectors) != 1:
         raise ConfigError(
@@ -98,6 +106,12 @@ class _Loader(yaml.SafeLoader):
     """Truth values are Kubernetes' (``no`` is false there); all others stay as they are written: ``010``, ``1.50`` and
     ``2026-11-22`` too."""
 
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merge what ``<<`` names. Raise ``yaml.YAMLError`` where a small file would become gigabytes."""
+        super().flatten_mapping(node)
+        if len(node.value) > _MOST_MERGED:
+            raise yaml.YAMLError(f"more than {_MOST_MERGED} names are merged by <<")
+
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "merge", "bool")]
@@ -106,11 +120,29 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def _values(path: str | Path, config: Mapping[str, Any]) -> dict[str, str]:
-    """Connect's values are texts; of a number or a truth value, as its REST API makes them."""
+    """Return Connect's values, which are texts; of a number or a truth value, as its REST API makes them.
+
+    No message shows a value: what stands in the wrong place may be a password.
+    """
     values: dict[str, str] = {}
     for name, value in config.items():
         if isinstance(value, dict | list):
-            raise ConfigError(f"{path}: {name} is not a text but {json.dumps(value)[:60]}", _HINT)
+            kind = "an object" if isinstance(value, dict) else "a list"
+            raise ConfigError(
+                f"{path}: {_plain(str(name))} is not a text but {kind}",
+                "Write the settings that stand inside of it as the file, or the list as a text with commas.",
+            )
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if _plain(text) != text or _plain(str(name)) != str(name):
+            raise ConfigError(
+                f"{path}: {_plain(str(name))} holds half a character (a lone surrogate, as \\ud800)",
+                "Write the character in UTF-8, or both halves of its pair.",
+            )
         if value is not None:
-            values[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
+            values[str(name)] = text
     return values
+
+
+def _plain(text: str) -> str:
+    """Return ``text`` with halves of characters escaped, which no terminal and no log takes."""
+    return text.encode(errors="backslashreplace").decode()

@@ -181,16 +181,26 @@ def _problems(settings: Settings, reading: SettingsReader) -> list[str]:
 
 
 def _misspelt(unknown: tuple[tuple[str, str | None], ...], reading: SettingsReader) -> list[str]:
-    """Names that look like one of ours that is not given itself, listed beside other problems: mostly their cause."""
+    """Return a problem for each name that looks like a setting that matters and is not given itself."""
     return [
-        f"{name}: not a setting; did you mean {meant}?"
+        f"{name}: not a setting; did you mean {meant}?{_NARROWING.get(meant, '')}"
         for name, meant in unknown
-        if meant is not None and not reading.given(meant) and meant in _NEEDED
+        if meant is not None and not reading.given(meant) and (meant in _NEEDED or meant in _NARROWING)
     ]
 
 
 #: Without these a job cannot start, so a misspelling of one is a problem and not a warning.
 _NEEDED = frozenset({"database.hostname", "database.user", "topic.prefix", "bootstrap.servers", "checkpoint.location"})
+#: Without these more is sent than is meant.
+_NARROWING = {
+    **dict.fromkeys(
+        ("database.include.list", "database.exclude.list", "table.include.list", "table.exclude.list"),
+        " Without it tables would be captured that are not meant",
+    ),
+    **dict.fromkeys(
+        ("column.include.list", "column.exclude.list"), " Without it columns would be sent that are not meant"
+    ),
+}
 
 
 def _about_names(elsewhere: tuple[str, ...], unknown: tuple[tuple[str, str | None], ...]) -> list[str]:

@@ -10,6 +10,11 @@ from incsnap.config.secrets import is_secret
 from incsnap.errors import shorten
 
 
+def _keeps_blanks(name: str) -> bool:
+    """Whether blanks around a value count: Debezium takes MySQL's passwords as they are, Kafka's clients trim them."""
+    return name.startswith("database.") and is_secret(name)
+
+
 class SettingsReader:
     """Every method returns something usable after a problem, so that all others are found in the same pass."""
 
@@ -21,7 +26,7 @@ class SettingsReader:
     ) -> None:
         self.problems: list[str] = []
         self.warnings: list[str] = []
-        self._raw = {name: value.strip() for name, value in properties.items()}
+        self._raw = {name: value if _keeps_blanks(name) else value.strip() for name, value in properties.items()}
         self._values: dict[str, str] = {}
         self._unresolved: set[str] = set()
         #: Names that were looked at and have no effect, of which there are warnings, with what one must know of each.

@@ -19,6 +19,10 @@ CHANGE_RECORDS = {
     "table.ignore.builtin": "tables of MySQL's own would not be captured",
     "transaction.metadata.factory": "transactions would not be described by {value}",
     "sourceinfo.struct.maker": "source blocks would not be made by {value}",
+    "snapshot.query.mode": "rows that {value} leaves out would be sent",
+    "extended.headers.enabled": "records would lack the headers __debezium.context.*",
+    "topic.creation.enable": "topics would be made all the same",
+    "guardrail.collections.limit.action": "more tables than guardrail.collections.max would be captured",
 }
 #: Where this is the value, it asks for what is done anyway.
 _HARMLESS = {
@@ -26,6 +30,10 @@ _HARMLESS = {
     "header.converter": "org.apache.kafka.connect.storage.simpleheaderconverter",
     "gtid.source.includes": ".*",
     "sourceinfo.struct.maker": "io.debezium.connector.mysql.mysqlsourceinfostructmaker",
+    "snapshot.query.mode": "select_all",
+    "extended.headers.enabled": "false",
+    "topic.creation.enable": "true",
+    "guardrail.collections.limit.action": "warn",
 }
 #: Names of Debezium 1, which Debezium 3 ignores: what they were to leave out would be sent.
 _RENAMED = {
@@ -39,6 +47,8 @@ _RENAMED = {
 _OF_MYSQL = words(
     "io.debezium.connector.mysql.MySqlConnector io.debezium.connector.mysql.legacy.MySqlConnector MySqlConnector"
 )
+#: What the action of the guardrail is for; 0 tables, the default, are no limit.
+_LIMIT_ACTION, _LIMIT = "guardrail.collections.limit.action", "guardrail.collections.max"
 IGNORE = "incsnap.ignore"
 #: What may be ignored of these is told where they are read.
 _ELSEWHERE = ("transforms", "converters")
@@ -81,4 +91,7 @@ def refuse(reading: SettingsReader) -> None:
 
 
 def _asks(reading: SettingsReader, name: str) -> bool:
+    """Whether the setting ``name`` asks for something that nobody here does."""
+    if name == _LIMIT_ACTION and reading.text(_LIMIT, "0") == "0":
+        return False
     return reading.given(name) and reading.text(name).lower() != _HARMLESS.get(name)

@@ -84,6 +84,8 @@ class Stage:
             "bootstrap.servers": self.servers.kafka,
             "checkpoint.location": "unused",
             "snapshot.mode": "no_data",
+            # Refused otherwise; the difference in headers is in differences.py.
+            "incsnap.ignore": "extended.headers.enabled",
             **configuration.properties(self.database),
         }
         return from_properties(properties, {}).settings

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,63 @@ def test_what_is_no_settings_file_is_told_with_its_name(content: str, message: s
     assert "job.file" in raised.value.message
 
 
+@pytest.mark.parametrize("content", [
+    {"connectorConfiguration": {"database.password": "hunter2SECRET"}},
+    {"database.password": {"a": "hunter2SECRET"}},
+    {"config": {"database.password": ["hunter2SECRET"]}},
+])  # fmt: skip
+def test_a_message_about_a_value_in_the_wrong_place_never_shows_it(content: object, tmp_path: Path) -> None:
+    file = written(tmp_path / "job.json", content)
+    with pytest.raises(ConfigError, match="is not a text but") as raised:
+        read_document(file)
+    shown = CliRunner().invoke(commands, ["config", str(file)])
+    assert "SECRET" not in raised.value.message + raised.value.hint + shown.output
+
+
+_BOMB = "kind: KafkaConnector\na: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{name}: &{name} [{','.join(['*' + before] * 9)}]\n" for before, name in pairwise("abcdefghi")
+)
+_MERGED = "kind: KafkaConnector\na: &a {x: 1, y: 2}\n" + "".join(
+    f"{name}: &{name} {{<<: [{','.join(['*' + before] * 9)}]}}\n" for before, name in pairwise("abcdefghi")
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("kind: KafkaConnector\nspec: {config: {a: &a [*a]}}\n", "a is not a text but a list"),
+        ("kind: KafkaConnector\nspec: {config: &a {b: *a}}\n", "b is not a text but an object"),
+        ('{"a": ' + "[" * 50_000 + "]" * 50_000 + "}", "nested too deeply"),
+        ("kind: KafkaConnector\nspec: " + "[" * 50_000 + "]" * 50_000, "nested too deeply"),
+        ('{"a": "\\ud800"}', "a holds half a character"),
+        ('{"\\udc00": "x"}', "holds half a character"),
+        ("a=\\ud800\n", "a holds half a character"),
+        ("kind: KafkaConnector\nspec: {config: {a: !!int x}}\n", "is not YAML"),
+        ("kind: KafkaConnector\nspec: {config: {a: !!bool x}}\n", "is not YAML"),
+        ("kind: List\nitems: 5\n", "has 0 resources"),
+        (_BOMB + "spec: {config: {z: *i}}\n", "z is not a text but a list"),
+        (_MERGED + "spec: {config: {z: 1}}\n", "more than 10000 names are merged"),
+    ],
+)
+def test_an_odd_file_ends_in_a_sentence_within_a_second(content: str, message: str, tmp_path: Path) -> None:
+    began = time.process_time()
+    with pytest.raises(ConfigError, match=message) as raised:
+        read_document(written(tmp_path / "job.file", content))
+    assert time.process_time() - began < 3
+    raised.value.message.encode()
+
+
+@pytest.mark.parametrize("content", ["database.password=hunter2 \nproducer.ssl.key.password=k \n",
+                                     {"database.password": "hunter2 ", "producer.ssl.key.password": "k "}])  # fmt: skip
+def test_a_password_of_mysqls_keeps_the_blank_at_its_end(content: object, tmp_path: Path) -> None:
+    given = read_document(written(tmp_path / "job.file", content))
+    settings = from_properties(
+        {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", **given}, {}
+    ).settings
+    assert settings.mysql.password.get_secret_value() == "hunter2 "
+    assert settings.kafka.producer["ssl.key.password"] == "k"
+
+
 def test_a_connector_inherits_what_is_its_own_from_the_worker_and_nothing_else(tmp_path: Path) -> None:
     worker = written(tmp_path / "worker.properties", properties(WORKER))
     loaded = read(written(tmp_path / "job.json", {"name": "x", "config": JOB}), worker)
@@ -184,8 +243,9 @@ def test_secrets_are_found_by_what_the_worker_calls_their_providers(tmp_path: Pa
 
 @pytest.mark.parametrize("name", sorted(CHANGE_RECORDS))
 def test_a_setting_that_would_change_records_stops_the_start_unless_that_is_accepted(name: str) -> None:
-    value = {"table.ignore.builtin": "false"}.get(name, "true")
+    value = {"table.ignore.builtin": "false", "topic.creation.enable": "false"}.get(name, "true")
     properties = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", name: value}
+    properties["guardrail.collections.max"] = "10"
     with pytest.raises(ConfigError, match=f"{name}: not supported") as raised:
         from_properties(properties, {})
     assert f"incsnap.ignore={name}" in raised.value.message

@@ -33,6 +33,50 @@ def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() 
 
 
 @pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [
+        ("database.include", "database.include.list"),
+        ("database.exclude", "database.exclude.list"),
+        ("table.include", "table.include.list"),
+        ("table.exclude.lists", "table.exclude.list"),
+        ("column.exclude", "column.exclude.list"),
+    ],
+)
+def test_a_misspelt_name_of_a_list_of_what_is_captured_stops_the_start(misspelt: str, meant: str) -> None:
+    assert f"{misspelt}: not a setting; did you mean {meant}? Without it" in problems_with(
+        **{misspelt.replace(".", "__"): "inventory", "database__include__list": None, "table__include__list": None}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "more"),
+    [
+        ("snapshot.query.mode", "select_all", {}),
+        ("extended.headers.enabled", "false", {}),
+        ("topic.creation.enable", "true", {}),
+        ("guardrail.collections.limit.action", "warn", {"guardrail.collections.max": "10"}),
+        ("guardrail.collections.limit.action", "fail", {}),
+    ],
+)
+def test_a_setting_that_asks_for_what_is_done_anyway_stops_nothing(name: str, value: str, more: dict[str, str]) -> None:
+    from_properties({**LEAST, **more, name: value}, {})
+
+
+@pytest.mark.parametrize(
+    ("quoted", "password"),
+    [
+        (r"a\"b", 'a"b'),
+        (r"a\\b", "a\\b"),
+        (r"\101\t\q\47x\477", "A\tq'x'7"),
+    ],
+)
+def test_escapes_in_a_login_are_read_as_java_reads_them(quoted: str, password: str) -> None:
+    login = f'org.X required username="u" password="{quoted}";'
+    loaded = from_properties({**LEAST, "producer.sasl.jaas.config": login}, {})
+    assert loaded.settings.kafka.producer["sasl.password"] == password
+
+
+@pytest.mark.parametrize(
     ("old", "mode"), [("schema_only", "no_data"), ("never", "no_data"), ("schema_only_recovery", "recovery")]
 )
 def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, mode: str) -> None:
