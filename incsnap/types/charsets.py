@@ -38,19 +38,21 @@ def unknown_charset(column: Column) -> UnsupportedType:
 
 
 def decode_text(raw: bytes, charset: str) -> str:
-    """One value of a character set of ``CHARSETS``; ``ValueError`` where the bytes are no text of it."""
+    """Return one value of a character set of ``CHARSETS``. Raise ``ValueError`` where the bytes are no text of it.
+
+    ucs2 may hold halves of surrogate pairs: MySQL checks none, and Java writes U+FFFD for each that has no other half.
+    """
     if charset in SINGLE_BYTE:
         return raw.decode("latin-1").translate(_characters(charset))
     if charset in MULTI_BYTE:
         return _multi_byte(raw, charset)
-    text = raw.decode(UNICODE.get(charset, "utf-8"))
-    if charset == "ucs2" and any(character > "\uffff" for character in text):
-        raise ValueError("half a surrogate pair in ucs2, of which the server makes no text either")
-    return text
+    return raw.decode(UNICODE.get(charset, "utf-8"), "replace" if charset == "ucs2" else "strict")
 
 
 def literal_text(raw: bytes, charset: str) -> str:
     """Return a literal of an ENUM or SET as information_schema shows it: empty where its bytes are no text."""
+    if charset == "ucs2" and any(0xD8 <= high <= 0xDF for high in raw[::2]):
+        return ""
     try:
         return decode_text(raw, charset)
     except ValueError:

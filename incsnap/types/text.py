@@ -11,7 +11,7 @@ from incsnap.columns.packets import Spans
 from incsnap.connect.json_text import strings
 from incsnap.connect.schema import Schema
 from incsnap.tables import TEXTS, Column
-from incsnap.types.charsets import CHARSETS, UTF8, decode_column, unknown_charset
+from incsnap.types.charsets import CHARSETS, UTF8, decode_column, decode_text, unknown_charset
 from incsnap.types.definition import Family, TypeDefinition, blob_field, string_field
 
 
@@ -27,7 +27,7 @@ def _text(column: Column) -> TypeDefinition:
         arrow=pa.string(),
         field=blob_field if column.type.endswith("text") else string_field,
         decode=text if column.charset in UTF8 else decode,
-        from_text=utf8_text,
+        from_text=_ucs2_text if column.charset == "ucs2" else utf8_text,
         schema=lambda _modes: schema,
         encode=lambda values, _modes: strings(values),
     )
@@ -36,6 +36,17 @@ def _text(column: Column) -> TypeDefinition:
 def utf8_text(raw: Any) -> Any:
     """Strings as SELECT gives them; ``pa.ArrowInvalid`` where one is not UTF-8."""
     return raw.cast(pa.string())
+
+
+def _ucs2_text(raw: Any) -> Any:
+    """Return strings of a ucs2 column, of whose halves of surrogate pairs SELECT makes three bytes each."""
+    try:
+        return utf8_text(raw)
+    except pa.ArrowInvalid:
+        encoded = raw.dictionary_encode()
+        halves = (value.decode("utf-8", "surrogatepass") for value in encoded.dictionary.to_pylist())
+        texts = [decode_text(each.encode("utf-16-be", "surrogatepass"), "ucs2") for each in halves]
+        return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 TYPES: Family = dict.fromkeys(TEXTS, _text)

@@ -198,6 +198,15 @@ def test_a_literal_beyond_the_basic_plane_is_whole_in_values_and_one_schema_in_b
     assert [column.to_pylist() for column in both.by_select("id")[1][1:]] == [["😀", "b", None], ["😀,b", "", None]]
 
 
+def test_halves_of_surrogate_pairs_in_ucs2_are_the_same_text(both: Both) -> None:
+    both.run("CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(9) CHARACTER SET ucs2 NOT NULL, d TEXT CHARACTER SET ucs2)")
+    for number, code in enumerate(["0061D83D0062", "0061DC000062", "D83DDE00", "D83D", "0061"]):
+        both.run(f"INSERT INTO t VALUES ({number}, UNHEX('{code}'), UNHEX('{code}'))")
+    both.compare("id")
+    texts = ["a\ufffdb", "a\ufffdb", "😀", "\ufffd", "a"]
+    assert [column.to_pylist() for column in both.by_select("id")[1][1:]] == [texts, texts]
+
+
 def test_a_literal_that_is_no_text_is_empty_in_either_way_and_the_rows_go_on(both: Both) -> None:
     both.run(
         "CREATE TABLE t (id INT PRIMARY KEY, e ENUM(0xFF41, 'b') CHARACTER SET binary, f ENUM(0xFFFF, 'a'),"

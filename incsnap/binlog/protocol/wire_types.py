@@ -19,7 +19,8 @@ from incsnap.types.spatial import GEOMETRIES
 TINY, SHORT, LONG, FLOAT, DOUBLE, OLD_TIMESTAMP, LONGLONG, INT24, DATE = 1, 2, 3, 4, 5, 7, 8, 9, 10
 OLD_TIME, OLD_DATETIME, YEAR, NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = 11, 12, 13, 14, 15, 16, 17, 18, 19
 TYPED_ARRAY, VECTOR, JSON, NEWDECIMAL, ENUM, SET = 20, 242, 245, 246, 247, 248
-TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, VAR_STRING, STRING, GEOMETRY = 249, 250, 251, 252, 253, 254, 255
+#: 249 to 251 are blobs of other sizes, which no table map has: there all are 252.
+BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
 
 #: Types with a bit among the signedness bits. YEAR has one, though it means nothing: without it, columns after a YEAR
 #: would read the bit of their neighbour.
@@ -28,7 +29,7 @@ CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB})
 #: Types with a collation among the columns' collations. A VECTOR has one (binary), though it means nothing.
 WITH_COLLATION = CHARACTER | {VECTOR}
 
-_ONE_BYTE_META = frozenset({FLOAT, DOUBLE, TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, JSON, GEOMETRY, VECTOR,
+_ONE_BYTE_META = frozenset({FLOAT, DOUBLE, BLOB, JSON, GEOMETRY, VECTOR,
                             TIME2, DATETIME2, TIMESTAMP2})  # fmt: skip
 _TWO_BYTE_META = frozenset({VARCHAR, VAR_STRING})
 _NO_META = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, DATE, NEWDATE, YEAR, OLD_TIME, OLD_DATETIME, OLD_TIMESTAMP})

@@ -1,0 +1,80 @@
+"""Tables and statements that stopped a whole job once: none of them holds up the other tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from incsnap.tables import TableId
+from lab.captured_database import CapturedDatabase
+from lab.listening import Follower
+from tests.support.kafka import read_all
+
+pytestmark = pytest.mark.servers
+
+_SETTINGS = {
+    "time.precision.mode": "nanoseconds",
+    "include.query": "true",
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "true",
+}
+_TABLES = {
+    "terms": "CREATE TABLE {} (id INT PRIMARY KEY, valid_to DATETIME NOT NULL DEFAULT '9999-12-31 23:59:59')",
+    "sizes": "CREATE TABLE {} (id INT PRIMARY KEY, size ENUM(0xFFFF, 'small'))",
+    "sums": "CREATE TABLE {} AS SELECT 1 AS id, " + "9" * 81 + " AS total",
+    "texts": "CREATE TABLE {} (id INT PRIMARY KEY)",
+}
+
+
+def test_a_table_that_is_hard_to_tell_holds_up_nobody(play: CapturedDatabase) -> None:
+    tables = {name: TableId(play.database, name) for name in _TABLES}
+    with play.connect() as connection, connection.cursor() as cursor:
+        # The number of 81 digits is cut to 65.
+        cursor.execute("SET SESSION sql_mode = ''")
+        for name, statement in _TABLES.items():
+            cursor.execute(statement.format(tables[name].sql))
+        cursor.execute(f"ALTER TABLE {tables['sums'].sql} ADD PRIMARY KEY (id)")
+        cursor.execute(f"INSERT INTO {tables['terms'].sql} VALUES (9, '2026-01-09')")
+        cursor.execute(f"INSERT INTO {tables['sizes'].sql} VALUES (9, 1)")
+        settings = {**_SETTINGS, "table.include.list": f"{play.database}\\..*"}
+        with Follower(play.kafka, play.notifications) as notices, play.job(settings) as job:
+            job.wait_until_streaming()
+            cursor.execute("SET SESSION binlog_rows_query_log_events = ON")
+            cursor.execute(f"INSERT INTO {tables['terms'].sql} VALUES (1, '2026-01-01')")
+            cursor.execute(f"INSERT INTO {tables['sizes'].sql} VALUES (1, 1), (2, 2)")
+            rows = ",".join(f"({number})" for number in range(400))
+            cursor.execute(f"INSERT INTO {tables['texts'].sql} VALUES /* {'x' * 6_000_000} */ {rows}")
+            cursor.execute(f"INSERT INTO {tables['sums'].sql} VALUES (2, 5)")
+            play.execute_by_row("all", list(tables.values()))
+            job.wait_until(
+                "the snapshot was complete",
+                lambda: any(b'"COMPLETED"' in (notice.value() or b"") for notice in notices.poll(0.2)),
+            )
+            play.drain(job)
+            job.stop()
+
+    changes = {
+        name: [json.loads(each.value) for each in read_all(play.kafka, play.topic(table)) if each.value]
+        for name, table in tables.items()
+    }
+    # A row of the snapshot is left out where a change of the row has overtaken it.
+    rows_of = {name: {_row(each) for each in of_table} for name, of_table in changes.items()}
+    assert rows_of["sizes"] >= {("c", 1, ""), ("c", 2, "small"), ("r", 9, "")}
+    assert {row[:2] for row in rows_of["terms"]} >= {("c", 1), ("r", 9)}
+    assert {row[:2] for row in rows_of["sums"]} >= {("r", 1), ("c", 2)}
+    assert {row for row in rows_of["texts"] if row[0] == "c"} == {("c", number) for number in range(400)}
+    assert {len(each["payload"]["source"]["query"]) for each in changes["texts"] if each["payload"]["op"] == "c"} == {
+        32 << 10
+    }
+    (after,) = [field for field in changes["terms"][0]["schema"]["fields"] if field["field"] == "after"]
+    assert "default" not in after["fields"][1]
+    assert "cannot express the DEFAULT" in play.log.read_text()
+
+
+def _row(change: dict[str, Any]) -> tuple[Any, ...]:
+    payload = change["payload"]
+    return (payload["op"], *payload["after"].values())
