@@ -1,7 +1,7 @@
 """Jobs of older releases that end in a batch which was sent in part, and are continued by this release.
 
-The older releases are commits of this repository's history: the last with offsets of version 3, those that brought
-versions 4, 5 and 6, and the last that wrote settings down as `repr`s. INCSNAP_LONG=1 runs it: a minute for each.
+The older releases are commits of this repository's history, with offsets of versions 3 to 6; the newest of them is the
+last that wrote settings down as `repr`s. INCSNAP_LONG=1 runs it: a minute for each.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 RELEASES = {
-    "739c6c0": "offsets of version 3",
-    "64a108f": "offsets of version 4",
-    "568dff9": "offsets of version 5",
-    "46de1ee": "offsets of version 6",
+    "739c6c0": "the last with offsets of version 3",
+    "304cf80": "the last with offsets of version 4",
+    "568dff9": "the first with offsets of version 5",
+    "46de1ee": "the first with offsets of version 6",
     "e238f2b": "the last that wrote reprs",
 }
 #: Tables, so that several buckets have a share of the batch.
