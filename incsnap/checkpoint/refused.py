@@ -22,7 +22,7 @@ class RefusedRecord:
     """A record that is left out of a batch."""
 
     number: int  #: its place among the records of its bucket in the batch, from 0
-    topic: str
+    topic: str  #: where it was to go
     table: str  #: "" for a record of no table, as a notification
     key: str  #: the record's key, as hexadecimal digits
     name: str  #: the values of the key, for people
@@ -34,10 +34,10 @@ class RefusedRecord:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What a file holds."""
+    """The content of a file."""
 
-    digest: str
-    records: tuple[RefusedRecord, ...]
+    digest: str  #: of the batch's end
+    records: tuple[RefusedRecord, ...]  #: those that the bucket leaves out
 
 
 class RefusedRecords:

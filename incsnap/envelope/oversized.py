@@ -63,7 +63,7 @@ def with_row_keys(records: Any, view: TableView, columns: Columns, rows: Ints) -
 
 
 def _large(records: Any) -> list[int]:
-    """The records that are large."""
+    """Return the numbers of the records that are large."""
     values = records.column("value")
     if not len(values) or values.nbytes <= _LARGE or not pa.types.is_binary(values.type):
         return []
@@ -73,7 +73,7 @@ def _large(records: Any) -> list[int]:
 
 
 class Room(Protocol):
-    """How large the records of a topic may be."""
+    """The room that topics have for a record."""
 
     def fits(self, topic: str, content: bytes) -> bool:
         """Whether Kafka takes a record with this key and value."""
@@ -94,7 +94,7 @@ class Shortening:
     Each column loses the same share of its text or bytes, in the row before the change and in the row after it.
     """
 
-    room: Room
+    room: Room  #: of Kafka's topics
     columns: tuple[str, ...]  #: Java regexes on db.table.column
 
     def shortened(
@@ -157,7 +157,7 @@ class Shortening:
 
 
 def _only(what: Changes, record: int) -> Changes:
-    """One record of ``what``."""
+    """Return one record of ``what``."""
     one = slice(record, record + 1)
     order = what.order
     return replace(
@@ -172,7 +172,7 @@ def _only(what: Changes, record: int) -> Changes:
 
 
 def _share(column: Any, kept: float) -> Any:
-    """The first part of each value of a column of texts or bytes; ``kept``: which share of it."""
+    """Return the first part of each value of a column of texts or bytes; ``kept``: which share of it."""
     lengths: Sequence[int | None] = (
         pc.binary_length(column) if column.type == pa.binary() else pc.utf8_length(column)
     ).to_pylist()

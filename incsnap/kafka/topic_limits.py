@@ -34,7 +34,7 @@ _CODECS = {"lz4": "lz4", "zstd": "zstd", "gzip": "gzip", "snappy": "snappy"}
 
 @dataclass(frozen=True, slots=True)
 class TopicLimit:
-    """What a topic says of the size of its batches."""
+    """The limit of a topic for its batches."""
 
     bytes: int  #: max.message.bytes
     recompressed: str = ""  #: compression.type of the topic; "": batches stay as the producer made them
@@ -104,9 +104,9 @@ def surely_exceeds(content: bytes, limit: TopicLimit, compression: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecordRoom:
-    """How large the records of topics may be, as far as Kafka tells its limits."""
+    """The room that topics have for a record, as far as Kafka tells its limits."""
 
-    client: ClientSettings
+    client: ClientSettings  #: of the producer that sends it
 
     def fits(self, topic: str, content: bytes) -> bool:
         """Whether Kafka takes a record with this key and value. Near to the topic's limit: False."""

@@ -72,7 +72,7 @@ def digest_of(text: str) -> str:
 
 
 def _for_people(before: Mapping[str, str], now: Mapping[str, str], same: Mapping[str, set[str]]) -> str:
-    """``same``: by property all forms that mean the same as ``now``."""
+    """Return the properties that have changed. ``same``: by property all forms that mean the same as ``now``."""
     return "; ".join(
         f"{name} (was {value or 'none'}, is {now.get(name) or 'none'})"
         for name, value in before.items()
@@ -81,7 +81,7 @@ def _for_people(before: Mapping[str, str], now: Mapping[str, str], same: Mapping
 
 
 def _values(value: Any) -> Any:
-    """Dataclasses as JSON primitives, without fields that have their defaults; the kind of a transform stays."""
+    """Return JSON primitives, without fields that have their defaults; the kind of a transform stays."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             each.name: _values(own)
@@ -99,5 +99,5 @@ def _not_default(name: str, value: str, default: str) -> dict[str, str]:
 
 
 def _text(content: Any) -> str:
-    """JSON with names in order; "" for what is empty."""
+    """Return JSON with names in order; "" for what is empty."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False) if content else ""

@@ -102,7 +102,7 @@ def _keys(settings: Settings, missing: _Fields) -> str:
 
 
 def _printed(value: Any, missing: _Fields) -> str:
-    """The value as `repr` printed it."""
+    """Return the value as `repr` printed it."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = type(value).__name__
         written = ", ".join(f"{name}={_printed(own, missing)}" for name, own in _written(value, kind, missing))
@@ -114,7 +114,7 @@ def _printed(value: Any, missing: _Fields) -> str:
 
 
 def _dumped(value: Any, missing: _Fields) -> str:
-    """The value as pydantic dumped it."""
+    """Return the value as pydantic dumped it."""
     return json_text(dict(_written(value, type(value).__name__, missing, as_json=True)))
 
 
@@ -124,7 +124,7 @@ def json_text(content: Any) -> str:
 
 
 def _written(value: Any, kind: str, missing: _Fields, *, as_json: bool = False) -> Iterator[tuple[str, Any]]:
-    """The fields that were written. One that is missing though it does not have its default is given as unknown."""
+    """Give the fields that were written. A field that is missing though it does not have its default is unknown."""
     fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
     defaults = {each.name: each.default for each in fields if each.repr or as_json}
     if not fields:
@@ -143,7 +143,7 @@ _LEFT_OUT = frozenset({"typed", "typed_as", "comments", "json_decimals"})
 
 
 def _primitive(value: Any, missing: _Fields) -> Any:
-    """Dataclasses and tuples as JSON primitives, with all fields."""
+    """Return dataclasses and tuples as JSON primitives, with all fields."""
     if isinstance(value, TableId) and _AS_LIST not in missing:
         return [value.database, value.table]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

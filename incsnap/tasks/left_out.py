@@ -46,7 +46,7 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class SizeRule:
-    """What a bucket does with records that are too large."""
+    """The rule by which a bucket treats records that are too large."""
 
     client: ClientSettings = field(default_factory=lambda: ClientSettings(""))  #: of the producer that sends them
     changes: OversizedChanges = field(default_factory=OversizedChanges)  #: what becomes of changes
@@ -54,7 +54,7 @@ class SizeRule:
 
 
 class LeftOut:
-    """What one bucket leaves out of one batch. One object for all attempts at it in one task."""
+    """The records that one bucket leaves out of one batch. One object serves all attempts at it in one task."""
 
     def __init__(self, place: tuple[int, int, str], refused: RefusedRecords, rule: SizeRule) -> None:
         """``place``: batch, bucket and digest of the batch's end. ``refused``: those of the checkpoint."""
@@ -156,7 +156,7 @@ class LeftOut:
     # -- which records
 
     def _too_large(self, outgoing: Outgoing, first: int) -> dict[int, str]:
-        """The rows of ``records`` that cannot be sent, and why."""
+        """Return the rows of the records that cannot be sent, and why. ``first``: the number of the first record."""
         records = outgoing.records
         sizes = pc.add(_lengths(records.column("key")), _lengths(records.column("value"))).to_numpy()
         if sizes.max() > _SMALL:
@@ -168,13 +168,13 @@ class LeftOut:
         return dict(sorted(gone.items()))
 
     def _least_limit(self, outgoing: Outgoing) -> int:
-        """The bytes of a record up to which no limit that is known refuses it."""
+        """Return the bytes of a record up to which no limit that is known refuses it."""
         client = self._rule.client
         limits = [limit_in_memory(client, topic) for topic in outgoing.topics]
         return min([client.largest_record, *(limit.bytes - BATCH_OVERHEAD for limit in limits if limit is not None)])
 
     def _certain(self, outgoing: Outgoing, row: int, size: int) -> str:
-        """Why the record is refused for certain; "" if only Kafka can tell."""
+        """Return why the record is refused for certain; "" if only Kafka can tell."""
         if size > self._rule.client.largest_record:
             return self._client_reason()
         topic = outgoing.topic_of(row)
@@ -242,7 +242,7 @@ class LeftOut:
 
 
 def _letter(record: RefusedRecord) -> bytes:
-    """The value of a dead letter."""
+    """Return the value of a dead letter."""
     return json.dumps(
         {
             "table": record.table,
@@ -256,7 +256,7 @@ def _letter(record: RefusedRecord) -> bytes:
 
 
 def _what(record: RefusedRecord) -> str:
-    """The record, for people."""
+    """Return what the record is, for people."""
     kind = "row" if record.window else "change" if record.table else "record"
     of_table = f" of {record.table}" if record.table else ""
     place = f", at {record.origin}" if record.origin else ""

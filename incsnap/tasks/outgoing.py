@@ -29,7 +29,7 @@ class Outgoing:
         return str(self.records.column("topic")[row]) if self._name_topics else self.run_of(row).topic
 
     def run_of(self, row: int) -> Run:
-        """Return the run that a record stands in."""
+        """Return the run that a record stands in. Raise ``IndexError`` if there is no such record."""
         for run in self.runs:
             if row < run.records:
                 return run
