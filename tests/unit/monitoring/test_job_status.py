@@ -413,7 +413,7 @@ def test_a_binlog_file_that_may_be_purged_within_the_hour_is_warned_of_once(
     assert "binlog_expire_logs_seconds" in caplog.messages[0]
 
 
-@pytest.mark.parametrize("purge_ms", [None, 0, clock_ms() + 7_200_000])
+@pytest.mark.parametrize("purge_ms", [None, 0, clock_ms() + 7_200_000], ids=["never", "unknown", "in two hours"])
 def test_a_binlog_file_that_stays_is_not_warned_of(
     purge_ms: int | None,
 ) -> None:
