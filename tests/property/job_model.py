@@ -31,6 +31,7 @@ from incsnap.kafka.kept import KeptProducers
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
 from incsnap.planner.chunk_readers import Answer, Ask, Begun, News, PutBack
+from incsnap.planner.ended_unlogged import EndedUnlogged, XaRecovery
 from incsnap.planner.window_readings import WindowReadings, delete_spent
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.snapshot.context import SnapshotContext
@@ -114,6 +115,7 @@ class Job:
         self.topic = Topic(BUCKETS)
         self.relaid = False
         self.now_ms = 0
+        self.looks = 0.0
         self.signals = 0
         self.asked: dict[str, Execute] = {}
         self.stopped: dict[str, set[TableId]] = {}
@@ -199,8 +201,17 @@ class Job:
             self.batch(all_of_it=True)
         self._read_topics()
         self.topic.check(self)
+        self._check_prepared()
         if self.overtaken:
             raise Violation("overtaken", f"{self.overtaken[0]} was sent, though an event of its key lay in its window")
+
+    def _check_prepared(self) -> None:
+        """Raise where the offset keeps what has ended."""
+        for _ in range(50):
+            if all(each.xid in self.server.prepared for each in self.offset.prepared):
+                return
+            self.batch(all_of_it=True)
+        raise Violation("leaked", f"{self.offset.prepared} are in the offset, though the server has ended some")
 
     def run_until_quiet(self) -> None:
         self.batch(all_of_it=True)
@@ -251,6 +262,7 @@ class Job:
         """The readers' driver dies with the planner; a task that it had started may still go on."""
         self.strays += [order for order in self.readers.orders if self.random.random() < 0.2]
         self.readers = Readers()
+        self.ended = EndedUnlogged()
         self.readings = WindowReadings(
             self.readers, self.buffers, 2, lambda table: (TOPICS[table],), clock=lambda: self.now_ms / 100
         )
@@ -277,6 +289,7 @@ class Job:
             self.cleaned = True
             self.buffers.delete_orphans([window.id for window in start.snapshot.in_flight])
         self.readings.make_way(self.random.random() < 0.5)
+        self._look(start)
         transactions, events = self._any_cut(start, all_of_it)
         stream = self.server.cut(transactions, events)
         arrived, prepared = self._arrived(start, stream)
@@ -306,6 +319,8 @@ class Job:
             raise Violation("paused", "chunks are planned while paused")
         signals = {"source": start.batch}
         kept = self._kept(prepared)
+        ended = self.ended.among(kept, replace(stream, server_uuid=self.server.server_uuid()))
+        kept = tuple(each for each in kept if each not in ended)
         return Offset("job", start.batch + 1, stream, start.layout, plan.context, signals, prepared=kept)
 
     def _counted(self, context: SnapshotContext, windows: Iterable[Window]) -> tuple[int, int]:
@@ -339,7 +354,18 @@ class Job:
 
     def _kept(self, prepared: dict[str, Xa]) -> tuple[PreparedXa, ...]:
         self.parts |= {xa.xid: xa.events for xa in prepared.values()}
-        return tuple(PreparedXa(xid, "", parts=(xid,)) for xid in prepared)
+        return tuple(PreparedXa(xid, self.server.gtid_of(xid), parts=(xid,)) for xid in prepared)
+
+    def _look(self, start: Offset) -> None:
+        """Ask which of the prepared the server still lists. It takes one off the list as soon as its end is logged."""
+        server = self.server
+        asked = XaRecovery(
+            lambda: server.delivered[server.executed],
+            lambda: set(server.prepared),
+            lambda: server.position(len(server.log)),
+        )
+        self.looks += 10.0
+        self.ended.look(start.prepared, server.server_uuid(), asked, self.looks)
 
     def _any_cut(self, start: Offset, all_of_it: bool) -> tuple[int, int]:
         """Where the batch ends: often short of what has been sent, sometimes inside a transaction."""

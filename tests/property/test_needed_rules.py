@@ -15,10 +15,11 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from incsnap.events import SchemaChange, StreamPosition
+from incsnap.events import PreparedXa, SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.kafka import kept, transaction
 from incsnap.planner import answers
+from incsnap.planner.ended_unlogged import EndedUnlogged
 from incsnap.snapshot import engine, offset
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
@@ -90,6 +91,17 @@ def all_rows(rows: pa.RecordBatch, _overtaking: Sequence[pa.Array]) -> pa.Record
 
 def none_at_all(*_: object) -> None:
     return None
+
+
+def whatever_the_stream_has_passed(
+    self: EndedUnlogged, prepared: Sequence[PreparedXa], _end: StreamPosition
+) -> list[PreparedXa]:
+    answer = self._answer
+    return [] if answer is None else [each for each in prepared if (each.xid, each.gtid) in answer.lacking]
+
+
+def no_transactions(*_: object) -> list[PreparedXa]:
+    return []
 
 
 def any_kept(self: kept.KeptProducers, owner: object, before: int) -> kept.Kept | None:
@@ -165,6 +177,10 @@ MUTANTS = {
     "number read before the fence": mutant(
         "twice, back in time", (transaction, "Transaction", NumberBeforeFence), seed=19
     ),
+    "XA transactions let go before the stream has passed the end": mutant(
+        "diverged, missing, overtaken", (EndedUnlogged, "among", whatever_the_stream_has_passed), seed=8
+    ),
+    "XA transactions that ended unlogged never let go": mutant("leaked", (EndedUnlogged, "among", no_transactions)),
 }
 
 
