@@ -78,7 +78,10 @@ class Clauses(Words):
         """Read a name, in quotes or not."""
         if not self.is_name:
             raise self.wrong()
-        return super().name()
+        name = super().name()
+        if name and max(name) > "\uffff":
+            raise NotUnderstood(f"the name {name[:40]!r} has characters that the server does not keep")
+        return name
 
     def column(self) -> str:
         """Read a column's name, which may have the table's and the database's before it."""
