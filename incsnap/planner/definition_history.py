@@ -62,12 +62,14 @@ class KnownTables:
         tables = {table: each for table, each in followed.known.tables.items() if concerns(table)}
         why = {table: f"{reason} ({quoted(change)})" for table, reason in followed.lost.items() if concerns(table)}
         left = {table: reason for table, reason in self.lost.items() if table not in followed.gone}
+        # Of a table that was renamed the rows that were left out are missing under its new name.
+        renamed = (followed.changed | why.keys()) if followed.gone & self.unread else frozenset[TableId]()
         return KnownTables(
             Definitions(tables, followed.known.databases),
             (self.unconfirmed | followed.changed) & tables.keys(),
             {table: reason for table, reason in {**left, **why}.items() if table not in tables},
             self.complete and not (change.tables is None and not change.database),
-            self.unread - followed.gone,
+            (self.unread - followed.gone) | renamed,
         )
 
     def _followed(self, change: SchemaChange, concerns: Callable[[TableId], bool], letter_case: int) -> Followed:

@@ -107,13 +107,14 @@ class KnownDefinitions:
         out later.
         """
         if self._owed is None:
-            self._owed = leaves_names_out(connection)
+            unconfirmed = bool(start.definitions) and bool(self._known(start.definitions).unconfirmed)
+            self._owed = leaves_names_out(connection) or unconfirmed
         if not (start.definitions or self._owed or advance.unnamed):
             return None
         before = self._known(start.definitions)
         history = self._history(before, advance.changes, connection)
         end = history[-1]
-        if (advance.unnamed and not before.definitions.tables) or end.lost != before.lost or end.unconfirmed:
+        if (advance.unnamed and not before.definitions.tables) or end != before:
             self._owed = True
         maps = tail.unnamed_maps(start.stream, advance.end) if advance.unnamed else {}
         read_by, missing = self._of_rows(advance, history, maps)

@@ -30,6 +30,7 @@ class ServerAnswer:
     definitions: dict[TableId, TableDefinition]  #: the tables that are certain
     why: dict[TableId, str]  #: of the others: why they are not
     databases: dict[str, str] = field(default_factory=dict)  #: default character sets that are certain
+    is_complete: bool = False  #: whether the server was asked which captured tables there are
     captured: frozenset[TableId] = frozenset()  #: the captured tables that there are now
     later: tuple[SchemaChange, ...] = ()  #: the statements behind the batch that the answer may be of already
 
@@ -39,7 +40,7 @@ class ServerAnswer:
         definitions = Definitions(tables, {**known.definitions.databases, **self.databases})
         # The first reason tells more: it names the statement that could not be followed.
         lost, complete = {table: why or self.why.get(table, "") for table, why in known.lost.items()}, known.complete
-        if everything and not complete:
+        if everything and self.is_complete and not complete:
             named = {table for change in self.later for table in change.tables or ()}
             lost = {table: lost.get(table) or self.why.get(table, "") for table in self.captured | named}
             complete = all(change.tables is not None for change in self.later)
@@ -79,7 +80,7 @@ def ask_server(
         definitions, why = row_definitions(connection, sorted(asked))
         for table in asked - definitions.keys():
             why.setdefault(table, "the server has no such table any more, or the user may not see it")
-        return ServerAnswer(definitions, why, database_charsets(connection), captured)
+        return ServerAnswer(definitions, why, database_charsets(connection), everything, captured)
 
     try:
         answer, later = answer_behind(question, end, connection, changes_behind, patience, same_server=same_server)
@@ -94,4 +95,4 @@ def ask_server(
             why[table] = f"the table may have been changed since, by {quoted(changed)}"
     # CREATE, ALTER and DROP DATABASE name no table.
     databases = answer.databases if all(change.tables for change in later) else {}
-    return ServerAnswer(definitions, why, databases, answer.captured, later)
+    return ServerAnswer(definitions, why, databases, everything, answer.captured, later)

@@ -80,6 +80,13 @@ def test_columns_that_an_earlier_release_stored_can_be_read_by_and_are_not_follo
     assert names(behind(known, "ALTER TABLE t ADD a INT")) is None
 
 
+def test_a_table_whose_rows_were_left_out_is_read_again_under_its_new_name() -> None:
+    known = replace(KNOWN, unread=frozenset({T}))
+    assert behind(known, "RENAME TABLE t TO u").unread == {U}
+    assert behind(known, "ALTER TABLE t ADD a INT").unread == {T}
+    assert not behind(known, "DROP TABLE t").unread
+
+
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
