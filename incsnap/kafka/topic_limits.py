@@ -21,15 +21,14 @@ from incsnap.kafka.topics import admin_client
 _log = logging.getLogger(__name__)
 #: What a batch of one record has besides key and value: 61 bytes of its own header and a few of the record's.
 BATCH_OVERHEAD = 70
-#: Arrow's compressor and librdkafka's differ by some per cent at most; nearer to the limit only the broker decides.
-_MARGIN = 0.05
 _REQUEST_SECONDS = 15.0
 #: Seconds for which an answer is believed: somebody may raise the limit meanwhile.
 _KNOWN_SECONDS = 60.0
 #: Seconds after which brokers that did not answer are asked again.
 _UNKNOWN_SECONDS = 5.0
-#: Arrow's names of Kafka's compression types.
-_CODECS = {"lz4": "lz4", "zstd": "zstd", "gzip": "gzip", "snappy": "snappy"}
+#: By compression type: by how much librdkafka's result may differ from Arrow's, which has other levels by default.
+#: Nearer to the limit only the broker decides.
+_MARGINS = {"lz4": 0.02, "snappy": 0.05, "gzip": 0.1, "zstd": 0.15}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +84,13 @@ def limit_in_memory(client: ClientSettings, topic: str) -> TopicLimit | None:
     return limit if time.monotonic() <= until else None
 
 
-def surely_exceeds(content: bytes, limit: TopicLimit, compression: str) -> bool:
-    """Whether a batch that has this record alone is larger than the topic takes, however it is compressed.
+def surely_exceeds(content: bytes, limit: TopicLimit, client: ClientSettings) -> bool:
+    """Whether a batch that has this record alone is larger than the topic takes, as ``client`` compresses it.
 
-    ``content``: key and value. ``compression``: the producer's ``compression.type``.
-
-    >>> surely_exceeds(b"x" * 5000, TopicLimit(2000), "none"), surely_exceeds(b"x" * 5000, TopicLimit(2000), "lz4")
-    (True, False)
+    ``content``: key and value. False if only the broker can tell.
     """
-    if len(content) + BATCH_OVERHEAD <= limit.bytes:
-        return False
-    codec = _CODECS.get(compression)
-    if codec is None or limit.recompressed == "uncompressed":
-        return True
-    compressed = len(pa.compress(content, codec, asbytes=True))
-    return compressed * (1 - _MARGIN) > limit.bytes
+    least, _ = _batch_bytes_of(content, limit, client)
+    return least > limit.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +104,28 @@ class RecordRoom:
         limit = topic_limit(self.client, topic)
         if len(content) > self.client.largest_record:
             return False
-        if limit is None or len(content) + BATCH_OVERHEAD <= limit.bytes:
+        if limit is None:
             return True
-        codec = _CODECS.get(self.client.compression)
-        if codec is None or limit.recompressed == "uncompressed":
-            return False
-        compressed = len(pa.compress(content, codec, asbytes=True))
-        return compressed * (1 + _MARGIN) + BATCH_OVERHEAD <= limit.bytes
+        _, most = _batch_bytes_of(content, limit, self.client)
+        return most <= limit.bytes
 
     def most(self, topic: str) -> int:
         """Return the bytes of key and value that Kafka takes, however badly they compress."""
         limit = topic_limit(self.client, topic)
         largest = self.client.largest_record
         # What does not compress grows a little by it.
-        return largest if limit is None else min(largest, int((limit.bytes - BATCH_OVERHEAD) * (1 - _MARGIN)))
+        return largest if limit is None else min(largest, int((limit.bytes - BATCH_OVERHEAD) * 0.99))
+
+
+def _batch_bytes_of(content: bytes, limit: TopicLimit, client: ClientSettings) -> tuple[float, float]:
+    """Return the least and the most bytes that the broker may count for a batch of this record alone."""
+    whole = len(content) + BATCH_OVERHEAD
+    margin = _MARGINS.get(client.compression)
+    if margin is None or limit.recompressed == "uncompressed" or whole <= limit.bytes:
+        return whole, whole
+    compressed = len(pa.compress(content, client.compression, asbytes=True)) + BATCH_OVERHEAD
+    # A level that the user has chosen may compress better by any measure.
+    return 0 if client.has_compression_level else compressed * (1 - margin), compressed * (1 + margin)
 
 
 def _asked(client: ClientSettings, topic: str) -> TopicLimit | None:

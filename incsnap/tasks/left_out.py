@@ -182,7 +182,7 @@ class LeftOut:
         if limit is None or size + BATCH_OVERHEAD <= limit.bytes:
             return ""
         key, value = (outgoing.records.column(name)[row].as_py() or b"" for name in ("key", "value"))
-        return self._topic_reason(topic) if surely_exceeds(key + value, limit, self._rule.client.compression) else ""
+        return self._topic_reason(topic) if surely_exceeds(key + value, limit, self._rule.client) else ""
 
     def _too_large_alone(self, records: Sequence[OversizedRecord]) -> OversizedRecord | None:
         """Return the largest of the records that a topic refused, if the topic would refuse it alone too.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
 from confluent_kafka import KafkaError
 
@@ -9,6 +11,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import control_topic, group_of, transactional_id
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import ClientError, SinkRefused, sink_error
+from incsnap.kafka.topic_limits import TopicLimit, surely_exceeds
 
 
 def test_users_win_over_defaults_but_not_over_exactly_once() -> None:
@@ -71,3 +74,18 @@ def test_an_error_says_whether_trying_again_helps(code: int, resumable: bool, hi
     assert isinstance(error, SinkRefused) is not resumable
     assert hint in error.hint
     assert "said the broker" in error.message
+
+
+def test_only_what_no_compression_makes_fit_exceeds_a_topic_for_certain() -> None:
+    limit = TopicLimit(2000)
+    hard, soft = secrets.token_bytes(5000), b"x" * 5000
+
+    def surely(content: bytes, **settings: str) -> bool:
+        return surely_exceeds(content, limit, ClientSettings("", {f"compression.{k}": v for k, v in settings.items()}))
+
+    assert surely(soft, type="none")
+    assert surely(hard, type="lz4")
+    assert not surely(soft, type="lz4")
+    assert not surely(hard, type="lz4", level="12")
+    assert not surely(hard[:1900], type="none")
+    assert surely_exceeds(soft, TopicLimit(2000, "uncompressed"), ClientSettings(""))
