@@ -102,13 +102,13 @@ INCSNAP = ("-c", "from incsnap.cli.main import main; main()")
 
 @contextlib.contextmanager
 def running_job(
-    properties: Path, log: Path, checkpoint: Path, program: Sequence[str] = INCSNAP
+    properties: Path, log: Path, checkpoint: Path, program: Sequence[str] = INCSNAP, arguments: Sequence[str] = ()
 ) -> Iterator[RunningJob]:
     """Run the job of the properties file; whatever is left of it is killed when the block ends.
 
-    ``program``: Python's arguments in place of the command line's own start.
+    ``program``: Python's arguments in place of the command line's own start; ``arguments``: more for ``incsnap run``.
     """
-    command = [sys.executable, *program, "run", str(properties)]
+    command = [sys.executable, *program, "run", str(properties), *arguments]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with child("incsnap run", command, log, env=environment) as started:
         try:

@@ -83,8 +83,6 @@ class Lease:
         self._lost = ""
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
-        #: Did another holder not release it?
-        self.taken_over = False
 
     def acquire(self, patience_seconds: float = 0.0) -> None:
         """Raises ``ConfigError`` when another process renews it, ``StoreFailed`` where it cannot be had at all."""
@@ -101,8 +99,7 @@ class Lease:
                 return self._begin_renewals(tag, asked_at)
             if holder.released or holder.is_dead or (tag == seen_tag and asked_at - seen_at > self._times.lease):
                 if taken := self._folder.replace(_NAME, _dump(self._own_holder), tag):
-                    self.taken_over = not holder.released
-                    if self.taken_over:
+                    if not holder.released:
                         log.warning("The checkpoint was left by %s, which does not renew its lease", holder)
                     return self._begin_renewals(taken, asked_at)
                 continue

@@ -46,11 +46,6 @@ class CheckpointLock:
     def __init__(self, lease: Lease | None = None) -> None:
         self._lease = lease
 
-    @property
-    def taken_over(self) -> bool:
-        """Was it taken from a job that did not end itself, and of which something may still run?"""
-        return self._lease is not None and self._lease.taken_over
-
     def refuse_if_lost(self) -> None:
         """Raises ``LeaseLost`` when another job may have it."""
         if self._lease is not None:
@@ -83,7 +78,13 @@ def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float
     except OSError as error:
         raise _not_made(checkpoint_location, error) from None
     # On a file system without locks the library would take a file that exists for one, and that outlives its holder.
-    lock = FileLock(folder / "lock", timeout=patience_seconds, poll_interval=_POLL_SECONDS, fallback_to_soft=False)
+    lock = FileLock(
+        folder / "lock",
+        timeout=patience_seconds,
+        poll_interval=_POLL_SECONDS,
+        fallback_to_soft=False,
+        thread_local=False,  # a program's query lets go of it on the thread that waits for its end
+    )
     try:
         held = lock.acquire()
     except Timeout:

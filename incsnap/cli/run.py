@@ -15,7 +15,12 @@ log = logging.getLogger(__name__)
 @click.command()
 @settings_file
 @click.option("--skip-check", is_flag=True, help="Start without asking whether servers and machines are ready.")
-def run(file: str, worker: str | None, skip_check: bool) -> None:
+@click.option(
+    "--replace-job",
+    is_flag=True,
+    help="Take the place of a job with the same topic.prefix: it ends, and this one goes on where it has ended.",
+)
+def run(file: str, worker: str | None, skip_check: bool, replace_job: bool) -> None:
     """Run the job until it is interrupted."""
     from incsnap.spark.worker_python import leave_pandas_out
 
@@ -49,4 +54,4 @@ def run(file: str, worker: str | None, skip_check: bool) -> None:
             if any(finding.severity == "error" for finding in findings):
                 raise PreflightFailed("The servers are not ready")
         asked = () if skip_check else (begun.require_machines,)
-        run_forever(loaded.settings, begun, explain(file, worker).settings, *asked)
+        run_forever(loaded.settings, begun, explain(file, worker).settings, *asked, replace_job=replace_job)

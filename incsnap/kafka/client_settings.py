@@ -74,6 +74,7 @@ class ClientSettings:
     producer: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def for_producer(self, transactional_id: str) -> dict[str, str]:
+        """Return the settings of a transactional producer."""
         return {
             **_CLIENT_DEFAULTS,
             **_PRODUCER_DEFAULTS,
@@ -110,6 +111,10 @@ class ClientSettings:
     def batch_bytes(self) -> int:
         """The producer's ``batch.size``: bytes of a batch, before compression."""
         return int({**_PRODUCER_DEFAULTS, **self.producer}["batch.size"])
+
+    def for_announcements(self) -> dict[str, str]:
+        """Return the settings of a producer that writes single records, each of them confirmed by all replicas."""
+        return {**self.for_admin(), "acks": "all", "enable.idempotence": "true", "linger.ms": "0"}
 
     def _queue_kilobytes(self) -> int:
         """Room for the largest message: one that is larger than the queue would never be taken."""

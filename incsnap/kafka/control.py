@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -29,6 +31,9 @@ class CommittedBatch:
 
     batch: int
     digest: str = ""
+    #: The beginning and the end of the batch (``planner.delivered_place``); None where only the offset was read, or
+    #: where an older release wrote the record.
+    place: Mapping[str, Any] | None = None
 
 
 def control_topic(prefix: str) -> str:
@@ -43,10 +48,13 @@ def transactional_id(prefix: str, bucket: int) -> str:
     return f"incsnap-{prefix}-{bucket}"
 
 
-def control_record(job_id: str, bucket: int, batch: int, digest: str) -> tuple[bytes, bytes]:
-    """Key and value: compaction keeps the newest batch number of each job in the bucket's partition."""
-    value = {"job": job_id, "bucket": bucket, "batch": batch, "digest": digest}
-    return job_id.encode(), json.dumps(value).encode()
+def control_record(job_id: str, bucket: int, batch: int, digest: str, place: str = "") -> tuple[bytes, bytes]:
+    """Return key and value: compaction keeps the newest batch number of each job in the bucket's partition.
+
+    ``place`` is JSON: the beginning and the end of the batch; "" where they are not known.
+    """
+    value = json.dumps({"job": job_id, "bucket": bucket, "batch": batch, "digest": digest})
+    return job_id.encode(), (f'{value[:-1]}, "place": {place}}}' if place else value).encode()
 
 
 def committed_batch(
@@ -77,10 +85,32 @@ def committed_batch(
     return recorded
 
 
+def committed_numbers(
+    settings: ClientSettings, prefix: str, job_id: str, buckets: int, seconds: float
+) -> dict[int, int]:
+    """Return the last batch of the job by bucket, of the buckets whose offsets the brokers have not forgotten.
+
+    Raise ``ClientError``.
+    """
+    group = group_of(prefix, job_id)
+    partitions = [TopicPartition(control_topic(prefix), bucket) for bucket in range(buckets)]
+    consumer = Consumer(settings.for_consumer(group))
+    try:
+        answers = consumer.committed(partitions, timeout=seconds)
+    except KafkaException as problem:
+        raise client_error(problem) from problem
+    finally:
+        consumer.close()
+    return {each.partition: each.offset for each in answers if each.error is None and each.offset >= 0}
+
+
 def recorded_batch(
     settings: ClientSettings, prefix: str, job_id: str, bucket: int, seconds: float, first_look: int = _FIRST_LOOK
 ) -> CommittedBatch | None:
-    """The same, from the records of the control topic: reads back from the end, ten times further each time."""
+    """Return the last batch that the bucket has committed for this job, from the records of the control topic.
+
+    Read back from the partition's end, ten times further each time. Raise ``ClientError``.
+    """
     topic = control_topic(prefix)
     hasty = {"enable.partition.eof": "true", "fetch.wait.max.ms": "10"}
     consumer = Consumer({**settings.for_consumer(group_of(prefix, job_id)), **hasty})
@@ -113,7 +143,7 @@ def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: fl
             value = message.value()
             if message.key() == key and value is not None:
                 content = json.loads(value)
-                newest = CommittedBatch(int(content["batch"]), content.get("digest", ""))
+                newest = CommittedBatch(int(content["batch"]), content.get("digest", ""), content.get("place"))
         elif error.code() == KafkaError._PARTITION_EOF:
             return newest
         else:

@@ -87,8 +87,8 @@ def sink_error(what: str, error: ClientError, transactional_id: str) -> SinkErro
     if error.code in FENCED:
         return SinkError(
             f"Another writer took over {transactional_id} while {what}: {error.text}",
-            "Normal once after a restart: the batch is repeated. When it goes on, two jobs have the same topic.prefix:"
-            " stop one, or give it another topic.prefix.",
+            "Normal once after a restart: the batch is repeated. If it goes on, a job of an older release of incsnap"
+            " has the same topic.prefix: stop it, or give it another topic.prefix.",
         )
     if error.code in _REFUSALS:
         return SinkRefused(f"Kafka refused {what}: {error.text}", _REFUSALS[error.code])

@@ -6,13 +6,15 @@ read the number, then write. Read the other way round, a zombie could commit bet
 
 A producer that committed an earlier batch in this process goes on without both: that it is not fenced says that the
 number is still its own (``kept``).
+
+Another start with the same ``topic.prefix`` is told from a zombie by the announcements on the control topic: whoever
+opens a producer looks at them before and after it fences (``docs/adr/0018-one-start-of-a-prefix.md``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,6 +24,8 @@ import pyarrow as pa
 from confluent_kafka import KafkaError
 
 from incsnap.errors import SinkError
+from incsnap.kafka.announcement_log import announcement_log
+from incsnap.kafka.announcements import OwnStart, refuse_another
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import (
     CommittedBatch,
@@ -32,18 +36,13 @@ from incsnap.kafka.control import (
     transactional_id,
 )
 from incsnap.kafka.kept import Kept, KeptProducers
+from incsnap.kafka.patience import STEP_SECONDS, patiently
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import FENCED, ClientError, RecordsTooLarge, SinkRefused, sink_error
 from incsnap.kafka.topic_limits import batch_settings
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
-#: Seconds for one step, retries included. Half the default transaction timeout: then the brokers end it for us.
-_STEP_SECONDS = 30.0
-#: A broker that restarts is silent for seconds; then the operator should know.
-_WARN_SECONDS = 3.0
-#: Errors that come back at once must not keep a core busy.
-_PAUSE_SECONDS = 0.02
 #: Seconds that a kept producer is given to begin; after that a new one tries, with all its patience.
 _KEPT_SECONDS = 5.0
 #: Of this process; Spark's workers run the tasks of many batches.
@@ -58,12 +57,14 @@ class BucketWriter:
     prefix: str
     #: A job is one checkpoint's life: its batches are numbered without gaps, a new job begins anew.
     job_id: str
+    #: The start of the job that writes; None where no other start can be.
+    start: OwnStart | None = None
 
     def open(self, bucket: int, batch: int, digest: str) -> Transaction | None:
-        """A transaction that has begun, or ``None`` when the bucket has committed this batch before.
+        """Return a transaction that has begun, or ``None`` when the bucket has committed this batch before.
 
-        ``digest`` tells the batch from any other of its number. Raises ``SinkError`` (worth a repetition) or
-        ``SinkRefused`` (not).
+        ``digest`` tells the batch from any other of its number. Raise ``SinkError`` (worth a repetition),
+        ``SinkRefused`` (not worth one), or ``PrefixTaken`` where another start owns the prefix.
         """
         kept = PRODUCERS.take(self.owner(bucket), before=batch)
         if kept is not None and (transaction := self._go_on(kept, bucket, batch, digest)) is not None:
@@ -71,7 +72,10 @@ class BucketWriter:
         producer = TransactionalProducer(self._settings(bucket))
         try:
             transaction = Transaction(self, producer, bucket, batch, digest)
+            # Spares a newer start the disturbance; what makes it safe is the second look.
+            transaction.step("looking for another start", self.look)
             transaction.step("fencing older writers", producer.init_transactions)
+            transaction.step("looking for another start", self.look)
             done = transaction.step("reading the committed batch", self._committed(bucket))
             if done is not None and done.batch >= batch:
                 _refuse_another(done, bucket, batch, digest)
@@ -99,9 +103,19 @@ class BucketWriter:
             raise
         return transaction
 
+    def fence(self, bucket: int) -> None:
+        """Fence every producer of the bucket: what it has not committed never is. Raise ``SinkError``."""
+        with TransactionalProducer(self.client.for_producer(transactional_id(self.prefix, bucket))) as producer:
+            Transaction(self, producer, bucket, 0, "").step("fencing older writers", producer.init_transactions)
+
+    def look(self, seconds: float) -> None:
+        """Raise ``PrefixTaken`` if another start owns the prefix, ``ClientError`` if that cannot be read."""
+        if self.start is not None:
+            refuse_another(announcement_log(self.client, self.prefix).owner(seconds), self.start)
+
     def owner(self, bucket: int) -> object:
-        """Says whose producer may be kept for whom: the same bucket of the same job, with the same settings."""
-        return self.job_id, tuple(sorted(self._settings(bucket).items()))
+        """Return whose producer may be kept for whom: the same bucket of the same start, with the same settings."""
+        return self.job_id, self.start, tuple(sorted(self._settings(bucket).items()))
 
     def _settings(self, bucket: int) -> dict[str, str]:
         """The settings of the bucket's producer."""
@@ -123,6 +137,9 @@ class Transaction:
         self._batch = batch
         self._digest = digest
         self._open = True
+        #: Whether a fenced producer means that another start may own the prefix. While a kept producer begins it mostly
+        #: means that another worker had the bucket; a new producer looks then.
+        self._looks = False
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +147,7 @@ class Transaction:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.abort()
 
-    def begin(self, patience: float = _STEP_SECONDS) -> None:
+    def begin(self, patience: float = STEP_SECONDS) -> None:
         """Begins with the batch's number: whoever has been fenced learns of it before a record is copied."""
         topic = control_topic(self._writer.prefix)
         group = group_of(self._writer.prefix, self._writer.job_id)
@@ -140,6 +157,7 @@ class Transaction:
             lambda seconds: self._producer.send_offset(topic, self._bucket, self._batch, self._digest, group, seconds),
             patience,
         )
+        self._looks = True
 
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None:
         """Queues records (``envelope.records.RECORDS``); they are delivered at the latest by ``commit``. ``topics``:
@@ -147,14 +165,16 @@ class Transaction:
         where = topics[0][0] if len(topics) == 1 else f"{len(topics)} topics"
         self.step(f"writing to {where}", lambda seconds: self._producer.send(topics, records, seconds))
 
-    def commit(self) -> None:
+    def commit(self, place: str = "") -> None:
         """Commit the records, the batch number and its fall-back record: all or none.
+
+        ``place`` is the JSON of the batch's beginning and end, by which another job can go on from here.
 
         The producer is kept for the next batch, unless a request of it may still be on its way: a late copy of the
         commit would commit the beginning of the next batch.
         """
         topic = control_topic(self._writer.prefix)
-        key, value = control_record(self._writer.job_id, self._bucket, self._batch, self._digest)
+        key, value = control_record(self._writer.job_id, self._bucket, self._batch, self._digest, place)
         self.step("writing the batch number", lambda _: self._producer.send_one(topic, self._bucket, key, value))
         self.step("committing", self._producer.commit)
         self._open = False
@@ -168,26 +188,18 @@ class Transaction:
         if self._open:
             self._open = False
             with contextlib.suppress(ClientError):
-                self._producer.abort(_STEP_SECONDS)
+                self._producer.abort(STEP_SECONDS)
             self._producer.close()
 
-    def step(self, doing: str, call: Callable[[float], Result], patience: float = _STEP_SECONDS) -> Result:
-        """``call(seconds left)``, again while Kafka says that trying again may help; then ``SinkError``."""
-        began = time.monotonic()
-        warned = False
-        while True:
-            passed = time.monotonic() - began
-            left = patience - passed
-            try:
-                return call(max(left, 1.0))
-            except ClientError as error:
-                if error.retriable and not error.requires_abort and left > 0:
-                    if passed > _WARN_SECONDS and not warned:
-                        warned = True
-                        _log.warning("Kafka does not answer well (%s: %s); trying again", doing, error)
-                    time.sleep(_PAUSE_SECONDS)
-                    continue
-                raise self._failure(doing, error) from error
+    def step(self, doing: str, call: Callable[[float], Result], patience: float = STEP_SECONDS) -> Result:
+        """Return ``call(seconds left)``, repeated as ``patiently`` does. Raise ``SinkError`` where it fails."""
+        try:
+            return patiently(doing, call, patience)
+        except ClientError as error:
+            if self._looks and error.code in FENCED:
+                with contextlib.suppress(ClientError):
+                    self._writer.look(STEP_SECONDS)
+            raise self._failure(doing, error) from error
 
     def _failure(self, doing: str, error: ClientError) -> SinkError:
         where = f"{doing} (bucket {self._bucket}, batch {self._batch})"
@@ -215,5 +227,5 @@ def _refuse_another(done: CommittedBatch, bucket: int, batch: int, digest: str) 
     raise SinkRefused(
         f"Bucket {bucket} has sent batch {done.batch} to Kafka, but the checkpoint {which}",
         "This is an older copy of the checkpoint, or a second job on it; what it sends would be skipped."
-        " Stop the second job; or start with a new checkpoint.location and signal execute-snapshot.",
+        " Stop the second job; or start with --replace-job, which goes on where the topics end.",
     )

@@ -124,6 +124,11 @@ def _binlog_rights(
         ours = other.get("Host") == "incsnap"
         problem = f"{own} is in use by {'another incsnap, perhaps one that was killed' if ours else 'a replica'}"
         repair = "Stop it, or set database.server.id to a number no other replica has"
+        if ours:
+            repair = (
+                "Is this job running elsewhere? Stop it there. A job with another topic.prefix needs a"
+                " database.server.id of its own"
+            )
         yield Finding("database.server.id", problem, repair, "warning" if ours else "error")
 
 

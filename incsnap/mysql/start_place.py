@@ -39,6 +39,15 @@ def start_gtids(connection: Connection[Any], place: StartPlace) -> GtidSet:
         before, name = GtidSet.parse(place.gtid_set), _GTIDS
     else:
         before, name = _before_position(connection, place.file, place.position), _FILE
+    require_sendable(connection, before, name, _READ_TABLES)
+    return before
+
+
+def require_sendable(connection: Connection[Any], before: GtidSet, name: str, hint: str) -> None:
+    """Raise ``ConfigError`` if the server cannot send all that follows the transactions ``before``.
+
+    ``name`` is what says so, ``hint`` the way out where the binlog is purged.
+    """
     unknown = before - watermarks.executed(connection)
     if unknown:
         raise ConfigError(
@@ -47,10 +56,7 @@ def start_gtids(connection: Connection[Any], place: StartPlace) -> GtidSet:
         )
     gone = watermarks.purged(connection) - before
     if gone:
-        raise ConfigError(
-            f"{name}: the binlog no longer holds {shorten(gone)}, which comes behind this place", _READ_TABLES
-        )
-    return before
+        raise ConfigError(f"{name}: the binlog no longer holds {shorten(gone)}, which comes behind this place", hint)
 
 
 def _before_position(connection: Connection[Any], file: str, position: int) -> GtidSet:

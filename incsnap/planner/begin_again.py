@@ -59,7 +59,7 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
         return
     log.warning("The job cannot go on from its offset: %s", lost)
     job = _first(settings, newest)
-    shut_out(settings, job)
+    shut_out(settings, job.layout.buckets)
     begin_again_at(Files(location), files, job)
     log.warning(
         "snapshot.mode=when_needed: it begins again, behind %s, and reads the tables. Lost are the deletions"

@@ -36,6 +36,11 @@ def planned_with(settings: Settings) -> PlannedWith:
     return PlannedWith(__version__, choices(settings))
 
 
+def choices_digest(settings: Settings) -> str:
+    """Return a digest of ``choices``: a batch that was planned with another one may have other records."""
+    return digest_of(json.dumps(choices(settings), sort_keys=True))
+
+
 def choices(settings: Settings) -> dict[str, str]:
     """Return what decides on a batch's events, topics and keys, by the properties that say it."""
     source = "source" in settings.signals.channels

@@ -19,6 +19,7 @@ from incsnap.checkpoint.planned import PlannedWith, forget_plan, plan_and_choice
 from incsnap.checkpoint.refused import RefusedRecords
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
+from incsnap.kafka.announcements import OwnStart
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.transaction import BucketWriter
 from incsnap.planner.choices import PREFIX, changes_since
@@ -52,10 +53,12 @@ class _Unfinished:
         return f"{name} (offsets of version {self.plan.get('version')})"
 
 
-def take_back(settings: Settings, root: str) -> None:
-    """Before Spark starts: takes the newest batch's plan back where settings have changed since and nothing of it was
-    sent. ``root``: of incsnap's part of the checkpoint. Raises ``ConfigError`` where the job must go on with the
-    settings it had; ``SinkError`` where Kafka cannot be asked."""
+def take_back(settings: Settings, root: str, start: OwnStart | None = None) -> None:
+    """Take the newest batch's plan back where settings have changed since and nothing of the batch was sent.
+
+    Call it before Spark starts. ``root``: of incsnap's part of the checkpoint; ``start``: the start that asks. Raise
+    ``ConfigError`` where the job must go on with the settings it had; ``SinkError`` where Kafka cannot be asked.
+    """
     files, spark = Files(root), Files(settings.checkpoint_location.rstrip("/") + "/spark")
     unfinished = _Unfinished.read(files)
     if unfinished is None:
@@ -76,7 +79,7 @@ def take_back(settings: Settings, root: str) -> None:
     if logged is not None and logged.batch >= end.batch and spark.exists(f"commits/{newest}"):
         _refuse_open_transaction(logged, changes, unfinished.release)  # only the next batch could suffer
         return
-    _refuse_where_sent(settings, unfinished, end, changes)
+    _refuse_where_sent(settings, unfinished, end, changes, start)
     if logged is not None and logged.batch == end.batch:
         spark.delete(f"offsets/.{newest}.crc")
         spark.delete(f"offsets/{newest}")
@@ -102,10 +105,12 @@ def refuse_inside_of_transaction(settings: Settings, root: str, begin: Offset) -
             _refuse_open_transaction(offset, changes, unfinished.release)
 
 
-def _refuse_where_sent(settings: Settings, unfinished: _Unfinished, end: Offset, changes: str) -> None:
+def _refuse_where_sent(
+    settings: Settings, unfinished: _Unfinished, end: Offset, changes: str, start: OwnStart | None
+) -> None:
     """Raise ``ConfigError`` if a bucket has sent its share of the batch that ends at ``end``."""
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
-    writer = BucketWriter(client, settings.topic_prefix, end.job_id)
+    writer = BucketWriter(client, settings.topic_prefix, end.job_id, start)
     if any(_sent(writer, bucket, unfinished.plan) for bucket in range(end.layout.buckets)):
         raise ConfigError(
             f"batch {end.batch} was cut short when a part of it had been sent, and must be finished with the"

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
 from incsnap.checkpoint.location import is_local, own_part
+from incsnap.checkpoint.lock import checkpoint_lock
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.spark_log import SparkLog
@@ -32,12 +34,15 @@ from incsnap.checkpoint.status import newest_offset
 from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, OffsetError
+from incsnap.kafka.announcements import OwnStart
 from incsnap.monitoring.status import FAILED
 from incsnap.monitoring.watch import Watch, failure_of
 from incsnap.planner.begin_again import begin_again_where_lost
 from incsnap.planner.planner import first_position
 from incsnap.planner.unfinished_batch import take_back
 from incsnap.snapshot.offset import Offset
+from incsnap.spark import prefix_ended
+from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
 from incsnap.spark.sink import OPTION as SINK_OPTION
 from incsnap.spark.sink import KafkaSink, SinkOptions
@@ -51,33 +56,54 @@ log = logging.getLogger(__name__)
 
 #: A clean stop waits this long for the batch under way, then interrupts it; it is repeated at the next start.
 STOP_SECONDS = 60.0
+#: Seconds to wait for the checkpoint of a query of this program that has just ended: a thread lets go of it.
+_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of the job by ``incsnap run``, which may be several queries, one after the other."""
+
+    #: Follows all of them.
+    watch: Watch
+    #: Has the prefix for all of them.
+    prefix: PrefixStart
+    #: Names the run (``snapshot.mode=always``).
+    name: str
 
 
 def start(
-    spark: SparkSession, settings: Settings, watch: Watch | None = None, run: str | None = None
+    spark: SparkSession, settings: Settings, run: Run | None = None, *, replace_job: bool = False
 ) -> StreamingQuery:
-    """Starts the job on ``spark`` and returns its query; ``query.stop()`` ends it, ``awaitTermination`` follows it.
+    """Start the job on ``spark`` and return its query; ``query.stop()`` ends it, ``awaitTermination`` follows it.
     With ``snapshot.mode=initial_only`` it ends by itself.
 
-    ``watch`` follows this query as one of several; without it the query has one of its own, which ends with it.
-    ``run`` names the run of the job that the query is one of; without it this is a new one (``snapshot.mode=always``).
+    ``run``: the run that the query is one of; without it this is a new run, which ends with the query and holds the
+    checkpoint until then. ``replace_job``: take the place of a job that has the same ``topic.prefix``, which ends then;
+    without it such a start is refused.
 
-    The same ``checkpoint.location`` continues where the last run stopped. Raises ``ServerUnreachable`` or ``SinkError``
-    when a new job cannot find its beginning, ``OffsetError`` when the checkpoint is not whole, ``ConfigError`` on a
-    Spark that is too old. Run ``incsnap check`` (``preflight``) first: nothing else is checked here.
+    The same ``checkpoint.location`` continues where the last run stopped. Raise ``PrefixTaken`` when another job has
+    the ``topic.prefix``, ``ServerUnreachable`` or ``SinkError`` when a new job cannot find its beginning,
+    ``OffsetError`` when the checkpoint is not whole, ``ConfigError`` on a Spark that is too old or when another
+    process has the checkpoint. If another start takes the prefix later, the query fails with ``PrefixTaken`` in its
+    text. Run ``incsnap check`` (``preflight``) first: nothing else is checked here.
     """
     require_admission_control()
-    run = run or uuid4().hex
-    reach(settings.checkpoint_location, settings.store)
-    if watch is not None:
-        query, report = _begin_query(spark, settings, run)
-        watch.follow(report)
+    location = settings.checkpoint_location
+    reach(location, settings.store)
+    if run is not None:
+        query, report = _begin_query(spark, settings, run.name, run.prefix)
+        run.watch.follow(report)
         return query
     with ExitStack() as stack:
+        stack.enter_context(checkpoint_lock(location, own_part(location), _PATIENCE_SECONDS))
         # Before the query: where the port of its metrics is taken, there is nothing to end.
-        own = begin_watch(settings, own_part(settings.checkpoint_location), (), stack)
+        own = begin_watch(settings, own_part(location), (), stack)
         try:
-            query, report = _begin_query(spark, settings, run)
+            prefix = PrefixStart(settings, replace_job=replace_job)
+            stack.callback(prefix.close)
+            prefix.ensure()
+            query, report = _begin_query(spark, settings, uuid4().hex, prefix)
         except BaseException as error:
             own.close(FAILED, failure_of(error))
             raise
@@ -86,15 +112,16 @@ def start(
     return query
 
 
-def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[StreamingQuery, Path]:
-    """The query, and where its planner tells how it goes."""
+def _begin_query(spark: SparkSession, settings: Settings, run: str, prefix: PrefixStart) -> tuple[StreamingQuery, Path]:
+    """Return the query, and where its planner tells how it goes."""
     root = own_part(settings.checkpoint_location)
     for name in (STOP, STOPPED, COMPLETE):
         Files(root).delete(name)
     readers = ReaderPool.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
-    first = _beginning(settings, root, readers.stream)
+    first = _beginning(settings, root, readers.stream, prefix.own)
     # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
     buckets = first.layout.buckets
+    prefix.begin(first.job_id, buckets)
     level = logging.getLogger("incsnap").getEffectiveLevel()
     # Also local-cluster[...]: executors of their own, on this machine.
     one_machine = str(spark.sparkContext.master).startswith("local")
@@ -104,6 +131,8 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
         bootstrap_servers=settings.kafka.bootstrap_servers,
         prefix=settings.topic_prefix,
         job_id=first.job_id,
+        start=prefix.own.start,
+        term=prefix.own.term,
         buffer_root=root,
         producer=settings.kafka.producer,
         oversized=settings.oversized,
@@ -118,6 +147,7 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
     register_sink(spark)
     jobs = ReaderJobs(spark, settings, root, readers, level, many_machines=many_machines)
     place = jobs.address
+    ended_path = os.path.join(os.path.dirname(place.path), prefix_ended.NAME)
     source = SourceOptions(
         settings=settings.to_json(),
         buffer_root=root,
@@ -130,6 +160,7 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
         log_level=level,
         run=run,
         slice_folder=os.path.dirname(place.path) if one_machine else "",
+        ended_path=ended_path,
     )
     try:
         query = (
@@ -147,6 +178,7 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
         jobs.close()
         raise
     jobs.follow(query)
+    prefix.follow(query, ended_path)
     if settings.snapshot.mode == "initial_only":
         ends = threading.Thread(
             target=_stop_when_complete, args=(query, settings), name="incsnap-complete", daemon=True
@@ -155,16 +187,18 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str) -> tuple[Str
     return query, Path(jobs.report_path)
 
 
-def _beginning(settings: Settings, root: str, tasks: int) -> Offset:
-    """Where the job goes on, or begins: the last offset that was saved, or a first one, which is written down.
-    ``tasks``: of the stream, at the same time."""
+def _beginning(settings: Settings, root: str, tasks: int, own: OwnStart) -> Offset:
+    """Return where the job goes on, or begins: the last offset that was saved, or a first one, which is written down.
+
+    ``tasks``: of the stream, at the same time.
+    """
 
     def begin() -> Offset:
         return first_position(settings, buckets_for(settings.topic_creation.default.partitions, tasks))
 
     begin_again_where_lost(settings, root)
     SparkLog(settings.checkpoint_location).mend()
-    take_back(settings, root)
+    take_back(settings, root, own)
     # What Spark has saved goes before the file: it is of the same job, or the file is of another one.
     saved = newest_offset(settings.checkpoint_location.rstrip("/"))
     if saved is None and read_progress(root).batches:

@@ -20,6 +20,7 @@ from incsnap.config.object_store import StoreAccess
 from incsnap.config.settings import OversizedChanges
 from incsnap.config.topic_groups import TopicCreation
 from incsnap.errors import SinkError
+from incsnap.kafka.announcements import OwnStart, PrefixTaken
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.event_topics import event_topics
 from incsnap.kafka.transaction import BucketWriter
@@ -41,6 +42,9 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
     bootstrap_servers: str
     prefix: str
     job_id: str
+    #: of the start that sends, and its term; "" where no other start can be
+    start: str = ""
+    term: int = 0
     #: ``checkpoint.location`` + "/incsnap"
     buffer_root: str
     #: librdkafka's names
@@ -68,7 +72,8 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
         return WindowBuffers(self.buffer_root)
 
     def writer(self) -> BucketWriter:
-        return BucketWriter(ClientSettings(self.bootstrap_servers, self.producer), self.prefix, self.job_id)
+        start = OwnStart(self.start, self.term) if self.start else None
+        return BucketWriter(ClientSettings(self.bootstrap_servers, self.producer), self.prefix, self.job_id, start)
 
     def sizes(self) -> SizeRule:
         """Return what tasks do with records that are too large."""
@@ -104,7 +109,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
             try:
                 counts = write_bucket(iterator, buffers, options.writer(), options.partitions_of, options.sizes())
                 return BucketCommitMessage(counts)
-            except SinkError as error:
+            except (SinkError, PrefixTaken) as error:
                 # The query tells of it when Spark has tried the task again in vain, which is seconds later.
                 _log.warning("A task of the sink failed: %s", error.message)
                 raise

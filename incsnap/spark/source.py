@@ -19,11 +19,14 @@ from incsnap.checkpoint.location import is_local
 from incsnap.checkpoint.object_store import reach
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
+from incsnap.planner.choices import choices_digest
 from incsnap.planner.chunk_readers import Address, ChunkReaders
 from incsnap.planner.planner import Planner, first_position
+from incsnap.snapshot.delivered_place import batch_place
 from incsnap.snapshot.offset import digest
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
+from incsnap.spark.prefix_ended import refuse_if_ended
 from incsnap.tasks import blocks
 from incsnap.tasks.partitions import ReadyPart, SlicePart
 from incsnap.tasks.slice_files import SliceFiles
@@ -65,6 +68,8 @@ class SourceOptions(BaseModel, frozen=True, extra="forbid"):
     run: str = ""
     #: See ``SliceFiles``; "" where tasks may run on other machines, which find slices beside the checkpoint.
     slice_folder: str = ""
+    #: The file that the driver writes if another start has taken the prefix.
+    ended_path: str = ""
 
 
 class BinlogReader(DataSourceStreamReader):
@@ -77,6 +82,7 @@ class BinlogReader(DataSourceStreamReader):
         process_log.set_up(options.log_level, self._settings.monitoring.log_format)
         self._buffers = WindowBuffers(options.buffer_root)
         self._planner: Planner | None = None
+        self._choices = choices_digest(self._settings)
         self._look_at = 0.0
         self._slice_files: SliceFiles | None = None
 
@@ -95,6 +101,7 @@ class BinlogReader(DataSourceStreamReader):
             time.sleep(_PAUSE_SECONDS)
             return start
         with hint_in_message():
+            refuse_if_ended(self._options.ended_path)
             planner = self._planning()
             begin = planner.offsets.load(start)
             # Spark asks for a batch when the one before is done, so its end says what is.
@@ -118,12 +125,14 @@ class BinlogReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with hint_in_message():
             planner = self._planning()
-            parts = planner.parts(planner.offsets.load(start), planner.offsets.load(end))
+            begin_offset, end_offset = planner.offsets.load(start), planner.offsets.load(end)
+            parts = planner.parts(begin_offset, end_offset)
         batch_digest = digest(end)
+        place = batch_place(begin_offset, end_offset, self._choices) if parts else ""
         files = self._slices()
         files.forget()
         for part in parts:
-            part.digest = batch_digest
+            part.digest, part.place = batch_digest, place
             if isinstance(part, SlicePart):
                 part.travel_by(files)
         return parts
@@ -152,9 +161,9 @@ class BinlogReader(DataSourceStreamReader):
         with hint_in_message():
             if isinstance(partition, SlicePart):
                 for row in slice_rows(partition, self._settings, time.time_ns() // 1000):
-                    yield blocks.to_arrow([row], partition.digest)
+                    yield blocks.to_arrow([row], partition.digest, partition.place)
             elif isinstance(partition, ReadyPart):
-                yield blocks.to_arrow(partition.rows, partition.digest)
+                yield blocks.to_arrow(partition.rows, partition.digest, partition.place)
 
     def _planning(self) -> Planner:
         if self._planner is None:

@@ -21,12 +21,12 @@ from incsnap.checkpoint.lock import CheckpointLock, checkpoint_lock
 from incsnap.checkpoint.object_store import reach
 from incsnap.config.explained import Explained
 from incsnap.config.settings import Settings
-from incsnap.errors import IncsnapError, shorten
+from incsnap.errors import IncsnapError, ServerUnreachable, SinkError, shorten
 from incsnap.monitoring.status import RETRYING, STOPPING
-from incsnap.monitoring.watch import Watch, failure_of
-from incsnap.planner.shutting_out import shut_out_the_one_before
+from incsnap.monitoring.watch import failure_of
 from incsnap.spark.error_text import error_from_text
-from incsnap.spark.job import start, stop
+from incsnap.spark.job import Run, start, stop
+from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.starting import Starting
 from incsnap.spark.watching import watching
 
@@ -46,13 +46,16 @@ def run_forever(
     starting: Starting,
     explained: Sequence[Explained] = (),
     ask: Callable[[SparkSession], None] = lambda spark: None,
+    *,
+    replace_job: bool = False,
 ) -> None:
     """Runs the job in the foreground until SIGINT or SIGTERM, which stop it at a batch boundary, or until it ends by
     itself (``snapshot.mode=initial_only``).
 
     A failure that may pass (a server that is away) starts it again from the same offset, after a growing pause
-    (``errors.retry.delay.*``); any other is raised, and ``ConfigError`` when another job has the checkpoint.
-    ``explained``: the settings as the page shows them. ``ask``: called with the session before the first query.
+    (``errors.retry.delay.*``); any other is raised: ``ConfigError`` when another job has the checkpoint,
+    ``PrefixTaken`` when another start has the ``topic.prefix``, or takes it. ``explained``: the settings as the page
+    shows them. ``ask``: called with the session before the first query. ``replace_job``: see ``job.start``.
     """
     stopping = threading.Event()
 
@@ -70,14 +73,19 @@ def run_forever(
         with (
             checkpoint_lock(settings.checkpoint_location, root) as lock,
             watching(settings, root, explained) as watch,
+            contextlib.closing(PrefixStart(settings, replace_job=replace_job)) as prefix,
         ):
+            # While the JVM boots; a server that is away for the moment is asked again before the first query.
+            with contextlib.suppress(ServerUnreachable, SinkError):
+                prefix.ensure()
             spark = starting.session()
             # PySpark has taken it: its handler cancels the jobs and raises KeyboardInterrupt in the middle of anything.
             signal.signal(signal.SIGINT, ask_to_stop)
             try:
                 ask(spark)
-                _supervise(spark, settings, stopping, starting.keep, watch, lock)
+                _supervise(spark, settings, stopping, starting.keep, Run(watch, prefix, uuid4().hex), lock)
             finally:
+                prefix.close()
                 with contextlib.suppress(Py4JError, ConnectionError):  # there is no JVM any more, which is told
                     spark.stop()
     finally:
@@ -90,24 +98,22 @@ def _supervise(
     settings: Settings,
     stopping: threading.Event,
     ready: Callable[[], None],
-    watch: Watch,
+    run: Run,
     lock: CheckpointLock,
 ) -> None:
-    """``ready`` is called before each query; ``lock``: of the checkpoint, which none may go on without."""
-    retries, run = settings.retries, uuid4().hex
+    """Run one query after the other. ``ready`` is called before each; ``lock``: of the checkpoint, which none may go on
+    without."""
+    retries, watch = settings.retries, run.watch
     failures, delay = 0, retries.initial_delay_ms / 1000
-    alone = not lock.taken_over
     while not stopping.is_set():
         began = time.monotonic()
         try:
             ready()
-            if not alone:
-                shut_out_the_one_before(settings, own_part(settings.checkpoint_location))
-                alone = True
-            query = start(spark, settings, watch, run)
+            run.prefix.ensure()
+            query = start(spark, settings, run)
             log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
             while query.isActive and not stopping.wait(0.2):
-                _stop_where_lost(query, lock)
+                _stop_where_lost(query, lock.refuse_if_lost, run.prefix.refuse_if_taken)
                 if time.monotonic() - began > _LASTING_SECONDS:
                     watch.recovered()
             if query.isActive:
@@ -130,13 +136,15 @@ def _supervise(
         watch.enter(RETRYING, failure_of(error, failures, next_try_ms))
         log.warning("%s; started again in %.1f s (failure %d)", error.message, delay, failures)
         stopping.wait(delay)
+        run.prefix.refuse_if_taken()
         delay = min(delay * 2, retries.max_delay_ms / 1000)
 
 
-def _stop_where_lost(query: StreamingQuery, lock: CheckpointLock) -> None:
-    """Raises ``LeaseLost``, and nothing is committed any more."""
+def _stop_where_lost(query: StreamingQuery, *rights: Callable[[], None]) -> None:
+    """Raise what one of ``rights`` raises, when the query has ended: nothing is committed any more."""
     try:
-        lock.refuse_if_lost()
+        for refuse in rights:
+            refuse()
     except IncsnapError:
         query.stop()
         raise

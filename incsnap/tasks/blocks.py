@@ -19,13 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 #: What Spark is told.
-SCHEMA = "batch long, digest string, bucket int, ord long, kind string, topic string, tbl string, block binary"
-#: The same for Arrow. ``digest`` tells the batch from another one of its number. ``ord`` orders the blocks of a
+SCHEMA = (
+    "batch long, digest string, place string, bucket int, ord long, kind string, topic string, tbl string, block binary"
+)
+#: The same for Arrow. ``digest`` tells the batch from another one of its number; ``place`` is its beginning and end
+#: (``snapshot.delivered_place``). ``ord`` orders the blocks of a
 #: bucket; ``tbl`` is ``str(TableId)``, "" where there is none.
 ARROW = pa.schema(
     [
         ("batch", pa.int64()),
         ("digest", pa.string()),
+        ("place", pa.string()),
         ("bucket", pa.int32()),
         ("ord", pa.int64()),
         ("kind", pa.string()),
@@ -38,7 +42,7 @@ EVENTS, TABLES, NOTES, RELEASE, HELD_TABLES = "events", "tables", "notes", "rele
 #: Of the schema of a block of many tables: where its tables are named.
 _RUNS = b"incsnap.tables"
 
-#: One row of ``SCHEMA`` but for the digest, which all rows of a batch share.
+#: One row of ``SCHEMA`` but for digest and place, which all rows of a batch share.
 BlockRow = tuple[int, int, int, str, str, str, bytes]
 
 
@@ -102,9 +106,9 @@ def held_tables(batch: int, bucket: int, order: int, tables: Sequence[str]) -> B
     return batch, bucket, order, HELD_TABLES, "", "", json.dumps({"tables": list(tables)}).encode()
 
 
-def to_arrow(rows: Iterable[BlockRow], digest: str) -> pa.RecordBatch:
-    """What a source task may yield, of the batch with that digest."""
-    columns = list(zip(*((batch, digest, *rest) for batch, *rest in rows), strict=True)) or [()] * len(ARROW)
+def to_arrow(rows: Iterable[BlockRow], digest: str, place: str = "") -> pa.RecordBatch:
+    """Return what a source task may yield, of the batch with that digest and place."""
+    columns = list(zip(*((batch, digest, place, *rest) for batch, *rest in rows), strict=True)) or [()] * len(ARROW)
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, ARROW, strict=True)], schema=ARROW)
 
 

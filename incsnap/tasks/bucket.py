@@ -65,6 +65,8 @@ class BucketBatch:
     releases: list[blocks.ReleaseOrder] = field(default_factory=list)
     #: Tables with held windows, whose keys are written down; None where nobody asks for any.
     held_tables: tuple[str, ...] | None = None
+    #: The batch's beginning and end, for the control record.
+    place: str = ""
     _identifying: dict[str, list[pa.RecordBatch]] | None = None
 
     def keys_of(self, table: str) -> pa.Array:
@@ -98,14 +100,14 @@ def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
     table = pa.Table.from_batches(list(batches)) if (batches := [b for b in batches if b.num_rows]) else None
     if table is None:
         return None
-    owners = set(zip(*(table.column(name).to_pylist() for name in ("batch", "digest", "bucket")), strict=True))
+    owners = set(zip(*(table.column(name).to_pylist() for name in ("batch", "digest", "bucket", "place")), strict=True))
     if len(owners) != 1:
         raise SinkError(
-            f"A sink task was given blocks of {len(owners)} (batch, digest, bucket) triples: {sorted(owners)[:4]}",
+            f"A sink task was given blocks of {len(owners)} batches or buckets: {sorted(owners)[:4]}",
             "Repartition with DataFrame.repartitionById(buckets, col('bucket')); please report it with the log.",
         )
-    ((batch, digest, bucket),) = owners
-    received = BucketBatch(batch, digest, bucket)
+    ((batch, digest, bucket, place),) = owners
+    received = BucketBatch(batch, digest, bucket, place=place)
     for row in pc.sort_indices(table, [("ord", "ascending")]).to_pylist():
         _add(received, {name: table.column(name)[row] for name in ("kind", "topic", "tbl", "block")})
     return received
@@ -214,7 +216,7 @@ class OpenTransaction(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None: ...
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None: ...
-    def commit(self) -> None: ...
+    def commit(self, place: str = "") -> None: ...
 
 
 class BucketTransactions(Protocol):
@@ -278,6 +280,6 @@ def _send(
         if letters is not None:
             transaction.send([(left_out.letter_topic, len(letters))], letters)
         left_out.settle()
-        transaction.commit()
+        transaction.commit(received.place)
     counts = delivery.counts
     return replace(counts, events=counts.events - left_out.changes, reads=counts.reads - left_out.rows)

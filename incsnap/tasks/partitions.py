@@ -21,9 +21,12 @@ from incsnap.tasks.transaction_metadata import Border
 
 
 class BatchPart(InputPartition):
-    """What a task does for batch ``batch``; ``layout`` says where its records go. ``digest``: of the batch's end."""
+    """What a task does for batch ``batch``; ``layout`` says where its records go."""
 
+    #: Of the batch's end.
     digest = ""
+    #: The batch's beginning and end, as the control record has them.
+    place = ""
 
     def __init__(self, batch: int, layout: TopicLayout) -> None:
         self.batch = batch

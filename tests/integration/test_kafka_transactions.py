@@ -22,6 +22,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import CommittedBatch, committed_batch, control_topic, group_of, recorded_batch
 from incsnap.kafka.kept import KeptProducers
 from incsnap.kafka.outgoing_messages import NUMBER
+from incsnap.kafka.patience import STEP_SECONDS
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
 from incsnap.kafka.topic_limits import TopicLimit, topic_limit
@@ -442,7 +443,7 @@ def test_a_topic_that_was_deleted_under_a_kept_producer_is_named_soon(writer: Bu
     with pytest.raises(SinkError, match=f"the topic {topic} is not there any more"):
         _sent_to(writer, 2, topic)
     # librdkafka alone would try until the time for a commit is up, which is half a minute.
-    assert time.monotonic() - began < transactions._STEP_SECONDS / 2
+    assert time.monotonic() - began < STEP_SECONDS / 2
 
     ensure_topics(admin, [topic], 1)
     assert _sent_to(writer, 2, topic)

@@ -168,7 +168,7 @@ class _Records(AbstractContextManager["_Records"]):
         rows = zip(names, records.column("key").to_pylist(), records.column("value").to_pylist(), strict=True)
         self.sent += [Sent(topic, _json(key), _json(value)) for topic, key, value in rows]
 
-    def commit(self) -> None:
+    def commit(self, place: str = "") -> None:
         pass
 
     def __exit__(self, *_: object) -> None:

@@ -17,6 +17,7 @@ from incsnap.monitoring.status import FAILED, load
 from incsnap.monitoring.watch import NAME
 from incsnap.spark import supervision
 from incsnap.spark.job import stop
+from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.source import STOP, STOPPED, BinlogReader, SourceOptions
 from incsnap.spark.supervision import SparkDied, run_forever
 from tests.support.properties import NEEDED
@@ -98,6 +99,8 @@ def test_a_job_whose_jvm_is_killed_ends_with_that_and_not_with_what_follows(
         spark.stop()
 
     monkeypatch.setattr(supervision, "start", start)
+    # There is no Kafka here that it could be announced to.
+    monkeypatch.setattr(PrefixStart, "ensure", lambda self: None)
 
     dead = DeadSpark()
     with pytest.raises(SparkDied, match="Connection refused"):

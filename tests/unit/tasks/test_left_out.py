@@ -65,7 +65,7 @@ class _Transaction:
                 self._refused.append(OversizedRecord(number, topic, size, by_client=False))
             self._sent.append((topic, key, value))
 
-    def commit(self) -> None:
+    def commit(self, place: str = "") -> None:
         if self._refused:
             error = RecordsTooLarge("too large")
             error.records = tuple(self._refused)
@@ -209,7 +209,7 @@ def test_records_that_are_too_large_only_together_stop_the_job_and_say_so(
     buffers: WindowBuffers, brokers: Brokers
 ) -> None:
     class Together(_Transaction):
-        def commit(self) -> None:
+        def commit(self, place: str = "") -> None:
             error = RecordsTooLarge("too large")
             error.records = (OversizedRecord(0, TOPIC, 6_000, False), OversizedRecord(1, TOPIC, 6_000, False))
             raise error

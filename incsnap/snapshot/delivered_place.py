@@ -1,0 +1,68 @@
+"""The place that a job has delivered, as JSON for the control topic: another job can go on from there.
+
+``from`` and ``to`` are offsets without their snapshot: beginning and end of a batch. A beat has ``to`` alone: the end
+of a batch that is done in all buckets (``docs/adr/0018-one-start-of-a-prefix.md``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from incsnap.errors import OffsetError
+from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.offset import Offset, TopicLayout
+
+#: Bytes of a place in a control record. A longer one (a batch of thousands of tables) is left out: the next beat says
+#: it.
+_MOST = 65_536
+#: Tables with an unfinished snapshot that are named.
+_TABLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredPlace:
+    """A place as another job reads it."""
+
+    #: The beginning of the batch; None in the place of a beat.
+    begin: Offset | None
+    #: The end of the batch.
+    end: Offset
+    #: Digest of the settings that decide which records the batch has.
+    choices: str
+    #: Tables whose snapshot was under way at the end.
+    tables: tuple[str, ...]
+
+
+def batch_place(begin: Offset, end: Offset, choices: str) -> str:
+    """Return the place of a batch as JSON; "" if it is too long for a control record."""
+    first = replace(begin, layout=TopicLayout(begin.layout.buckets))
+    text = json.dumps({"from": _without_snapshot(first), **complete_place(end, choices)}, separators=(",", ":"))
+    return text if len(text) <= _MOST else ""
+
+
+def complete_place(end: Offset, choices: str) -> dict[str, Any]:
+    """Return the place at the end of a batch that is done in all buckets."""
+    snapshot = end.snapshot
+    unfinished = (*(scan.table for scan in snapshot.scans), *(request.table for request in snapshot.queue))
+    tables = list(dict.fromkeys(map(str, unfinished[:_TABLES])))
+    place = {"to": _without_snapshot(end), "choices": choices}
+    return {**place, "tables": tables} if tables else place
+
+
+def delivered_place(content: Mapping[str, Any]) -> DeliveredPlace:
+    """Return the place that ``batch_place`` or ``complete_place`` wrote. Raise ``OffsetError`` for another one."""
+    try:
+        begin = Offset.load(content["from"]) if "from" in content else None
+        tables = tuple(map(str, content.get("tables", ())))
+        return DeliveredPlace(begin, Offset.load(content["to"]), str(content["choices"]), tables)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise OffsetError(f"a place on the control topic is damaged: {error}") from error
+
+
+def _without_snapshot(offset: Offset) -> dict[str, Any]:
+    """What lies beside the job's own checkpoint, and only there, is of no use to another job."""
+    prepared = tuple(replace(each, parts=()) for each in offset.prepared)
+    return replace(offset, snapshot=SnapshotContext(), prepared=prepared, form="", defaults="").dump()
