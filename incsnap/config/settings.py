@@ -157,7 +157,7 @@ class Settings(Frozen):
     monitoring: MonitoringSettings = MonitoringSettings()
     #: How long a chunk waits until what was delivered is visible. Longer only when a commit is stalled
     #: (semi-synchronous replication); then the chunk is planned again and the stream goes on.
-    executed_wait_seconds: float = 2.0
+    executed_wait_seconds: float = 5.0
     #: a path or an URI that pyarrow.fs and Spark both know
     checkpoint_location: str
     #: where that is in a bucket

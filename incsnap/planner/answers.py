@@ -1,12 +1,16 @@
 """Answers the engine's questions from MySQL: what orders a table, where it ends, where the next chunk ends.
 
-Index-only statements on the planner's own connection, each bounded in time: the stream's next batch waits for them.
-For many tables at once the same is asked in a few statements (``LookAhead``): about a tenth of the time.
+The stream's next batch waits for what is asked on the planner's own connection: ``BATCH_SECONDS`` at most for all the
+questions of a batch. What is known to take long, or turns out to, is asked beside the stream (``boundary_search``): a
+table without an index for its order, one whose last answer was slow, one that is locked, a low watermark that is not
+reached. For many tables at once the same is asked in a few statements (``LookAhead``): about a tenth of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,18 +43,28 @@ from incsnap.snapshot.questions import (
 )
 from incsnap.tables import Column, TableId
 
-#: Milliseconds for one boundary: an index walk of 100,000 keys takes 26 ms on a warm server.
+#: Milliseconds for one boundary, where nobody waits: an index walk of 100,000 keys takes 26 ms on a warm server.
 _QUESTION_MS = 5_000
+#: The same beside the stream without an index, where the table is sorted: 1.0 s for 2 million rows on an idle server.
+_SORT_MS = 60_000
+#: Seconds that a batch waits for all its questions.
+BATCH_SECONDS = 0.05
+#: The same for ``LookAhead`` where nobody writes, and so nobody waits.
+QUIET_SECONDS = 0.5
+#: Seconds below which what is left of that is too short for a question: it would be given up for a busy processor.
+_LEAST_SECONDS = 0.01
 #: Seconds to wait for a table that is locked; the session's own bound is for chunks, for which no batch need wait.
 _LOCK_SECONDS = 1
-#: The same where the stream waits with us: a bound of time of the whole statement, for the lock's own is a second at
-#: the least. A table that takes longer to be opened is opened beside the stream (``Opened``).
-_OPEN_MS = 100
+#: Milliseconds for opening a table beside the stream: a bound of the whole statement, for the lock's own is a second at
+#: the least. Tables that are not locked wait behind one that is.
+_OPEN_MS = 200
 #: Errors that pass: somebody in the way, table changed, out of time.
 _PASSING = IN_THE_WAY | {ER.TABLE_DEF_CHANGED, ER.QUERY_TIMEOUT}
+#: What a statement ends with whose time was cut short for the batch. A metadata lock that is waited for ends so too.
+_TOO_LONG = IN_THE_WAY | {ER.QUERY_TIMEOUT}
 #: Keys that are selected by one statement: it takes 8 ms for those of 64 tables, 64 statements take 80.
 _TOGETHER = 64
-#: The stream waits with us, so not for long; the question is asked again with a later batch.
+#: Seconds to wait for a low watermark where nobody is beside the stream; the question is asked again later.
 _LOW_WATERMARK_SECONDS = 0.2
 
 _NO_INDEX = "without an index that begins with {}, its rows cannot be put in order in time: create one"
@@ -62,31 +76,104 @@ class SearchBeside(Protocol):
     @property
     def is_able(self) -> bool: ...
     def __call__(self, question: BesideQuestion) -> Answer: ...
+    def is_asked(self, question: BesideQuestion) -> bool: ...
+    def is_slow(self, table: TableId) -> bool: ...
+    def took(self, table: TableId, seconds: float) -> None: ...
+
+
+class _TakesLongError(Exception):
+    """The batch cannot wait for the answer."""
 
 
 class Answers:
-    """``connection`` is the planner's; a lost one raises ``ServerUnreachable`` through the engine's caller. ``beside``:
-    who answers what need not be answered now; without it all is."""
+    """The answers to the questions of one batch.
+
+    ``connection`` is the planner's; a lost one raises ``ServerUnreachable`` through the engine's caller. ``beside``:
+    who answers what the batch does not wait for; without it everything is waited for. ``is_quiet``: nobody has written
+    for a while. ``is_patient``: nobody waits, so a table may be sorted for as long as that takes.
+    """
 
     def __init__(
         self,
         connection: Connection[Any],
         rules: ColumnRules,
         beside: SearchBeside | None = None,
+        *,
+        is_quiet: bool = False,
+        is_patient: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connection = connection
         self._beside = beside
         self._rules = rules
+        self._clock = clock
+        self._is_quiet = is_quiet
+        self._is_patient = is_patient
+        #: Seconds that the batch may still wait; None where it waits for everything.
+        self._left: float | None = None
+        if beside is not None and beside.is_able:
+            self._left = BATCH_SECONDS
+        #: When the batch has waited long enough.
+        self._until = 0.0
         # Within one planning nothing is looked for twice; the next planning asks anew.
         self._columns: dict[tuple[TableId, tuple[str, ...]], tuple[Column, ...]] = {}
         self._catalog: dict[TableId, CatalogEntry] = {}
         self._keys: dict[str, Key | None] = {}
         self._reached: GtidSet | None = None
         self._late: ChunkFailed | None = None
-        #: Tables that were found not to be locked.
-        self._open: set[TableId] = set()
 
     def __call__(self, question: Question) -> Answer:
+        """Return the answer, or ``NotYet`` where the batch does not wait for it."""
+        if self._beside is None or self._left is None:
+            return self._answered(question)
+        if isinstance(question, LookAhead):
+            self._left = QUIET_SECONDS if self._is_quiet else self._left
+            with suppress(_TakesLongError):  # each is asked about by itself
+                self._timed(question)
+            self._left = min(self._left, BATCH_SECONDS)
+            return None
+        if self._is_for_beside(question, self._beside):
+            return self._beside(question)
+        began = self._clock()
+        try:
+            return self._timed(question)
+        except _TakesLongError:
+            return self._beside(question)
+        finally:
+            self._beside.took(question.table, self._clock() - began)
+
+    def _is_for_beside(self, question: BesideQuestion, beside: SearchBeside) -> bool:
+        """Whether nobody tries to answer the question in the batch's time."""
+        match question:
+            case Opened() | NextBoundary(beside=True):
+                return True
+            case MaximumKey(index="") | NextBoundary(index="") if not self._is_known(question):
+                return True
+        if beside.is_asked(question):
+            return True
+        return not self._is_known(question) and (beside.is_slow(question.table) or (self._left or 0.0) < _LEAST_SECONDS)
+
+    def _is_known(self, question: BesideQuestion) -> bool:
+        """Whether ``LookAhead`` has found the answer."""
+        match question:
+            case Describe(condition=""):
+                return question.table in self._catalog
+            case MaximumKey() if (question.table, question.columns) in self._columns:
+                return self._order_of(question).maximum_key() in self._keys
+            case NextBoundary() if (question.table, question.columns) in self._columns:
+                return self._order_of(question).boundary(question.after, question.maximum, question.rows) in self._keys
+        return False
+
+    def _timed(self, question: Question) -> Answer:
+        """Answer on the planner's connection, and count the time that the batch waits."""
+        began = self._clock()
+        self._until = began + (self._left or 0.0)
+        try:
+            return self._answered(question)
+        finally:
+            self._left = (self._left or 0.0) - (self._clock() - began)
+
+    def _answered(self, question: Question) -> Answer:
         try:
             return self._answer(question)
         except ServerUnreachable:
@@ -94,6 +181,8 @@ class Answers:
         except TableRefused as refused:
             return Refused(refused.status, refused.reason)
         except QueryRefusedError as error:
+            if self._left is not None and error.code in _TOO_LONG:
+                raise _TakesLongError from error
             match question:
                 case MaximumKey(index="") | NextBoundary(index="") if error.code == ER.QUERY_TIMEOUT:
                     return Failed(_NO_INDEX.format(", ".join(question.columns)), permanent=True)
@@ -113,13 +202,18 @@ class Answers:
                 return self._described(question)
             case MaximumKey():
                 self._wait(question.low_watermark)
-                return self._key(question.table, self._order_of(question).maximum_key())
+                return self._key(self._order_of(question).maximum_key(), question.index)
             case Opened():
-                return self._opened(question)
-            case NextBoundary(beside=True) if self._beside is not None and self._beside.is_able:
-                return self._beside(question)
-            case NextBoundary(table, _, _, after, maximum, rows):
-                return self._key(table, self._order_of(question).boundary(after, maximum, rows))
+                self._open(question.table)
+                return None
+            case NextBoundary(_, _, index, after, maximum, rows):
+                return self._key(self._order_of(question).boundary(after, maximum, rows), index)
+
+    def _within_ms(self, most_ms: int) -> int:
+        """Return the time for one statement: what is left of the batch's, or ``most_ms`` where nobody waits."""
+        if self._left is None:
+            return most_ms
+        return max(1, min(most_ms, round((self._until - self._clock()) * 1000)))
 
     def _described(self, question: Describe) -> KeyOrder:
         """Return what orders the table. Raise ``TableRefused``, or ``QueryRefusedError`` where the condition cannot be
@@ -139,10 +233,9 @@ class Answers:
         return KeyOrder(names, fingerprint, order.index, order.descending)
 
     def _try_condition(self, table: TableId, condition: str) -> None:
-        """Is it one that the server understands?"""
-        self._open_soon([table])
+        """Raise ``TableRefused`` where the server does not understand the condition."""
         try:
-            query(self._connection, _bounded(condition_probe(table, condition)))
+            query(self._connection, _bounded(condition_probe(table, condition), self._within_ms(_QUESTION_MS)))
         except QueryRefusedError as error:
             if error.code in _PASSING:
                 raise
@@ -151,50 +244,31 @@ class Answers:
             raise TableRefused(notes.SQL_EXCEPTION, f"its additional condition is no text: {error}") from None
 
     def _wait(self, low_watermark: GtidSet) -> None:
-        """Once in a planning: what was reached stays so, and for what was not the batch has waited long enough."""
+        """Wait for the low watermark, once in a planning: what was reached stays so, and for what was not the batch has
+        waited long enough."""
         if low_watermark == self._reached:
             return
         if self._late is None:
             try:
-                wait_until_executed(self._connection, low_watermark, _LOW_WATERMARK_SECONDS)
+                seconds = self._within_ms(round(_LOW_WATERMARK_SECONDS * 1000)) / 1000
+                wait_until_executed(self._connection, low_watermark, seconds)
             except ServerUnreachable:
                 raise
             except ChunkFailed as error:
                 self._late = error
         if self._late is not None:
+            if self._left is not None:
+                raise _TakesLongError
             raise self._late
         self._reached = low_watermark
 
-    def _opened(self, question: Opened) -> Answer:
-        """Raises ``ChunkFailed`` where the table is locked, and nobody is beside the stream to find it out."""
-        answer: Answer = None
-        if self._beside is not None and self._beside.is_able:
-            answer = self._beside(question)
-        else:
-            self._try_to_open([question.table], _QUESTION_MS)
-        if answer is None:
-            self._open.add(question.table)
-        return answer
-
-    def _open_soon(self, tables: Sequence[TableId]) -> None:
-        """Raises ``ChunkFailed`` where one of them is locked. Whoever is beside the stream need not know before."""
-        if self._beside is None:
-            return
-        unknown = [table for table in dict.fromkeys(tables) if table not in self._open]
-        for begin in range(0, len(unknown), _TOGETHER):
-            part = unknown[begin : begin + _TOGETHER]
-            self._try_to_open(part, _OPEN_MS)
-            self._open.update(part)
-
-    def _try_to_open(self, tables: Sequence[TableId], within_ms: int) -> None:
-        """Any other error than a lock is for whoever asks behind it."""
-        probes = (f"({condition_probe(table, '')})" for table in tables)
+    def _open(self, table: TableId) -> None:
+        """Raise ``ChunkFailed`` where the table is locked. Any other error is for whoever asks behind it."""
         try:
-            query(self._connection, _bounded(" UNION ALL ".join(probes), within_ms))
+            query(self._connection, _bounded(condition_probe(table, ""), _OPEN_MS))
         except QueryRefusedError as error:
             if error.code in _PASSING:
-                which = str(tables[0]) if len(tables) == 1 else f"one of {len(tables)} tables"
-                late = f"{which} is locked, or takes longer than {within_ms} ms to be opened: {error.message}"
+                late = f"{table} is locked, or takes longer than {_OPEN_MS} ms to be opened: {error.message}"
                 raise ChunkFailed(late) from None
 
     def _entry(self, table: TableId) -> CatalogEntry | None:
@@ -216,10 +290,6 @@ class Answers:
                 kind = tuple((column.type, column.charset, collations.get(column.name)) for column in ordered.columns)
                 alike.setdefault(kind, []).append(ordered)
         for tables in alike.values():
-            try:
-                self._open_soon([each.table for each in tables])
-            except ChunkFailed:
-                continue  # one of them is locked: which, is found out one by one
             maxima = [(each, each.maximum_key()) for each in tables]
             self._learn([sql for _, sql in maxima])
             self._learn(
@@ -245,12 +315,15 @@ class Answers:
     def _learn(self, statements: Sequence[str]) -> None:
         """The keys that each of these selects, which have as many columns."""
         for begin in range(0, len(statements), _TOGETHER):
+            if self._left is not None and self._clock() > self._until:
+                return  # the batch has waited long enough
             part = statements[begin : begin + _TOGETHER]
             numbered = (sql.replace("SELECT ", f"SELECT {number}, ", 1) for number, sql in enumerate(part))
             try:
-                rows = query(self._connection, _bounded(" UNION ALL ".join(f"({sql})" for sql in numbered)))
+                together = " UNION ALL ".join(f"({sql})" for sql in numbered)
+                rows = query(self._connection, _bounded(together, self._within_ms(_QUESTION_MS)))
             except QueryRefusedError:
-                continue  # one of them is gone: which, is found out one by one
+                continue  # one of them is gone, or locked: which, is found out one by one
             self._keys |= dict.fromkeys(part)
             self._keys |= {part[int(row[0])]: _canonical(row[1:]) for row in rows}
 
@@ -268,11 +341,11 @@ class Answers:
         columns = self._ordering(question.table, question.columns)
         return _Ordered(question.table, columns, question.index, question.descending)
 
-    def _key(self, table: TableId, sql: str) -> Key | None:
+    def _key(self, sql: str, index: str) -> Key | None:
         if sql in self._keys:
             return self._keys[sql]
-        self._open_soon([table])
-        rows = query(self._connection, _bounded(sql))
+        sorts = self._is_patient and not index
+        rows = query(self._connection, _bounded(sql, self._within_ms(_SORT_MS if sorts else _QUESTION_MS)))
         return _canonical(rows[0]) if rows else None
 
 
@@ -305,6 +378,6 @@ def _canonical(row: Sequence[Any]) -> Key:
     return tuple(None if value is None else str(value) for value in row)
 
 
-def _bounded(sql: str, within_ms: int = _QUESTION_MS) -> str:
+def _bounded(sql: str, within_ms: int) -> str:
     hints = f"MAX_EXECUTION_TIME({within_ms}) SET_VAR(lock_wait_timeout={_LOCK_SECONDS})"
     return sql.replace("SELECT ", f"SELECT /*+ {hints} */ ", 1)

@@ -1,9 +1,14 @@
-"""Looks for the ends of large chunks beside the stream: while somebody writes, no batch waits for such a question.
+"""Looks into questions beside the stream, so that no batch waits for an answer that takes long.
 
 The end of a chunk of 50,000 rows is an index walk of 25 ms on a warm server and of 110 to 160 ms beside a stream, a
 writer and a chunk reader on two cores. Asked by the batch that plans the chunk it was what every twentieth batch of a
-snapshot took three times as long for. Any key of the table at any moment is a right answer, so it may come late, and
-early: the ends of the chunks behind are looked for ahead, so that a batch that wants several finds them.
+snapshot took three times as long for. Where no index has the order of a table it is a sort: a second for 2 million
+rows.
+Any key of the table at any moment is a right answer, so it may come late, and early: the ends of the chunks behind are
+looked for ahead, so that a batch that wants several finds them.
+
+What orders a table, and its maximum key, are asked for behind the low watermark of the batch that was the first to ask.
+Here it is waited for as long as it takes: with commits that take 1.5 s each no batch would reach its own in time.
 Whether a locked table can be read again is found out here too: nobody else need wait for it.
 """
 
@@ -20,33 +25,32 @@ from pymysql.connections import Connection
 
 from incsnap.config.servers import MySqlSettings
 from incsnap.envelope.column_rules import ColumnRules
-from incsnap.errors import IncsnapError, shorten
+from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, shorten
+from incsnap.gtid import GtidSet
 from incsnap.mysql.session import close, connect, is_alive
+from incsnap.mysql.watermarks import wait_until_executed
 from incsnap.planner.answers import Answers
-from incsnap.snapshot.questions import Answer, BesideQuestion, Failed, NextBoundary, NotYet
+from incsnap.snapshot.questions import Answer, BesideQuestion, Describe, Failed, MaximumKey, NextBoundary, NotYet
 from incsnap.tables import TableId
 
 _log = logging.getLogger(__name__)
 
 #: Seconds for one read of the socket: longer than any question may take, and short enough that a server which has
 #: vanished is noticed while the snapshot can wait.
-_READ_SECONDS = 10.0
+_READ_SECONDS = 70.0
 #: Seconds that ``close`` waits for the thread, which may be in a statement.
 _CLOSE_SECONDS = 1.0
 #: Seconds without another attempt where no connection can be had, as where the user may have only so many.
 _UNABLE_SECONDS = 30.0
 #: Answers kept for tables that may not be asked about again.
-_KEPT = 64
+_KEPT = 512
 #: Boundaries of a table that are found ahead: more than a batch plans large chunks. Those of another size are for
 #: nothing, and chunks grow twice.
 _AHEAD = 4
-
-
-_Subject = tuple[type[BesideQuestion], TableId]
-
-
-def _subject(question: BesideQuestion) -> _Subject:
-    return type(question), question.table
+#: Seconds of an answer from which on a table is asked about beside the stream.
+SLOW_SECONDS = 0.05
+#: Seconds to wait for a low watermark before other questions have their turn; before whoever asks is told.
+_LOW_WATERMARK_SECONDS, _LATE_SECONDS = 0.2, 5.0
 
 
 class BoundarySearch:
@@ -59,8 +63,13 @@ class BoundarySearch:
         self._wake = wake
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        #: Of each table the question of each kind that was asked last.
-        self._asked: dict[_Subject, BesideQuestion] = {}
+        #: Since when somebody waits for the answer.
+        self._asked: dict[BesideQuestion, float] = {}
+        #: Questions that have a low watermark, as they were asked first: one that fails is asked again with a later
+        #: low watermark, of which there is no need.
+        self._first: dict[BesideQuestion, BesideQuestion] = {}
+        #: Seconds of the last answer about a table.
+        self._took: dict[TableId, float] = {}
         #: Of each table the boundary that nobody has asked for yet.
         self._ahead: dict[TableId, NextBoundary] = {}
         #: In the order in which they were found.
@@ -75,20 +84,37 @@ class BoundarySearch:
         """May it be asked? Not for a while after it could not connect."""
         return time.monotonic() >= self._unable_until
 
+    def is_asked(self, question: BesideQuestion) -> bool:
+        """Whether the question is being looked into, or was, and nobody has taken the answer."""
+        with self._changed:
+            return question in self._asked or question in self._answers
+
+    def is_slow(self, table: TableId) -> bool:
+        """Whether the last answer about the table took so long that no batch should wait for the next one."""
+        return self._took.get(table, 0.0) >= SLOW_SECONDS
+
+    def took(self, table: TableId, seconds: float) -> None:
+        """Note how long an answer about the table took."""
+        with self._changed:
+            self._took.pop(table, None)
+            self._took[table] = seconds
+            while len(self._took) > _KEPT:
+                del self._took[next(iter(self._took))]
+
     def __call__(self, question: BesideQuestion) -> Answer:
-        """The answer, once; ``NotYet`` until there is one. Of a table the last question of each kind is looked into."""
-        subject = _subject(question)
+        """Return the answer, once; ``NotYet`` until there is one."""
         with self._changed:
             if question in self._answers:
                 answer = self._answers.pop(question)
                 self._look_ahead(question, answer)
                 return answer
-            if self._asked.get(subject) != question:
-                # Another course than the one that was looked ahead on.
-                self._answers = {each: known for each, known in self._answers.items() if _subject(each) != subject}
+            if question not in self._asked:
                 if isinstance(question, NextBoundary):
+                    # Another course than the one that was looked ahead on.
                     self._ahead.pop(question.table, None)
-                self._asked[subject] = question
+                self._asked[self._first.setdefault(question, question)] = time.monotonic()
+                while len(self._first) > _KEPT:
+                    del self._first[next(iter(self._first))]
                 self._changed.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="incsnap-boundaries", daemon=True)
@@ -123,33 +149,54 @@ class BoundarySearch:
                 self._give_up(error)
                 continue
             try:
-                answer = Answers(connection, self._rules)(question)
+                answer = self._answer(connection, question)
             except Exception as error:  # noqa: BLE001 - the planner asks again; a thread that ends would never answer
                 answer = Failed(shorten(error))
-            self._answered(question, answer, server)
+            if not isinstance(answer, NotYet):
+                self._answered(question, answer, server)
         close(connection)
+
+    def _answer(self, connection: Connection[Any], question: BesideQuestion) -> Answer:
+        """Return the answer; ``NotYet`` where the low watermark is not reached, and another question has its turn."""
+        if isinstance(question, (Describe, MaximumKey)):
+            try:
+                wait_until_executed(connection, question.low_watermark, _LOW_WATERMARK_SECONDS)
+            except ServerUnreachable:
+                raise
+            except ChunkFailed as late:
+                with self._changed:
+                    since = self._asked.pop(question, None)
+                    if since is not None:
+                        self._asked[question] = since
+                if since is not None and time.monotonic() - since > _LATE_SECONDS:
+                    return Failed(str(late))
+                return NotYet()
+            question = replace(question, low_watermark=GtidSet())
+        began = time.monotonic()
+        answer = Answers(connection, self._rules, is_patient=True)(question)
+        self.took(question.table, time.monotonic() - began)
+        return answer
 
     def _next(self) -> tuple[BesideQuestion, int] | None:
         """The question that is to be looked into, and the server's number, waiting for one; None when all is over."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._asked or self._ahead)
-            waiting = self._asked or self._ahead
-            return None if self._closed else (next(iter(waiting.values())), self._server)
+            if self._closed:
+                return None
+            return next(iter(self._asked), None) or next(iter(self._ahead.values())), self._server
 
     def _answered(self, question: BesideQuestion, answer: Answer, server: int) -> None:
-        subject = _subject(question)
         with self._changed:
             if server != self._server:
                 return  # it is asked of the other
-            is_asked = self._asked.get(subject) == question
-            if is_asked:
-                del self._asked[subject]
-            elif self._ahead.get(question.table) == question:
+            is_asked = self._asked.pop(question, None) is not None
+            is_ahead = self._ahead.get(question.table) == question
+            if is_ahead:
                 del self._ahead[question.table]
-                if isinstance(answer, Failed):
-                    return  # it may be another one by the time that somebody asks
-            else:
-                return
+            if not is_asked and (not is_ahead or isinstance(answer, Failed)):
+                return  # what has failed ahead may be another answer by the time that somebody asks
+            if not isinstance(answer, Failed):
+                self._first.pop(question, None)
             self._answers[question] = answer
             self._look_ahead(question, answer)
             while len(self._answers) > _KEPT:
@@ -166,7 +213,7 @@ class BoundarySearch:
                 return  # the table's end, or no answer
             question = replace(question, after=answer)
             if question not in self._answers:
-                if self._asked.get(_subject(question)) != question:
+                if question not in self._asked:
                     self._ahead[question.table] = question
                     self._changed.notify_all()
                 return

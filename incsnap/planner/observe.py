@@ -122,6 +122,11 @@ class Observer:
         #: Has a batch of this planner been planned? It has left out all tables that are not captured.
         self._has_begun = False
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody has written for a while."""
+        return self._pace.is_quiet
+
     def observe(self, start: Offset, tail: Tail, connection: Connection[Any]) -> Observed:
         """What there is for the batch behind ``start``. Waits for changes a moment where there is nothing to do."""
         self._pace.measure()

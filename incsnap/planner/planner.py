@@ -197,7 +197,7 @@ class Planner:
 
     def _decide(self, start: Offset, observed: Observed, connection: Connection[Any]) -> Plan:
         """What follows from what was observed. The engine asks for keys while it plans chunks; it writes nothing."""
-        answers = Answers(connection, self._settings.columns, self._boundaries)
+        answers = Answers(connection, self._settings.columns, self._boundaries, is_quiet=self._observer.is_quiet)
         plan = drive(next_context(start.snapshot, observed.facts), answers)
         for warned in plan.warned:
             log.warning("%s", warned.text, extra=about(warned.signal))

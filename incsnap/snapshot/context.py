@@ -57,6 +57,7 @@ class Scan:
     ``maximum``: the greatest key when the table was begun; rows above it come by the log. ``boundary``: all ranges up
     to it have been planned; None at the table's beginning, equal to ``maximum`` at its end.
     ``chunk_rows``: the present chunk size. ``again``: ranges to read again. ``quarantine``: ranges given up.
+    ``asked``: the batch that was the first to ask the question about the table that has no answer yet; 0 for none.
     ``times``: of chunks of one size, or of two; ``doublings``: how often the time of a SELECT ran out, each time it is
     doubled for the chunks behind.
     ``rows_read``: rows of released windows, before de-duplication. ``failures``: batches in a row in which chunks
@@ -85,6 +86,7 @@ class Scan:
     lost_readings: int = 0
     times: tuple[ChunkTime, ...] = ()
     doublings: int = 0
+    asked: int = 0
 
     @property
     def table(self) -> TableId:

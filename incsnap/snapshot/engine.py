@@ -229,7 +229,7 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
         _read_again(state, lambda window, change=change: spoiled_by(window, change))  # type: ignore[misc]
         if not change.truncates:
             for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:
-                state.scans[scan.number] = replace(scan, described=False)
+                state.scans[scan.number] = replace(scan, described=False, asked=0)
 
 
 def _read_again(state: NextContext, bad: Callable[[Window], bool]) -> None:

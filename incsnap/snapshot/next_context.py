@@ -150,6 +150,7 @@ class NextContext:
             quarantine=(),
             rows_read=0,
             begun_again=scan.begun_again + 1,
+            asked=0,
         )
         return True
 

@@ -51,15 +51,15 @@ def plan_chunks(state: NextContext, limits: Limits, low_watermark: GtidSet) -> G
     yield from _look_ahead(state, _undescribed(state), limits, low_watermark)
     for number in list(state.scans):
         yield from _plan_scan(state, number, limits, room, low_watermark)
-    if all(scan.wholly_planned for scan in state.scans.values()):
+    if all(scan.wholly_planned or _is_passed_by(state, scan) for scan in state.scans.values()):
         yield from _begin_tables(state, limits, room, low_watermark)
 
 
 def _begin_tables(
     state: NextContext, limits: Limits, room: _Room, low_watermark: GtidSet
 ) -> Generator[Question, Answer, None]:
-    """Begins tables of the queue, the next one only where the one before is wholly planned (or has ended: it is empty,
-    or refused)."""
+    """Begin tables of the queue, the next one only where the one before is wholly planned, or has ended (it is empty,
+    or refused), or is passed by."""
     yield from _look_ahead(state, state.queue[: max(0, room.small)], limits, low_watermark)
     for _ in range(max(MAX_OPENED, limits.small_windows)):
         too_many = len(state.scans) >= MAX_SCANS + limits.small_windows
@@ -68,8 +68,14 @@ def _begin_tables(
         opened = state.open(state.queue.pop(0), limits.start_rows)
         yield from _plan_scan(state, opened.number, limits, room, low_watermark)
         scan = state.scans.get(opened.number)
-        if scan is not None and not scan.wholly_planned:
+        if scan is not None and not scan.wholly_planned and not _is_passed_by(state, scan):
             return
+
+
+def _is_passed_by(state: NextContext, scan: Scan) -> bool:
+    """Whether tables behind this one need not wait for it: somebody has locked it, or its chunks cannot be read now.
+    The engine comes back to it."""
+    return scan.attempt > 0 or scan.not_before_ms > state.now_ms
 
 
 @dataclass(slots=True)
@@ -159,7 +165,8 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
     if not (yield from _opened(state, number)):
         return False
     collection = scan.request.collection
-    answer = yield Describe(collection.table, collection.surrogate, collection.condition, low_watermark)
+    asked = _asked(state, number)
+    answer = yield Describe(collection.table, collection.surrogate, collection.condition, low_watermark, asked)
     if isinstance(answer, Refused):
         state.end(scan, answer.status, answer.reason)
         return False
@@ -175,8 +182,18 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         fingerprint=answer.fingerprint,
         described=True,
         attempt=0,
+        asked=0,
     )
     return True
+
+
+def _asked(state: NextContext, number: int) -> int:
+    """Return the batch that was the first to ask what is about to be asked about the table: this one, or an earlier one
+    that has not been answered."""
+    scan = state.scans[number]
+    if not scan.asked:
+        state.scans[number] = replace(scan, asked=state.batch)
+    return state.scans[number].asked
 
 
 def _bounded(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
@@ -186,13 +203,14 @@ def _bounded(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
         return True
     if not (yield from _opened(state, number)):
         return False
-    answer = yield MaximumKey(scan.table, scan.columns, scan.index, low_watermark, scan.descending)
+    asked = _asked(state, number)
+    answer = yield MaximumKey(scan.table, scan.columns, scan.index, low_watermark, scan.descending, asked)
     if answer is None:
         state.end(scan, notes.EMPTY)
         return False
     if not isinstance(answer, tuple):
         return _postponed(state, number, answer)
-    state.scans[number] = replace(scan, maximum=answer, attempt=0)
+    state.scans[number] = replace(scan, maximum=answer, attempt=0, asked=0)
     return True
 
 
@@ -239,7 +257,7 @@ def _halves(state: NextContext, number: int, whole: Range) -> Generator[Question
         if isinstance(answer, tuple) and answer != whole.upper:
             upper_rows = max(1, whole.rows - rows)
             return [Range(whole.lower, answer, rows, lost=lost), Range(answer, whole.upper, upper_rows, lost=lost)]
-        if isinstance(answer, (Failed, Refused, KeyOrder)):
+        if isinstance(answer, (Failed, Refused, KeyOrder, NotYet)):
             _postponed(state, number, answer)
             return []
     return [whole if whole.rows == 1 else Range(whole.lower, whole.upper, 1, lost=lost)]
@@ -300,11 +318,14 @@ def _opened(state: NextContext, number: int) -> Asking:
     if not scan.attempt:
         return True
     answer = yield Opened(scan.table)
-    return answer is None or (not isinstance(answer, NotYet) and _postponed(state, number, answer))
+    return answer is None or _postponed(state, number, answer)
 
 
 def _postponed(state: NextContext, number: int, answer: Answer) -> bool:
-    """No usable answer: the scan waits and asks again, or ends when asking again will not help."""
+    """Let the scan wait for an answer that is being looked for, or ask again later what had no usable answer; end it
+    when asking again will not help."""
+    if isinstance(answer, NotYet):
+        return False
     scan: Scan = state.scans[number]
     message = answer.message if isinstance(answer, Failed) else f"unexpected answer {answer!r}"
     if isinstance(answer, Failed) and answer.permanent:

@@ -1,12 +1,13 @@
 """What the engine asks while it plans, and what it may be told. It asks; the planner reaches.
 
-Answered by the planner's query connection, in autocommit, with a bound of time on every statement; a fake answers in
-tests.
+Answered by the planner, in autocommit, with a bound of time on every statement; a fake answers in tests. What takes
+long is looked into beside the stream: then the answer is NotYet, and the same question is asked again with a later
+batch.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.commands import DataCollection
@@ -16,7 +17,7 @@ from incsnap.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Which columns order the chunks of ``table``? Answer: KeyOrder, Refused or Failed.
+    """Which columns order the chunks of ``table``? Answer: KeyOrder, Refused, Failed or NotYet.
 
     With ``surrogate`` that column, with which an index must begin, and behind it what tells rows apart; without it the
     primary key, or what message.key.columns names in a table that has none. There must be something that tells rows
@@ -24,29 +25,34 @@ class Describe:
     (``chunk_query.condition_probe``), else Refused SQL_EXCEPTION.
 
     ``low_watermark`` must be executed first, as for MaximumKey: otherwise the key may be that before a DDL which the
-    stream has passed, and nothing would ask again.
+    stream has passed, and nothing would ask again. ``asked``: the batch that was the first to ask. Its low watermark is
+    enough: a DDL that the stream passes meanwhile makes it another question. So a table is begun also where the server
+    never reaches the newest low watermark in time.
     """
 
     table: TableId
     surrogate: str
     condition: str
-    low_watermark: GtidSet
+    low_watermark: GtidSet = field(compare=False)
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MaximumKey:
     """The last key of ``table`` in its order (``chunk_query.maximum_key``). Answer: Key, None when it is empty, or
-    Failed. ``descending``: as in ``KeyOrder``.
+    Failed or NotYet. ``descending``: as in ``KeyOrder``.
 
-    ``low_watermark`` must be executed first (WAIT_FOR_EXECUTED_GTID_SET, briefly; Failed when it is not yet): otherwise
-    a row committed just before the signal might not be visible yet, lie above the maximum, and not be read.
+    ``low_watermark`` must be executed first (WAIT_FOR_EXECUTED_GTID_SET): otherwise a row committed just before the
+    signal might not be visible yet, lie above the maximum, and not be read. ``asked``: as in ``Describe``; the rows of
+    later batches come by the log.
     """
 
     table: TableId
     columns: tuple[str, ...]
     index: str
-    low_watermark: GtidSet
+    low_watermark: GtidSet = field(compare=False)
     descending: tuple[str, ...] = ()
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,6 @@ class NotYet:
 
 
 Question = Describe | MaximumKey | NextBoundary | Opened | LookAhead
-BesideQuestion = NextBoundary | Opened
+BesideQuestion = Describe | MaximumKey | NextBoundary | Opened
 """What may be looked into beside the stream."""
 Answer = KeyOrder | Refused | Failed | NotYet | Key | None

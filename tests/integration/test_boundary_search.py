@@ -7,15 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from incsnap.config.servers import MySqlSettings
 from incsnap.envelope.column_rules import ColumnRules
+from incsnap.gtid import GtidSet
 from incsnap.mysql.session import connect, query
 from incsnap.planner.answers import Answers
 from incsnap.planner.boundary_search import BoundarySearch
-from incsnap.snapshot.questions import Answer, BesideQuestion, Failed, NextBoundary, NotYet, Opened
+from incsnap.snapshot.questions import Answer, BesideQuestion, Describe, Failed, KeyOrder, NextBoundary, NotYet, Opened
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
@@ -78,9 +80,7 @@ def test_it_finds_what_the_planner_would_have_found(connection: Any, searched: S
         assert Answers(connection, ColumnRules())(question) == key
 
 
-def test_an_answer_is_given_once_and_of_a_tables_questions_the_last_is_looked_into(
-    connection: Any, searched: Searched, database: str
-) -> None:
+def test_an_answer_is_given_once(connection: Any, searched: Searched, database: str) -> None:
     table = TableId(database, "t")
     first, second = after(table, None, 1), after(table, None, 3)
     assert isinstance(searched.search(first), NotYet)
@@ -168,6 +168,24 @@ def test_who_asks_is_not_held_up_by_a_table_that_is_locked(
         assert searched.later(after(table, None, 2)) == ("5",)
 
 
+def test_what_was_asked_first_is_enough_where_every_low_watermark_is_late(
+    connection: Any, searched: Searched, database: str
+) -> None:
+    table = TableId(database, "t")
+    first, later = (GtidSet.parse(f"{uuid4()}:1") for _ in range(2))
+    asked = [Describe(table, "", "", low_watermark, asked=7) for low_watermark in (first, later, later)]
+    assert all(isinstance(searched.search(question), NotYet) for question in asked)
+    # A boundary needs no low watermark, and does not wait behind one.
+    assert searched.later(after(table, None, 2)) == ("5",)
+    query(connection, f"SET gtid_next = '{first}'")
+    query(connection, "COMMIT")
+    query(connection, "SET gtid_next = AUTOMATIC")
+
+    answer = searched.later(asked[2])
+    assert isinstance(answer, KeyOrder), answer
+    assert isinstance(searched.search(Describe(table, "", "", later, asked=8)), NotYet)
+
+
 def test_a_connection_that_was_lost_is_made_again(connection: Any, searched: Searched, database: str) -> None:
     table = TableId(database, "t")
     others = _connections(connection)
@@ -186,7 +204,7 @@ def test_who_may_have_no_further_connection_asks_on_the_one_there_is(connection:
     assert searched.woken.wait(30)
     searched.search.close()
     assert not searched.search.is_able
-    assert ask(question) == ("5",)
+    assert Answers(connection, ColumnRules(), searched.search)(question) == ("5",)
 
 
 def _connections(connection: Any) -> set[str]:

@@ -81,25 +81,47 @@ class Readers:
     def close(self) -> None: ...
 
 
-class LateBoundaries:
-    """``BoundarySearch`` without its thread: what it is asked it finds out now, and tells when it is asked again."""
+class LateAnswers:
+    """``BoundarySearch`` without its thread: what it is asked it finds out now or when it is asked again. ``is_slow``:
+    which tables are asked about here rather than in the batch's time."""
 
     is_able = True
 
-    def __init__(self, find: Callable[[BesideQuestion], PlanningAnswer]) -> None:
+    def __init__(
+        self, find: Callable[[BesideQuestion], PlanningAnswer], random_: random.Random, is_slow: Callable[[], bool]
+    ) -> None:
         self._find = find
-        #: Of each table the last question of each kind, as there.
-        self._answers: dict[tuple[type[BesideQuestion], TableId], tuple[BesideQuestion, PlanningAnswer]] = {}
+        self._random = random_
+        self._is_slow = is_slow
+        #: As they were asked first, with their low watermarks.
+        self._first: dict[BesideQuestion, BesideQuestion] = {}
+        self._waiting: set[BesideQuestion] = set()
+        self._answers: dict[BesideQuestion, PlanningAnswer] = {}
+
+    def is_asked(self, question: BesideQuestion) -> bool:
+        return question in self._waiting or question in self._answers
+
+    def is_slow(self, _table: TableId) -> bool:
+        return self._is_slow()
+
+    def took(self, table: TableId, seconds: float) -> None: ...
 
     def __call__(self, question: BesideQuestion) -> PlanningAnswer:
-        place = type(question), question.table
-        looked_up = self._answers.pop(place, None)
-        if looked_up is not None and looked_up[0] == question:
-            return looked_up[1]
+        if question in self._answers:
+            return self._answers.pop(question)
+        first = self._first.setdefault(question, question)
+        is_asked_again = question in self._waiting
+        if not is_asked_again and self._random.random() < 0.3:
+            self._waiting.add(question)
+            return NotYet()
         try:
-            self._answers[place] = question, self._find(question)
+            answer = self._find(first)
         except ServerUnreachable as error:
-            self._answers[place] = question, Failed(error.message)
+            answer = Failed(error.message)
+        self._waiting.discard(question)
+        if is_asked_again:
+            return answer
+        self._answers[question] = answer
         return NotYet()
 
 
@@ -266,7 +288,11 @@ class Job:
         self.readings = WindowReadings(
             self.readers, self.buffers, 2, lambda table: (TOPICS[table],), clock=lambda: self.now_ms / 100
         )
-        self.boundaries = LateBoundaries(lambda asked: Answers(self.connection, SETTINGS.columns)(asked))
+        self.boundaries = LateAnswers(
+            lambda asked: Answers(self.connection, SETTINGS.columns)(asked),
+            self.random,
+            lambda: self.habits.boundaries_beside and self.random.random() < 0.5,
+        )
         self.cleaned = False
 
     def _plan(self, start: Offset, all_of_it: bool) -> Offset:
@@ -308,7 +334,7 @@ class Job:
             release_bytes=self.random.choice((1_000, 30, 10, 0)) * 40,
             behind=not all_of_it and self.random.random() < 0.1,
         )
-        answers = Answers(self.connection, SETTINGS.columns, self.boundaries)
+        answers = Answers(self.connection, SETTINGS.columns, self.boundaries, clock=lambda: 0.0)
         plan: Plan = drive(next_context(start.snapshot, facts), answers)
         context = plan.context
         flying, planned = self._counted(context, context.in_flight), self._counted(context, context.planned)

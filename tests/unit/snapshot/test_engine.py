@@ -191,7 +191,7 @@ def test_condition_and_surrogate_key_reach_the_chunk() -> None:
     job.batch(Execute("s", (DataCollection(A, "k > 0", "k"),)))
     chunk = job.context.scans[0].chunk(job.context.planned[0])
 
-    assert job.asked[0] == Describe(A, "k", "k > 0", position(100).delivered)
+    assert job.asked[0] == Describe(A, "k", "k > 0", position(100).delivered, asked=1)
     assert (chunk.columns, chunk.condition, chunk.lower, chunk.upper) == (("k",), "k > 0", None, ("1",))
 
 

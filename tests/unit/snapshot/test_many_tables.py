@@ -5,8 +5,9 @@ from __future__ import annotations
 from incsnap.snapshot.commands import Stop
 from incsnap.snapshot.questions import Answer, Describe, Failed, LookAhead, MaximumKey, NotYet, Opened, Question
 from incsnap.snapshot.sizing import Limits
+from incsnap.snapshot.window import Reading, Window
 from incsnap.tables import TableId
-from tests.support.snapshots import Snapshots, execute, key
+from tests.support.snapshots import Snapshots, alter, execute, key
 
 LIMITS = Limits(parallelism=2, windows=4, start_rows=10, max_rows=10, small_rows=5, small_windows=20)
 
@@ -53,7 +54,7 @@ def test_a_large_table_among_small_ones_keeps_to_the_windows_of_large_ones() -> 
     assert sum(release.window.table == tables[4] for context in job.log for release in context.released) == 10
 
 
-def test_a_small_table_that_cannot_be_described_now_does_not_hold_up_those_before_it() -> None:
+def test_a_small_table_that_cannot_be_described_now_holds_up_no_other() -> None:
     tables = names(6)
     job = Snapshots({table: [1, 2, 3] for table in tables}, LIMITS)
 
@@ -64,7 +65,7 @@ def test_a_small_table_that_cannot_be_described_now_does_not_hold_up_those_befor
 
     job.answer = answer
     job.batch(execute("s", *tables))
-    assert [window.table for window in job.context.planned] == tables[:3]
+    assert [window.table for window in job.context.planned] == [*tables[:3], *tables[4:]]
     job.until_done()
     assert job.notified()[-1][1] == "COMPLETED"
 
@@ -86,6 +87,74 @@ def test_tables_behind_one_that_is_locked_are_not_asked_about_in_each_batch() ->
     assert sum(isinstance(each, LookAhead) for each in job.asked) == 1
     job.until_done()
     assert job.notified()[-1][1] == "COMPLETED"
+
+
+def test_a_locked_table_does_not_block_other_tables_or_signals_and_is_come_back_to() -> None:
+    tables = names(5)
+    rows = {table: [1, 2, 3] for table in tables} | {tables[2]: list(range(30))}
+    job = Snapshots(rows, LIMITS)
+    is_locked = True
+
+    def answer(question: Question) -> Answer:
+        if isinstance(question, (MaximumKey, Opened)) and question.table == tables[1] and is_locked:
+            return Failed("locked")
+        return job.truth(question)
+
+    job.answer = answer
+    job.batch(execute("s", *tables[:4]))
+    job.batch(execute("t", tables[4]))
+    for _ in range(20):
+        job.batch()
+    assert [scan.table for scan in job.context.scans] == [tables[1]]
+    assert ("t", "COMPLETED", "") in job.notified()
+    is_locked = False
+    job.until_done()
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
+
+
+def test_a_table_that_is_locked_while_it_is_read_does_not_block_those_behind_it() -> None:
+    tables = names(2)
+    job = Snapshots({tables[0]: list(range(100)), tables[1]: [1]}, LIMITS)
+    is_locked = True
+
+    def read(window: Window) -> Reading:
+        stalled = is_locked and window.table == tables[0]
+        return Reading(error="stalled: it is locked") if stalled else Reading()
+
+    job.reading = read
+    job.batch(execute("s", *tables))
+    for _ in range(10):
+        job.batch()
+    assert [scan.table for scan in job.context.scans] == [tables[0]]
+    is_locked = False
+    job.until_done()
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
+
+
+def test_a_question_that_is_looked_into_keeps_the_batch_that_asked_it_first_until_a_statement_changes_the_table() -> (
+    None
+):
+    (table,) = names(1)
+    job = Snapshots({table: [1, 2, 3]}, LIMITS)
+    is_answered = False
+
+    def answer(question: Question) -> Answer:
+        return job.truth(question) if is_answered else NotYet()
+
+    job.answer = answer
+    job.batch(execute("s", table))
+    plans = [job.batch() for _ in range(3)]
+    assert all(plan.idle and plan.warned == () for plan in plans)
+    job.batch(changes=(alter(table),))
+    job.batch()
+    is_answered = True
+    job.batch()
+
+    assert [each.asked for each in job.asked if isinstance(each, Describe)] == [1, 1, 1, 1, 5, 5, 5]
+    assert [each.asked for each in job.asked if isinstance(each, MaximumKey)] == [7]
+    assert job.context.scans[0].asked == 0
+    job.until_done()
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
 
 
 def test_tables_behind_one_that_takes_many_batches_are_not_asked_about_in_each() -> None:
