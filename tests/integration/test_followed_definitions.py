@@ -70,6 +70,7 @@ class Outcome:
     crashes: list[str] = field(default_factory=list)  #: statements that ended the server
 
 
+@pytest.mark.timeout(7_200 if _PROFILE == "nightly" else 900)  # 15 minutes for 10,000 on two cores that others use too
 def test_random_statements_are_followed_as_the_server_runs_them() -> None:
     seed = random.randrange(1 << 32) if _PROFILE == "nightly" else 8
     outcome = run(seed, _ALTERATIONS)
