@@ -67,7 +67,7 @@ class KnownTables:
         return KnownTables(
             Definitions(tables, followed.known.databases),
             (self.unconfirmed | followed.changed) & tables.keys(),
-            {table: reason for table, reason in {**left, **why}.items() if table not in tables},
+            {table: reason for table, reason in {**why, **left}.items() if table not in tables},  # the first one counts
             self.complete and not (change.tables is None and not change.database),
             (self.unread - followed.gone) | renamed,
         )

@@ -51,6 +51,13 @@ def test_a_statement_that_is_not_followed_is_remembered_by_its_text() -> None:
     assert not behind(known, "DROP TABLE t").lost
 
 
+def test_the_first_statement_that_was_not_followed_is_the_one_that_is_named() -> None:
+    known = behind(KNOWN, "ALTER TABLE t ADD a NOVELTY", "ALTER TABLE t ADD b INT")
+    assert "ADD a NOVELTY" in known.lost[T]
+    known = behind(known, "DROP TABLE t", "CREATE TABLE t (a NOVELTY)")
+    assert "CREATE TABLE" in known.lost[T]
+
+
 def test_a_table_that_cannot_be_there_is_known_behind_create_if_not_exists() -> None:
     create = "CREATE TABLE IF NOT EXISTS u (id INT PRIMARY KEY)"
     assert names(behind(KNOWN, create), U) == ["id"]
