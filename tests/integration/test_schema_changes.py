@@ -6,6 +6,7 @@ tests/e2e/test_schema_changes.py puts the changes into the middle of windows.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -180,6 +181,7 @@ def test_a_change_of_a_table_lies_between_the_rows_before_and_behind_it(play: Pl
         assert rows_before >= 1
 
 
+@pytest.mark.skipif("INCSNAP_ROW_METADATA" in os.environ, reason="it decodes slices without definitions")
 def test_a_restart_in_the_middle_of_a_transaction_and_before_a_change(play: Play) -> None:
     start = play.here()
     play.connection.begin()
@@ -199,6 +201,7 @@ def test_a_restart_in_the_middle_of_a_transaction_and_before_a_change(play: Play
     assert first + rest == play.expected
 
 
+@pytest.mark.skipif("INCSNAP_ROW_METADATA" in os.environ, reason="here somebody knows it")
 @pytest.mark.timeout(120)
 def test_table_maps_without_names_are_refused_where_nobody_knows_the_definition() -> None:
     """binlog_row_metadata=MINIMAL: names and ENUM literals are missing, and nothing is guessed."""

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import os
 import secrets
 import time
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 import pymysql
 
+from incsnap.binlog.capture_options import CaptureOptions
 from incsnap.binlog.protocol.row_images import DELETE, UPDATE, WRITE
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import table_rows
 from incsnap.binlog.tail import Tail
+from incsnap.ddl.table_definition import Definitions
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.mysql.catalog import charsets
+from incsnap.mysql.catalog import charsets, database_charsets
+from incsnap.mysql.row_definitions import row_definitions
+from incsnap.planner.definition_history import KnownTables
+from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.mysql_versions import end_of_binlog
@@ -39,6 +46,9 @@ class Play:
         self.connection.select_db(database)
         self.charsets = tuple(sorted(charsets(self.connection).items()))
         self.expected: list[Change] = []
+        #: Whether rows do not name their columns: then they are read by what a job would know, statement by statement.
+        self._rows_lack_names = os.environ.get("INCSNAP_ROW_METADATA") == "MINIMAL"
+        self._known: dict[tuple[str, int], KnownTables] = {}
 
     def connect(self) -> Any:
         return connect(self.address)
@@ -74,24 +84,53 @@ class Play:
         file, position = end_of_binlog(self.connection)
         [server] = self.run("SELECT @@GLOBAL.gtid_executed AS executed, @@server_uuid AS uuid")
         executed = GtidSet.parse(server["executed"])
+        self._known[file, position] = self._known_now()
         return StreamPosition(executed, file, position, server_uuid=server["uuid"])
+
+    def _known_now(self) -> KnownTables:
+        """Return what a job would know here, if the server writes rows without names (`INCSNAP_ROW_METADATA`)."""
+        if not self._rows_lack_names:
+            return KnownTables()
+        rows = self.run(
+            f"SELECT TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{self.database}'"
+        )
+        tables = [TableId(self.database, row["name"]) for row in rows]
+        with closing(self.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute("SET sql_mode = ''")
+            definitions, _ = row_definitions(connection, tables)
+            return KnownTables(Definitions(definitions, database_charsets(connection)), complete=True)
 
     def tail(self, start: StreamPosition) -> Tail:
         included = lambda table: table.database == self.database  # noqa: E731
-        return Tail(self.connect, next(_SERVER_IDS), start, included, None, 64 * MB)
+        return Tail(
+            self.connect,
+            next(_SERVER_IDS),
+            start,
+            included,
+            None,
+            64 * MB,
+            options=CaptureOptions(charsets=dict(self.charsets)),
+        )
 
     def read(self, start: StreamPosition, end: StreamPosition, max_rows: int) -> tuple[list[Change], Touched]:
         """What a new tail from ``start`` gives up to ``end``, in batches of so many rows."""
         changes: list[Change] = []
         touched: list[tuple[int, SchemaChange]] = []
         deadline = time.monotonic() + PATIENCE_SECONDS
+        known = self._known.get((start.file, start.pos), KnownTables())
         with self.tail(start) as tail:
             at = start
             while not (at.reached(end.file, end.pos) and end.delivered <= at.delivered):
                 assert time.monotonic() < deadline
                 batch = tail.advance(at, MB, max_rows, (end.file, end.pos), 1.0)
+                history = [known]
+                for change in batch.changes if self._rows_lack_names else ():
+                    history.append(history[-1].behind(change, lambda table: table.database == self.database, 0))
+                shapes = (history[rows.first].shape(rows.table) for rows in batch.unnamed)
+                known = history[-1]
+                definitions = tuple(shape for shape in shapes if shape is not None)
                 for one in tail.slices(at, batch.end, 1):
-                    changes += self.rows(one)
+                    changes += self.rows(one.defined(definitions))
                 touched += [(len(changes), change) for change in batch.changes]
                 tail.forget(batch.end)
                 at = batch.end
