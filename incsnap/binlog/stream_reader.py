@@ -16,6 +16,7 @@ from incsnap.binlog.protocol import control_events as kinds
 from incsnap.binlog.protocol.frames import PAD, Block
 from incsnap.binlog.protocol.long_event import let_go
 from incsnap.binlog.protocol.query_event import Query, read_execute_load_query, read_query
+from incsnap.binlog.rollbacks import note_savepoint, refuse_undone_rows
 from incsnap.binlog.runs import Events, classify
 from incsnap.binlog.segments import Names, Segment
 from incsnap.binlog.transactions import TransactionBuilder
@@ -197,8 +198,12 @@ class StreamReader:
         change = self._change(query, events, odd, at)
         if not opened.begun:
             yield state.fragment_without_events(ends=True, change=change)
-        elif verb == "ROLLBACK" and len(query.sql.split(None, 2)) == 1:
-            yield from self._finish(at)
+        elif verb == "ROLLBACK":
+            refuse_undone_rows(opened, query.sql, f"{state.place.named(at)} ({state.name_of(opened)})")
+            if len(query.sql.split(None, 2)) == 1:
+                yield from self._finish(at)
+        elif verb == "SAVEPOINT":
+            note_savepoint(opened, query.sql)
         elif verb in ROW_STATEMENTS:
             self._left_out(query.session.database, at)
         elif change is not None:

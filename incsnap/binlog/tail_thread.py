@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,10 +13,11 @@ from incsnap.binlog.prepared_search import PreparedSearch
 from incsnap.binlog.protocol.dump_connection import BinlogStream, ConnectionLost, LogSource
 from incsnap.binlog.protocol.frames import Block
 from incsnap.binlog.reconnecting import stay_connected
+from incsnap.binlog.rollbacks import RolledBackError
 from incsnap.binlog.shared_buffer import SharedBuffer
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.binlog.tail_connections import TailConnections
-from incsnap.errors import BinlogError, IncsnapError
+from incsnap.errors import BinlogError, IncsnapError, OffsetError
 from incsnap.events import BinlogPosition
 from incsnap.gtid import GtidSet
 
@@ -109,8 +111,14 @@ class TailThread:
             shared.come_to(self._reader.position)
 
     def received(self, block: Block) -> None:
-        for segment in self._reader.add(block):
-            self._shared.append(segment)
+        try:
+            for segment in self._reader.add(block):
+                self._shared.append(segment)
+        except RolledBackError:
+            # What was handed out of the transaction is sent. All else of it is not.
+            with self._shared.changed, suppress(OffsetError):
+                self._shared.buffer.drop_open()
+            raise
         self._shared.come_to(self._reader.position)
 
     def disconnected(self) -> None:

@@ -41,6 +41,13 @@ class Open:
     #: Of these, how many are still to be sent again.
     skip: int = 0
     maps: dict[int, Map] = field(default_factory=dict)
+    #: Rows events before each SAVEPOINT, by its name in lower case.
+    savepoints: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rows_seen(self) -> int:
+        """Rows events of included tables that were read of it, those that are sent already among them."""
+        return self.rows_done - self.skip
 
     @property
     def ts_us(self) -> int:

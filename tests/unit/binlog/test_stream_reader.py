@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,9 +135,28 @@ def test_ddl_is_a_transaction_of_its_own_and_is_noted() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("events", "undone"),
+    [
+        ([BEGIN, T, rows(b"a"), (kinds.QUERY, made.query_body("ROLLBACK"))], 1),
+        ([BEGIN, (kinds.QUERY, made.query_body("SAVEPOINT `A`")), T, rows(b"a"), T, rows(b"b"),
+          (kinds.QUERY, made.query_body("ROLLBACK TO `a`")), XID], 2),
+        ([BEGIN, T, rows(b"a"), (kinds.QUERY, made.query_body("SAVEPOINT `a`")), T, rows(b"b"),
+          (kinds.QUERY, made.query_body("ROLLBACK TO SAVEPOINT a")), XID], 1),
+    ],
+)  # fmt: skip
+def test_rows_that_the_log_takes_back_stop_the_reading(events: list[Any], undone: int) -> None:
+    log = Binlog()
+    log.add([BEGIN, T, rows(b"z"), XID])
+    log.add(events)
+    with pytest.raises(BinlogError, match=rf"{SID}:2.*takes back {undone} rows events") as caught:
+        Stream().feed(log.dump(GtidSet()))
+    assert "table.exclude.list" in caught.value.hint
+
+
 def test_a_rollback_and_a_savepoint_keep_transactions_whole() -> None:
     log = Binlog()
-    log.add([BEGIN, (kinds.QUERY, made.query_body("SAVEPOINT `a`")), T, rows(b"a"),
+    log.add([BEGIN, T, rows(b"a"), (kinds.QUERY, made.query_body("SAVEPOINT `a`")),
              (kinds.QUERY, made.query_body("ROLLBACK TO `a`")), T, rows(b"b"), XID])  # fmt: skip
     log.add([BEGIN, T, rows(b"c"), (kinds.QUERY, made.query_body("COMMIT"))])
     log.add([BEGIN, (kinds.QUERY, made.query_body("ROLLBACK"))])
