@@ -112,7 +112,7 @@ class ServerConnection:
 
     def _columns(self, _sql: str, arguments: Any) -> Rows:
         return [
-            (*of, "", name, type_, type_, "NO", None, None, None, None, None)
+            (*of, "", name, type_, type_, "NO", None, None, None, None)
             for of in arguments[0]
             for name, type_ in columns_of(TableId(*of), self.server.view[TableId(*of)].key_shape)
         ]
