@@ -123,6 +123,20 @@ class PrefixStart:
         if self._taken is not None:
             raise self._taken
 
+    def cause_of(self, error: IncsnapError) -> IncsnapError:
+        """Return the ``PrefixTaken`` behind ``error`` if another start has the prefix; else ``error``.
+
+        The other start may have taken the replication connection before this one has looked again.
+        """
+        if self._taken is None and self._thread is not None:
+            with self._lock, contextlib.suppress(ClientError):
+                try:
+                    assert self._log is not None
+                    refuse_another(self._log.owner(_LOOK_SECONDS), self.own)
+                except PrefixTaken as taken:
+                    self._taken = taken
+        return self._taken or error
+
     def close(self) -> None:
         """Write a last beat, which says that the start has ended. Never raise."""
         self._ending.set()

@@ -127,6 +127,7 @@ def _supervise(
             error = failure
         except (Py4JError, ConnectionError) as failure:
             raise SparkDied(f"Spark's JVM does not answer any more: {shorten(failure)}") from None
+        error = run.prefix.cause_of(error)
         if time.monotonic() - began > _LASTING_SECONDS:
             failures, delay = 0, retries.initial_delay_ms / 1000
         failures += 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +14,7 @@ import pytest
 
 from lab.captured_database import CapturedDatabase
 from lab.replay import read_topics
-from lab.running_job import RunningJob, running_job, write_properties
+from lab.running_job import RunningJob, running_job, session_pids, write_properties
 from lab.table_designs import TableDesign
 from tests.support.waiting import wait_until
 
@@ -86,3 +89,27 @@ def test_a_second_job_of_a_prefix_is_refused_and_replaces_the_first_when_it_is_t
         assert ended(again) == 2, again.log_tail()
         assert "has replaced the job" in again.log_tail(), again.log_tail()
     assert times_seen(play, play.topic(rows), range(1000, 1040)) == Counter({1: 40})
+
+
+def test_a_job_that_was_frozen_replaced_and_thawed_sends_nothing_more(play: CapturedDatabase, tmp_path: Path) -> None:
+    rows = play.create(ROWS, 10)
+    with play.job() as first:
+        first.wait_until_streaming()
+        insert(play, range(1000, 1020))
+        play.drain(first)
+        insert(play, range(1020, 1200))
+        frozen = session_pids(first.pid)
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        insert(play, range(1200, 1240))
+        with second_job(play, tmp_path / "other", "--replace-job") as second:
+            play.drain(second)
+            for pid in frozen:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+            assert ended(first) == 2, first.log_tail()
+            assert str(tmp_path / "other") in first.log_tail(), first.log_tail()
+            insert(play, range(1240, 1260))
+            play.drain(second)
+            second.stop()
+    assert times_seen(play, play.topic(rows), range(1000, 1260)) == Counter({1: 260})

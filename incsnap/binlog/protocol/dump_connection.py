@@ -241,7 +241,8 @@ def server_error(code: int, message: str) -> Exception:
     elif "same server_uuid/server_id" in text:
         error = ConfigError(
             f"another replica took over the binlog connection: {message}",
-            "Give every job and every replica its own database.server.id.",
+            "Is this job running elsewhere? Stop one of the two. Give every other job and replica its own"
+            " database.server.id.",
         )
     elif "more gtids than" in text:
         error = OffsetError(
