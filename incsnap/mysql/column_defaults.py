@@ -8,9 +8,10 @@ from typing import Any
 
 from pymysql.connections import Connection
 
+from incsnap.errors import IncsnapError
 from incsnap.mysql.session import query
 from incsnap.mysql.table_definitions import as_printed, source_type
-from incsnap.tables import Declared, Defaults, TableId, TableShape
+from incsnap.tables import Declared, Defaults, TableId, TableShape, quote
 
 #: An expression (``DEFAULT (UUID())``) is no value; CURRENT_TIMESTAMP counts as an expression there too, and is one
 #: that schemas can show.
@@ -20,14 +21,21 @@ _ALL = (
     f"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), IF({_DEFAULT}, COLUMN_DEFAULT, NULL),"
     " COLUMN_TYPE, COLUMN_COMMENT FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s"
 )
+#: Milliseconds for the exact DEFAULTs of a table, which a statement about the table may hold up.
+_EXACT_MS = 1_000
+#: A FLOAT of so many digits may be cut by what is shown: the server prints six.
+_FLOAT_DIGITS = 6
 _ORDER = " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
 
 
 def defaults_of(
     connection: Connection[Any], tables: Sequence[TableId], *, definitions: bool = False
 ) -> dict[TableId, Defaults]:
-    """As they are now, an entry for each of ``tables``. ``definitions``: with the types and comments that columns were
-    defined with, else columns without a DEFAULT are left out."""
+    """Return the DEFAULTs as they are now, an entry for each of ``tables``.
+
+    ``definitions``: with the types and comments that columns were defined with, else columns without a DEFAULT are left
+    out.
+    """
     by_table: dict[TableId, list[Declared]] = {table: [] for table in tables}
     if not tables:
         return {}
@@ -38,7 +46,49 @@ def defaults_of(
         if definitions:
             declared = declared._replace(source=source_type(_text(defined)), comment=as_printed(str(comment)))
         by_table.setdefault(TableId(str(database), str(name)), []).append(declared)
-    return {table: tuple(columns) for table, columns in by_table.items()}
+    return {table: _exact(connection, table, columns) for table, columns in by_table.items()}
+
+
+def _exact(connection: Connection[Any], table: TableId, columns: Sequence[Declared]) -> Defaults:
+    """Return ``columns`` with the DEFAULTs that rows get, where information_schema shows less.
+
+    It shows a question mark for a character beyond U+FFFF, bytes up to the first zero byte, and six digits of a FLOAT.
+    What is shown stays where the server refuses the question, or a lock holds it up.
+    """
+    unsure = [index for index, column in enumerate(columns) if _may_be_cut(column)]
+    if not unsure:
+        return tuple(columns)
+    values = ", ".join(_exact_value(columns[index]) for index in unsure)
+    # The join has no row of the table, so DEFAULT() is evaluated without reading any.
+    sql = f"SELECT /*+ MAX_EXECUTION_TIME({_EXACT_MS}) */ {values} FROM (SELECT 1) one LEFT JOIN {table.sql} t ON FALSE"
+    try:
+        [row] = query(connection, sql)
+    except IncsnapError:
+        return tuple(columns)
+    exact = dict(zip(unsure, row, strict=True))
+    return tuple(
+        column if exact.get(index) is None else column._replace(default=_shown(exact[index], column.type))
+        for index, column in enumerate(columns)
+    )
+
+
+def _may_be_cut(column: Declared) -> bool:
+    if column.default is None:
+        return False
+    if column.type == "float":
+        return sum(map(str.isdigit, column.default.partition("e")[0])) >= _FLOAT_DIGITS
+    return column.type in ("binary", "varbinary") or (column.type in ("char", "varchar") and "?" in column.default)
+
+
+def _exact_value(column: Declared) -> str:
+    value = f"DEFAULT(t.{quote(column.column)})"
+    if column.type == "float":
+        return f"{value} * 1e0"
+    return f"HEX({value})" if column.type.endswith("binary") else value
+
+
+def _shown(value: object, kind: str) -> str:
+    return f"0x{value}" if kind.endswith("binary") else str(value)
 
 
 def _text(value: object) -> str:
