@@ -37,6 +37,8 @@ class OwnCheckpoint:
     job: str = ""
     #: Number of the newest batch that is planned.
     batch: int = 0
+    #: How many buckets the job has; 0 in a new checkpoint.
+    buckets: int = 0
 
 
 def own_checkpoint(settings: Settings) -> OwnCheckpoint:
@@ -57,6 +59,7 @@ def own_checkpoint(settings: Settings) -> OwnCheckpoint:
         _starts(files),
         newest.job_id if newest is not None else "",
         newest.batch if newest is not None else 0,
+        newest.layout.buckets if newest is not None else 0,
     )
 
 

@@ -102,7 +102,6 @@ def start(
         try:
             prefix = PrefixStart(settings, replace_job=replace_job)
             stack.callback(prefix.close)
-            prefix.ensure()
             query, report = _begin_query(spark, settings, uuid4().hex, prefix)
         except BaseException as error:
             own.close(FAILED, failure_of(error))
@@ -118,6 +117,7 @@ def _begin_query(spark: SparkSession, settings: Settings, run: str, prefix: Pref
     for name in (STOP, STOPPED, COMPLETE):
         Files(root).delete(name)
     readers = ReaderPool.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
+    prefix.ensure(buckets_for(settings.topic_creation.default.partitions, readers.stream))
     first = _beginning(settings, root, readers.stream, prefix.own)
     # The number of buckets is the job's for good: a key's window rows and events must meet in one sink task.
     buckets = first.layout.buckets

@@ -94,14 +94,15 @@ class PrefixStart:
         assert self._announcement is not None
         return OwnStart(self._announcement.facts.start, self._announcement.term)
 
-    def ensure(self) -> None:
+    def ensure(self, buckets: int = 0) -> None:
         """Announce the start and fence all others, unless that is done. The caller holds the checkpoint's lock.
 
+        ``buckets``: how many a new job would have, 0 while that is not known. Without it nothing is done where the
+        control topic is missing: it is made with a partition for each bucket, as adding some takes another right.
         Raise ``PrefixTaken`` where another start has the prefix, ``CannotTakeOver`` where ``replace_job`` cannot be
         done exactly, ``SinkError`` and ``ServerUnreachable`` where a server does not answer.
         """
-        if self._thread is None:
-            self._begin()
+        if self._thread is None and self._begin(buckets):
             self._thread = threading.Thread(target=self._beat, name="incsnap-start", daemon=True)
             self._thread.start()
 
@@ -155,14 +156,19 @@ class PrefixStart:
 
     # -- the announcement
 
-    def _begin(self) -> None:
+    def _begin(self, new_buckets: int) -> bool:
+        """Return False where the control topic is missing and the number of buckets is not known."""
         settings, prefix = self._settings, self._settings.topic_prefix
         admin = admin_client(self._client)
-        ensure_control_topic(admin, prefix, 1, settings.topic_creation.default.replication_factor)
+        own = own_checkpoint(settings)
+        needed = own.buckets or new_buckets
+        if needed:
+            ensure_control_topic(admin, prefix, needed, settings.topic_creation.default.replication_factor)
+        elif not partition_counts(admin, [control_topic(prefix)]):
+            return False
         if self._log is None:
             self._log = AnnouncementLog(self._client, prefix)
         owner = self._look()
-        own = own_checkpoint(settings)
         buckets = owner.buckets if owner is not None else partition_counts(admin, [control_topic(prefix)]).popitem()[1]
         state = _State(self._client, prefix, buckets, self._log, self._ask)
         verdict = judge(owner, own, state, replace_job=self._replace_job)
@@ -201,6 +207,7 @@ class PrefixStart:
             ending = hand_over(settings, owner.jobs, buckets, own)
             if ending is not None:
                 take_over(settings, self._root, ending, self.own)
+        return True
 
     def _announce(self, what: Announcement) -> None:
         """Raise ``SinkError``."""

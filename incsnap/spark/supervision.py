@@ -75,7 +75,8 @@ def run_forever(
             watching(settings, root, explained) as watch,
             contextlib.closing(PrefixStart(settings, replace_job=replace_job)) as prefix,
         ):
-            # While the JVM boots; a server that is away for the moment is asked again before the first query.
+            # While the JVM boots, where the control topic is there. A server that is away for the moment is asked
+            # again before the first query.
             with contextlib.suppress(ServerUnreachable, SinkError):
                 prefix.ensure()
             spark = starting.session()
@@ -109,7 +110,6 @@ def _supervise(
         began = time.monotonic()
         try:
             ready()
-            run.prefix.ensure()
             query = start(spark, settings, run)
             log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
             while query.isActive and not stopping.wait(0.2):
