@@ -118,12 +118,22 @@ def owner_after(owner: Announcement | None, records: Iterable[Announcement]) -> 
     """Return the owner of the prefix behind ``records``, which come in the order of the log behind ``owner``."""
     for each in records:
         if owner is None or each.term > owner.term:
-            owner = each
+            owner = each if owner is None or each.confirmed else _behind(each, owner)
         elif each.term == owner.term:
             # Of two that announced at once only the owner confirms; a reader may have begun between the two.
             is_beat, wins = each.facts.start == owner.facts.start, each.confirmed and not owner.confirmed
             owner = each if is_beat or wins else owner
     return owner
+
+
+def _behind(first: Announcement, before: Announcement) -> Announcement:
+    """Return an unconfirmed announcement with the jobs and buckets that the owner before it had at its end.
+
+    Its start may have looked before the owner announced a new job, and may be dead before it looks again.
+    """
+    is_same = first.facts.job and first.facts.job == before.facts.job
+    earlier = before.earlier if is_same or not before.facts.job else before.jobs[:_EARLIER]
+    return replace(first, earlier=earlier, buckets=max(first.buckets, before.buckets))
 
 
 def first_announcement(

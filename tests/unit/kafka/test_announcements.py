@@ -93,3 +93,12 @@ def test_a_start_is_alive_while_its_beat_is_young_and_it_has_not_ended() -> None
     assert young.is_young
     assert not replace(young, ended=True).is_young
     assert not replace(young, beat_ms=young.beat_ms - 21_000).is_young
+
+
+def test_a_start_that_died_unconfirmed_hides_no_job_of_the_owner_before_it() -> None:
+    looked = replace(OLD, facts=replace(OLD.facts, job=""), pending=True)
+    died = first_announcement(looked, StartFacts("died", "", "/b"), buckets=1)
+    owner = owner_after(looked, [replace(OLD, buckets=9), died])
+    assert owner is not None
+    assert [each.job for each in owner.earlier] == ["job-a"]
+    assert owner.buckets == 9

@@ -1,0 +1,592 @@
+"""Starts of one ``topic.prefix`` around a modelled Kafka: rules of ownership and transactions are the product's.
+
+Each start is a thread. One thread runs at a time, and gives the turn away at every call of Kafka. So a start may be
+frozen between any two of these, while others begin, take over, end and are killed, and goes on later. Its tasks may
+outlive it. The order of the steps of a start, and the hand-over, are written down here once more
+(``docs/adr/0018-one-start-of-a-prefix.md``); rules, looks, fences and batch numbers are not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest.mock import patch
+
+from confluent_kafka import KafkaError
+
+from incsnap.checkpoint.own_starts import OwnCheckpoint
+from incsnap.errors import SinkError
+from incsnap.kafka import announcements, transaction
+from incsnap.kafka.announcements import (
+    ALIVE_SECONDS,
+    BEAT_SECONDS,
+    WATCH_SECONDS,
+    Announcement,
+    OwnStart,
+    PrefixTaken,
+    StartFacts,
+)
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.control import CommittedBatch
+from incsnap.kafka.kept import KeptProducers
+from incsnap.kafka.refusals import ClientError, SinkRefused
+from incsnap.kafka.transaction import BucketWriter
+from incsnap.planner import one_start
+
+#: Of the topic. A key never leaves its partition, and a partition is in the bucket of its number modulo the buckets.
+PARTITIONS = 4
+#: Seconds of real time that a thread may take for a turn.
+_TURN_SECONDS = 60.0
+
+
+class Violation(AssertionError):
+    """What a consumer must never see. ``kind``: "twice" or "lost"."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+
+
+class Died(BaseException):
+    """The process is gone; no code of it runs any more."""
+
+
+@dataclass
+class Checkpoint:
+    """A folder. ``holder``: the start that has its lock."""
+
+    name: str
+    starts: tuple[str, ...] = ()
+    job: str = ""
+    buckets: int = 0
+    #: Where batch 1 begins.
+    base: int = 0
+    #: The end of each planned batch.
+    ends: dict[int, int] = field(default_factory=dict)
+    #: The newest batch that is done in all buckets.
+    done: int = 0
+    holder: Start | None = None
+
+    def begin_of(self, batch: int) -> int:
+        """Return where a batch begins."""
+        return self.ends.get(batch - 1, self.base)
+
+    def new_job(self, job: str, buckets: int, base: int) -> None:
+        """Begin a job."""
+        self.job, self.buckets, self.base, self.ends, self.done = job, buckets, base, {}, 0
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """Where a job goes on: behind ``base``, first to ``end``, which the buckets in ``sent`` have already."""
+
+    buckets: int
+    base: int
+    end: int | None = None
+    sent: tuple[int, ...] = ()
+
+
+def hand_over(world: World, jobs: tuple[StartFacts, ...], own: Checkpoint) -> HandOver | None:
+    """Return where the newest job that has delivered has ended; None if that is the checkpoint's own, or nobody."""
+    for job in jobs:
+        records = {bucket: record for bucket in range(PARTITIONS) if (record := world.numbers.get((job.job, bucket)))}
+        newest = max((each.batch for each in records.values()), default=0)
+        complete = job.place["batch"] if job.place is not None else 0
+        if not newest and not complete:
+            continue
+        if job.job == own.job and job.start in own.starts and max(own.ends, default=0) >= max(newest, complete):
+            return None
+        if job.place is not None and complete >= newest:
+            return HandOver(job.place["buckets"], job.place["to"])
+        sent = tuple(bucket for bucket, record in records.items() if record.batch == newest)
+        place: Any = records[sent[0]].place
+        if len(sent) == place["buckets"]:
+            return HandOver(place["buckets"], place["to"])
+        return HandOver(place["buckets"], place["from"], place["to"], sent)
+    return None
+
+
+class Producer:
+    """A producer of the process of ``start``."""
+
+    refused = None
+    refused_code = 0
+    has_lost_answers = False
+    too_large = ()
+
+    def __init__(self, start: Start, name: str) -> None:
+        self._start, self._world, self._name = start, start.world, name
+        self._epoch = -1
+        self._sent: list[int] = []
+        self._number: tuple[str, int, CommittedBatch] | None = None
+        self._place: Any = None
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def init_transactions(self, _seconds: float) -> None:
+        """Fence all others."""
+        self._start.pause()
+        self._epoch = self._world.epochs[self._name] = self._world.epochs.get(self._name, 0) + 1
+        self._start.pause()
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._sent, self._place = [], None
+
+    def send_offset(self, _topic: str, partition: int, offset: int, metadata: str, group: str, _seconds: float) -> None:
+        """Send the batch number."""
+        self._start.pause()
+        self._refuse_fenced()
+        self._number = group, partition, CommittedBatch(offset, metadata)
+
+    def send(self, _topics: object, records: Any, *_: Any) -> None:
+        """Send numbers of changes."""
+        self._sent += records
+
+    def send_one(self, _topic: str, _partition: int, _key: bytes, _value: bytes) -> None:
+        """Send the control record, which `commit` has from the transaction."""
+
+    def commit(self, _seconds: float) -> None:
+        """Commit, unless fenced."""
+        self._start.pause()
+        self._refuse_fenced()
+        assert self._number is not None
+        group, bucket, number = self._number
+        job = group.rsplit("-", 1)[1]
+        self._world.numbers[job, bucket] = replace(number, place=self._start.place_of(number.batch, job))
+        for change in self._sent:
+            self._world.append(change, self._start)
+        self._start.pause()
+
+    def abort(self, _seconds: float) -> None:
+        """Forget what was sent."""
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
+
+    def _refuse_fenced(self) -> None:
+        if self._world.epochs[self._name] != self._epoch:
+            raise ClientError(KafkaError._FENCED, "there is a newer producer of this name", fatal=True)
+
+
+class Start:
+    """One start, which is a thread. ``replace``: with ``--replace-job``."""
+
+    def __init__(self, world: World, checkpoint: Checkpoint, *, replace: bool) -> None:
+        self.world = world
+        self.checkpoint = checkpoint
+        self.replace = replace
+        self.id = f"s{len(world.starts)}"
+        #: Why it has ended; "" while it runs.
+        self.outcome = ""
+        self.frozen_until = 0.0
+        #: Killed; a task of it may still run.
+        self.killed = False
+        self.outlives = False
+        self._in_task = False
+        self._places: dict[tuple[str, int], Any] = {}
+        self._announcement: Announcement | None = None
+        #: Of two workers.
+        self._kept = [KeptProducers(), KeptProducers()]
+        self._turn = threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    # -- turns
+
+    def take_turn(self) -> None:
+        """Run the thread until it gives the turn back. Called by the scheduler."""
+        self._turn.release()
+        assert self.world.turn.acquire(timeout=_TURN_SECONDS)
+
+    def pause(self) -> None:
+        """Give the turn back, and wait for the next."""
+        producers = transaction.PRODUCERS
+        self.world.turn.release()
+        assert self._turn.acquire(timeout=10 * _TURN_SECONDS)
+        transaction.PRODUCERS = producers
+        self.world.running = self
+        if self.killed and not self.outlives:
+            raise Died
+
+    def kill(self, *, outlives: bool) -> None:
+        """End the process. ``outlives``: its task, if there is one, goes on."""
+        self.killed, self.outlives = True, outlives and self._in_task
+        if self.checkpoint.holder is self:
+            self.checkpoint.holder = None
+
+    def _live(self) -> None:
+        assert self._turn.acquire(timeout=10 * _TURN_SECONDS)
+        self.world.running = self
+        try:
+            self._run()
+        except (PrefixTaken, SinkRefused) as refused:
+            self.outcome = refused.message
+        except Died:
+            self.outcome = "killed"
+        except BaseException as error:  # noqa: BLE001 - the scheduler raises it
+            self.world.broken, self.outcome = error, "broken"
+        if self.checkpoint.holder is self:
+            self.checkpoint.holder = None
+        self.world.turn.release()
+
+    # -- a start, in order
+
+    def _run(self) -> None:
+        if self.checkpoint.holder is not None:
+            raise PrefixTaken("the checkpoint is locked")
+        self.checkpoint.holder = self
+        while True:
+            try:
+                self._begin()
+            except SinkRefused:
+                raise
+            except SinkError:  # as where Kafka is away for a moment
+                self.id += "+"
+            else:
+                break
+        while not (self.world.is_ending and self.checkpoint.ends.get(self.checkpoint.done) == len(self.world.changes)):
+            self._beat()
+            self._batch()
+        self._beat(ended=True)
+        self.outcome = "done"
+
+    def _begin(self) -> None:
+        world, checkpoint = self.world, self.checkpoint
+        owner = self._look()
+        newest = max(checkpoint.ends, default=0)
+        own = OwnCheckpoint(checkpoint.name, checkpoint.name, checkpoint.starts, checkpoint.job, newest)
+        buckets = owner.buckets if owner is not None else 0
+        verdict = one_start.judge(owner, own, _State(self), replace_job=self.replace)
+        if verdict.takes_over and owner is not None:
+            hand_over(world, owner.jobs, checkpoint)
+        is_own = owner is not None and owner.facts.start in own.starts
+        checkpoint.starts = (self.id, *([owner.facts.start] if is_own and owner is not None else []))
+        facts = StartFacts(
+            self.id, "" if verdict.takes_over else own.job, own.location, own.lock, replaces=verdict.replaces
+        )
+        first = announcements.first_announcement(
+            owner, facts, buckets=buckets, pending=verdict.takes_over, is_own=is_own
+        )
+        self._announce(first)
+        announcements.refuse_another(self._look(), OwnStart(self.id, first.term))
+        # What the owner has announced between the first look and this announcement.
+        owner = world.before(self.id) or owner
+        first = announcements.first_announcement(
+            owner, facts, buckets=buckets, pending=verdict.takes_over, is_own=is_own
+        )
+        self._announce(replace(first, confirmed=True))
+        self.fence(first.buckets)
+        # Again, as the owner may have delivered until its fence.
+        verdict = one_start.judge(owner, own, _Fenced(self), replace_job=self.replace)
+        ending = None
+        if verdict.takes_over and owner is not None:
+            ending = hand_over(world, owner.jobs, checkpoint)
+        if ending is not None:
+            self._take_over(ending)
+        elif not checkpoint.job:
+            checkpoint.new_job(world.new_job(), world.random.choice((1, 2, 4)), len(world.changes))
+            world.begun_anew = len(world.changes)
+        now = self._announcement
+        assert now is not None
+        now = now.with_job(checkpoint.job)
+        self._announce(replace(now, buckets=max(now.buckets, checkpoint.buckets), pending=False))
+
+    def fence(self, buckets: int) -> None:
+        """Fence all others in each bucket."""
+        for bucket in range(buckets):
+            self._writer("").fence(bucket)
+
+    def _take_over(self, ending: HandOver) -> None:
+        checkpoint = self.checkpoint
+        checkpoint.new_job(self.world.new_job(), ending.buckets, ending.base)
+        if ending.end is None:
+            return
+        checkpoint.ends[1] = ending.end
+        for bucket in ending.sent:
+            self._send(self._written(1), bucket, 1, [])
+
+    def _batch(self) -> None:
+        """Plan the next batch, unless it is planned, and send it."""
+        checkpoint, world = self.checkpoint, self.world
+        batch = checkpoint.done + 1
+        if batch not in checkpoint.ends:
+            begin = checkpoint.begin_of(batch)
+            self.pause()
+            checkpoint.ends[batch] = world.random.randint(begin, len(world.changes))
+            self.pause()
+        begin, end = checkpoint.begin_of(batch), checkpoint.ends[batch]
+        for bucket in world.random.sample(range(checkpoint.buckets), checkpoint.buckets):
+            changes = [number for number in range(begin, end) if world.changes[number] % checkpoint.buckets == bucket]
+            if changes:
+                self._task(bucket, batch, changes)
+        checkpoint.done = batch
+
+    def _task(self, bucket: int, batch: int, changes: list[int]) -> None:
+        """Repeat the task as Spark does."""
+        job = self._written(batch)
+        for _ in range(20):
+            try:
+                transaction.PRODUCERS = self.world.random.choice(self._kept)
+                self._in_task = True
+                self._send(job, bucket, batch, changes)
+            except SinkRefused:
+                raise
+            except SinkError:
+                self.pause()
+                continue
+            finally:
+                self._in_task = False
+                self.outlives = False
+            if self.killed:
+                raise Died
+            return
+        raise SinkRefused("fenced for ever")
+
+    def _written(self, batch: int) -> str:
+        """Keep the place of a batch, as a task is told it, and return the job."""
+        checkpoint = self.checkpoint
+        begin, end = checkpoint.begin_of(batch), checkpoint.ends[batch]
+        self._places[checkpoint.job, batch] = {"from": begin, "to": end, "buckets": checkpoint.buckets}
+        return checkpoint.job
+
+    def _send(self, job: str, bucket: int, batch: int, changes: list[int]) -> None:
+        digest = f"1:{self._places[job, batch]['to']}"
+        opened: Any = self._writer(job).open(bucket, batch, digest)
+        if opened is not None:
+            with opened:
+                if changes:
+                    opened.send([("t", len(changes))], changes)
+                opened.commit()
+
+    def place_of(self, batch: int, job: str) -> Any:
+        """Return the place that the control record of a batch has."""
+        return self._places[job, batch]
+
+    def _writer(self, job: str) -> BucketWriter:
+        own = self._announcement
+        assert own is not None
+        return BucketWriter(ClientSettings("modelled:9092"), "t", job, OwnStart(self.id, own.term))
+
+    # -- announcements
+
+    def _look(self) -> Announcement | None:
+        return self.world.owner()
+
+    def _announce(self, what: Announcement, *, ended: bool = False) -> None:
+        self.pause()
+        facts = replace(what.facts, beat_ms=round(self.world.now * 1000), ended=ended)
+        self._announcement = replace(what, facts=facts)
+        self.world.log.append(self._announcement)
+        self.pause()
+
+    def _beat(self, *, ended: bool = False) -> None:
+        """Look and beat, if it is time to."""
+        own, checkpoint = self._announcement, self.checkpoint
+        assert own is not None
+        if ended or self.world.now - own.facts.beat_ms / 1000 >= BEAT_SECONDS:
+            announcements.refuse_another(self._look(), OwnStart(self.id, own.term))
+            place = {"batch": checkpoint.done, "to": checkpoint.begin_of(checkpoint.done + 1)}
+            if checkpoint.done:
+                own = replace(own, facts=replace(own.facts, place={**place, "buckets": checkpoint.buckets}))
+            self._announce(own, ended=ended)
+
+
+class _State:
+    """What a start asks of Kafka before it announces."""
+
+    def __init__(self, start: Start) -> None:
+        self._start, self._world = start, start.world
+
+    def is_alive(self, owner: Announcement, *, wait: bool) -> bool:
+        """Whether the owner beats."""
+        world, facts = self._world, owner.facts
+        young = facts.beat_ms / 1000 + ALIVE_SECONDS - world.now
+        if facts.ended or (young > 0 and not wait):
+            return not facts.ended
+        deadline = world.now + max(WATCH_SECONDS, young)
+        while world.now < deadline:
+            now = world.owner()
+            if now is None or now.facts.ended:
+                return False
+            if now.facts != facts:
+                return True
+        return False
+
+    def delivered(self, job: StartFacts) -> int | None:
+        """Return the newest batch of the job."""
+        self._start.pause()
+        return max((each.batch for (name, _), each in self._world.numbers.items() if name == job.job), default=None)
+
+    def has_records(self) -> bool:
+        """Whether any job has delivered."""
+        return bool(self._world.numbers)
+
+
+class _Fenced(_State):
+    """The same behind the fence."""
+
+    def is_alive(self, owner: Announcement, *, wait: bool) -> bool:
+        """Return False: it can deliver nothing any more."""
+        return False
+
+
+class World:
+    """One run, of a seed. Kafka, the binlog, the clock and all starts."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.turn = threading.Semaphore(0)
+        #: The start whose thread runs.
+        self.running: Start
+        self.broken: BaseException | None = None
+        self.log: list[Announcement] = []
+        self.epochs: dict[str, int] = {}
+        self.numbers: dict[tuple[str, int], CommittedBatch] = {}
+        #: The partition of each change in the binlog.
+        self.changes: list[int] = []
+        #: What a consumer sees.
+        self.seen: list[list[int]] = [[] for _ in range(PARTITIONS)]
+        #: Where the last job that continued no other began: what lies before may be lost.
+        self.begun_anew = 0
+        self.starts: list[Start] = []
+        self.checkpoints = [Checkpoint("c0")]
+        self.is_ending = False
+        self._jobs = 0
+
+    # -- Kafka
+
+    def producer(self, settings: dict[str, str]) -> Producer:
+        """Stand for ``TransactionalProducer``."""
+        return Producer(self.running, settings["transactional.id"])
+
+    def committed_batch(self, _settings: object, _prefix: str, job: str, bucket: int, _s: float) -> Any:
+        """Stand for ``kafka.control.committed_batch``."""
+        number = self.numbers.get((job, bucket))
+        self.running.pause()
+        return number
+
+    def owner(self, _seconds: float = 0) -> Announcement | None:
+        """Stand for ``AnnouncementLog.owner``."""
+        self.running.pause()
+        owner = announcements.owner_after(None, self.log)
+        self.running.pause()
+        return owner
+
+    def before(self, start: str) -> Announcement | None:
+        """Return the owner before a start announced itself."""
+        own = itertools.takewhile(lambda each: each.facts.start != start, self.log)
+        return announcements.owner_after(None, own)
+
+    def append(self, change: int, start: Start) -> None:
+        """Show a consumer a change."""
+        seen = self.seen[self.changes[change]]
+        if seen and seen[-1] >= change:
+            who = f"{start.id} on {start.checkpoint.name}"
+            raise Violation("twice", f"{who} sent change {change} behind {seen[-1]}")
+        seen.append(change)
+
+    def new_job(self) -> str:
+        """Return a new job id."""
+        self._jobs += 1
+        return f"j{self._jobs}"
+
+    # -- the run
+
+    def run(self, steps: int = 400) -> None:
+        """Let starts come and go, then let one deliver all there is, and look at what a consumer has seen."""
+        with self._patched():
+            try:
+                for _ in range(steps):
+                    self._any_step()
+                self._end()
+            finally:
+                for start in self.starts:
+                    start.kill(outlives=False)
+                    while not start.outcome:
+                        start.take_turn()
+        for partition, seen in enumerate(self.seen):
+            wanted = {number for number, where in enumerate(self.changes) if where == partition}
+            lost = [number for number in wanted - set(seen) if number >= self.begun_anew]
+            if lost:
+                raise Violation("lost", f"changes {sorted(lost)[:9]}")
+
+    def _end(self) -> None:
+        """All thaw; a last start takes over, and delivers what is there."""
+        self.is_ending = True
+        for start in self.starts:
+            start.frozen_until = 0
+        last = self.start(self.random.choice(self.checkpoints), replace=True)
+        for _ in range(20_000):
+            if last.outcome == "done":
+                return
+            if last.outcome:
+                last = self.start(self.random.choice(self.checkpoints), replace=True)
+            self.now += 0.2
+            self._turn_of_any()
+        raise Violation("stuck", last.outcome)
+
+    def start(self, checkpoint: Checkpoint, *, replace: bool) -> Start:
+        """Begin a start."""
+        start = Start(self, checkpoint, replace=replace)
+        self.starts.append(start)
+        return start
+
+    def _any_step(self) -> None:
+        dice = self.random.random()
+        self.now += self.random.choice((0.0, 0.1, 0.5, 1.0))
+        alive = [each for each in self.starts if not each.outcome and not each.killed]
+        if dice < 0.08:
+            self.changes += self.random.choices(range(PARTITIONS), k=self.random.randint(1, 4))
+        elif dice < 0.11 or not alive:
+            if len(alive) < 4:
+                self.start(self.random.choice(self.checkpoints), replace=self.random.random() < 0.4)
+        elif dice < 0.125:
+            self.random.choice(alive).kill(outlives=self.random.random() < 0.5)
+        elif dice < 0.15:
+            self.random.choice(alive).frozen_until = self.now + self.random.choice((5, 40))
+            self.now += self.random.choice((0, 30))
+        elif dice < 0.16 and len(self.checkpoints) < 4:
+            self._any_checkpoint()
+        else:
+            self._turn_of_any()
+
+    def _any_checkpoint(self) -> None:
+        name = f"c{len(self.checkpoints)}"
+        if self.random.random() < 0.5:
+            self.checkpoints.append(Checkpoint(name))
+            return
+        copied = self.random.choice(self.checkpoints)
+        self.checkpoints.append(replace(copied, name=name, ends=dict(copied.ends), holder=None))
+
+    def _turn_of_any(self) -> None:
+        able = [each for each in self.starts if not each.outcome and each.frozen_until <= self.now]
+        if able:
+            start = self.random.choice(able)
+            for _ in range(self.random.choice((1, 1, 3, 10))):
+                if not start.outcome:
+                    start.take_turn()
+            if self.broken is not None:
+                raise self.broken
+
+    @contextmanager
+    def _patched(self) -> Iterator[None]:
+        edges: dict[str, Callable[..., Any]] = {
+            "TransactionalProducer": self.producer,
+            "committed_batch": self.committed_batch,
+            "announcement_log": lambda _settings, _prefix: self,
+        }
+        with ExitStack() as stack:
+            stack.enter_context(patch.object(transaction, "PRODUCERS", KeptProducers()))
+            for name, model in edges.items():
+                stack.enter_context(patch.object(transaction, name, model))
+            yield
