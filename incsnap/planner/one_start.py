@@ -124,9 +124,12 @@ def _delivered_since(owner: Announcement, own: OwnCheckpoint, prefix: PrefixStat
     """Return why the job of the checkpoint may not go on: another one has delivered behind it; "" if none has."""
     for job in owner.jobs:
         if job.job == own.job:
-            # Numbers would prove nothing: batches that have nothing to send are numbered too.
+            # A lower number would prove nothing: batches that have nothing to send are numbered too.
             if job.start in own.starts:
-                return ""
+                sent = prefix.delivered(job)
+                if sent is None or sent <= own.batch:
+                    return ""
+                return f"{job} has sent batch {sent}, and {own.location} is an older copy, at batch {own.batch}"
             return f"{job} has gone on with a copy of the checkpoint {own.location}"
         if job.replaces:
             return f"{job} has replaced the job of {own.location}"

@@ -515,8 +515,8 @@ class World:
                     while not start.outcome:
                         start.take_turn()
         for partition, seen in enumerate(self.seen):
-            wanted = {number for number, where in enumerate(self.changes) if where == partition}
-            lost = [number for number in wanted - set(seen) if number >= self.begun_anew]
+            missing = {number for number, where in enumerate(self.changes) if where == partition}
+            lost = [number for number in missing - set(seen) if number >= self.begun_anew]
             if lost:
                 raise Violation("lost", f"changes {sorted(lost)[:9]}")
 

@@ -26,6 +26,7 @@ RUNS = 20_000 if os.environ.get("INCSNAP_PROFILE") == "nightly" else 100
 MUTANT_RUNS = 20
 
 _judge, _first, _hand_over = one_start.judge, announcements.first_announcement, starts_model.hand_over
+_delivered_since, _of_own_job = one_start._delivered_since, one_start._of_own_job
 _announce, _fence = Start._announce, Start.fence
 
 
@@ -66,6 +67,12 @@ def by_numbers(owner: Announcement, own: Any, prefix: Any) -> str:
         if job.replaces or sent is not None:
             return "replaced"
     return ""
+
+
+def by_starts_alone(owner: Announcement, own: Any, prefix: Any) -> str:
+    """Believe a checkpoint that knows a start of the job to be the newest one."""
+    job = next((each for each in owner.jobs if each.job == own.job), None)
+    return "" if job is not None and job.start in own.starts else _delivered_since(owner, own, prefix)
 
 
 def takes_a_copy_for_the_same(owner: Announcement | None, own: Any, prefix: Any, *, replace_job: bool) -> Any:
@@ -126,9 +133,6 @@ def in_a_take_over(owner: Announcement, own: Any, prefix: Any, *, replace_job: b
     return one_start.Verdict()
 
 
-_of_own_job = one_start._of_own_job
-
-
 @dataclass(frozen=True)
 class Mutant:
     """``wrong``: (where, name, what is put there). ``seed``: of a run that catches it."""
@@ -154,6 +158,7 @@ MUTANTS = {
     "newest record owns": mutant((announcements, "owner_after", newest), seed=2),
     "refusal not sticky": mutant((one_start, "_delivered_since", lambda *_: "")),
     "batch numbers instead of starts": mutant((one_start, "_delivered_since", by_numbers), seed=275),
+    "starts instead of batch numbers": mutant((one_start, "_delivered_since", by_starts_alone), seed=1409),
     "a copy taken for the same checkpoint": mutant((one_start, "judge", takes_a_copy_for_the_same), seed=592),
     "a copy of a take-over taken for whole": mutant((one_start, "_of_own_job", in_a_take_over), seed=113),
     "a copy keeps the place": mutant((announcements, "first_announcement", inherits), seed=275),

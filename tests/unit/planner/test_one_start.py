@@ -66,6 +66,18 @@ def test_a_job_behind_which_another_has_delivered_stays_refused() -> None:
     assert judge(owner, OWN, Prefix(sent=None), replace_job=False) == Verdict()
 
 
+def test_an_older_copy_is_refused_behind_a_job_that_has_delivered_nothing() -> None:
+    class Sent(Prefix):
+        def delivered(self, job: StartFacts) -> int | None:
+            return 9 if job.job == "job-a" else None
+
+    owner = Announcement(StartFacts("s2", "job-b", "/b"), 2, confirmed=True, earlier=(OWNER.facts,))
+    with pytest.raises(PrefixTaken, match="older copy, at batch 7"):
+        judge(owner, OWN, Sent(), replace_job=False)
+    assert judge(owner, OWN, Sent(), replace_job=True) == Verdict(takes_over=True, replaces=True)
+    assert judge(owner, replace(OWN, batch=9), Sent(), replace_job=False) == Verdict()
+
+
 def test_a_checkpoint_of_which_a_copy_has_gone_on_is_refused_whatever_its_batch_number() -> None:
     copy = replace(OWNER, term=2, facts=replace(OWNER.facts, start="s2", checkpoint="/copy", lock="host /copy 2"))
     with pytest.raises(PrefixTaken, match="has gone on with a copy"):
