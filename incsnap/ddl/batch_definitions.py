@@ -23,6 +23,7 @@ class BatchDefinitions:
     lost: tuple[tuple[TableId, str], ...] = ()  #: tables that may exist and whose definition is not known, and why
     complete: bool = False  #: whether no captured table exists that is neither in `definitions` nor in `lost`
     unread: tuple[TableId, ...] = ()  #: tables of which rows were left out: to be read again once they are known
+    captured_by: str = ""  #: a digest of the settings that said which tables were captured
 
     @property
     def tables(self) -> tuple[TableDefinition, ...]:

@@ -15,7 +15,7 @@ from incsnap.ddl.character_sets import known_charset, read_charset, read_collati
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.created import read_created
 from incsnap.ddl.statements import renamed
-from incsnap.ddl.table_definition import Definitions, TableDefinition
+from incsnap.ddl.table_definition import INFORMATION_SCHEMA, Definitions, TableDefinition
 from incsnap.ddl.table_options import one_charset
 from incsnap.ddl.words import NotUnderstood
 from incsnap.events import SchemaChange
@@ -64,7 +64,7 @@ def _not_followed(change: SchemaChange, known: Definitions, letter_case: int, wh
     tables = {table: each for table, each in known.tables.items() if table not in touched}
     databases = known.databases
     if change.tables is None:
-        databases = {name: each for name, each in databases.items() if change.database and name != change.database}
+        databases = {**databases, change.database: ""} if change.database else {}
     return Followed(Definitions(tables, databases), dict.fromkeys(sorted(touched | named), why))
 
 
@@ -133,9 +133,11 @@ class _Statement:
             case "DATABASE" | "SCHEMA" if not kind:
                 conditional = words.skip_condition()
                 name = words.name()
-                if not (conditional and name in self._databases):
-                    charset = _database_charset(words) or ("" if conditional else self._change.session.server)
+                charset = _database_charset(words) or self._change.session.server
+                if not conditional or self._lacks_database(name):
                     self._set_database(name, charset and known_charset(charset))
+                elif not self._databases.get(name):
+                    self._set_database(name, "")
             case "TEMPORARY" if not kind:
                 pass  # a table of its session alone
             case _:
@@ -233,11 +235,12 @@ class _Statement:
         else:
             self._tables[table] = replace(definition, shape=replace(definition.shape, id=table))
 
+    def _lacks_database(self, name: str) -> bool:
+        """Whether it is certain that there is no such database. The server's list of them has INFORMATION_SCHEMA."""
+        return INFORMATION_SCHEMA in self._databases and name not in self._databases
+
     def _set_database(self, name: str, charset: str) -> None:
-        if charset:
-            self._databases[name] = charset
-        else:
-            self._databases.pop(name, None)
+        self._databases[name] = charset
 
 
 def _database_charset(words: Clauses) -> str:

@@ -9,6 +9,8 @@ from incsnap.tables import TableId, TableShape
 
 #: The name of a primary key.
 PRIMARY = "PRIMARY"
+#: A database that every server has and nobody can drop.
+INFORMATION_SCHEMA = "information_schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +49,6 @@ class Definitions:
     """The tables and databases whose definitions are certain at one place of the binlog."""
 
     tables: Mapping[TableId, TableDefinition] = field(default_factory=dict)
-    #: Name of a database -> its default character set.
+    #: Name of a database -> its default character set, "" where that is not known. A database that is not here does not
+    #: exist, if `INFORMATION_SCHEMA` is: then they come from the server's list.
     databases: Mapping[str, str] = field(default_factory=dict)

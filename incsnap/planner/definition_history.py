@@ -27,14 +27,19 @@ class KnownTables:
     unread: frozenset[TableId] = frozenset()  #: tables of which rows were left out and that were not read again
 
     @classmethod
-    def of(cls, stored: BatchDefinitions, concerns: Callable[[TableId], bool]) -> KnownTables:
-        """Return what a batch has stored, of the tables that `concerns` names: others' statements do not come by."""
+    def of(cls, stored: BatchDefinitions, concerns: Callable[[TableId], bool], captured_by: str) -> KnownTables:
+        """Return what a batch has stored, of the tables that `concerns` names: others' statements do not come by.
+
+        `captured_by`: as in `BatchDefinitions`, of the settings now. Where it is another one, tables that are captured
+        now may exist and not be stored, and databases may have been altered unseen.
+        """
+        same = stored.captured_by == captured_by
         tables = {each.shape.id: each for each in stored.tables if concerns(each.shape.id)}
         return cls(
-            Definitions(tables, dict(stored.databases)),
+            Definitions(tables, dict(stored.databases if same else ())),
             frozenset(stored.unconfirmed) & tables.keys(),
             {table: why for table, why in stored.lost if concerns(table)},
-            stored.complete,
+            stored.complete and same,
             frozenset(filter(concerns, stored.unread)),
         )
 
@@ -56,9 +61,16 @@ class KnownTables:
         definition = self.definitions.tables.get(table)
         return definition.shape if definition is not None else None
 
-    def behind(self, change: SchemaChange, concerns: Callable[[TableId], bool], letter_case: int) -> KnownTables:
-        """Return what is known behind a statement. `letter_case`: the server's lower_case_table_names."""
-        followed = self._followed(change, concerns, letter_case)
+    def behind(
+        self,
+        change: SchemaChange,
+        concerns: Callable[[TableId], bool],
+        captured: Callable[[TableId], bool],
+        letter_case: int,
+    ) -> KnownTables:
+        """Return what is known behind a statement. `concerns`: whether statements about a table come by. `captured`:
+        whether a table is captured. `letter_case`: the server's lower_case_table_names."""
+        followed = self._followed(change, captured, letter_case)
         tables = {table: each for table, each in followed.known.tables.items() if concerns(table)}
         why = {table: f"{reason} ({quoted(change)})" for table, reason in followed.lost.items() if concerns(table)}
         left = {table: reason for table, reason in self.lost.items() if table not in followed.gone}
@@ -72,13 +84,14 @@ class KnownTables:
             (self.unread - followed.gone) | renamed,
         )
 
-    def _followed(self, change: SchemaChange, concerns: Callable[[TableId], bool], letter_case: int) -> Followed:
+    def _followed(self, change: SchemaChange, captured: Callable[[TableId], bool], letter_case: int) -> Followed:
         if not change.session.client and not change.sql.isascii():
             # Its text may be garbled.
             touched = [table for table in self.definitions.tables if change.touches(table)]
             tables = {table: each for table, each in self.definitions.tables.items() if table not in touched}
             return Followed(Definitions(tables), dict.fromkeys(touched, "the client's character set is not known"))
-        absent = lambda table: self.complete and concerns(table) and table not in self.lost  # noqa: E731
+        # The server is asked for captured tables only: another one may exist though nothing is known of it.
+        absent = lambda table: self.complete and captured(table) and table not in self.lost  # noqa: E731
         return follow(change, self.definitions, letter_case=letter_case, absent=absent)
 
 

@@ -27,6 +27,7 @@ from incsnap.errors import DefinitionUnknown, IncsnapError
 from incsnap.events import SchemaChange, StreamPosition, server_of
 from incsnap.mysql.catalog import lower_case_table_names
 from incsnap.mysql.row_definitions import leaves_names_out
+from incsnap.planner.choices import digest_of
 from incsnap.planner.definition_history import KnownTables, difference, quoted, redefines, without
 from incsnap.planner.definitions import WAIT_SECONDS, NotCertain
 from incsnap.planner.query_connection import QueryConnection
@@ -77,6 +78,7 @@ class KnownDefinitions:
         self._settings = settings
         self._queries = queries
         self._files = files
+        self._captured_by = digest_of(settings.tables.model_dump_json(exclude_defaults=True))
         #: Whether rows of unknown definitions end the job. Else they are left out, and their tables are read again.
         self._strict = settings.failures.inconsistent_schema == "fail"
         #: Whether statements come by about all tables of databases that may have captured ones. Else only those about
@@ -126,7 +128,8 @@ class KnownDefinitions:
         shapes += [shape for table, shape in read_by.items() if end.shape(table) != shape]
         end = replace(end, unread=end.unread | left_out.keys())
         commands, end = self._commands(start, before, end, left_out)
-        return BatchKnowledge(end.stored(sorted(shapes, key=lambda shape: shape.id)), commands)
+        stored = end.stored(sorted(shapes, key=lambda shape: shape.id))
+        return BatchKnowledge(replace(stored, captured_by=self._captured_by), commands)
 
     def is_news(self, start: str, advance: Advance, knowledge: BatchKnowledge | None) -> bool:
         """Whether it is worth a batch, which may have nothing to send. What is not written down must be asked for
@@ -146,7 +149,7 @@ class KnownDefinitions:
         """Return what is known by the file ``start``."""
         if self._read[0] != start:
             stored = self._files.read(start) if start else BatchDefinitions()
-            self._read = start, KnownTables.of(stored, self._concerns)
+            self._read = start, KnownTables.of(stored, self._concerns, self._captured_by)
         return self._read[1]
 
     def _concerns(self, table: TableId) -> bool:
@@ -164,7 +167,9 @@ class KnownDefinitions:
         if changes and self._letter_case is None:
             self._letter_case = lower_case_table_names(connection)
         for change in changes:
-            history.append(history[-1].behind(change, self._concerns, self._letter_case or 0))
+            history.append(
+                history[-1].behind(change, self._concerns, self._settings.tables.included, self._letter_case or 0)
+            )
         return history
 
     def _of_rows(

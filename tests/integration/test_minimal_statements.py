@@ -206,6 +206,37 @@ def test_a_table_that_is_renamed_into_a_captured_one_is_known_though_it_is_not_c
     ]
 
 
+def test_an_existing_table_that_is_not_captured_is_not_taken_for_a_new_one(shop: Shop) -> None:
+    shop.job_with(table__include__list=rf"{shop.database}\.t")
+    shop.run("CREATE TABLE u (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20))")
+    shop.knows("t")
+    shop.job.restart()
+    shop.run("CREATE TABLE IF NOT EXISTS u (id INT UNSIGNED PRIMARY KEY, wrong VARCHAR(20))")
+    shop.run("RENAME TABLE t TO old, u TO t")
+    shop.insert("t", (1, "a"))
+    assert shop.until("t", 1) == [{"id": 1, "a": "a"}]
+
+
+def test_tables_of_a_database_that_is_made_if_it_is_missing_are_followed(shop: Shop) -> None:
+    new = f"{shop.database}_new"
+    shop.job_with(database__include__list=f"{shop.database}.*")
+    shop.knows("t")
+    shop.job.restart()
+    try:
+        shop.run(f"CREATE DATABASE IF NOT EXISTS {new}", f"CREATE TABLE {new}.u (id INT PRIMARY KEY, a VARCHAR(9))")
+        shop.insert(f"{new}.u", (1, "é"))
+        shop.run(f"ALTER TABLE {new}.u ADD b CHAR(3)")
+        shop.insert(f"{new}.u", (2, "é", "ü"))
+        topic = f"{shop.prefix}.{new}.u"
+        shop.job.batches_until(lambda: len(shop.job.of(topic)) == 2, "the rows")
+        assert [each.value["after"] for each in shop.job.of(topic)] == [
+            {"id": 1, "a": "é"},
+            {"id": 2, "a": "é", "b": "ü"},
+        ]
+    finally:
+        shop.run(f"DROP DATABASE {new}")
+
+
 def test_a_definition_that_the_server_does_not_confirm_stops_the_job(shop: Shop) -> None:
     shop.knows("t")
     shop.run("SET sql_log_bin = 0", "ALTER TABLE t RENAME COLUMN a TO hidden", "SET sql_log_bin = 1")

@@ -100,13 +100,15 @@ class Play:
             definitions, _ = row_definitions(connection, tables)
             return KnownTables(Definitions(definitions, database_charsets(connection)), complete=True)
 
+    def _is_own(self, table: TableId) -> bool:
+        return table.database == self.database
+
     def tail(self, start: StreamPosition) -> Tail:
-        included = lambda table: table.database == self.database  # noqa: E731
         return Tail(
             self.connect,
             next(_SERVER_IDS),
             start,
-            included,
+            self._is_own,
             None,
             64 * MB,
             options=CaptureOptions(charsets=dict(self.charsets)),
@@ -125,7 +127,7 @@ class Play:
                 batch = tail.advance(at, MB, max_rows, (end.file, end.pos), 1.0)
                 history = [known]
                 for change in batch.changes if self._rows_lack_names else ():
-                    history.append(history[-1].behind(change, lambda table: table.database == self.database, 0))
+                    history.append(history[-1].behind(change, self._is_own, self._is_own, 0))
                 shapes = (history[rows.first].shape(rows.table) for rows in batch.unnamed)
                 known = history[-1]
                 definitions = tuple(shape for shape in shapes if shape is not None)

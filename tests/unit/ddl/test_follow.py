@@ -281,6 +281,18 @@ def test_databases_change_the_character_set_of_tables_to_come() -> None:
     assert run("CREATE DATABASE new DEFAULT CHARACTER SET = ucs2").known.databases["new"] == "ucs2"
 
 
+def test_a_database_that_may_have_been_there_keeps_its_character_set() -> None:
+    create = "CREATE DATABASE IF NOT EXISTS new CHARACTER SET latin1"
+    listed = Definitions({}, {"information_schema": "utf8mb3", "new": "gbk"})
+    assert run(create, known=listed).known.databases["new"] == "gbk"
+    assert not run(create, known=Definitions()).known.databases["new"]
+    dropped = run("DROP DATABASE new", known=listed).known
+    assert run(create, known=dropped).known.databases["new"] == "latin1"
+    assert run("CREATE DATABASE IF NOT EXISTS new", known=dropped).known.databases["new"] == "utf8mb4"
+    unknown = run("ALTER DATABASE new NOVELTY", known=listed).known
+    assert not run(create, known=unknown).known.databases["new"]
+
+
 def test_a_definition_without_keys_is_kept_only_by_what_changes_neither_columns_nor_key() -> None:
     known = Definitions({_T: TableDefinition(TableShape(_T, (), ()))})
     assert _T in run("ALTER TABLE t ADD INDEX (a), COMMENT 'x'", known=known).known.tables

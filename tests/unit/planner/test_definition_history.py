@@ -28,7 +28,7 @@ def statement(sql: str, session: Session = SESSION) -> SchemaChange:
 
 def behind(known: KnownTables, *statements: str) -> KnownTables:
     for sql in statements:
-        known = known.behind(statement(sql), lambda table: table.database == "shop", 0)
+        known = known.behind(statement(sql), lambda table: table.database == "shop", lambda table: table in (T, U), 0)
     return known
 
 
@@ -66,9 +66,15 @@ def test_a_table_that_cannot_be_there_is_known_behind_create_if_not_exists() -> 
     assert names(behind(KNOWN, "CREATE TABLE u (a INT)", "DROP TABLE u", create), U) == ["id"]
 
 
+def test_a_table_that_is_not_captured_may_be_there_before_create_if_not_exists() -> None:
+    known = behind(KNOWN, "CREATE TABLE IF NOT EXISTS other (id INT PRIMARY KEY)")
+    assert names(known, TableId("shop", "other")) is None
+    assert "may have been there" in known.lost[TableId("shop", "other")]
+
+
 def test_a_text_that_may_be_garbled_is_not_followed() -> None:
     change = statement("ALTER TABLE t RENAME COLUMN id TO é", replace(SESSION, client=""))
-    known = KNOWN.behind(change, lambda _: True, 0)
+    known = KNOWN.behind(change, lambda _: True, lambda _: True, 0)
     assert names(known) is None
     assert redefines(replace(change, sql="ALTER TABLE t COMMENT 'é'"), T)
 
@@ -76,12 +82,19 @@ def test_a_text_that_may_be_garbled_is_not_followed() -> None:
 def test_what_is_stored_is_known_again() -> None:
     known = behind(KNOWN, "ALTER TABLE t ADD a INT", "CREATE TABLE u (id NOVELTY)")
     known = replace(known, unread=frozenset({U}))
-    assert KnownTables.of(known.stored(()), lambda _: True) == known
-    assert KnownTables.of(known.stored(()), lambda table: table == U).unread == {U}
+    assert KnownTables.of(known.stored(()), lambda _: True, "") == known
+    assert KnownTables.of(known.stored(()), lambda table: table == U, "").unread == {U}
+
+
+def test_a_table_that_was_not_captured_before_a_restart_may_be_there_before_create_if_not_exists() -> None:
+    known = KnownTables.of(KNOWN.stored(()), lambda _: True, "other settings")
+    assert names(known) == ["id"]
+    assert not known.definitions.databases
+    assert names(behind(known, "CREATE TABLE IF NOT EXISTS u (id INT PRIMARY KEY) CHARSET latin1"), U) is None
 
 
 def test_columns_that_an_earlier_release_stored_can_be_read_by_and_are_not_followed() -> None:
-    known = KnownTables.of(BatchDefinitions(known=(DEFINITION.shape,)), lambda _: True)
+    known = KnownTables.of(BatchDefinitions(known=(DEFINITION.shape,)), lambda _: True, "")
     assert names(known) == ["id"]
     assert names(behind(known, "ALTER TABLE t COMMENT 'x'", "CREATE INDEX i ON t (id)")) == ["id"]
     assert names(behind(known, "ALTER TABLE t ADD a INT")) is None
