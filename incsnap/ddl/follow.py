@@ -64,7 +64,8 @@ def _not_followed(change: SchemaChange, known: Definitions, letter_case: int, wh
     tables = {table: each for table, each in known.tables.items() if table not in touched}
     databases = known.databases
     if change.tables is None:
-        databases = {**databases, change.database: ""} if change.database else {}
+        name = _stored_database(change.database, letter_case, databases)
+        databases = {**databases, name: ""} if name else {}
     return Followed(Definitions(tables, databases), dict.fromkeys(sorted(touched | named), why))
 
 
@@ -76,6 +77,14 @@ def _stored(table: TableId, letter_case: int, known: Iterable[TableId]) -> Table
     if letter_case == 1:
         return lower
     return next((each for each in known if str(each).lower() == str(lower)), table)
+
+
+def _stored_database(name: str, letter_case: int, known: Iterable[str]) -> str:
+    """The name of a database as the server stores it, by its lower_case_table_names."""
+    if letter_case == 0:
+        return name
+    lower = name.lower()
+    return lower if letter_case == 1 else next((each for each in known if each.lower() == lower), name)
 
 
 class _Statement:
@@ -119,6 +128,9 @@ class _Statement:
         known = Definitions(self._tables, self._databases)
         return Followed(known, self._lost, frozenset(self._gone), frozenset(changed))
 
+    def _database(self, name: str) -> str:
+        return _stored_database(name, self._letter_case, self._databases)
+
     def _stored(self, table: TableId) -> TableId:
         return _stored(table, self._letter_case, self._tables)
 
@@ -132,7 +144,7 @@ class _Statement:
                 self._create_table(words)
             case "DATABASE" | "SCHEMA" if not kind:
                 conditional = words.skip_condition()
-                name = words.name()
+                name = self._database(words.name())
                 charset = _database_charset(words) or self._change.session.server
                 if not conditional or self._lacks_database(name):
                     self._set_database(name, charset and known_charset(charset))
@@ -159,7 +171,7 @@ class _Statement:
             definition = self._tables.get(source)
             why = f"the definition of {source}, of which it is a copy, is not known"
         elif bracket:
-            definition, why = read_created(words, table, self._databases.get(table.database, "")), ""
+            definition, why = read_created(words, table, self._databases.get(self._database(table.database), "")), ""
         else:
             raise words.wrong()
         if conditional and not self._absent(table):
@@ -172,7 +184,7 @@ class _Statement:
             name = self._change.session.database if unnamed else words.name()
             charset = _database_charset(words)
             if charset:
-                self._set_database(name, charset)
+                self._set_database(self._database(name), charset)
             return
         words.expect("TABLE")
         table = self._stored(words.table())
@@ -194,11 +206,11 @@ class _Statement:
                 self._change_table(self._stored(named), alteration)
             case "DATABASE" | "SCHEMA":
                 words.skip_condition()
-                database = words.name()
+                database = self._database(words.name())
                 words.must_end()
-                self._databases.pop(database, None)
-                for table in [table for table in self._tables if table.database == database]:
+                for table in [table for table in self._tables if self._database(table.database) == database]:
                     self._remove(table)
+                self._databases.pop(database, None)
             case "TEMPORARY":
                 pass
             case _:

@@ -293,6 +293,21 @@ def test_a_database_that_may_have_been_there_keeps_its_character_set() -> None:
     assert not run(create, known=unknown).known.databases["new"]
 
 
+@pytest.mark.parametrize("letter_case", [1, 2])
+def test_databases_are_found_in_any_letter_case_where_the_server_does_so(letter_case: int) -> None:
+    def known_behind(sql: str, known: Definitions) -> Definitions:
+        change = schema_change(sql, "shop", sql_mode=0)
+        assert change is not None
+        return follow(replace(change, session=_SESSION), known, letter_case=letter_case).known
+
+    known = Definitions(run("ALTER TABLE t COMMENT 'x'").known.tables, {"shop": "utf8mb4"})
+    assert known_behind("ALTER DATABASE SHOP CHARACTER SET latin1", known).databases == {"shop": "latin1"}
+    assert known_behind("ALTER DATABASE SHOP NOVELTY", known).databases == {"shop": ""}
+    dropped = known_behind("DROP DATABASE SHOP", known)
+    assert not dropped.tables
+    assert not dropped.databases
+
+
 def test_a_definition_without_keys_is_kept_only_by_what_changes_neither_columns_nor_key() -> None:
     known = Definitions({_T: TableDefinition(TableShape(_T, (), ()))})
     assert _T in run("ALTER TABLE t ADD INDEX (a), COMMENT 'x'", known=known).known.tables
