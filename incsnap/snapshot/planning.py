@@ -281,6 +281,12 @@ def _plan_small(state: NextContext, number: int, limits: Limits, room: _Room) ->
         state.scans[number] = replace(scan, boundary=scan.maximum, attempt=0)
     elif not isinstance(answer, tuple):
         return _postponed(state, number, answer)
+    elif rows == state.limits.chunk_rows(scan.chunk_rows) and room.for_chunk(state):
+        # The border of the first chunk as well. Asked for again, an answer that comes late would never be had by both.
+        room.take()
+        state.cuts += 1
+        state.plan(scan, Range(None, answer, rows))
+        state.scans[number] = replace(scan, boundary=answer, attempt=0)
     return True
 
 

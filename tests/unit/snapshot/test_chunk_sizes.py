@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pytest
+
 from incsnap.snapshot.questions import Answer, NextBoundary, NotYet, Question
 from incsnap.snapshot.sizing import Limits, measured_times, next_chunk_rows
 from incsnap.snapshot.window import ChunkTime, Reading, Window
-from tests.support.snapshots import A, Snapshots, execute, spans
+from tests.support.snapshots import A, B, Snapshots, execute, spans
 
 
 def test_chunks_grow_at_most_fourfold_and_shrink_at_once() -> None:
@@ -120,3 +122,25 @@ def test_borders_that_no_batch_waited_for_are_not_counted() -> None:
 
     assert len(beside.batch(execute("s", A)).context.planned) == 3
     assert len(waited_for.batch(execute("s", A)).context.planned) == 1
+
+
+@pytest.mark.parametrize("size", [5, 12, 40])
+def test_a_table_whose_borders_all_come_late_is_read_whatever_its_chunk_size(size: int) -> None:
+    """Each answer is had once, by whoever asks next: two that ask the same in a batch must not wait for each other."""
+    limits = Limits(2, 4, start_rows=size, max_rows=size, small_rows=12, small_windows=20)
+    job = Snapshots({A: list(range(1, 31)), B: [1, 2]}, limits)
+    answered: set[Question] = set()
+
+    def answer(question: Question) -> Answer:
+        if isinstance(question, NextBoundary) and question not in answered:
+            answered.add(question)
+            return NotYet()
+        answered.discard(question)
+        return job.truth(question)
+
+    job.answer = answer
+    job.batch(execute("s", A, B))
+    for _ in range(60):
+        job.batch()
+
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
