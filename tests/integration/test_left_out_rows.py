@@ -3,32 +3,14 @@ and their table is read again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from incsnap.errors import DefinitionUnknown
-from lab.addresses import MySqlAddress
-from lab.servers import servers
 from tests.support.minimal_shop import Shop, row
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[MySqlAddress]:
-    with servers(kafka=False, mysql_options=["--binlog-row-metadata=MINIMAL"]) as started:
-        yield started.mysql
-
-
-@pytest.fixture
-def shop(address: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Shop]:
-    with closing(Shop(address, kafka_address, topic_prefix, tmp_path)) as opened:
-        opened.run("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x', 'y'))")
-        yield opened
 
 
 def not_followed(shop: Shop, change: str) -> None:

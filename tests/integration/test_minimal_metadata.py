@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import pytest
 
 from incsnap.errors import DefinitionUnknown
 from incsnap.mysql.preflight import findings, require
-from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
 from tests.support.minimal_shop import Shop, row
@@ -27,19 +25,6 @@ from tests.support.planned_job import Sent, planner_at_hand, run
 from tests.support.random_values import CASES
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[MySqlAddress]:
-    with servers(kafka=False, mysql_options=["--binlog-row-metadata=MINIMAL"]) as started:
-        yield started.mysql
-
-
-@pytest.fixture
-def shop(address: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Shop]:
-    with closing(Shop(address, kafka_address, topic_prefix, tmp_path)) as opened:
-        opened.run("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x', 'y'))")
-        yield opened
 
 
 def test_rows_have_the_names_and_literals_that_their_table_maps_leave_out(shop: Shop) -> None:

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from lab.servers import servers
 from tests.support.minimal_shop import Shop, row
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[MySqlAddress]:
-    with servers(kafka=False, mysql_options=["--binlog-row-metadata=MINIMAL"]) as started:
-        yield started.mysql
-
-
-@pytest.fixture
-def shop(address: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Shop]:
-    with closing(Shop(address, kafka_address, topic_prefix, tmp_path)) as opened:
-        opened.run("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x', 'y'))")
-        yield opened
 
 
 @pytest.mark.parametrize(("charset", "codec"), [("latin1", "latin-1"), ("gbk", "gbk"), ("cp932", "cp932")])
