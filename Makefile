@@ -1,22 +1,25 @@
-# Everything runs in an environment of its own, .venv, made on first use and again when setup.cfg changes.
+# Everything runs in the environment .venv. It is created on first use, and updated when setup.cfg changes.
 
-# The first Python that is new enough; give another with `make PYTHON=...`.
+# The first Python that is new enough. `make PYTHON=...` selects another one.
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python3.14,$(shell \
 	$(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN := .venv/bin
 READY := .venv/.installed
-# What draws the benchmark's picture.
+# Marks that matplotlib is installed, which draws the benchmark's picture.
 DRAWING := .venv/.bench-installed
+# Marks that Sphinx is installed, which builds the documentation site.
+DOCUMENTING := .venv/.docs-installed
 
-# Bytecode is half of what a start of Python costs here, and tests start hundreds.
+# Compiling bytecode is half of Python's start, and the tests start hundreds of processes. So it must be cached.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check bench faults format clean
+.PHONY: help demo test check docs bench faults format clean
 help:
 	@echo "make demo    a snapshot under load on real servers, checked row by row"
 	@echo "make test    all tests (starts MySQL and Kafka by itself), or some: make test TESTS=tests/e2e/test_restart.py"
 	@echo "make check   lint, types, import direction, unit and property tests: for daily work"
-	@echo "make bench   incsnap and Debezium side by side (about 40 minutes)"
+	@echo "make docs    the documentation site in build/docs; fails on any warning, such as a broken link"
+	@echo "make bench   incsnap and Debezium side by side (about an hour)"
 	@echo "make faults  200 faults done to a job and its servers, and what was lost by them (an hour or two)"
 	@echo "make format  what ruff can mend by itself"
 	@echo "make clean   remove .venv and what tools left behind"
@@ -24,8 +27,8 @@ help:
 demo: $(READY)
 	@$(BIN)/python -m lab
 
-# Each of the two has servers of its own. A file's tests stay together, as they share what it has started. What a job
-# would prepare beside its first minutes is prepared before them.
+# Two test processes run (-n 2), each with its own servers. The tests of a file share servers, so they stay in one
+# process. `incsnap prepare` runs first: without it each start of a job takes 4 s longer.
 test: $(READY)
 	@$(if $(TESTS),,$(BIN)/incsnap prepare)
 	@$(BIN)/python -m pytest --durations=10 --durations-min=1 \
@@ -38,11 +41,17 @@ check: $(READY)
 	$(BIN)/lint-imports --no-logo
 	INCSNAP_PROFILE=check $(BIN)/python -m pytest -q -n 3 --dist worksteal tests/unit tests/property
 
+# -n reports each name that a page refers to and that does not exist. Nothing is fetched: see docs/site/conf.py.
+docs: $(DOCUMENTING)
+	@$(BIN)/python -m sphinx -q -n -W --keep-going -c docs/site -d build/doctrees . build/docs
+	@echo "build/docs/index.html"
+
 bench: $(DRAWING)
 	@$(BIN)/incsnap prepare
 	@$(BIN)/python -m benchmarks --results benchmarks/results
 
 faults: $(READY)
+	@$(BIN)/incsnap prepare
 	@$(BIN)/python -m tests.faults
 
 format: $(READY)
@@ -62,4 +71,8 @@ $(READY): setup.cfg setup.py
 
 $(DRAWING): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+$(DOCUMENTING): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@

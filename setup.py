@@ -1,4 +1,4 @@
-"""Everything is declared in setup.cfg; this file lets `pip install -e .` work with every pip."""
+"""The build file for `pip install -e .`, which older versions of pip need. Everything is declared in setup.cfg."""
 
 from setuptools import setup
 

@@ -1,10 +1,12 @@
-"""incsnap beside Debezium: the same servers, tables and measures, one after the other.
+"""A comparison of incsnap with Debezium: the same servers, tables and measures, one job after the other.
 
-    python -m benchmarks                                          all rows, three runs each: 40 minutes
+Debezium runs with its defaults and, as another side, at its best.
+
+    python -m benchmarks                                          all rows, three runs each: an hour
     python -m benchmarks --only latency --side incsnap --runs 1
     python -m benchmarks --only snapshot,backlog --rows 100000
 
-Servers are found as the tests find them: INCSNAP_MYSQL and INCSNAP_KAFKA, else they are started.
+INCSNAP_MYSQL and INCSNAP_KAFKA name the servers, as for the tests. Without them servers are started.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import sys
 from pathlib import Path
 
 from benchmarks import report
+from benchmarks.measured_jobs import SIDES
 from benchmarks.outcome import FILE, failed, read
 from benchmarks.rows import ROWS, Scale, chosen
 from benchmarks.runner import Runner
-from benchmarks.sides import SIDES
 from lab.run_folder import run_folder
 from lab.servers import servers
 
@@ -29,7 +31,9 @@ def main() -> None:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", metavar="ROW,ROW", help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--side", choices=(*SIDES, "both"), default="both")
+    parser.add_argument(
+        "--side", action="append", choices=SIDES, help="measure this side alone; repeat the option for several sides"
+    )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rows", type=int, default=Scale().rows, help="of the table; the others are parts of it")
     parser.add_argument("--warm-up", type=float, default=Scale().warm_up_seconds, metavar="SECONDS")
@@ -43,16 +47,16 @@ def main() -> None:
         parser.error("--runs must be 1 or more, --rows 1000 or more")
     if asked.results and importlib.util.find_spec("matplotlib") is None:
         parser.error("--results draws a picture, which needs matplotlib: pip install -e '.[bench]'")
-    # A SIGTERM ends the run as Ctrl-C does: jobs, servers and tables go.
+    # SIGTERM ends the run as Ctrl-C does: jobs and servers are stopped, and tables are dropped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if asked.results:
         _put_aside(asked.results)
     with servers(lasting=True) as started, run_folder() as folder:
-        sides = SIDES if asked.side == "both" else (asked.side,)
+        sides = tuple(side for side in SIDES if not asked.side or side in asked.side)
 
         def keep() -> None:
             if asked.results:
-                # Read again each time: another run may have written other rows.
+                # The file is read each time, because another run may have written other rows.
                 everything = runner.outcome.over(read(asked.results))
                 everything.write(asked.results)
                 report.write(everything, asked.results)
@@ -61,14 +65,17 @@ def main() -> None:
         try:
             runner.measure(rows)
         finally:
-            # Of a run that fails or is interrupted, what was measured is told all the same.
+            # A run that fails or is interrupted still prints what it has measured.
             _tell(runner, asked.results)
     if failed(runner.outcome):
         sys.exit("some runs failed: see above")
 
 
 def _put_aside(folder: Path) -> None:
-    """A file of another form. Of one of this form, rows that are not measured now stay."""
+    """Rename a file of results with another format version.
+
+    If the version is equal, the file stays for rows not measured now.
+    """
     try:
         read(folder)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What the figures were measured with: the machine, the versions, the settings."""
+"""The conditions of a measurement: machine, versions and settings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchmarks.rows import Scale
 from lab import debezium, fetched_kafka
 from lab.java import java
 
-#: Of no use to a reader, or secret.
+#: Settings that are secret or of no use to a reader.
 _LEFT_OUT = re.compile(r"database\.(hostname|port|user|password|server\.id)|name|table\.include\.list|.*location")
 
 
 def about(bench: BenchmarkDatabase, scale: Scale, runs: int) -> dict[str, Any]:
-    """In the order in which it is shown."""
+    """Return the conditions of a run by their names, in the order of the report."""
     with bench.connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         ((mysql,),) = cursor.fetchall()
@@ -42,7 +42,7 @@ def about(bench: BenchmarkDatabase, scale: Scale, runs: int) -> dict[str, Any]:
 
 
 def machine() -> dict[str, str]:
-    """When and where something is measured."""
+    """Return today's date and a description of this machine."""
     return {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory_gib():.0f} GiB, shared by all of it",
@@ -50,7 +50,7 @@ def machine() -> dict[str, str]:
 
 
 def settings(given: Mapping[str, str]) -> dict[str, str]:
-    """Those settings of a side that are worth telling."""
+    """Return the settings of a side without secrets and addresses."""
     return {name: value for name, value in given.items() if not _LEFT_OUT.fullmatch(name)}
 
 
@@ -73,6 +73,6 @@ def _commit() -> str:
     try:
         commit = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
-        # Not a checkout, or no git.
+        # This is no git checkout, or there is no git.
         return ""
     return f" ({commit.stdout.strip()})"

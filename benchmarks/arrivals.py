@@ -1,8 +1,8 @@
-"""When records arrive, as a ``read_committed`` consumer sees them, at hardly any cost for the machine.
+"""The arrival times of records, as a `read_committed` consumer sees them, measured at almost no cost.
 
-A consumer may read up to the last stable offset, so a look at those offsets, 20 to 50 times a second, tells when
-records were to be had. Offsets are not all records (a transaction takes one for itself): so the records are counted
-by a real consumer, but only when they have come, and the looks taken meanwhile then say when each one had.
+A consumer may read up to the last stable offset. A thread looks at these offsets 20 to 50 times a second, so it knows
+when records became readable. An offset is not always a record, because a transaction takes an offset for its end. So a
+real consumer counts the records afterwards, and the recorded looks give the time of each offset.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition, admin
 
-#: The library neither exports nor annotates it.
+#: confluent_kafka neither exports nor annotates this value.
 _LATEST: Any = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
 _LOOK_SECONDS, _FIRST_LOOK_SECONDS = 0.05, 0.02
 _KAFKA_SECONDS = 30
-#: A side that needs more for so many records is taken for one that hangs: its start, for a backlog is read from there,
-#: and a rate below a third of the slowest that was ever measured on two cores.
+#: A side that takes longer is considered hung. The limit is a start (180 s), which a backlog includes, and a rate below
+#: a third of the slowest that was ever measured on two cores.
 _WAIT_SECONDS, _SLOWEST_RATE = 180.0, 3_000
 
 Partition = tuple[str, int]
@@ -30,33 +30,37 @@ Check = Callable[[], None]
 
 
 class NotArrived(Exception):
-    """Says how many records of how many had come."""
+    """The error of records that did not come in time. It tells how many of how many came."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Times are of ``time.monotonic``. ``at_first``: how many records the first look that saw any saw, about."""
+    """The time in which a number of records arrived. Times are of `time.monotonic()`."""
 
-    records: int
-    first: float
-    last: float
-    at_first: int
+    records: int  #: records that arrived
+    first: float  #: when a look first saw records
+    last: float  #: when a look saw the last record
+    at_first: int  #: about how many records the first of these looks saw
 
     @property
     def rate(self) -> float:
-        """Records a second from the first to the last; those that were there at the first look took no time."""
+        """Return records a second from the first to the last, without those that the first look saw.
+
+        Return NaN if all records came at one look.
+        """
         seconds = self.last - self.first
         return (self.records - self.at_first) / seconds if seconds > 0 else float("nan")
 
     def rate_since(self, began: float) -> float:
+        """Return records a second from the moment `began` to the last record."""
         return self.records / (self.last - began)
 
 
 class Arrivals:
-    """``with Arrivals(kafka, topics) as arrivals:`` looks at all partitions of the topics, which exist."""
+    """A thread that looks at the offsets of all partitions of `topics`, which exist, until the `with` block ends."""
 
     def __init__(self, kafka: str, topics: Sequence[str], consumer: Mapping[str, Any] | None = None) -> None:
-        """``consumer``: settings of the one that counts."""
+        """Begin at the present end of the topics. `consumer` are further settings of the consumer that counts."""
         self._kafka = kafka
         self._consumer = dict(consumer or {})
         self._admin = admin.AdminClient({"bootstrap.servers": kafka})
@@ -77,7 +81,10 @@ class Arrivals:
         self._thread.join()
 
     def wait_for(self, records: int, check: Check, seconds: float | None = None) -> None:
-        """Until so many records may have come: see ``arrival``. ``check`` raises when no more can come."""
+        """Wait until `records` records may have come, judged by offsets. Use `arrival` to count them.
+
+        `check` must raise an error if no more can come. Raise NotArrived if the records do not come within `seconds`.
+        """
         seconds = _wait_seconds(records) if seconds is None else seconds
         deadline = time.monotonic() + seconds
         next_check = time.monotonic() + 2.0
@@ -92,7 +99,10 @@ class Arrivals:
             time.sleep(_LOOK_SECONDS / 2)
 
     def arrival(self, records: int, check: Check, seconds: float | None = None) -> Arrival:
-        """Wait for so many records and count them. :raises NotArrived: they do not come in time."""
+        """Wait for `records` records, count them, and return when they came.
+
+        Raise NotArrived if they do not come within `seconds`.
+        """
         seconds = _wait_seconds(records) if seconds is None else seconds
         self.wait_for(records, check, seconds)
         ends = self._count(records, check, seconds)
@@ -106,7 +116,7 @@ class Arrivals:
             time.sleep(_LOOK_SECONDS)
 
     def _count(self, records: int, check: Check, seconds: float) -> Offsets:
-        """The offsets behind the last of so many records."""
+        """Return the offset after the last counted record of each partition."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._kafka,

@@ -1,6 +1,6 @@
-"""Changes that were written while no job ran: how fast a job that is started anew gets through them.
+"""The backlog rows: how fast a restarted job reads changes that were written while it was stopped.
 
-Both sides read the same backlog, one after the other. The first life of each only finds its place in the binlog.
+All sides read the same backlog, one after the other. In its first run each job only finds its position in the binlog.
 """
 
 from __future__ import annotations
@@ -10,30 +10,32 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from benchmarks.arrivals import Arrivals
-from benchmarks.beat import Beat
 from benchmarks.benchmark_database import BenchmarkDatabase, topics
 from benchmarks.changes import Write, deletes_and_inserts, mix, mix_changes, mix_records, updates
+from benchmarks.measured_jobs import Job
 from benchmarks.notes import Notes, failing
 from benchmarks.processes import MemoryPeak
 from benchmarks.processor import Processor
 from benchmarks.rows import BACKLOGS, Figures, Scale
-from benchmarks.sides import Job
 from benchmarks.tables import ORDERS
-from benchmarks.warm import START_SECONDS
+from benchmarks.update_latency import NumberedUpdates
+from benchmarks.warm_job import START_SECONDS
 
 _MIX_TABLES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Backlog:
-    tables: Sequence[str]
-    write: Write
-    changes: int
-    records: int
+    """Changes to write while no job runs."""
+
+    tables: Sequence[str]  #: names with the database
+    write: Write  #: writes the changes
+    changes: int  #: changes of rows
+    records: int  #: records that these changes become
 
 
 class Backlogs:
-    """Makes the tables of those that are wanted."""
+    """The backlogs among `rows`, with their tables. The tables are created at once."""
 
     def __init__(self, bench: BenchmarkDatabase, scale: Scale, rows: Collection[str]) -> None:
         self._bench = bench
@@ -46,11 +48,14 @@ class Backlogs:
 
     @property
     def tables(self) -> list[str]:
+        """Return the names of all tables, with the database."""
         return list(dict.fromkeys([self._live, *(table for each in self._backlogs.values() for table in each.tables)]))
 
     def measure(self, new_jobs: Mapping[str, Callable[[], Job]], notes: Mapping[str, Notes]) -> None:
-        """Both keyed by side, in the order in which the sides have their turn. A side that fails goes on with the next
-        backlog, with a new job: its old one has not read what was before.
+        """Write each backlog and let each side read it.
+
+        `new_jobs` and `notes` are by side, in the order of their turns. A side that fails continues with the next
+        backlog and a new job, because its old job has not read the earlier changes.
         """
         with ExitStack() as stack:
             jobs: dict[str, tuple[Job, dict[str, str]]] = {}
@@ -58,7 +63,7 @@ class Backlogs:
                 for side in [side for side in new_jobs if side not in jobs]:
                     with failing(name, notes[side]):
                         jobs[side] = self._begun(stack, new_jobs[side]())
-                # A job is only taken back when it has read all.
+                # A job is reused only if it has read everything.
                 ready, jobs = jobs, {}
                 with failing(name, *(notes[side] for side in ready)):
                     backlog.write(self._bench.connection)
@@ -68,12 +73,15 @@ class Backlogs:
                             jobs[side] = ready[side]
 
     def _begun(self, stack: ExitStack, job: Job) -> tuple[Job, dict[str, str]]:
-        """The job has had a life in which it found its place in the binlog; its topics are there."""
+        """Run the job until it has found its position in the binlog, and stop it.
+
+        Return the job, and the topic of each table.
+        """
         kafka = self._bench.servers.kafka
         names = stack.enter_context(topics(kafka, job.prefix, dict.fromkeys(self.tables, 1)))
-        with Beat(self._bench.connect, self._live, kafka, names[self._live]) as beat, job.life() as life:
-            beat.wait_for_first(life.check, START_SECONDS)
-            beat.quiet()
+        with NumberedUpdates(self._bench.connect, self._live, kafka, names[self._live]) as updates, job.life() as life:
+            updates.wait_for_first(life.check, START_SECONDS)
+            updates.quiet()
             life.stop()
         return job, names
 

@@ -1,4 +1,4 @@
-"""A database of the benchmark's own, with a signal table, on servers that may be somebody's."""
+"""A database for the benchmark, with a signal table, on servers that others may use too."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from lab.servers import Servers
 from signals import send
 
 _KAFKA_SECONDS = 30
-#: As many as a broker deletes in that time.
+#: Topics that a broker can delete within 30 s.
 _DELETED_TOGETHER = 500
-#: Topics that a broker makes at least, beside other work.
+#: Topics that a broker creates a second at the least, beside other work.
 _MADE_A_SECOND = 25
 _SIGNALS = "incsnap_signal"
 _NOT_YET = (
@@ -37,7 +37,7 @@ _NOT_YET = (
 
 
 class BenchmarkDatabase:
-    """Use ``benchmark_database``. ``folder`` is for what the jobs keep."""
+    """The database of a benchmark. Use `benchmark_database`. `folder` is for files of the jobs."""
 
     def __init__(self, servers: Servers, database: str, folder: Path) -> None:
         self.servers, self.database, self.folder = servers, database, folder
@@ -45,23 +45,26 @@ class BenchmarkDatabase:
         self.connection = self.connect()
 
     def connect(self) -> Connection[Cursor]:
-        """A new connection, autocommit on. It waits long: a procedure that writes a backlog takes a minute and more."""
+        """Return a new connection with autocommit.
+
+        Its read timeout is 900 s: writing a backlog takes more than a minute.
+        """
         return connect(self.servers.mysql, read_timeout=900)
 
     def create(self, design: Design, name: str, rows: int) -> str:
-        """The name with the database, of a new table with so many rows."""
+        """Create a table with `rows` rows. Return its name with the database."""
         table = f"{self.database}.{name}"
         design.create(self.connection, table, rows)
         return table
 
     def execute_snapshot(self, tables: Sequence[str]) -> None:
-        """Returns when the signal's row is committed."""
+        """Request a snapshot of `tables`. Return when the signal's row is committed."""
         send.to_table(self.connection, self.signals, send.new_id(), "execute-snapshot", send.snapshot_data(tables))
 
 
 @contextlib.contextmanager
 def benchmark_database(servers: Servers, folder: Path) -> Iterator[BenchmarkDatabase]:
-    """The database is dropped when the block ends."""
+    """Create the database, and drop it when the block ends."""
     made = BenchmarkDatabase(servers, f"incsnap_bench_{os.getpid()}", folder)
     with made.connection, made.connection.cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS {made.database}")
@@ -80,9 +83,10 @@ def benchmark_database(servers: Servers, folder: Path) -> Iterator[BenchmarkData
 def topics(
     kafka: str, prefix: str, tables: Mapping[str, int], config: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, str]]:
-    """The topic of each table, made with so many partitions for both sides alike.
+    """Create a topic for each table, and yield the topics' names by table.
 
-    Every topic of the prefix is deleted when the block ends.
+    `tables` maps each table to its number of partitions, so that all sides have equal topics. `config` is the
+    configuration of each topic. At the end of the block every topic whose name begins with `prefix` is deleted.
     """
     admin = AdminClient({"bootstrap.servers": kafka})
     names = {table: f"{prefix}.{table}" for table in tables}
@@ -98,19 +102,19 @@ def topics(
         for begin in range(0, len(ours), _DELETED_TOGETHER):
             part = ours[begin : begin + _DELETED_TOGETHER]
             for future in admin.delete_topics(part, request_timeout=_KAFKA_SECONDS).values():
-                # One that is gone already is no harm.
+                # Ignore topics that are already deleted.
                 with contextlib.suppress(KafkaException):
                     future.result(_KAFKA_SECONDS)
 
 
 def _wait_for_leaders(admin: AdminClient, kafka: str, topics: Mapping[str, int]) -> None:
-    """A new topic exists some milliseconds before its partitions can be read; the last of thousands, a minute."""
+    """Wait until the new topics can be read. That takes some milliseconds, and a minute for the last of thousands."""
     deadline = time.monotonic() + _KAFKA_SECONDS + len(topics) / _MADE_A_SECOND
     while missing := _leaderless(admin, topics):
         if time.monotonic() > deadline:
             raise ServerUnreachable(f"{len(missing)} topics have no leader, {missing[0]} among them")
         time.sleep(0.05)
-    # A leader that is known may still not know of it.
+    # A partition's leader may not know of the partition yet.
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": "incsnap-bench"})
     try:
         for topic, partition in ((topic, number) for topic, count in topics.items() for number in range(count)):

@@ -1,10 +1,10 @@
-"""What a checkpoint in a bucket costs a change on its way, beside one on the local disk.
+"""The cost of a checkpoint in a bucket: the latency of a change, compared with a checkpoint on the local disk.
 
     python -m benchmarks.bucket --turns 6
 
-Two jobs live side by side, each with a table and a topic of its own on the same servers; 50 updates a second go to one
-of them by turns, so both meet the machine as it is. The store is the tests' S3 server on loopback, which answers one
-request after the other: its answers take milliseconds, and how many there were is counted.
+Two jobs run at once on the same servers, each with its own table and topic. They take turns in getting 50 updates a
+second, so both meet the machine in the same state. The bucket is on the tests' S3 server on loopback, which answers one
+request at a time within milliseconds. The requests are counted.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from benchmarks.beat import Beat, percentile
 from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database, topics
-from benchmarks.sides import INCSNAP, Job, JobRun
+from benchmarks.measured_jobs import INCSNAP, Job, JobRun
 from benchmarks.tables import ORDERS
+from benchmarks.update_latency import NumberedUpdates, percentile
 from lab.object_store import ObjectStore, object_store
 from lab.run_folder import run_folder
 from lab.servers import servers
 
 _ROWS, _START_SECONDS, _SETTLE_SECONDS = 1_000, 240.0, 2.0
-#: What tells one object from another of its kind.
+#: Numbers, which are all that differs between objects of one kind.
 _NUMBER = re.compile(r"\d+")
-#: Of each batch there is one.
+#: A request that each batch makes exactly once.
 _A_BATCH = "PUT spark/offsets/N"
 
 
 @dataclass
 class Side:
-    """One of the two jobs, and the seconds from commit to consumer of all its turns."""
+    """A job of the comparison."""
 
-    name: str
-    job: Job
-    table: str
-    topic: str
-    life: JobRun
-    lags: list[float] = field(default_factory=list)
+    name: str  #: where its checkpoint is
+    job: Job  #: the job's settings
+    table: str  #: name with the database
+    topic: str  #: the table's topic
+    life: JobRun  #: the job's run
+    lags: list[float] = field(default_factory=list)  #: seconds from commit to consumer, of all turns
 
 
 def main() -> None:
@@ -87,21 +87,21 @@ def _begin(bench: BenchmarkDatabase, stack: ExitStack, name: str, more: dict[str
     prefix = f"bench-{os.getpid()}-{word}"
     job = Job(INCSNAP, bench, prefix, [table], 100_000 + os.getpid() % 50_000 * 100 + len(word), more)
     names = stack.enter_context(topics(bench.servers.kafka, prefix, {table: 1}))
-    with Beat(bench.connect, table, bench.servers.kafka, names[table]) as beat:
+    with NumberedUpdates(bench.connect, table, bench.servers.kafka, names[table]) as updates:
         life = stack.enter_context(job.life())
-        # Those before the job's beginning never come.
-        beat.wait_for_first(life.check, _START_SECONDS)
+        # The job does not send updates from before its start.
+        updates.wait_for_first(life.check, _START_SECONDS)
     return Side(name, job, table, names[table], life)
 
 
 def _turn(bench: BenchmarkDatabase, side: Side, seconds: float) -> list[float]:
-    with Beat(bench.connect, side.table, bench.servers.kafka, side.topic) as beat:
+    with NumberedUpdates(bench.connect, side.table, bench.servers.kafka, side.topic) as updates:
         time.sleep(_SETTLE_SECONDS)
         since = time.monotonic()
         time.sleep(seconds)
         until = time.monotonic()
-        beat.stop(side.life.check)
-        return beat.lags(since, until)
+        updates.stop(side.life.check)
+        return updates.lags(since, until)
 
 
 def _counted(store: ObjectStore) -> Counter[str]:

@@ -1,6 +1,6 @@
-"""What is written to the tables: by stored procedures, so that the writing takes no client's time.
+"""The changes that the benchmark writes. Stored procedures write them, so that no client takes processor time.
 
-Every change leaves the table with the keys it had, so that it can be made again in each run.
+Every change leaves the same keys in the table, so it can be repeated in each run.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from pymysql.cursors import Cursor
 
 from benchmarks.tables import ORDERS
 
+#: Writes changes on a connection.
 Write = Callable[["Connection[Cursor]"], None]
-#: Of the tables of a mix so many are in one transaction, with these changes and these records of each.
+#: A transaction of a mix changes so many tables. Each gets so many changes, which become so many records.
 _MIX_TABLES, _MIX_CHANGES, _MIX_RECORDS = 4, 5, 6
 _BLOCK = 1_000
 
 
 def updates(table: str, rows: int, transaction_rows: int) -> Write:
-    """Each of the first ``rows`` rows once, ``transaction_rows`` of them a transaction: a change and a record a row."""
+    """Return a write that updates each of the first `rows` rows once, in transactions of `transaction_rows` rows.
+
+    Each row is one change and one record.
+    """
     body = f"""
         WHILE i < {rows} DO
           UPDATE {table} SET qty = COALESCE(qty, 0) + 1
@@ -31,7 +35,10 @@ def updates(table: str, rows: int, transaction_rows: int) -> Write:
 
 
 def deletes_and_inserts(table: str, rows: int) -> Write:
-    """The first ``rows`` rows go and come again, 1,000 rows a transaction: 2 changes and 3 records a row."""
+    """Return a write that deletes the first `rows` rows and inserts them again, in transactions of 1,000 rows.
+
+    Each row is 2 changes and 3 records.
+    """
 
     def write(connection: Connection[Cursor]) -> None:
         with connection.cursor() as cursor:
@@ -44,9 +51,9 @@ def deletes_and_inserts(table: str, rows: int) -> Write:
 
 
 def mix(tables: Sequence[str], rows: int, transactions: int) -> Write:
-    """Three updates, a deletion and an insertion in each of 4 tables a transaction; see ``mix_changes``.
+    """Return a write of mixed transactions: three updates, a deletion and an insertion in each of 4 tables.
 
-    ``rows``: of each table, more than 4. The number of tables is a multiple of 4.
+    `rows` is the size of each table, more than 4. The number of tables must be a multiple of 4.
     """
     groups = [tables[first : first + _MIX_TABLES] for first in range(0, len(tables), _MIX_TABLES)]
     cases = "".join(
@@ -65,11 +72,12 @@ def mix(tables: Sequence[str], rows: int, transactions: int) -> Write:
 
 
 def mix_changes(transactions: int) -> int:
+    """Return the number of changes that `mix` writes in so many transactions."""
     return transactions * _MIX_TABLES * _MIX_CHANGES
 
 
 def mix_records(transactions: int) -> int:
-    """A deletion is two records, for its tombstone."""
+    """Return the number of records of these changes. A deletion is two records, because of its tombstone."""
     return transactions * _MIX_TABLES * _MIX_RECORDS
 
 

@@ -1,4 +1,4 @@
-"""The source's own work: one client that commits single-row updates as fast as the server lets it."""
+"""The load of a client that commits single-row updates as fast as the server allows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROWS = 100
 
 
 class SourceLoad:
-    """``with SourceLoad(connect, table) as load:`` works until the block ends."""
+    """A thread that updates rows of `table` until the `with` block ends."""
 
     def __init__(self, connect: Callable[[], Connection[Cursor]], table: str) -> None:
         self._connect, self._table = connect, table
@@ -32,7 +32,10 @@ class SourceLoad:
         self._thread.join()
 
     def rate(self, since: float, until: float) -> float:
-        """Commits a second between two moments of ``time.monotonic``. Raises what ended the work before its time."""
+        """Return commits a second between two moments of `time.monotonic()`.
+
+        Raise the error that ended the thread, if any.
+        """
         if self._error is not None:
             raise self._error
         count = bisect.bisect(self._commits, until) - bisect.bisect(self._commits, since)

@@ -1,11 +1,12 @@
-"""What the job takes of memory under a hard limit of the operating system for all of its processes together.
+"""The memory of the job under a hard limit of the operating system for all its processes together.
 
     python -m benchmarks.memory                                     all loads, 2,000 and 1,600 MB: an hour
-    python -m benchmarks.memory --only rows16 --limits 1600 --size 0.1
-    python -m benchmarks.memory --limits 0                          without a limit: what it takes then
+    python -m benchmarks.memory --only blobs --limits 1600 --size 0.1
+    python -m benchmarks.memory --limits 0                          without a limit
 
-Each load is delivered whole and counted by a consumer; the kernel must have killed nothing. MySQL and Kafka stand
-outside the limit; they are started, or named as in the tests (then with max_allowed_packet=1G, for rows of 16 MB).
+The job must deliver each load completely, which a consumer counts, and the kernel must not kill any process. MySQL and
+Kafka are outside the limit. They are started, or named as for the tests. A named MySQL needs max_allowed_packet=1G for
+rows of 16 MB.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from pathlib import Path
 
 from benchmarks.arrivals import Arrivals, NotArrived
 from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database, topics
+from benchmarks.measured_jobs import INCSNAP, Job, JobRun
 from benchmarks.memory_limit import MemoryLimit
 from benchmarks.memory_loads import LOADS, MemoryLoad
 from benchmarks.processes import memory_by_kind
-from benchmarks.sides import INCSNAP, Job, JobRun
 from incsnap.errors import IncsnapError
 from lab.run_folder import run_folder
 from lab.running_job import session_pids
@@ -34,7 +35,7 @@ from lab.servers import servers
 
 _LOOK_SECONDS = 0.25
 _START_SECONDS = 400.0
-#: Of a server that is started here: what makes loads of gigabytes quick to write.
+#: Options of a MySQL server that is started here: they make gigabytes quick to write.
 _MYSQL = (
     "--max-allowed-packet=1G",
     "--sync-binlog=0",
@@ -44,20 +45,21 @@ _MYSQL = (
     "--innodb-redo-log-capacity=4G",
     "--innodb-file-per-table=OFF",
 )
-#: Records of 16 MB rows: Kafka takes what it is told to take.
+#: Kafka must accept records of rows of 16 MB.
 _TOPIC = {"max.message.bytes": "100000000"}
 _SETTINGS = {"producer.max.request.size": "100000000"}
 
 
 @dataclass
 class Peak:
-    """The highest of what was seen, in bytes."""
+    """The highest memory that was seen, in bytes."""
 
-    together: int = 0
-    unreclaimable: int = 0
-    kinds: dict[str, int] = field(default_factory=dict)
+    together: int = 0  #: of all processes
+    unreclaimable: int = 0  #: of the control group, without pages that the kernel can reclaim
+    kinds: dict[str, int] = field(default_factory=dict)  #: by kind of process
 
     def see(self, kinds: dict[str, int], unreclaimable: int) -> None:
+        """Take one look's figures into account."""
         self.together = max(self.together, sum(kinds.values()))
         self.unreclaimable = max(self.unreclaimable, unreclaimable)
         for kind, size in kinds.items():
@@ -70,6 +72,7 @@ class Peak:
 
 @contextlib.contextmanager
 def watched(leader: int, group: MemoryLimit | None) -> Iterator[Peak]:
+    """Look at the memory of the session of `leader` every 0.25 s until the block ends."""
     peak, end = Peak(), threading.Event()
 
     def look() -> None:
@@ -87,18 +90,19 @@ def watched(leader: int, group: MemoryLimit | None) -> Iterator[Peak]:
 
 @contextlib.contextmanager
 def limited(job: Job, limit: int) -> Iterator[tuple[JobRun, MemoryLimit | None]]:
-    """A life of the job in a group of its own; ``limit`` 0: without one."""
+    """Run the job in its own control group of `limit` bytes, or without a group if `limit` is 0."""
     with contextlib.ExitStack() as stack:
         group = stack.enter_context(MemoryLimit(limit)) if limit else None
         life = stack.enter_context(job.life())
         if group is not None:
-            # Within milliseconds, before it has started any process; again for the case that it has.
+            # The job is moved within milliseconds, before it starts a process. It is moved again in case that it has.
             for _ in range(3):
                 group.take(session_pids(life.pid))
         yield life, group
 
 
 def measure(bench: BenchmarkDatabase, load: MemoryLoad, limits: list[int], more: dict[str, str]) -> None:
+    """Write the load once and let one job for each limit deliver it. Print the results."""
     jobs = {limit: _job(bench, load, limit, more) for limit in limits}
     with contextlib.ExitStack() as stack:
         for job in jobs.values():
@@ -148,7 +152,7 @@ def _job(bench: BenchmarkDatabase, load: MemoryLoad, limit: int, more: dict[str,
 
 
 def _find_place(job: Job) -> None:
-    """A first life, which only finds out where in the binlog the job begins."""
+    """Run the job until it has found its position in the binlog."""
     with job.life() as life:
         _wait_for_offset(job, life)
         life.stop()

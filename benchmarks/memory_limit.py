@@ -1,7 +1,7 @@
-"""A limit of the operating system for all processes of a job together: a control group, where one may be made.
+"""A limit of the operating system for all processes of a job together, by a control group.
 
-Only version 1 of control groups (``/sys/fs/cgroup/memory``) lets a group beside running processes be made without a
-service manager; https://docs.kernel.org/admin-guide/cgroup-v1/memory.html.
+Only version 1 of control groups (`/sys/fs/cgroup/memory`) allows a group beside running processes without a service
+manager. See https://docs.kernel.org/admin-guide/cgroup-v1/memory.html.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ _LEAVE_SECONDS = 10.0
 
 
 class NoLimit(Exception):
-    """Says why processes cannot be limited here."""
+    """The error of a machine on which processes cannot be limited. It tells why."""
 
 
 class MemoryLimit:
-    """``with MemoryLimit(limit) as group:`` a group below this process's own; ``group.take(pids)`` puts processes into
-    it, and what they start is born there. What the group reaches beyond ``limit`` bytes, and cannot be reclaimed, the
-    kernel kills."""
+    """A control group below this process's own, from the beginning to the end of the `with` block.
+
+    `take` moves processes into the group; processes that they start belong to it too. If the group needs more than
+    `limit` bytes that cannot be reclaimed, the kernel kills one of its processes.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -35,12 +37,12 @@ class MemoryLimit:
             raise NoLimit(f"no control group can be made: {error}") from None
         self._write("memory.limit_in_bytes", self._limit)
         with contextlib.suppress(OSError):
-            # Not there where the kernel does not count what is swapped out.
+            # The file is missing if the kernel does not count swapped memory.
             self._write("memory.memsw.limit_in_bytes", self._limit)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """The processes must have been ended."""
+        """Remove the group. Its processes must have ended."""
         deadline = time.monotonic() + _LEAVE_SECONDS
         while True:
             try:
@@ -51,16 +53,17 @@ class MemoryLimit:
                 time.sleep(0.05)
 
     def take(self, pids: list[int]) -> None:
+        """Move the processes into the group."""
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 self._write("cgroup.procs", pid)
 
     def killed(self) -> int:
-        """Processes that the kernel has killed for lack of memory."""
+        """Return how many processes the kernel has killed for lack of memory."""
         return self._counters("memory.oom_control")["oom_kill"]
 
     def unreclaimable(self) -> int:
-        """Bytes of the processes' own pages and of shared memory: what files' pages in the cache are besides."""
+        """Return the bytes of the processes' own pages and of shared memory, without the page cache of files."""
         counted = self._counters("memory.stat")
         return counted["total_rss"] + counted["total_shmem"] if "total_shmem" in counted else counted["total_rss"]
 

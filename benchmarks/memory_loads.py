@@ -1,4 +1,4 @@
-"""The loads of ``benchmarks.memory``: what is large in a database, each in its own way."""
+"""The loads of `benchmarks.memory`. Each has data that are large in another way."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from dataclasses import dataclass, field
 
 from benchmarks.benchmark_database import BenchmarkDatabase
 
-#: Bytes of a value that neither lz4 nor a page of zeros makes smaller: hexadecimal digits of random bytes, in text.
+#: A value that no compression makes much smaller: random bytes as text (base64).
 _RANDOM = "TO_BASE64(RANDOM_BYTES(1024))"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLoad:
-    """``write`` is done once for all jobs, whose lives begin before it, or (``by_signal``) after it, and which then
-    snapshot the tables."""
+    """A load, which is written once for all jobs."""
 
-    name: str
-    bench: BenchmarkDatabase
-    tables: list[str]
-    records: int
-    write: Callable[[], None]
+    name: str  #: for example `backlog`
+    bench: BenchmarkDatabase  #: database that holds the load
+    tables: list[str]  #: names with the database
+    records: int  #: records that a job has to deliver
+    write: Callable[[], None]  #: writes the load
+    #: True: jobs start after the write and snapshot the tables; False: they start before it and stream
     by_signal: bool = False
-    seconds: float = 600.0
-    kafka: Mapping[str, object] = field(default_factory=dict)
+    seconds: float = 600.0  #: longest time for the delivery
+    kafka: Mapping[str, object] = field(default_factory=dict)  #: further settings of the consumer that counts
 
     @property
     def topics(self) -> list[str]:
+        """Return the names of topics, without the prefix."""
         return self.tables
 
     def signal(self) -> None:
+        """Request a snapshot of the tables."""
         self.bench.execute_snapshot(self.tables)
 
 
@@ -40,7 +42,7 @@ def _run(bench: BenchmarkDatabase, *statements: str) -> None:
 
 
 def _source(bench: BenchmarkDatabase, rows: int = 10_000, kilobytes: int = 10) -> str:
-    """A table of rows of text, not logged."""
+    """Create a table of rows of text, without writing the binlog. Return its name."""
     name = f"{bench.database}.source"
     text = f"REPLACE(CONCAT({', '.join([_RANDOM] * max(1, round(kilobytes / 1.4)))}), '\\n', ' ')"
     _run(
@@ -56,14 +58,14 @@ def _source(bench: BenchmarkDatabase, rows: int = 10_000, kilobytes: int = 10) -
 
 
 def _logged_only(bench: BenchmarkDatabase, name: str) -> str:
-    """A table that keeps nothing: its binlog is that of any other."""
+    """Create a table that stores no rows, but whose changes are in the binlog. Return its name."""
     table = f"{bench.database}.{name}"
     _run(bench, f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, t MEDIUMTEXT) ENGINE=BLACKHOLE")
     return table
 
 
 def backlog(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
-    """5 GB of transactions of 100 MB, rows of 10 KB."""
+    """Return the load of a backlog of 5 GB: transactions of 100 MB, with rows of 10 kB."""
     source, table, count = _source(bench), _logged_only(bench, "wide"), max(1, round(50 * size))
 
     def write() -> None:
@@ -74,12 +76,12 @@ def backlog(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
 
 
 def transaction(bench: BenchmarkDatabase, size: float, compressed: bool = False) -> MemoryLoad:
-    """One transaction of 2 GB."""
+    """Return a load of one transaction of 2 GB."""
     name = "compressed" if compressed else "transaction"
     source, table, count = _source(bench), _logged_only(bench, name), max(1, round(20 * size))
 
     def write() -> None:
-        # MySQL compresses a transaction up to a gigabyte.
+        # MySQL compresses transactions up to a gigabyte.
         _run(bench, f"SET SESSION binlog_transaction_compression = {int(compressed)}", "BEGIN")
         for each in range(count):
             _run(bench, f"INSERT INTO {table} SELECT id + {each * 10_000}, t FROM {source}")
@@ -89,12 +91,12 @@ def transaction(bench: BenchmarkDatabase, size: float, compressed: bool = False)
 
 
 def compressed(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
-    """A compressed one: a single event, of a gigabyte at most."""
+    """Return a load of one compressed transaction: a single event of at most a gigabyte."""
     return transaction(bench, 0.5 * size, compressed=True)
 
 
 def narrow(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
-    """20 million rows of two integers in a snapshot."""
+    """Return the load of a snapshot of 20 million rows of two integers."""
     rows, each = round(20_000_000 * size), 1_000_000
     table = f"{bench.database}.narrow"
 
@@ -119,7 +121,7 @@ def narrow(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
 def _rows16(bench: BenchmarkDatabase, name: str, size: float, by_signal: bool, text: bool = False) -> MemoryLoad:
     count = max(2, round(20 * size))
     table = f"{bench.database}.{name}"
-    # 16 MiB less what is beside it in the row.
+    # 16 MiB less the rest of the row.
     length = (16 << 20) - 100
     kind = "LONGTEXT" if text else "LONGBLOB"
 
@@ -128,7 +130,7 @@ def _rows16(bench: BenchmarkDatabase, name: str, size: float, by_signal: bool, t
         tile = ", ".join([part] * 16)
         _run(bench, "SET SESSION max_execution_time = 0", f"CREATE TABLE {table} (id INT PRIMARY KEY, v {kind})")
         for row in range(count):
-            # 256 KB at random, 64 times: lz4 of Kafka and Arrow look back 64 KB.
+            # 256 kB of random bytes, 64 times: lz4 in Kafka and Arrow looks back 64 kB, so it finds no repetition.
             _run(
                 bench,
                 f"SET @tile = (SELECT CONCAT({tile}))",
@@ -138,29 +140,33 @@ def _rows16(bench: BenchmarkDatabase, name: str, size: float, by_signal: bool, t
         if not by_signal:
             _run(bench, f"UPDATE {table} SET v = REVERSE(v)", f"DELETE FROM {table}")
 
-    # An insertion, an update, a deletion and its tombstone.
+    # Records of a row: an insertion, an update, a deletion and its tombstone.
     records = count if by_signal else 4 * count
     return MemoryLoad(name, bench, [table], records, write, by_signal, kafka={"fetch.message.max.bytes": 100_000_000})
 
 
 def blobs(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
+    """Return the load of 20 rows of 16 MB, as LONGBLOB, that are streamed."""
     return _rows16(bench, "blobs", size, by_signal=False)
 
 
 def texts(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
+    """Return the load of 20 rows of 16 MB, as LONGTEXT, that are streamed."""
     return _rows16(bench, "texts", size, by_signal=False, text=True)
 
 
 def blobsnap(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
+    """Return the load of a snapshot of 20 rows of 16 MB, as LONGBLOB."""
     return _rows16(bench, "blobsnap", size, by_signal=True)
 
 
 def textsnap(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
+    """Return the load of a snapshot of 20 rows of 16 MB, as LONGTEXT."""
     return _rows16(bench, "textsnap", size, by_signal=True, text=True)
 
 
 def tables(bench: BenchmarkDatabase, size: float) -> MemoryLoad:
-    """5,000 tables of 20 rows, changed and snapshotted."""
+    """Return the load of a snapshot of 5,000 tables of 20 rows."""
     count = max(1, round(5_000 * size))
     names = [f"{bench.database}.t{number:05}" for number in range(count)]
 

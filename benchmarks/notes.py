@@ -1,4 +1,4 @@
-"""Whom a measurement tells what it found, as it finds it."""
+"""The receiver of a measurement's results and failures."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from benchmarks.rows import Figures
 
 
 class Notes(Protocol):
-    """Takes the notes of one side. A measurement is one that ``rows.served`` knows."""
+    """A receiver of the results of one side. `rows.served` knows the names of measurements."""
 
     def measured(self, measurement: str, figures: Figures) -> None: ...
 
     def failed(self, measurements: Sequence[str], error: Exception) -> None:
-        """What they were to find in this run is not there; the others go on."""
+        """Note that these measurements have no result in this run. Other measurements continue."""
 
 
 @contextlib.contextmanager
 def failing(measurement: str, *notes: Notes) -> Iterator[None]:
-    """What the block raises is noted, and no more: whatever one row dies of, the others are measured."""
+    """Catch any error of the block and report it to `notes`, so that other measurements continue."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - of any kind

@@ -1,7 +1,7 @@
-"""What the runs gave, row by row and side by side, and the file that keeps it.
+"""The results of all runs, by row and side, and the file that keeps them.
 
-A row that is measured again replaces itself, on the sides that were measured, and nothing else: each has a note of
-when and with what it was measured.
+A new measurement replaces the results of its row on the measured sides, and nothing else. Each result notes when and
+under which conditions it was measured.
 """
 
 from __future__ import annotations
@@ -14,66 +14,69 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.measured_jobs import INCSNAP, SIDES
 from benchmarks.rows import FIGURES, Figure, Figures, row_of
-from benchmarks.sides import DEBEZIUM, INCSNAP, SIDES
 
 FILE = "figures.json"
-#: Of the file.
+#: Format version of the file.
 _VERSION = 2
 
 
 @dataclass(slots=True)
 class Measured:
-    """One row of one side. ``when``: which of ``Outcome.abouts``; ``figures``: of each key, in order of the runs;
-    ``failures``: what the side said, of each run that it did not get through.
-    """
+    """The results of one row on one side."""
 
-    when: str
-    figures: dict[str, list[float]] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
+    when: str  #: key of its conditions in `Outcome.abouts`
+    figures: dict[str, list[float]] = field(default_factory=dict)  #: by the figure's key: a value for each run
+    failures: list[str] = field(default_factory=list)  #: the error of each run that failed
 
 
 @dataclass(slots=True)
 class Outcome:
-    """``abouts``: machine, versions, settings, by the time. ``rows``: by row, then by side."""
+    """The results of all rows, with the conditions under which they were measured."""
 
+    #: by the time of the measurement: machine, versions, settings
     abouts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    rows: dict[str, dict[str, Measured]] = field(default_factory=dict)
+    rows: dict[str, dict[str, Measured]] = field(default_factory=dict)  #: by row, then by side
 
     def of(self, row: str, side: str, when: str) -> Measured:
-        """To be added to."""
+        """Return the result of a row and a side, to be filled. Create it if it is missing."""
         return self.rows.setdefault(row, {}).setdefault(side, Measured(when))
 
     def add(self, when: str, side: str, figures: Figures, rows: Iterable[str]) -> None:
-        """One run's, of these rows. A figure that is no number, for all came in one moment, is left out."""
+        """Add the figures of one run, if they belong to `rows`. NaN is left out: all records came at one moment."""
         for key, value in figures.items():
             if (row := row_of(key)) in rows and not math.isnan(value):
                 self.of(row, side, when).figures.setdefault(key, []).append(value)
 
     def runs(self, side: str, key: str) -> list[float]:
+        """Return the values of all runs that have this figure."""
         measured = self.rows.get(row_of(key), {}).get(side)
         return measured.figures.get(key, []) if measured else []
 
     def median(self, side: str, key: str) -> float | None:
-        """The median of the runs that have it; None without any."""
+        """Return the median of the runs, or None if there are none."""
         values = self.runs(side, key)
         return median(values) if values else None
 
-    def times_better(self, figure: Figure) -> float | None:
-        """How many times better incsnap is than Debezium, by the medians; None where one has none, and where they were
-        not measured together."""
-        ours, theirs = self.median(INCSNAP, figure.key), self.median(DEBEZIUM, figure.key)
-        if not ours or not theirs or len(self.when(figure.row)) > 1:
+    def times_better(self, figure: Figure, side: str) -> float | None:
+        """Return how many times better incsnap's median is than that of `side`.
+
+        Return None if a side has no figure, or if the two were measured at different times.
+        """
+        ours, theirs = self.median(INCSNAP, figure.key), self.median(side, figure.key)
+        times = self.when(figure.row)
+        if not ours or not theirs or times[INCSNAP] != times[side]:
             return None
         return ours / theirs if figure.more else theirs / ours
 
-    def when(self, row: str) -> list[str]:
-        """When its sides were measured: one time where it was together."""
+    def when(self, row: str) -> dict[str, str]:
+        """Return when the row was measured, by side."""
         measured = self.rows.get(row, {})
-        return list(dict.fromkeys(measured[side].when for side in SIDES if side in measured))
+        return {side: measured[side].when for side in SIDES if side in measured}
 
     def lines(self) -> list[Figure]:
-        """The figures that at least one side has, or failed to have."""
+        """Return the figures that at least one side has, or failed to get."""
         return [
             figure
             for figure in FIGURES
@@ -84,7 +87,7 @@ class Outcome:
         ]
 
     def over(self, before: Outcome) -> Outcome:
-        """``before``, where it is not replaced by these."""
+        """Return `before` with these results in place of older ones."""
         rows = {
             row: {**before.rows.get(row, {}), **self.rows.get(row, {})}
             for row in dict.fromkeys([*before.rows, *self.rows])
@@ -94,16 +97,20 @@ class Outcome:
         return Outcome(abouts, rows)
 
     def write(self, folder: Path) -> None:
+        """Write the results to the file in `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
         everything = {"version": _VERSION, **asdict(self)}
         new = folder / f"{FILE}.new"
         new.write_text(json.dumps(everything, indent=1) + "\n")
-        # At any moment one whole file: it is written after each measurement.
+        # A rename, so that the file is complete at any moment: it is written after each measurement.
         new.replace(folder / FILE)
 
 
 def read(folder: Path) -> Outcome:
-    """Nothing where there is no file. :raises ValueError: it is not of this version."""
+    """Return the results in `folder`, empty if there is no file.
+
+    Raise ValueError if the file has another format version.
+    """
     try:
         document = json.loads((folder / FILE).read_text())
     except FileNotFoundError:
@@ -115,7 +122,7 @@ def read(folder: Path) -> Outcome:
 
 
 def failed(outcome: Outcome) -> Sequence[tuple[str, str, str]]:
-    """Row, side and what it said."""
+    """Return row, side and error of each failure."""
     return [
         (row, side, failure)
         for row, sides in outcome.rows.items()

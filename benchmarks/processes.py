@@ -1,4 +1,4 @@
-"""What processes take: memory as the proportional set size, processor time with that of ended children. Linux."""
+"""The memory and processor time of processes, on Linux. Memory is the proportional set size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import psutil
 from incsnap.tasks import process_name
 from lab.running_job import session_pids
 
-#: A look costs some milliseconds for each gigabyte, so it is not taken more often.
+#: Seconds between two looks. A look takes some milliseconds for each gigabyte.
 _MEMORY_SECONDS = 1.0
-#: By the names that incsnap gives to its processes.
+#: Kinds of processes, by the names that incsnap gives to its processes.
 _KINDS = {
     process_name.ZYGOTE: "zygote",
     process_name.PLAN: "plans of the query",
@@ -24,7 +24,7 @@ _KINDS = {
 
 
 def memory_bytes(pids: Iterable[int]) -> int:
-    """Proportional set size of all: a page that processes share counts once in the sum."""
+    """Return the proportional set size of all processes. The sum counts a shared page once."""
     total = 0
     for pid in pids:
         with contextlib.suppress(psutil.Error):
@@ -33,7 +33,7 @@ def memory_bytes(pids: Iterable[int]) -> int:
 
 
 def memory_by_kind(pids: Iterable[int]) -> dict[str, int]:
-    """The same by kind (``java``, ``planner`` ...)."""
+    """Return the proportional set size by kind of process (`JVM`, `planner`, ...)."""
     memory: dict[str, int] = {}
     for pid in pids:
         with contextlib.suppress(psutil.Error):
@@ -43,7 +43,10 @@ def memory_by_kind(pids: Iterable[int]) -> dict[str, int]:
 
 
 class MemoryPeak:
-    """``with MemoryPeak(leader) as peak:`` looks once a second at all processes of the session; then ``peak.bytes``."""
+    """A thread that looks once a second at all processes of the session of `leader`, until the `with` block ends.
+
+    `bytes` is the highest sum so far.
+    """
 
     def __init__(self, leader: int) -> None:
         self.bytes = 0
@@ -67,14 +70,14 @@ class MemoryPeak:
 
 
 def job_seconds(leader: int) -> dict[str, float]:
-    """Processor seconds so far of the session's processes, by kind (``JVM``, ``stream's workers`` ...)."""
+    """Return the processor seconds of the session's processes so far, by kind (`JVM`, `stream's workers`, ...)."""
     seconds: dict[str, float] = {}
     for pid in session_pids(leader):
         with contextlib.suppress(psutil.Error):
             kind = _kind(pid)
             used = {kind: process_seconds(pid)}
             if kind == _KINDS[process_name.TASKS]:
-                # A worker does both, by turns: chunks are read by a thread of their own.
+                # A worker does both in turn. Chunks are read by a thread of their own.
                 reading = _thread_seconds(pid, process_name.CHUNK)
                 used = {kind: used[kind] - reading, "chunk readers": reading}
             for each, more in used.items():
@@ -83,13 +86,16 @@ def job_seconds(leader: int) -> dict[str, float]:
 
 
 def process_seconds(pid: int) -> float:
-    """User and system time of the process and of its children that have ended."""
+    """Return user and system seconds of the process and of its ended children."""
     used = psutil.Process(pid).cpu_times()
     return used.user + used.system + used.children_user + used.children_system
 
 
 def listener(port: int) -> int | None:
-    """The process that listens at the port; none when it is on another machine or somebody else's."""
+    """Return the id of the process that listens on the port.
+
+    Return None if the process is on another machine or belongs to another user.
+    """
     for each in psutil.net_connections("tcp"):
         if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port:
             return each.pid
@@ -101,17 +107,17 @@ def _kind(pid: int) -> str:
     words = process.cmdline()
     if words and words[0].endswith("java"):
         return "JVM"
-    # A shell is what a launcher has become.
+    # A launcher has become a shell.
     if words[:1] == ["sh"] or any(word.endswith("launcher.py") for word in words):
         return "launchers"
-    # What is forked has the driver's command line, and a name of its own.
+    # Forked processes have the driver's command line, but names of their own.
     return _KINDS.get(process.name(), "driver")
 
 
 def _thread_seconds(pid: int, name: str) -> float:
     total = 0.0
     for thread in psutil.Process(pid).threads():
-        # On Linux a thread has an entry, and so a name, like a process.
+        # On Linux a thread has an entry in /proc, and so a name, like a process.
         with contextlib.suppress(psutil.NoSuchProcess):
             if psutil.Process(thread.id).name() == name:
                 total += thread.user_time + thread.system_time

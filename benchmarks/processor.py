@@ -1,4 +1,4 @@
-"""Processor seconds that a job and both servers took for some work."""
+"""The processor seconds that a job and both servers take for some work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from lab.servers import Servers
 
 
 class Processor:
-    """From its making on. A server whose process is not to be seen from here is left out."""
+    """A measurement of processor seconds, which begins when the object is created.
+
+    Servers whose process is invisible from here are left out. `leader` is the job's process if it already runs. Without
+    `leader` the job starts later, and `used` counts all its processor time.
+    """
 
     def __init__(self, servers: Servers, leader: int | None = None) -> None:
         self._servers = {
@@ -20,7 +24,7 @@ class Processor:
         self._before = self._all(leader)
 
     def used(self, leader: int) -> dict[str, float]:
-        """``job``, its processes by kind as ``job: java`` and so on, ``MySQL``, ``Kafka``."""
+        """Return processor seconds by name: `job`, its kinds of processes as `job: JVM` and so on, `MySQL`, `Kafka`."""
         return {name: seconds - self._before.get(name, 0.0) for name, seconds in self._all(leader).items()}
 
     def _all(self, leader: int | None) -> dict[str, float]:

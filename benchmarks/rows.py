@@ -1,30 +1,31 @@
-"""What is measured: the rows that can be asked for by name, and the figures of each."""
+"""The rows of the benchmark, which can be selected by name, and the figures of each row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Of one measurement, by the keys of ``FIGURES``; more than those in the file of results.
+#: The figures of one measurement by their keys. It has the keys of `FIGURES`, and more, which only the results file
+#: keeps.
 Figures = dict[str, float]
 
 WARM = ("start", "latency", "snapshot", "during", "source")
 SHAPES = ("columns3", "columns60", "composite", "partitions8", "tables4", "tables400")
 BACKLOGS = ("backlog", "single", "deletes", "mix")
-#: These are read off others while they run.
+#: Rows without a measurement of their own, and the measurements that give their figures.
 _BY_OTHERS = {"signal": ("snapshot",), "memory": ("snapshot", "backlog"), "processor": ("snapshot", "backlog")}
 ROWS = (*WARM, *SHAPES, *BACKLOGS, *_BY_OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table. ``more``: whether more is better."""
+    """A line of the table."""
 
-    key: str
-    row: str
-    title: str
-    unit: str
-    more: bool = False
+    key: str  #: key in `Figures`; up to the first point it is the row's name
+    row: str  #: one of `ROWS`
+    title: str  #: first cell of the line
+    unit: str  #: such as `ms`
+    more: bool = False  #: True: a larger value is better
 
 
 FIGURES = (
@@ -69,23 +70,27 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How large and how long; ``rows`` are those of the table ``orders``, of which the others are parts."""
+    """The size and duration of the measurements."""
 
-    rows: int = 1_000_000
-    warm_up_seconds: float = 20.0
-    latency_seconds: float = 20.0
+    rows: int = 1_000_000  #: rows of the table `orders`; other tables have parts of it
+    warm_up_seconds: float = 20.0  #: seconds of single updates before the first measurement
+    latency_seconds: float = 20.0  #: seconds in which latencies are measured
 
     def part(self, share: float) -> int:
+        """Return `share` of the rows, at least 100."""
         return max(100, round(self.rows * share))
 
 
 def row_of(key: str) -> str:
-    """The row that a figure belongs to, also one that has no line in the table."""
+    """Return the row that a figure belongs to, also for a figure without a line in the table."""
     return key.partition(".")[0]
 
 
 def chosen(only: str) -> tuple[str, ...]:
-    """The rows of a list with commas; all for an empty one. :raises ValueError: names the rows there are."""
+    """Return the rows that `only` names, separated by commas, or all rows if it is empty.
+
+    Raise ValueError if it names an unknown row.
+    """
     names = [name.strip() for name in only.split(",") if name.strip()]
     if unknown := [name for name in names if name not in ROWS]:
         raise ValueError(f"there is no row {', '.join(unknown)}; there are {', '.join(ROWS)}")
@@ -93,10 +98,10 @@ def chosen(only: str) -> tuple[str, ...]:
 
 
 def measured(rows: Sequence[str]) -> set[str]:
-    """What must run for these rows."""
+    """Return the measurements that give figures to these rows."""
     return {other for row in rows for other in _BY_OTHERS.get(row, (row,))}
 
 
 def served(measurement: str) -> tuple[str, ...]:
-    """The rows that get figures from a measurement: the other way round."""
+    """Return the rows that get figures from a measurement."""
     return (measurement, *(row for row, others in _BY_OTHERS.items() if measurement in others))

@@ -1,4 +1,4 @@
-"""All runs of all that is wanted: tables once, then in each run both sides, one after the other."""
+"""The sequence of a whole benchmark: it creates the tables once, and then measures the sides in turn, run by run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from benchmarks import estimate
 from benchmarks.about import about, settings
 from benchmarks.backlogs import Backlogs
 from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database
+from benchmarks.measured_jobs import Job
 from benchmarks.outcome import Outcome
 from benchmarks.rows import BACKLOGS, SHAPES, WARM, Figures, Scale, measured, served
-from benchmarks.sides import Job
-from benchmarks.warm import WarmJob
+from benchmarks.warm_job import WarmJob
 from lab.servers import Servers
 
 
 class Runner:
-    """``sides`` in the order of the first run; they change places in each run, so that neither has all warm caches.
+    """A benchmark of some sides. `sides` is their order in the first run.
 
-    ``keep`` is called whenever there is more in ``outcome``.
+    The order is reversed in every second run, so that no side always has warm caches. `keep` is called whenever
+    `outcome` has new figures.
     """
 
     def __init__(
@@ -40,11 +41,11 @@ class Runner:
         with benchmark_database(servers, folder) as bench:
             given = {f"settings of {side}": settings(self._job(bench, side, ()).settings()) for side in sides}
             self.outcome = Outcome({self.when: {**about(bench, scale, runs), **given}})
-        #: Seconds by measurement, of all sides and runs.
+        #: Seconds by measurement, summed over sides and runs.
         self.elapsed: dict[str, float] = {}
 
     def measure(self, rows: Sequence[str]) -> None:
-        """Adds to ``outcome`` what is measured, and says it."""
+        """Measure the rows, add the figures to `outcome`, and report the progress on stderr."""
         to_measure = measured(rows)
         expected = estimate.seconds(to_measure, self._scale, self._sides, len(self._turns))
         self._say(f"{', '.join(rows)}: this takes about {max(1, round(expected / 60))} minutes")
@@ -68,19 +69,19 @@ class Runner:
 
     def _job(self, bench: BenchmarkDatabase, side: str, tables: Sequence[str]) -> Job:
         number = next(self._numbers)
-        # Of this process and this job: nothing is taken for that of another run, nor of another user of the servers.
+        # Names and ids of this process and job, so that runs and users of the servers stay apart.
         return Job(
             side, bench, f"bench-{os.getpid()}-{side}-{number}", tables, 100_000 + os.getpid() % 50_000 * 100 + number
         )
 
     def noted(self, measurement: str, text: str) -> None:
-        """``outcome`` has more."""
+        """Report that `outcome` has new figures."""
         seconds = self._took(measurement)
         self._say(f"{text} ({seconds:.0f} s)")
         self._keep()
 
     def _took(self, measurement: str) -> float:
-        """Seconds since whatever was before."""
+        """Return the seconds since the last call, and add them to the measurement."""
         before, self._mark = self._mark, time.monotonic()
         self.elapsed[measurement] = self.elapsed.get(measurement, 0.0) + self._mark - before
         return self._mark - before
@@ -92,11 +93,11 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class _Notes:
-    """One side's, of these rows."""
+    """The receiver of one side's results."""
 
     runner: Runner
-    side: str
-    rows: Sequence[str]
+    side: str  #: one of `SIDES`
+    rows: Sequence[str]  #: rows that were selected; others are dropped
 
     def measured(self, measurement: str, figures: Figures) -> None:
         self.runner.outcome.add(self.runner.when, self.side, figures, self.rows)

@@ -1,4 +1,4 @@
-"""Snapshots of other tables, one after the other by the warm job."""
+"""The rows for snapshots of other tables, which the warm job takes one after the other."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 
 from benchmarks.arrivals import Arrivals
 from benchmarks.benchmark_database import BenchmarkDatabase
+from benchmarks.measured_jobs import JobRun
 from benchmarks.rows import SHAPES, Figures, Scale
-from benchmarks.sides import JobRun
 from benchmarks.tables import COMPOSITE, NARROW, ORDERS, WIDE, Design
 
-#: The design, how many tables of it at once, the part of the rows that all of them have, the partitions.
+#: By row: design of the tables, number of tables, share of the rows that all tables have together, partitions of a
+#: topic.
 _SHAPES: dict[str, tuple[Design, int, float, int]] = {
     "columns3": (NARROW, 1, 0.3, 1),
     "columns60": (WIDE, 1, 0.1, 1),
@@ -24,7 +25,10 @@ _SETTLE_SECONDS = 2.0
 
 
 class Shapes:
-    """Makes the tables of ``shapes``. ``partitions``: of the topic of each table."""
+    """The tables of the rows in `shapes`, which are created at once.
+
+    `partitions` maps each table to the number of partitions of its topic.
+    """
 
     def __init__(self, bench: BenchmarkDatabase, scale: Scale, shapes: Collection[str]) -> None:
         self._bench, self._scale = bench, scale
@@ -39,7 +43,7 @@ class Shapes:
                 self.partitions |= dict.fromkeys(tables, partitions)
 
     def steps(self) -> dict[str, Callable[[JobRun, Mapping[str, str]], Figures]]:
-        """What measures each of them, given the topics of the tables."""
+        """Return the measurement of each row, a function of the job's run and the topics by table."""
         return {name: self._step(name, tables) for name, tables in self._tables.items()}
 
     def _step(self, name: str, tables: list[str]) -> Callable[[JobRun, Mapping[str, str]], Figures]:

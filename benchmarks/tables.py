@@ -1,6 +1,7 @@
-"""The tables of the benchmark, filled and changed inside the server, so that no client shares its processors.
+"""The tables of the benchmark. SQL fills and changes them inside the server, so that no client takes processor time.
 
-``orders`` has 10 columns and makes Debezium JSON records of about 780 bytes; the others differ from it in one thing.
+`orders` has 10 columns. Its Debezium JSON records have about 780 bytes. Each other table differs from `orders` in one
+respect.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ORDER_VALUES = """
   LPAD(HEX(n), 16, 'S'), TIMESTAMPADD(SECOND, n, '2024-01-01'),
   IF(n % 3, TIMESTAMPADD(SECOND, n, '2024-06-01'), NULL), n / 7
 """
-# Ten of each kind, then twenty integers more: what wide tables of applications look like.
+# Ten columns of each kind and twenty further integers, as wide tables of applications have.
 _WIDE = [
     *((f"i{number} INT NOT NULL", f"n + {number}") for number in range(19)),
     *((f"b{number} BIGINT NULL", f"IF(n % {number + 2}, n * {number + 3}, NULL)") for number in range(10)),
@@ -41,21 +42,21 @@ _WIDE = [
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A kind of table. ``key``: its definition, and with ``values`` the expressions of row number ``n`` (from 0)."""
+    """A kind of table. Its expressions give row number `n`, counted from 0."""
 
-    columns: str
-    values: str
-    key: str = "id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,"
-    key_values: str = "n + 1"
+    columns: str  #: definitions of all columns but the key's
+    values: str  #: expressions of these columns
+    key: str = "id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,"  #: definitions of the key's columns
+    key_values: str = "n + 1"  #: expressions of the key's columns
 
     def create(self, connection: Connection[Cursor], name: str, rows: int) -> None:
-        """Create the table and fill it, a transaction for each 100,000 rows (about 4 s for a million ``orders``)."""
+        """Create the table and fill it, in transactions of 100,000 rows. A million `orders` take about 4 s."""
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE TABLE {name} ({self.key} {self.columns}) CHARACTER SET utf8mb4")
         self.insert(connection, name, 0, rows)
 
     def insert(self, connection: Connection[Cursor], name: str, first: int, rows: int, each: int = _FILL_ROWS) -> None:
-        """Insert the rows number ``first`` and on, ``each`` of them (100,000 at most) a transaction."""
+        """Insert `rows` rows, from number `first` on, in transactions of `each` rows (at most 100,000)."""
         with connection.cursor() as cursor:
             for begin in range(first, first + rows, each):
                 count = min(each, first + rows - begin)
@@ -75,7 +76,7 @@ COMPOSITE = Design(
 
 
 def _numbers(first: int, count: int) -> str:
-    """A SELECT of ``n`` from ``first`` on, 100,000 at most."""
+    """Return a SELECT that gives `count` rows (at most 100,000) of `n`, from `first` on."""
     return f"""
         WITH RECURSIVE digits (d) AS (SELECT 0 UNION ALL SELECT d + 1 FROM digits WHERE d < 99)
         SELECT {first} + a.d * 10000 + b.d * 100 + c.d AS n FROM digits a, digits b, digits c

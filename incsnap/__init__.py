@@ -1,41 +1,64 @@
 """incsnap: change data capture for MySQL on PySpark Structured Streaming.
 
-What a Python user needs::
+The names for a Python user. A job that writes to Kafka:
 
-    settings = incsnap.load("shop.properties")
-    query = incsnap.start(spark, settings)  # a StreamingQuery
-    incsnap.stop(query, settings)  # at a batch's end
+    settings = incsnap.Settings.from_file("shop.properties")
+    job = incsnap.start(spark, settings)
+    job.signal("execute-snapshot", {"data-collections": ["shop.orders"]})
+    job.stop()  # at the end of a batch
 
-    incsnap.register(spark)  # changes as a DataFrame: docs/spark.md
-    spark.readStream.format("incsnap").option("config", "shop.properties").option("table", "shop.orders").load()
+Changes as a DataFrame, without Kafka (docs/spark.md):
 
-Each name is imported when it is first asked for: PySpark takes half a second, which ``incsnap --help`` must not wait.
+    incsnap.register(spark)
+    reader = spark.readStream.format("incsnap").option("config", "shop.properties")
+    changes = reader.option("table", "shop.orders").load()
+    incsnap.merge_into(changes, "lake.orders").option("checkpointLocation", "/checkpoints/orders").start()
+
+Each name is imported when it is first used. PySpark takes half a second to import, and `incsnap --help` must not wait.
 """
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
-__all__ = ["Settings", "__version__", "load", "register", "start", "stop"]
+from incsnap.version import __version__
+
+__all__ = ["Job", "Settings", "__version__", "merge_into", "register", "start"]
 
 if TYPE_CHECKING:
-    from incsnap.config.load import load
+    from incsnap.config.load import load as load
     from incsnap.config.settings import Settings
     from incsnap.spark.frames import register
-    from incsnap.spark.job import start, stop
+    from incsnap.spark.merging import merge_into
+    from incsnap.spark.session_job import Job, start
+    from incsnap.spark.session_job import stop as stop
 
 _PLACES = {
+    "Job": "incsnap.spark.session_job",
     "Settings": "incsnap.config.settings",
     "load": "incsnap.config.load",
+    "merge_into": "incsnap.spark.merging",
     "register": "incsnap.spark.frames",
-    "start": "incsnap.spark.job",
-    "stop": "incsnap.spark.job",
+    "start": "incsnap.spark.session_job",
+    "stop": "incsnap.spark.session_job",
 }
+#: Names that go with the next release, and what replaces them.
+_OLDER = {"load": "incsnap.Settings.from_file(path)", "stop": "job.stop()"}
 
 
 def __getattr__(name: str) -> object:
+    """Import a public name when it is first used. Raise AttributeError for another name."""
     if name not in _PLACES:
         raise AttributeError(f"module 'incsnap' has no attribute {name!r}")
+    if name in _OLDER:
+        warnings.warn(
+            f"incsnap.{name} goes with the next release. Use {_OLDER[name]}", DeprecationWarning, stacklevel=2
+        )
     return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return __all__

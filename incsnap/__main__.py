@@ -1,4 +1,4 @@
-"""``python -m incsnap``: the command line, wherever the console script is not on the path."""
+"""The entry point of `python -m incsnap`: the command line, for when the console script is not on the path."""
 
 from incsnap.cli.main import main
 

@@ -1,20 +1,20 @@
-"""What can go wrong, as a tree.
+"""The errors of incsnap, as a tree.
 
-    IncsnapError                 what we were doing, to what, and (``hint``) what you can do
+    IncsnapError                 what happened to which thing, and (`hint`) what to do next
     ├── ConfigError              a setting is missing, unknown or has a wrong value
-    ├── PreflightFailed          the servers are not ready for the job; carries every finding
+    ├── PreflightFailed          the servers are not ready for the job; the message has every finding
     ├── ServerUnreachable        MySQL, Kafka or the registry does not answer
     ├── StoreFailed              the object store with the checkpoint does not answer, or refuses
     ├── OffsetError              the saved offset cannot be read or used
-    │   └── GtidsPurged          the binlog no longer holds what the offset needs
-    ├── UnsupportedType          a column's type is not known; nothing is guessed
-    ├── ValueRefused             a value has no form under the settings, or in the schema
-    ├── BinlogError              an event could not be read: file, position, table
-    │   └── DefinitionUnknown    what a table was when its rows were written is not certain
+    │   └── GtidsPurged          the binlog no longer has what the offset needs
+    ├── UnsupportedType          a column's type is unknown; nothing is guessed
+    ├── ValueRefused             the settings or the schema cannot express a value
+    ├── BinlogError              an event cannot be read; the message has file, position and table
+    │   └── DefinitionUnknown    the definition of a table when its rows were written is not certain
     ├── ChunkFailed              a chunk could not be read; it is planned again
     └── SinkError                Kafka refused or fenced the writer
 
-Errors cross process borders (Spark's workers), so they hold plain text only and survive pickling.
+Errors cross the borders of processes (Spark's workers). So they contain plain text only and survive pickling.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ _MAX_VALUE = 80
 
 
 def shorten(value: object, most: int = _MAX_VALUE) -> str:
-    """``value`` as text of at most 80 characters: keys of rows must not flood a log."""
+    """Return `value` as a text of at most `most` characters, because long keys must not flood a log."""
     text = str(value)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class IncsnapError(Exception):
-    """``str(error)`` is what happened and to what; ``hint`` is what the operator can do."""
+    """The base class of all errors.
+
+    `str(error)` says what happened to which thing, `hint` says what the operator can do.
+    """
 
     hint: str = "This is a defect of incsnap; please report it with the log."
-    #: May the job be started again from the same offset without anybody's help?
+    #: Whether the job may start again from the same offset without anybody's help.
     resumable: bool = True
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -49,29 +52,41 @@ class IncsnapError(Exception):
 
 
 class ConfigError(IncsnapError):
+    """An error: a setting is missing, unknown or has a wrong value."""
+
     hint = "Correct the setting in the properties file and start again."
     resumable = False
 
 
 class PreflightFailed(IncsnapError):
-    hint = "Repair the findings above and start again; `incsnap check FILE` repeats this test alone."
+    """An error: the servers are not ready for the job. The message lists every finding."""
+
+    hint = "Repair the findings above and start again. `incsnap check FILE` repeats only this check."
     resumable = False
 
 
 class ServerUnreachable(IncsnapError):
+    """An error: MySQL, Kafka or the schema registry does not answer."""
+
     hint = "Check that the server runs and that host, port and credentials are right."
 
 
 class StoreFailed(IncsnapError):
+    """An error: the object store with the checkpoint does not answer, or refuses a request."""
+
     hint = "Is the object store reachable from this machine, and may the job's credentials read and write there?"
 
 
 class OffsetError(IncsnapError):
+    """An error: the saved offset cannot be read or used."""
+
     hint = "The checkpoint was written by something else. Start with a new checkpoint.location."
     resumable = False
 
 
 class GtidsPurged(OffsetError):
+    """An error: the binlog no longer has the transactions after the saved offset."""
+
     hint = (
         "The binlog no longer holds what the saved offset needs. Start with snapshot.mode=when_needed, which reads all"
         " captured tables again; or with a new checkpoint.location, and signal execute-snapshot for the tables."
@@ -79,22 +94,28 @@ class GtidsPurged(OffsetError):
 
 
 class UnsupportedType(IncsnapError):
+    """An error: the type of a column is unknown."""
+
     hint = "Leave the table out with table.exclude.list, or change the column's type."
     resumable = False
 
 
 class ValueRefused(IncsnapError):
+    """An error: the settings or the schema cannot express a value."""
+
     hint = "Correct the value, or choose modes that can express it."
     resumable = False
 
 
 class BinlogError(IncsnapError):
+    """An error: an event of the binlog cannot be read. The message has file, position and table."""
+
     hint = "The binlog holds something that cannot be decoded; see file, position and table above."
     resumable = False
 
 
 class DefinitionUnknown(BinlogError):
-    """Rows whose columns are not certain. ``str(error)`` names their place, their table, and the reason."""
+    """An error about rows whose columns are not certain. `str(error)` names their place, their table and the reason."""
 
     hint = (
         "Start again with inconsistent.schema.handling.mode=warn: these rows are left out, and the table is read again"
@@ -104,8 +125,12 @@ class DefinitionUnknown(BinlogError):
 
 
 class ChunkFailed(IncsnapError):
-    hint = "The chunk is read again by itself; look at the server if this goes on."
+    """An error: a chunk could not be read. The chunk is planned again."""
+
+    hint = "incsnap reads the chunk again. If this repeats, see the server's load and error log."
 
 
 class SinkError(IncsnapError):
-    hint = "Look at the Kafka brokers; the batch is repeated from the same offset, nothing is lost."
+    """An error: Kafka refused or fenced the writer. The batch is repeated."""
+
+    hint = "Check the Kafka brokers. The batch is repeated from the same offset, so nothing is lost."

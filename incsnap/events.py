@@ -1,7 +1,8 @@
-"""Where in the stream of changes we are, and what the stream tells besides rows. Pure values, all of them pickle.
+"""Positions in the stream of changes, and what the stream contains besides rows. All values are pure and can be
+pickled.
 
-A GTID set says *which transactions* were delivered; a binlog position says *how far* the server's log was read. The
-job needs both: the set to ask the server for the rest, the position to know that a window's high watermark is behind.
+A GTID set says which transactions were delivered. A binlog position says how far the server's log was read. The job
+needs both: the set to ask the server for the rest, and the position to see whether a window's high watermark is passed.
 """
 
 from __future__ import annotations
@@ -16,28 +17,29 @@ from incsnap.tables import TableId
 
 
 def file_number(file: str) -> int:
-    """The numeric suffix of a binlog file's name (``binlog.000012`` -> 12); -1 where there is none.
+    """Return the numeric suffix of a binlog file's name (`binlog.000012` -> 12), or -1 if there is none.
 
-    Compared as a number because the suffix grows past six digits: ``binlog.1000000`` follows ``binlog.999999``.
+    Files are compared by number, because the suffix grows past six digits: `binlog.1000000` follows `binlog.999999`.
     """
     suffix = file.rpartition(".")[2]
     return int(suffix) if suffix.isdecimal() and suffix.isascii() else -1
 
 
 def base_name(file: str) -> str:
-    """What ``log_bin`` calls the files: ``binlog`` of ``binlog.000012``."""
+    """Return the name that `log_bin` gives to the files, for example `binlog` for `binlog.000012`."""
     return file.rpartition(".")[0]
 
 
 def server_of(log: str) -> str:
-    """The server's own uuid, of a binlog's name (``begun_anew``)."""
+    """Return the server's uuid from the name of a binlog: `uuid` for `uuid` and for `uuid/1` (see `begun_anew`)."""
     return log.partition("/")[0]
 
 
 def begun_anew(log: str) -> str:
-    """The name of the binlog that follows ``log`` on the same server and has other positions.
+    """Return the name of the binlog that follows `log` on the same server after the server has begun its binlog anew.
 
-    A server's first one is called as the server is, by its uuid, and the nth after that ``uuid/n``.
+    Positions of the two have no order. A server's first binlog is named by the server's uuid, and the later ones are
+    `uuid/1`, `uuid/2` and so on.
     """
     server, _, number = log.partition("/")
     return f"{server}/{int(number or 0) + 1}"
@@ -46,67 +48,72 @@ def begun_anew(log: str) -> str:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class BinlogPosition:
-    """A byte of one server's binlog, ordered as the server writes. ``pos`` is 64 bits wide.
+    """A byte in a server's binlog, ordered as the server writes.
 
-    No file ("") lies before every byte. ``server_uuid`` says whose binlog it is, and which where the server has begun
-    one anew under the job (``begun_anew``); positions of different ones have no order.
+    Positions in different binlogs have no order. The empty file name comes before every byte.
     """
 
-    file: str
-    pos: int
-    server_uuid: str = ""
+    file: str  #: "": before the first file
+    pos: int  #: a 64-bit number
+    server_uuid: str = ""  #: name of the binlog: the server's uuid, or as `begun_anew` returns it
 
     def __lt__(self, other: BinlogPosition) -> bool:
         return (file_number(self.file), self.pos) < (file_number(other.file), other.pos)
 
     def reached(self, file: str, pos: int) -> bool:
-        """Is it at or past that byte of the same binlog? Numbers of files of another ``log_bin`` have no order."""
+        """Return True if this position is at or after byte `pos` of `file`.
+
+        The caller makes sure that both are in one binlog. Return False if the files have different base names. Their
+        numbers then have no order, because `log_bin` was changed.
+        """
         return base_name(self.file) == base_name(file) and not self < BinlogPosition(file, pos)
 
 
-#: Before every byte of a server that is not known.
+#: The position before every byte of an unknown server.
 NOWHERE = BinlogPosition("", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """A cut through the stream: what is before it has been delivered, what is after it has not.
+    """A cut through the stream: everything before the cut is delivered, nothing after it is.
 
-    ``delivered`` holds whole transactions only. Where a cut lies inside a transaction (one larger than a batch),
-    ``open_gtid`` names it and ``events_done`` counts its rows events of *included* tables before the cut; both are
-    counted again from the transaction's beginning after a restart, so a change of ``table.include.list`` must not meet
-    a cut inside a transaction (``planner.unfinished_batch`` refuses it).
-
-    ``file`` and ``pos`` are of the binlog ``server_uuid`` ("": not known); of another one they say nothing. ``begun``:
-    when the server began that file, in seconds since 1970 by its own clock (0: not known), which tells the file from
-    another that has its name.
+    A cut may lie inside a transaction that is larger than a batch. Then `open_gtid` and `events_done` describe the cut.
+    After a restart the events are counted again from the transaction's beginning. So `table.include.list` must not
+    change while a cut is inside a transaction (`planner.unfinished_batch` refuses such a change).
     """
 
-    delivered: GtidSet
-    file: str
-    pos: int
-    open_gtid: str = ""
-    events_done: int = 0
-    server_uuid: str = ""
+    delivered: GtidSet  #: whole transactions only
+    file: str  #: binlog file, in the binlog `server_uuid`
+    pos: int  #: byte of `file`
+    open_gtid: str = ""  #: transaction that the cut lies in; "": between transactions
+    events_done: int = 0  #: rows events of included tables in `open_gtid` before the cut
+    server_uuid: str = ""  #: name of the binlog (see BinlogPosition); "": unknown
+    #: When the server began `file`, in seconds since 1970 by the server's clock; 0: unknown. This distinguishes the
+    #: file from another file with its name.
     begun: int = 0
 
     @property
     def at(self) -> BinlogPosition:
+        """The binlog position of the cut."""
         return BinlogPosition(self.file, self.pos, self.server_uuid)
 
     def reached(self, file: str, pos: int) -> bool:
-        """Does this cut lie at or past that byte of the same binlog?"""
+        """Return True if this cut lies at or after byte `pos` of `file` in the same binlog, as
+        `BinlogPosition.reached`."""
         return self.at.reached(file, pos)
 
     def moved_to(self, at: BinlogPosition) -> StreamPosition:
-        """The same cut seen from a later position; never moves back in one binlog, and begins anew in another."""
+        """Return this cut with the later position `at`. The position never moves back in one binlog.
+
+        A position in another binlog replaces the present one.
+        """
         if at.server_uuid == self.server_uuid and not self.at < at:
             return self
         same = (at.file, at.server_uuid) == (self.file, self.server_uuid)
         return replace(self, file=at.file, pos=at.pos, server_uuid=at.server_uuid, begun=self.begun if same else 0)
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of JSON primitives; ``from_json`` gives the same position again."""
+        """Return the position as a dict of JSON primitives, for `from_json`."""
         return {
             "delivered": str(self.delivered),
             "file": self.file,
@@ -119,7 +126,7 @@ class StreamPosition:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> StreamPosition:
-        """``KeyError``, ``TypeError`` or ``ValueError`` for anything that ``to_json`` did not write."""
+        """Return the position from the dict of `to_json`. Raise KeyError, TypeError or ValueError for anything else."""
         return cls(
             delivered=GtidSet.parse(content["delivered"]),
             file=str(content["file"]),
@@ -133,67 +140,76 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True)
 class PreparedXa:
-    """An XA transaction that the log has prepared and neither committed nor rolled back yet.
+    """An XA transaction that is prepared in the log and neither committed nor rolled back yet.
 
-    Its rows become visible with XA COMMIT, where they are sent, or never. ``xid``: its name, in a form that XA COMMIT
-    takes; ``gtid``, ``file``: of the part that XA PREPARE ends. ``parts``: where its events of included tables are
-    kept, in order. ``captured``: the choice of tables by which they were picked out, "" if no table was passed over.
+    Its rows are sent with XA COMMIT, when they become visible, or never.
     """
 
-    xid: str
-    gtid: str
-    file: str = ""
-    parts: tuple[str, ...] = ()
-    captured: str = ""
+    xid: str  #: its name, in a form that XA COMMIT takes
+    gtid: str  #: GTID of the first part of the transaction, which XA PREPARE ends
+    file: str = ""  #: binlog file of that first part
+    parts: tuple[str, ...] = ()  #: names of the stored parts with its events of included tables, in order
+    captured: str = ""  #: the filter by which these tables were included; "" if no table was left out
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a statement stands: its transaction, and the first byte of its event in the binlog. ``ts_us``: original
-    commit, µs since 1970; ``thread``: None where the log does not say."""
+    """The place of a statement in the binlog."""
 
-    gtid: str
-    file: str
-    pos: int
-    ts_us: int
-    server_id: int
-    thread: int | None = None
+    gtid: str  #: the statement's transaction
+    file: str  #: binlog file of the statement's event
+    pos: int  #: first byte of the statement's event in `file`
+    ts_us: int  #: original commit time, in µs since 1970
+    server_id: int  #: server that first ran the statement
+    thread: int | None = None  #: id of the connection; None if the log does not have it
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The settings of the session that ran a statement, as far as the statement's event tells them."""
+    """The settings of the session that ran a statement, as far as the statement's event has them."""
 
-    database: str = ""  #: the default database, "" for none
-    sql_mode: int | None = None  #: the bits of `sql_mode`; None where the event does not tell them
-    client: str = ""  #: `character_set_client`; this one and the next three are "" where the event does not tell them
-    connection: str = ""  #: the character set of `collation_connection`
-    server: str = ""  #: the character set of `collation_server`, which a new database has by default
-    explicit_timestamps: bool | None = None  #: `explicit_defaults_for_timestamp`; None where it is not told
+    database: str = ""  #: default database; "" for none
+    sql_mode: int | None = None  #: bits of `sql_mode`; None: not in the event
+    client: str = ""  #: `character_set_client`; this and the next two are "" if they are not in the event
+    connection: str = ""  #: character set of `collation_connection`
+    server: str = ""  #: character set of `collation_server`, the default of a new database
+    explicit_timestamps: bool | None = None  #: `explicit_defaults_for_timestamp`; None: not in the event
 
 
+#: A session of which no setting is known.
 NO_SESSION = Session()
-"""A session of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A statement that changed (or may have changed) tables: DDL, TRUNCATE. The tail sets `session` and `origin`."""
+    """A statement that changed, or may have changed, tables: DDL or TRUNCATE.
 
-    #: The tables that the statement names. None where they are not known: then all tables of `database` may have
-    #: changed, and all tables of all databases where `database` is empty.
+    The tail sets `session`, `origin`, `has_xid` and `in_transaction`.
+    """
+
+    #: Tables that the statement names, or None if they are unknown. Then any table of `database` may have changed, and
+    #: any table of any database if `database` is "".
     tables: frozenset[TableId] | None
-    database: str
-    sql: str
-    truncates: bool = False  #: whether the statement is TRUNCATE TABLE, which removes rows without events
-    session: Session = field(default=NO_SESSION, compare=False)  #: the session that ran the statement
-    origin: Origin | None = field(default=None, compare=False)  #: where the statement stands in the binlog
-    #: whether a table may have other rows now, of which the binlog has no events (RENAME TABLE, EXCHANGE PARTITION,
-    #: IMPORT TABLESPACE)
+    database: str  #: database of the statement; "": unknown
+    sql: str  #: text of the statement
+    truncates: bool = False  #: whether this is TRUNCATE TABLE, which removes rows without events
+    session: Session = field(default=NO_SESSION, compare=False)  #: session that ran the statement
+    origin: Origin | None = field(default=None, compare=False)  #: place of the statement in the binlog
+    #: Whether the statement's event names a transaction of the storage engine. The event of a CREATE ... IF NOT EXISTS
+    #: names one if the statement made a database or a table of InnoDB, and none if it did nothing.
+    has_xid: bool = field(default=False, compare=False)
+    #: Whether the statement stands between BEGIN and COMMIT, as CREATE TABLE ... SELECT does. Its event names no
+    #: transaction of the storage engine, whatever the statement did.
+    in_transaction: bool = field(default=False, compare=False)
+    #: Whether a table may have other rows now without events in the binlog (RENAME TABLE, EXCHANGE PARTITION, IMPORT
+    #: TABLESPACE).
     moves_rows_in: bool = False
 
     def touches(self, table: TableId) -> bool:
-        """In any letter case: the statement is as its author wrote it, whatever lower_case_table_names made of it."""
+        """Return True if the statement may have changed `table`.
+
+        Letter case does not matter: the statement is as its author wrote it, whatever lower_case_table_names says.
+        """
         if self.tables is None:
             return not self.database or table.database.lower() == self.database.lower()
         return str(table).lower() in {str(changed).lower() for changed in self.tables}

@@ -1,8 +1,8 @@
-"""Sets of global transaction identifiers, tagged ones included.
+"""Sets of global transaction identifiers, including tagged ones.
 
-https://dev.mysql.com/doc/refman/en/replication-gtids-concepts.html#replication-gtids-concepts-gtid-sets
-An own class because the one in mysql-replication has no difference, compares by order and letter case, and does not
-know tags; watermarks need real set algebra (property test I1).
+https://dev.mysql.com/doc/refman/en/replication-gtids-concepts.html#replication-gtids-concepts-gtid-sets The class in
+mysql-replication is not used, because it has no difference, compares by order and letter case, and does not support
+tags. Watermarks need real set algebra (property test I1).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import struct
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
+#: Server UUID and tag, both in lower case; the tag is "" if there is none. MySQL calls the pair TSID.
 Source = tuple[str, str]
-"""(server uuid in lower case, tag in lower case or ""): MySQL's TSID."""
+#: First and last transaction number; both belong to the interval.
 Interval = tuple[int, int]
-"""First and last transaction number, both inside."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\Z")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}\Z")
@@ -23,6 +23,7 @@ _INTERVAL = re.compile(r"([0-9]+)(?:-([0-9]+))?\Z")
 
 
 def _merge(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Return the intervals in order, with overlapping and adjacent ones joined."""
     merged: list[Interval] = []
     for first, last in sorted(intervals):
         if merged and first <= merged[-1][1] + 1:
@@ -33,6 +34,7 @@ def _merge(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def _subtract(left: tuple[Interval, ...], right: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    """Return the numbers of `left` that are not in `right`, as intervals."""
     rest: list[Interval] = []
     for first, last in left:
         for cut_first, cut_last in right:
@@ -49,7 +51,7 @@ def _subtract(left: tuple[Interval, ...], right: tuple[Interval, ...]) -> tuple[
 
 
 class GtidSet:
-    """An immutable set of transactions. ``a <= b`` is containment, ``|`` union, ``-`` difference."""
+    """An immutable set of transactions. `a <= b` is containment, `|` is union, `-` is difference."""
 
     __slots__ = ("_intervals",)
 
@@ -59,7 +61,10 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """The set that MySQL writes so, in any letter case, with line breaks; ``ValueError`` for anything else."""
+        """Return the set for MySQL's text form, in any letter case and with line breaks.
+
+        Raise ValueError for another text.
+        """
         intervals: dict[Source, list[Interval]] = {}
         for part in text.replace("\n", "").replace("\r", "").split(","):
             words = [word.strip().lower() for word in part.split(":")]
@@ -129,11 +134,12 @@ class GtidSet:
         return any(first <= number <= last for first, last in self._intervals.get(source, ()))
 
     def encode(self) -> bytes:
-        """The set as COM_BINLOG_DUMP_GTID wants it.
+        """Return the bytes of the set in the form of COM_BINLOG_DUMP_GTID.
 
-        Without tags: the number of sources, then each as 16 bytes of uuid and its intervals, half-open. With tags
-        the first eight bytes are marked with the format (1 in the lowest and the highest byte) and each source
-        carries its tag. (sql/rpl_gtid_set.cc, ``Gtid_set::encode``)
+        Without tags these are the number of sources in eight bytes, then for each source 16 bytes of uuid and its
+        half-open intervals. With tags each source also has its tag. The lowest and the highest of the first eight bytes
+        are then 1, to mark this form, and the six bytes between them hold the number of sources. (sql/rpl_gtid_set.cc,
+        `Gtid_set::encode`)
         """
         tagged = any(tag for _, tag in self._intervals)
         count = len(self._intervals)
@@ -142,7 +148,8 @@ class GtidSet:
         for (sid, tag), intervals in self._intervals.items():
             out.append(uuid.UUID(sid).bytes)
             if tagged:
-                # A variable-length integer of one byte: the length (at most 32), shifted past the length bit.
+                # A variable-length integer of one byte: the length (at most 32), shifted left by one for the length
+                # bit.
                 out.append(bytes([len(tag) << 1]) + tag.encode())
             out.append(struct.pack("<Q", len(intervals)))
             out.extend(struct.pack("<QQ", first, last + 1) for first, last in intervals)
@@ -150,8 +157,10 @@ class GtidSet:
 
     @classmethod
     def decode(cls, encoded: bytes) -> GtidSet:
-        """The set that ``encode`` gave, which is also the body of an event PREVIOUS_GTIDS. ``struct.error`` or
-        ``IndexError`` where that is cut short."""
+        """Return the set from the result of `encode`, which is also the body of a PREVIOUS_GTIDS event.
+
+        Raise struct.error or IndexError if the bytes are cut short.
+        """
         (head,) = struct.unpack_from("<Q", encoded)
         tagged = head >> 56 == 1
         at, intervals = 8, dict[Source, list[Interval]]()

@@ -1,4 +1,4 @@
-"""Tables and columns as plain values. They travel to Spark's workers, so all of them pickle and compare."""
+"""Tables and columns as plain values. They travel to Spark's workers, so all of them can be pickled and compared."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ _QUALIFIED = re.compile(rf"{_NAME}\.{_NAME}")
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableId:
-    """A data collection: ``database.table``, both as the server writes them."""
+    """A table, with the spelling of the server."""
 
     database: str
-    table: str
+    table: str  #: name without the database
 
     @classmethod
     def parse(cls, text: str) -> TableId:
-        """The table that ``db.table`` names; ``ValueError`` for anything else. A name in back-ticks, written as in SQL,
-        may have dots in it."""
+        """Return the table that `db.table` names. Raise ValueError for another text.
+
+        A name in backticks, written as in SQL, may contain dots.
+        """
         match = _QUALIFIED.fullmatch(text)
         if match is None:
             raise ValueError(f"{text!r} is not database.table")
@@ -35,7 +37,8 @@ class TableId:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """In JSON ``["database", "table"]``: an offset may name thousands."""
+        """Return the schema for pydantic: `["database", "table"]` in JSON, because an offset may name thousands of
+        tables."""
         name = core_schema.str_schema()
         pair = core_schema.tuple_schema([name, name])
         return core_schema.json_or_python_schema(
@@ -46,96 +49,88 @@ class TableId:
 
     @property
     def sql(self) -> str:
-        """The name as SQL writes it, back-ticked."""
+        """The name in SQL, with backticks."""
         return f"{quote(self.database)}.{quote(self.table)}"
 
 
 def quote(identifier: str) -> str:
-    """An identifier in back-ticks. https://dev.mysql.com/doc/refman/en/identifiers.html"""
+    """Return an identifier in backticks. https://dev.mysql.com/doc/refman/en/identifiers.html"""
     return "`" + identifier.replace("`", "``") + "`"
 
 
-#: What differs within each list is only how long a value may be.
+#: Types of texts, and below of byte strings. Within each set the types differ only in the length of their values.
 TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 BYTE_STRINGS = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column, described alike whether it was read from a table map event or from information_schema.
-
-    ``type`` is MySQL's DATA_TYPE in lower case: tinyint smallint mediumint int bigint decimal float double
-    char varchar tinytext text mediumtext longtext binary varbinary tinyblob blob mediumblob longblob enum set
-    date time datetime timestamp year json bit vector geometry point linestring polygon multipoint multilinestring
-    multipolygon geomcollection ...
-    """
+    """A column, described in equal terms whether it was read from a table map event or from information_schema."""
 
     name: str
+    #: MySQL's DATA_TYPE in lower case: tinyint smallint mediumint int bigint decimal float double char varchar tinytext
+    #: text mediumtext longtext binary varbinary tinyblob blob mediumblob longblob enum set date time datetime timestamp
+    #: year json bit vector geometry point linestring polygon multipoint multilinestring multipolygon geomcollection ...
     type: str
     nullable: bool = True
-    unsigned: bool = False
-    #: char(n), varchar(n), binary(n) and varbinary(n): bytes at most; bit(n): bits; 0 where it means nothing.
-    length: int = 0
-    #: decimal(precision, scale)
-    precision: int = 0
-    scale: int = 0
-    #: digits after the second of time, datetime and timestamp: 0 to 6.
-    fraction: int = 0
-    #: character set of a text, ENUM or SET column (``utf8mb4``), ``binary`` for byte columns, "" elsewhere.
+    unsigned: bool = False  #: False for types that are not numbers
+    length: int = 0  #: most bytes of char(n), varchar(n), binary(n) and varbinary(n); bits of bit(n); 0 for other types
+    precision: int = 0  #: of decimal(precision, scale); 0 for other types
+    scale: int = 0  #: of decimal(precision, scale); 0 for other types
+    fraction: int = 0  #: digits after the second of time, datetime and timestamp: 0 to 6
+    #: character set of a text, ENUM or SET column (`utf8mb4`); `binary` for byte columns, "" for others
     charset: str = ""
-    #: the literals of an ENUM or SET, in order.
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()  #: literals of an ENUM or SET, in order
 
 
 @dataclass(frozen=True, slots=True)
 class SourceType:
-    """A column's type as its definition has it: the name in capitals with UNSIGNED and ZEROFILL (``INT UNSIGNED``), and
-    the two numbers in brackets, where there are any (a display width too). An ENUM's length is 1, that of a SET of n
-    is 2n - 1."""
+    """A column's type as it was defined."""
 
-    name: str
+    name: str  #: in capitals, with UNSIGNED and ZEROFILL, for example `INT UNSIGNED`
+    #: first number in brackets, also a display width; 1 for an ENUM, 2n - 1 for a SET of n; None: none
     length: int | None = None
-    scale: int | None = None
+    scale: int | None = None  #: second number in brackets; None: none
 
 
 class Declared(NamedTuple):
-    """What only schemas show of a column, and no table map tells. ``type``: MySQL's DATA_TYPE in lower case;
-    ``default``: its DEFAULT as information_schema prints it; ``source``, and ``comment`` ("" for none) as SHOW
-    CREATE TABLE prints it: where somebody has asked for them."""
+    """The properties of a column that only schemas show and no table map contains."""
 
-    column: str
-    type: str
-    default: str | None = None
-    source: SourceType | None = None
-    comment: str = ""
+    column: str  #: the column's name
+    type: str  #: MySQL's DATA_TYPE in lower case
+    default: str | None = None  #: DEFAULT as information_schema prints it; None: none
+    source: SourceType | None = None  #: type as it was defined; None: not asked for
+    comment: str = ""  #: as SHOW CREATE TABLE prints it; "": none, or not asked for
 
 
-#: Of a table's columns; those of which nothing is to be told are left out.
+#: The properties of a table's columns. Columns without any are left out.
 Defaults = tuple[Declared, ...]
-#: (table, its DEFAULTs): pairs, because it travels in the parts of a batch.
+#: Pairs of a table and the properties of its columns. The planner passes them to the source tasks, for the schemas of
+#: records.
 TableDefaults = tuple[tuple[TableId, Defaults], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """A table's columns at one moment, and its key.
-
-    ``key`` holds indexes into ``columns`` in the order of the primary key; empty for a table without one.
-    """
+    """The columns and the key of a table at one moment."""
 
     id: TableId
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  #: in ordinal order
+    #: indexes of the primary key's columns in `columns`, in the key's order; empty: no primary key
     key: tuple[int, ...] = ()
-    #: (index of a column, its DEFAULT as information_schema prints it), where somebody has asked for them: table maps
-    #: do not tell, and only schemas show them.
+    #: Pairs of a column's index and its DEFAULT as information_schema prints it, if it was asked for. Table maps do not
+    #: have DEFAULTs, and only schemas show them.
     defaults: tuple[tuple[int, str], ...] = ()
-    #: (index of a column, its type as it was defined), as above.
+    #: pairs of a column's index and its type as it was defined, if asked for
     sources: tuple[tuple[int, SourceType], ...] = ()
-    #: (index of a column, its comment), as above.
-    comments: tuple[tuple[int, str], ...] = ()
+    comments: tuple[tuple[int, str], ...] = ()  #: pairs of a column's index and its comment, if asked for
 
     def with_defaults(self, defaults: Defaults) -> TableShape:
-        """Those of ``defaults`` whose column is still the one they were read for."""
+        """Return this shape with the properties in `defaults`.
+
+        Leave out a property if the table has no column with the name and type for which it was read. The table may have
+        been altered meanwhile.
+        """
         places = {(column.name, column.type): index for index, column in enumerate(self.columns)}
         known = [(places[each[:2]], each) for each in defaults if each[:2] in places]
         return replace(
@@ -148,9 +143,9 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index that is in order. ``columns``: None for a prefix of a column, which does not order by the whole column,
-    and for an expression. ``descending``: the names of those that it has in descending order."""
+    """An ordered index."""
 
-    name: str
+    name: str  #: PRIMARY for the primary key
+    #: None for a prefix of a column, which does not order by the whole column, and for an expression
     columns: tuple[str | None, ...]
-    descending: tuple[str, ...] = ()
+    descending: tuple[str, ...] = ()  #: names of the columns in descending order

@@ -1,1 +1,1 @@
-"""A real MySQL and a real Kafka for the demo and the tests, wherever they come from. Start with ``servers.py``."""
+"""Real servers (MySQL, Kafka and others) and the demo, for the tests and for trials. Start reading in `servers.py`."""

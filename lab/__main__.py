@@ -1,4 +1,4 @@
-"""``python -m lab``: the demo."""
+"""The entry point of `python -m lab`, which runs the demo."""
 
 from __future__ import annotations
 

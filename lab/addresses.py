@@ -1,4 +1,4 @@
-"""Where the servers are, and how the environment says so."""
+"""Addresses of the servers, and the environment variables that name them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from incsnap.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class MySqlAddress:
+    """The address of a MySQL server, with a user and a password."""
+
     host: str
     port: int
     user: str = "root"
-    password: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)  #: may be empty
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
     def properties(self) -> dict[str, str]:
-        """A job's settings that lead there."""
+        """Return the settings with which a job connects to this server."""
         return {
             "database.hostname": self.host,
             "database.port": str(self.port),
@@ -29,7 +31,11 @@ class MySqlAddress:
 
 
 def mysql_of(environment: Mapping[str, str]) -> MySqlAddress | None:
-    """``INCSNAP_MYSQL=host:port`` with ``INCSNAP_MYSQL_USER`` (root) and ``INCSNAP_MYSQL_PASSWORD`` (empty)."""
+    """Return the MySQL server that the environment names, or None if it names none.
+
+    The variables are `INCSNAP_MYSQL=host:port`, `INCSNAP_MYSQL_USER` (default: root) and `INCSNAP_MYSQL_PASSWORD`
+    (default: empty). Raise ConfigError if the address is not `host:port`.
+    """
     text = environment.get("INCSNAP_MYSQL", "").strip()
     if not text:
         return None
@@ -39,7 +45,11 @@ def mysql_of(environment: Mapping[str, str]) -> MySqlAddress | None:
 
 
 def kafka_of(environment: Mapping[str, str]) -> str | None:
-    """``INCSNAP_KAFKA=host:port``, or several with commas, as ``bootstrap.servers`` takes them."""
+    """Return the value of `INCSNAP_KAFKA`, or None if the variable is empty.
+
+    The value is `host:port`, or several with commas, as `bootstrap.servers` takes them. Raise ConfigError if one of
+    them is not `host:port`.
+    """
     text = environment.get("INCSNAP_KAFKA", "").strip()
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""A server that can be killed, started again on its data and port, and held still: what faults are made of."""
+"""A server that can be killed, started again and suspended, for tests of faults. It keeps its data and its port."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from incsnap.spark.child_programs import Child, child
+from lab.child_programs import Child, child
 
 
 class Breakable:
-    """Started when its ``with`` begins, killed when it ends. ``ready(child)`` returns when the server answers."""
+    """A context manager that runs a server: `with` starts the server, and the end of the block kills it.
+
+    `ready(child)` must return when the server answers.
+    """
 
     def __init__(self, name: str, command: Sequence[str], log: Path, ready: Callable[[Child], None]) -> None:
         self._name, self._command, self._log, self._ready = name, command, log, ready
@@ -33,18 +36,19 @@ class Breakable:
         self.kill()
 
     def start(self) -> None:
-        """Again, after ``kill``; returns when it answers."""
+        """Start the server, also again after `kill`. Return when it answers."""
         started = self._life.enter_context(child(self._name, self._command, self._log))
         self._pid = started.pid
         self._ready(started)
 
     def kill(self) -> None:
-        """``kill -9``; what was written stays in its folder."""
+        """Kill the server with SIGKILL. Its folder keeps what was written."""
         self._life.close()
 
     def suspend(self) -> None:
-        """Stops it (SIGSTOP): it keeps its connections and says nothing."""
+        """Stop the server's process with SIGSTOP: it keeps its connections and does not answer."""
         os.kill(self._pid, signal.SIGSTOP)
 
     def go_on(self) -> None:
+        """Let a suspended server continue (SIGCONT)."""
         os.kill(self._pid, signal.SIGCONT)

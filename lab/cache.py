@@ -1,7 +1,8 @@
-"""A folder per fetched thing, complete or absent, shared by all processes of the user.
+"""The cache of fetched programs, shared by all processes of the user. Each program has a folder, complete or absent.
 
-An entry is built beside its place under a file lock and then renamed, so whoever sees the name sees the whole. What
-a build downloads stays in a folder of its own until the build has succeeded: an interrupted fetch goes on where it was.
+A process builds an entry in a temporary folder under a file lock, and then renames the folder. So whoever sees the
+final name sees the whole entry. Downloads stay in a folder of their own until the build has succeeded, so that an
+interrupted fetch can continue.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from lab.progress import tell
 
 
 def root() -> Path:
-    """``user_folders.cache_folder``, made when missing."""
+    """Return the folder `user_folders.cache_folder`. Create it if it is missing."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def entry(name: str, build: Callable[[Path, Path], None]) -> Path:
-    """The entry ``name``; ``build(folder, downloads)`` fills the empty ``folder`` when it does not exist yet."""
+    """Return the folder of the entry `name`.
+
+    If the entry does not exist yet, call `build(folder, downloads)`, which must fill the empty `folder`.
+    """
     place = root() / name
     if place.is_dir():
         return place
     with _locked(root() / f"{name}.lock", name):
-        if place.is_dir():  # Another process built it while we waited.
+        if place.is_dir():  # Another process built the entry during the wait.
             return place
         unfinished, downloads = root() / f"{name}.unfinished", root() / f"{name}.downloads"
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -44,7 +48,7 @@ def entry(name: str, build: Callable[[Path, Path], None]) -> Path:
 
 
 def bytes_below(folder: Path) -> int:
-    """Bytes of all files below ``folder``, for a progress line; files that vanish meanwhile count nothing."""
+    """Return the bytes of all files below `folder`, for a progress line. Files that vanish meanwhile do not count."""
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -53,7 +57,7 @@ def bytes_below(folder: Path) -> int:
 
 
 def _locked(path: Path, product: str) -> AbstractContextManager[object]:
-    """The lock, taken. The kernel lets go of it when its holder dies, so nothing stale can be left behind."""
+    """Acquire and return the lock. The kernel releases it when its holder dies, so no stale lock can stay."""
     lock = FileLock(path, fallback_to_soft=False)
     try:
         return lock.acquire(blocking=False)

@@ -1,6 +1,7 @@
-"""A database with tables and a signal table, the topics of a job on it, and the proof that both agree.
+"""A database with tables, a signal table and the topics of a job, and the comparison of the tables with the topics.
 
-The demo and the end-to-end tests play on it: signal, write, drain, and at the end replay the topics and compare.
+The demo and the end-to-end tests use it. They signal, write, and wait until the job has sent everything. At the end
+they replay the topics and compare them with the tables.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ from signals import send
 
 @dataclass(frozen=True, slots=True)
 class TableProof:
-    """One table: its replayed topic and the comparison with the server."""
+    """The result for one table: its replayed topic, and the comparison with the server."""
 
     table: TableId
-    replay: TopicReplay
-    comparison: Comparison
+    replay: TopicReplay  #: the table's topic, as a consumer reads it
+    comparison: Comparison  #: the topic's final rows against the table's
 
     def faults(self, snapshots: int) -> list[str]:
-        """Everything wrong; ``snapshots``: how often this table was asked for, so at most so many ``r`` of a key."""
+        """Return a line for each kind of fault.
+
+        `snapshots` is how often snapshots of this table were requested. A key may have at most that many `r` records.
+        """
         faults = self.comparison.faults() + self.replay.judgement.faults()
         if self.replay.most_reads() > snapshots:
             faults.append(f"a key was read {self.replay.most_reads()} times in {snapshots} snapshots")
@@ -45,7 +49,10 @@ class TableProof:
 
 
 class CapturedDatabase:
-    """Use ``captured_database``. ``folder`` holds the properties, the log and the checkpoint."""
+    """A database that a job captures. Use `captured_database`, which also removes it.
+
+    `folder` holds the job's properties, log and checkpoint.
+    """
 
     def __init__(self, mysql: MySqlAddress, kafka: str, database: str, prefix: str, folder: Path) -> None:
         self.mysql, self.kafka, self.database, self.prefix, self.folder = mysql, kafka, database, prefix, folder
@@ -65,7 +72,7 @@ class CapturedDatabase:
             cursor.execute(f"CREATE TABLE {self._marks.sql} (id BIGINT PRIMARY KEY, version BIGINT NOT NULL)")
 
     def close(self) -> None:
-        """Takes the database and the topics away; a server of the environment is left as it was."""
+        """Drop the database and delete the topics, so that a server named by the environment is left as it was."""
         self._connection.close()
         with contextlib.suppress(pymysql.MySQLError), self.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"DROP DATABASE IF EXISTS `{self.database}`")
@@ -77,24 +84,26 @@ class CapturedDatabase:
                     future.result()
 
     def connect(self) -> Connection[Cursor]:
-        """A new connection of its own, autocommit on."""
+        """Return a new connection with autocommit."""
         return connect(self.mysql)
 
     def create(self, design: TableDesign, rows: int) -> TableId:
-        """One more table, filled."""
+        """Create another table of the database and fill it with `rows` rows."""
         table = design.create(self._connection, self.database, rows)
         self.tables.append((design, table))
         return table
 
     def topic(self, table: TableId) -> str:
+        """Return the name of the topic of `table`."""
         return f"{self.prefix}.{table}"
 
     @property
     def notifications(self) -> str:
+        """Return the name of the topic of notifications."""
         return f"{self.prefix}-notifications"
 
     def properties(self, overrides: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The job's settings; ``overrides`` are put over them."""
+        """Return the job's settings. `overrides` replace single ones."""
         tables = [str(table) for _, table in self.tables] + [str(self._marks)]
         return {
             **self.mysql.properties(),
@@ -116,46 +125,48 @@ class CapturedDatabase:
 
     @contextlib.contextmanager
     def job(self, overrides: Mapping[str, str] | None = None) -> Iterator[RunningJob]:
-        """`incsnap run` with these settings, until the block ends (killed) or it is stopped."""
+        """Run `incsnap run` with these settings until the block ends, which kills it, or until it is stopped."""
         path = write_properties(self.folder / "incsnap.properties", self.properties(overrides))
         with running_job(path, self.log, self.checkpoint) as job:
             yield job
 
     def has_windows_in_flight(self) -> bool:
-        """Whether the job is between planning a chunk and releasing its last rows."""
+        """Whether the job has planned a chunk whose last rows it has not released yet."""
         status = read_status(str(self.checkpoint))
         return status is not None and status.windows_in_flight > 0
 
     @contextlib.contextmanager
     def notices(self) -> Iterator[Notices]:
-        """The notifications from the first on."""
+        """Yield the job's notifications, read from the first one on. The consumer is closed when the block ends."""
         with Follower(self.kafka, self.notifications) as follower:
             yield Notices(follower)
 
     def execute_by_row(self, name: str, tables: Sequence[TableId]) -> None:
-        """The signal ``name`` by the signal table."""
+        """Request snapshots of `tables` by a row of the signal table. `name` is the signal's id."""
         self.signal_by_row(name, "execute-snapshot", send.snapshot_data([str(table) for table in tables]))
 
     def signal_by_row(self, name: str, kind: str, data: Mapping[str, object]) -> None:
+        """Write the signal `name` of type `kind` into the signal table."""
         with self.connect() as connection:
             send.to_table(connection, self.signals.sql, name, kind, data)
 
     def execute_by_message(self, name: str, tables: Sequence[TableId]) -> None:
-        """The signal ``name`` by the signal topic."""
+        """Request snapshots of `tables` by a message on the signal topic. `name` is the signal's id."""
         data = send.snapshot_data([str(table) for table in tables])
         send.to_topic(self.kafka, f"{self.prefix}-signal", self.prefix, name, "execute-snapshot", data)
 
     @contextlib.contextmanager
     def lag_probe(self) -> Iterator[LagProbe]:
-        """The lag of the stream, measured the whole time: from a commit to a consumer."""
+        """Measure the stream's lag from commit to consumer until the block ends."""
         with LagProbe(self.connect, self._marks, self.kafka, self.topic(self._marks)) as probe:
             yield probe
 
     def drain(self, job: RunningJob, seconds: float = 240.0, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until all that is written now has been sent by ``job``. The writers must have stopped.
+        """Wait until `job` has sent all that is written now. The writers must have stopped.
 
-        Two marks, one after the other: when the first is seen, another bucket's transaction of its batch may still be
-        under way; once the second is seen, a later batch has begun, and so the first is whole.
+        Two marker rows are written, one after the other. When the first mark arrives, the transaction of another bucket
+        of the same batch may still be open. When the second arrives, a later batch has begun, so the first mark's batch
+        is complete.
         """
         with (
             Follower(self.kafka, self.topic(self._marks)) as follower,
@@ -176,7 +187,7 @@ class CapturedDatabase:
     def verdicts(
         self, *, keep_times: bool = False, progress: Callable[[int], None] = lambda records: None
     ) -> list[TableProof]:
-        """Replay all topics from the beginning and compare them with the tables. Nothing may be writing."""
+        """Replay all topics from the beginning and compare them with the tables. No other session may be writing."""
         replays = {self.topic(table): TopicReplay(keep_times=keep_times) for _, table in self.tables}
         replay(self.kafka, replays, progress=progress)
         with self.connect() as connection:
@@ -191,7 +202,7 @@ class CapturedDatabase:
 def captured_database(
     mysql: MySqlAddress, kafka: str, database: str, prefix: str, folder: Path
 ) -> Iterator[CapturedDatabase]:
-    """A captured database whose database and topics are gone when the block ends."""
+    """Create a captured database. Its database and its topics are removed when the block ends."""
     captured = CapturedDatabase(mysql, kafka, database, prefix, folder)
     try:
         yield captured

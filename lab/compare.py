@@ -1,7 +1,7 @@
-"""A table as MySQL shows it, row by row beside what a replay of its topic gave.
+"""The comparison of a table, as MySQL shows it, with the rows that a replay of its topic gave.
 
-The table is read by PyMySQL and turned into Debezium's JSON by SQL and a few lines here, independent of incsnap's
-own decoding, for a defect there must not hide itself. Types that neither the demo nor the tests have are refused.
+PyMySQL reads the table. SQL and a few lines here turn its rows into Debezium's JSON. Nothing of incsnap's decoding is
+used, because a defect there must not hide itself. Types that neither the demo nor the tests use are refused.
 https://debezium.io/documentation/reference/stable/connectors/mysql.html#mysql-data-types
 """
 
@@ -26,29 +26,29 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class _ComparedColumn:
-    name: str
-    #: selects the value, or something it can be made of
-    sql: str
-    of_table: Convert | None = None
-    #: applied to the record's value where the JSON text may differ (JSON in JSON)
+    name: str  #: name in the table and in the record
+    sql: str  #: selects the value, or something from which the value is made
+    of_table: Convert | None = None  #: converts the value that MySQL returns; None: no conversion
+    #: converts the record's value if its JSON text may differ (JSON in JSON); None: no conversion
     of_record: Convert | None = None
 
 
 @dataclass(slots=True)
 class Comparison:
-    """``rows``: of the table. The table and the topic are equal when there are no findings."""
+    """The differences between a table and its topic. They are equal if there are no findings."""
 
-    rows: int = 0
-    missing: Findings = field(default_factory=Findings)
-    extra: Findings = field(default_factory=Findings)
-    different: Findings = field(default_factory=Findings)
+    rows: int = 0  #: rows of the table
+    missing: Findings = field(default_factory=Findings)  #: rows that only the table has
+    extra: Findings = field(default_factory=Findings)  #: rows that only the topic has
+    different: Findings = field(default_factory=Findings)  #: rows with different values
 
     @property
     def unequal(self) -> int:
-        """How many rows are missing, extra or different."""
+        """Return the number of rows that are missing, extra or different."""
         return self.missing.count + self.extra.count + self.different.count
 
     def faults(self) -> list[str]:
+        """Return a line with examples for each kind of difference."""
         kinds = (
             ("rows of the table that the topic lacks", self.missing),
             ("rows of the topic that the table lacks", self.extra),
@@ -63,7 +63,10 @@ def compare(
     living: Mapping[tuple[Any, ...], tuple[Any, ...]],
     names: tuple[str, ...],
 ) -> Comparison:
-    """``living``: row values by key values, ``names``: the columns of those rows. The table must be at rest."""
+    """Compare `table` with `living`, which maps values of the key to values of the row.
+
+    `names` are the columns of those rows. No session may be writing to the table.
+    """
     columns, key = _described(connection, table)
     result = Comparison()
     if living and names != tuple(column.name for column in columns):
@@ -152,7 +155,7 @@ def _compared(name: str, kind: str, full: str, scale: int | None, fraction: int 
 
 
 def _unscaled(value: Decimal, scale: int) -> str:
-    """The unscaled value as Java writes it: BigInteger.toByteArray of the unscaled value, in base64."""
+    """Return the unscaled value as Java writes it: BigInteger.toByteArray, in base64."""
     number = int(value.scaleb(scale))
     size = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return base64.b64encode(number.to_bytes(size, "big", signed=True)).decode()

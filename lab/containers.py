@@ -1,4 +1,4 @@
-"""MySQL and Kafka in Docker, through testcontainers, where an engine answers."""
+"""MySQL and Kafka in Docker containers, by testcontainers, if a Docker engine answers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from lab.flags import MYSQL_OPTIONS
 from lab.mysql_client import connect
 from lab.progress import tell
 
-#: ``INCSNAP_MYSQL_IMAGE`` names another one.
+#: The image, unless `INCSNAP_MYSQL_IMAGE` names another one. 8.0 and 8.4 are untried.
 MYSQL_IMAGE = "mysql:8.4"
 _MYSQL_PORT = 3306
 _READY_SECONDS = 120
-# A client without an engine answers at once, one whose engine is remote and gone perhaps never.
+# A ping without an engine fails at once. If the engine is remote and gone, it may never return.
 _PING_SECONDS = 10
 
 
-# Asked in a process of its own: one that hangs can be ended, and docker's client leaves an open socket when it fails.
+# The ping runs in its own process: a process that hangs can be killed. Docker's client also leaves a socket open when
+# it fails.
 _PING = "from testcontainers.core.docker_client import DockerClient; DockerClient().client.ping()"
 
 
 @functools.cache
 def engine_answers() -> bool:
-    """Whether containers can be started here. Asked once per process.
+    """Return True if containers can be started here. A process pings the engine only once.
 
-    testcontainers belongs to the test extra: without it the answer is no.
+    testcontainers belongs to the extra `[test]`. Without it the result is False.
     """
     try:
         ping = subprocess.run([sys.executable, "-c", _PING], capture_output=True, timeout=_PING_SECONDS, check=False)
@@ -44,13 +45,16 @@ def engine_answers() -> bool:
 
 
 def mysql_image(environment: Mapping[str, str]) -> str:
-    """The image's name, one of MySQL's official ones: they take the options as their command."""
+    """Return the name of the image. It must be an official MySQL image: those take mysqld options as their command."""
     return environment.get("INCSNAP_MYSQL_IMAGE", "").strip() or MYSQL_IMAGE
 
 
 @contextlib.contextmanager
 def contained_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
-    """A MySQL container with empty data; root has no password."""
+    """Run a MySQL container with empty data until the block ends. The user root has no password.
+
+    Raise ServerUnreachable if the server does not answer within 120 s.
+    """
     from testcontainers.core.container import DockerContainer
 
     image = mysql_image(os.environ)
@@ -61,7 +65,8 @@ def contained_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
     with container:
         address = MySqlAddress(_numeric(container.get_container_host_ip()), container.get_exposed_port(_MYSQL_PORT))
         deadline = time.monotonic() + _READY_SECONDS
-        # The image first runs a server without TCP to fill the data folder: the first answer is the real server's.
+        # The image first runs a server without TCP to fill the data folder, so the first answer over TCP is the final
+        # server's.
         while not _mysql_answers(address):
             if time.monotonic() > deadline:
                 output = b"\n".join(container.get_logs()).decode(errors="replace")
@@ -80,7 +85,7 @@ def _mysql_answers(address: MySqlAddress) -> bool:
 
 @contextlib.contextmanager
 def contained_kafka() -> Iterator[str]:
-    """``host:port`` of a KRaft broker in a container."""
+    """Run a KRaft broker in a container until the block ends. Yield its `host:port`."""
     from testcontainers.kafka import KafkaContainer
 
     container = KafkaContainer().with_kraft()
@@ -96,5 +101,5 @@ def contained_kafka() -> Iterator[str]:
 
 
 def _numeric(host: str) -> str:
-    # "localhost" may be ::1, where Docker's proxy does not always listen.
+    # "localhost" may be ::1. Docker's proxy does not always listen there.
     return "127.0.0.1" if host == "localhost" else host

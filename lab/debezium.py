@@ -1,7 +1,7 @@
-"""Debezium itself, in a Kafka Connect worker of its own: what our records and our figures are measured against.
+"""Debezium in its own Kafka Connect worker: the reference for our records and our figures.
 
-Connect and Debezium's plugin come from the Maven repository by the Ivy inside pyspark, like the lab's Kafka, and
-lie beside it in the user's cache. The worker is standalone: one process, offsets in a file.
+Ivy, a part of pyspark, fetches Connect and Debezium's plugin from the Maven repository. They lie in the user's cache,
+beside the lab's Kafka. The worker is standalone: one process, with its offsets in a file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from incsnap.errors import ServerUnreachable
-from incsnap.spark.child_programs import Child, child
 from lab import cache, maven
+from lab.child_programs import Child, child
 from lab.fetched_kafka import VERSION as KAFKA_VERSION
 from lab.free_port import free_ports
 from lab.java import java
@@ -30,17 +30,18 @@ from lab.unpacking import unpack
 VERSION = "3.6.1.Final"
 _PLUGIN = "debezium-connector-mysql"
 _LOG4J = "2.25.4"
-#: Of its converter: Confluent's own is not in Maven Central, and this one writes the same format with its code.
+#: Version of Apicurio's converter. Confluent's converter is not in Maven Central; this one writes the same format.
 _APICURIO = "2.6.13.Final"
-#: What a plugin must not bring along: it would hide the worker's.
+#: Jars that a plugin must not contain, because they would hide the worker's.
 _CONNECTS_OWN = ("connect-*", "kafka-clients", "slf4j-api", "snappy-java", "zstd-jni", "lz4-java")
 _SMALL_HEAP = ("-Xmx900m",)
 _READY_SECONDS = 120
 
 
 def installed() -> Path:
-    """``libs`` (Kafka Connect) and ``plugins`` (Debezium's MySQL connector, an Avro converter); fetched first where the
-    cache has none.
+    """Return the folder with `libs` (Kafka Connect) and `plugins` (Debezium's MySQL connector, an Avro converter).
+
+    Fetch them first if the cache does not have them.
     """
     return cache.entry(f"debezium-{VERSION}-connect-{KAFKA_VERSION}-apicurio-{_APICURIO}", _build)
 
@@ -53,14 +54,15 @@ class ConnectWorker:
         self._root = f"http://127.0.0.1:{port}"
 
     def start(self, name: str, properties: Mapping[str, str]) -> None:
-        """Add a connector. It runs some seconds later: see ``state``."""
+        """Add a connector. It runs some seconds later: see `state`."""
         self._ask("PUT", f"/connectors/{name}/config", dict(properties))
 
     def stop(self, name: str) -> None:
+        """Delete the connector."""
         self._ask("DELETE", f"/connectors/{name}")
 
     def state(self, name: str) -> str:
-        """``RUNNING`` only when the connector's task runs too; else what is wrong, with the trace."""
+        """Return `RUNNING` if the connector and its task run, else the failed state with its trace."""
         status = self._ask("GET", f"/connectors/{name}/status")
         parts = [status["connector"], *status["tasks"]]
         if len(parts) < 2:
@@ -69,11 +71,14 @@ class ConnectWorker:
         return "RUNNING" if not wrong else f"{wrong[0]['state']} {wrong[0].get('trace', '')}"
 
     def streams(self, server_id: int) -> bool:
-        """Whether the connector with this ``database.server.id`` has begun to read the binlog."""
+        """Whether the connector with this `database.server.id` has begun to read the binlog."""
         return f"(sid:{server_id}, cid:" in self.program.log.read_text(errors="replace")
 
     def end(self, seconds: float = 60.0) -> None:
-        """SIGTERM, and the clean end that writes the offsets. :raises ServerUnreachable: it does not end."""
+        """End the worker with SIGTERM, so that it writes its offsets.
+
+        Raise ServerUnreachable if it does not end in time.
+        """
         os.kill(self.program.pid, signal.SIGTERM)
         deadline = time.monotonic() + seconds
         while self.program.exit_code() is None:
@@ -82,6 +87,7 @@ class ConnectWorker:
             time.sleep(0.05)
 
     def answers(self) -> bool:
+        """Whether the worker's REST interface answers."""
         try:
             return "version" in self._ask("GET", "/")
         except OSError:
@@ -94,7 +100,7 @@ class ConnectWorker:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as error:
-            # 404 and 409: Connect has not got that far yet, ask again.
+            # 404 and 409: Connect does not know the connector yet, or is not ready. The caller asks again.
             if error.code in (404, 409) and method == "GET":
                 return {"connector": {"state": "UNASSIGNED"}, "tasks": []}
             refusal = error.read().decode(errors="replace")
@@ -103,13 +109,16 @@ class ConnectWorker:
 
 
 def avro_converters(registry_url: str) -> dict[str, str]:
-    """A connector's settings for Avro in Confluent's wire format. ``registry_url``: of ``fetched_registry``."""
+    """Return a connector's settings for Avro in Confluent's wire format.
+
+    `registry_url` comes from `fetched_registry`.
+    """
     options = {
         "": "io.apicurio.registry.utils.converter.AvroConverter",
         ".apicurio.registry.url": registry_url.removesuffix("/apis/ccompat/v7") + "/apis/registry/v2",
         ".apicurio.registry.auto-register": "true",
         ".apicurio.registry.find-latest": "true",
-        # The number of a schema in four bytes before the value, not in a header.
+        # A schema's number stands in four bytes before the value, not in a header.
         ".apicurio.registry.headers.enabled": "false",
         ".apicurio.registry.as-confluent": "true",
         ".apicurio.registry.use-id": "contentId",
@@ -126,11 +135,11 @@ def connect_worker(
     connectors: Sequence[Path] = (),
     jvm_options: Sequence[str] = _SMALL_HEAP,
 ) -> Iterator[ConnectWorker]:
-    """A standalone worker at the broker ``kafka``, stopped when the block ends.
+    """Run a standalone worker at the broker `kafka` until the block ends.
 
-    :param offsets: the file of its offsets, where a later worker is to go on; else gone with the block.
-    :param connectors: properties files of connectors that it starts with; each says ``name``.
-    :raises ServerUnreachable: it does not start.
+    `offsets` is the file of its offsets, if a later worker is to continue there. Otherwise they are removed with the
+    block. `connectors` are properties files of connectors to start with; each contains `name`. Raise ServerUnreachable
+    if the worker does not start.
     """
     place = installed()
     with run_folder() as folder:

@@ -1,6 +1,6 @@
-"""The Debian mirror this machine already trusts, read from apt's own sources, deb822 and one-line.
+"""The Debian mirror that this machine uses, read from apt's sources in both formats: deb822 and one-line.
 
-sources.list(5) describes both formats. Nothing is hard-coded, so a company's mirror is used where one is set up.
+sources.list(5) describes both formats. No mirror is hard-coded, so a company's mirror is used if one is set up.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 @dataclass(frozen=True, slots=True)
 class MirrorEntry:
-    """One archive: its URI, its suites, and the keyring its signature is checked with ("" = apt's own choice)."""
+    """A Debian archive of apt's sources."""
 
     uri: str
-    suites: tuple[str, ...]
-    components: tuple[str, ...]
-    signed_by: str = ""
+    suites: tuple[str, ...]  #: such as `trixie`, `trixie-updates`
+    components: tuple[str, ...]  #: such as `main`
+    signed_by: str = ""  #: path of the keyring that checks the archive's signature; "": apt's default
 
 
 def mirror(etc_apt: Path = Path("/etc/apt"), keyring: Path = KEYRING) -> MirrorEntry | None:
-    """The first source that is a Debian archive (not the security one), or ``None`` where there is none."""
+    """Return the first source that is a Debian archive other than the security archive.
+
+    Return None if there is none.
+    """
     for source in _sources(etc_apt):
         if _is_debian(source):
-            # An embedded key block, or none: the distribution's own keyring knows every suite's key.
+            # If the entry has an embedded key block or no key, use the distribution's own keyring: it has the keys of
+            # all suites.
             known = str(keyring) if keyring.exists() else ""
             return replace(source, signed_by=source.signed_by if source.signed_by.startswith("/") else known)
     return None
@@ -62,7 +66,7 @@ def _one_line(text: str) -> Iterator[MirrorEntry]:
 def _deb822(text: str) -> Iterator[MirrorEntry]:
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     for stanza in re.split(r"\n\s*\n", "\n".join(lines)):
-        # A line that begins with a blank goes on with the field above it.
+        # A line that begins with a blank continues the field above it.
         joined = re.sub(r"\n[ \t]+", " ", stanza.strip())
         pairs = (line.partition(":") for line in joined.split("\n"))
         fields = {name.strip().lower(): value.strip() for name, _, value in pairs}

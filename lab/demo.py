@@ -1,4 +1,4 @@
-"""``python -m lab``: two tables snapshotted while they change, and the proof that their topics tell the truth."""
+"""The demo of `python -m lab`: snapshots of two tables that change, compared with their topics at the end."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ from lab.workload import Writer
 _BY_ROW, _BY_MESSAGE = "demo-by-row", "demo-by-message"
 _DEFECT = "This is a defect of incsnap; please report it with the log."
 _CHANGES_PER_SECOND = 300.0
-#: Seconds that both snapshots may take before the demo calls it a failure.
+#: Seconds that both snapshots may take before the demo fails.
 _SNAPSHOT_SECONDS = 600.0
 
 
 @click.command(cls=FailuresInWords)
-@click.option("--rows", type=click.IntRange(1), default=300_000, show_default=True, help="Of the larger table.")
-@click.option("--keep", is_flag=True, help="Afterwards leave servers and topics, or the table, until Ctrl-C.")
+@click.option("--rows", type=click.IntRange(1), default=300_000, show_default=True, help="Rows of the larger table.")
+@click.option("--keep", is_flag=True, help="Keep the servers, and topics or the lake's table, until Ctrl-C.")
 @click.option(
     "--to",
     type=click.Choice(["kafka", *LAKES]),
     default="kafka",
     show_default=True,
-    help="delta, iceberg: one table, kept equal by a DataFrame's query in a lake's table, without Kafka.",
+    help="delta, iceberg: a DataFrame's query merges one table into a table of that lake, without Kafka.",
 )
 def demo(rows: int, keep: bool, to: str) -> None:
-    """Show it: snapshot tables while they change, compare them with their topics.
+    """Take snapshots of tables while they change, and compare the tables with their topics.
 
-    Uses the servers of INCSNAP_MYSQL and INCSNAP_KAFKA, else Docker, else fetches them. Everything is stopped again.
+    Uses the servers of INCSNAP_MYSQL and INCSNAP_KAFKA, or starts them in Docker, or fetches them. Whatever was started
+    is stopped at the end. A failure of the job (JobFailed) ends the demo with the end of the job's log.
     """
     if to in LAKES:
         with _sigterm_like_ctrl_c():
@@ -80,7 +81,7 @@ def demo(rows: int, keep: bool, to: str) -> None:
             tell("Every row is equal.")
         if keep:
             tell(f"MySQL {play.mysql}, database {play.database}; Kafka {play.kafka}, topics {play.prefix}.*")
-            tell("Ctrl-C takes them away.")
+            tell("Ctrl-C removes them.")
             signal.pause()
         if faults:
             sys.exit(1)
@@ -101,7 +102,7 @@ def _play(play: CapturedDatabase, rows: int) -> list[TableProof]:
             play.lag_probe() as probe,
             Writer(play.connect, play.tables, seed=secrets.randbits(32), rate=_CHANGES_PER_SECOND) as writer,
         ):
-            # A little of the plain stream first, so that Spark has run its first batch.
+            # Stream a little first, so that Spark has run its first batch.
             job.wait_until("the first change was sent", lambda: bool(probe.lags))
             tell(
                 f"A writer makes up to {_CHANGES_PER_SECOND:.0f} changes/s. Signals: {orders} by the signal table, ",
@@ -141,7 +142,7 @@ def _play(play: CapturedDatabase, rows: int) -> list[TableProof]:
 def _watch(
     play: CapturedDatabase, job: RunningJob, notices: Notices, probe: LagProbe, writer: Writer, total: int
 ) -> None:
-    """Shows progress until both snapshots are complete."""
+    """Show progress until both snapshots are complete."""
     with Display(total) as display:
 
         def complete() -> bool:
@@ -158,9 +159,10 @@ def _watch(
 
 @contextmanager
 def _sigterm_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM unwinds the stack as Ctrl-C does, so that everything is stopped."""
+    """Make SIGTERM unwind the stack as Ctrl-C does, so that everything is stopped."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt."""
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)

@@ -1,4 +1,4 @@
-"""What the demo shows: a progress bar while it runs (lines where there is no terminal), a short report at the end."""
+"""The demo's output: a progress bar, or lines without a terminal, and a short report at the end."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from incsnap.cli import output
 from lab.captured_database import TableProof
 from lab.workload import WorkDone
 
-#: Seconds over which the rate is taken, and between two lines where there is no terminal.
+#: Seconds over which the rate is averaged, and seconds between two lines without a terminal.
 _RATE_SECONDS, _LINE_SECONDS = 3.0, 3.0
 
 
 class Display:
-    """``with Display(total)``: ``show`` it often. ``total``: about how many rows the snapshots read."""
+    """A progress display, used as a context manager. Call `show` often.
+
+    `total` is the approximate number of rows that the snapshots read.
+    """
 
     def __init__(self, total: int) -> None:
         self._console = output.console()
@@ -46,10 +49,11 @@ class Display:
             self._progress.stop()
 
     def finish(self) -> None:
-        """All rows are there; ``total`` was a guess, for rows come and go."""
+        """Set the bar to 100 %. `total` was an estimate, because rows come and go."""
         self._progress.update(self._task, completed=self._total)
 
     def show(self, status: Status, lag_seconds: float) -> None:
+        """Show the figures of `status`, and the lag. Without a terminal, print a line every 3 s."""
         now = time.monotonic()
         rows = status.sent.reads + status.sent.discarded
         self._counts.append((now, rows))
@@ -98,7 +102,10 @@ def report(
     lags: Sequence[float],
     times: Mapping[str, float],
 ) -> None:
-    """Rows, events, overtaken rows, duplicates, keys that went back in time, times."""
+    """Print rows, events, discarded rows, duplicates, keys that went back in time, and the seconds of each step.
+
+    `lags` are in seconds. `times` maps the name of each step to its seconds.
+    """
     shown = output.console()
     table = Table.grid(padding=(0, 3))
     table.add_column()

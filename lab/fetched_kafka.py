@@ -1,4 +1,7 @@
-"""Kafka from the Maven repository, by the Ivy inside pyspark, run as one KRaft node that is broker and controller."""
+"""A Kafka broker fetched from the Maven repository by Ivy, a part of pyspark.
+
+It is one KRaft node: broker and controller.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from incsnap.errors import ServerUnreachable
-from incsnap.spark.child_programs import Child, run
 from lab import cache
 from lab.breakable import Breakable
+from lab.child_programs import Child, run
 from lab.free_port import PortTaken, free_ports, listens
 from lab.java import java
 from lab.maven import dependency, retrieve
@@ -22,22 +25,23 @@ from lab.progress import tell
 from lab.run_folder import on_free_ports
 
 VERSION = "4.3.1"
-_LOG4J = "2.25.4"  # What this Kafka comes with; its binding for SLF4J is not among Kafka's dependencies.
+_LOG4J = "2.25.4"  # The version in this Kafka's release. Its SLF4J binding is not among Kafka's dependencies.
 _READY_SECONDS = 60
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka Uuid.
 
 
-#: Further settings of a broker by the ports of its plain listener and of its controller; they win over ours.
+#: Returns further settings of a broker for the ports of its plain listener and of its controller. They override ours.
 SettingsOfPorts = Callable[[int, int], str]
 
 
 @contextlib.contextmanager
 def fetched_kafka(settings_of_ports: SettingsOfPorts | None = None, *, lasting: bool = False) -> Iterator[str]:
-    """``host:port`` of a broker on a free loopback port with empty logs; fetched first where the cache has none.
+    """Run a broker with empty logs on a free loopback port until the block ends. Yield its `host:port`.
 
-    ``lasting``: its JVM is Kafka's own choice, for millions of records. One for a test of a minute takes less of the
-    processor: 3.9 instead of 5.2 s to start, 2.2 instead of 4.3 s for 200 transactions of 20 producers.
+    Kafka is fetched first if the cache does not have it. `lasting` selects Kafka's own JVM options, for millions of
+    records. The other options suit a test of a minute: 3.9 instead of 5.2 s to start, and 2.2 instead of 4.3 s for 200
+    transactions of 20 producers.
     """
     with breakable_kafka(settings_of_ports, lasting=lasting) as (address, _):
         yield address
@@ -47,7 +51,7 @@ def fetched_kafka(settings_of_ports: SettingsOfPorts | None = None, *, lasting: 
 def breakable_kafka(
     settings_of_ports: SettingsOfPorts | None = None, *, lasting: bool = False
 ) -> Iterator[tuple[str, Breakable]]:
-    """The same, with what can be done to it."""
+    """Run a broker as `fetched_kafka` does. Yield its `host:port`, and a `Breakable` to kill, restart or suspend it."""
     installed = cache.entry(f"kafka-{VERSION}", _build)
     with on_free_ports(
         lambda folder: _server(installed, folder, settings_of_ports, () if lasting else _QUICK)
@@ -63,9 +67,9 @@ def _server(
     broker, controller = free_ports(2)
     settings = _settings(folder / "server.properties", folder / "data", broker, controller)
     if settings_of_ports is not None:
-        with settings.open("a") as file:  # of a name that is given twice Java takes the last
+        with settings.open("a") as file:  # Java takes the last value of a name that stands twice.
             file.write(settings_of_ports(broker, controller))
-    # 1 GB: room for the benchmark's million rows; an idle broker takes a third of it.
+    # 1 GB: enough for the benchmark's million rows. An idle broker takes a third of it.
     command = [*_kafka(installed), *jvm, "-Xms256m", "-Xmx1g", "kafka.Kafka", str(settings)]
     with Breakable("Kafka", command, folder / "kafka.log", lambda kafka: _wait_until_ready(kafka, broker)) as server:
         yield f"127.0.0.1:{broker}", server
@@ -85,7 +89,7 @@ def _wait_until_ready(server: Child, port: int) -> None:
 
 def _answers(port: int) -> bool:
     try:
-        # log_level 0: a broker that is still starting is no news.
+        # log_level 0: do not log that a starting broker refuses the connection.
         client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
         return bool(client.list_topics(timeout=2).brokers)
     except KafkaException:
@@ -122,7 +126,7 @@ group.initial.rebalance.delay.ms=0
 
 
 def _build(folder: Path, downloads: Path) -> None:
-    """``libs`` (the jars), ``log4j2.properties`` and ``template`` (a formatted, empty log folder)."""
+    """Fill `folder` with `libs` (jars), `log4j2.properties` and `template` (a formatted, empty log folder)."""
     tell(f"fetching Kafka {VERSION} into {cache.root()} (once; about 45 MB)")
     log = downloads / "log"
     log.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Formats of a lake, and for each a Spark that it has a release for: for the tests and the demo of tables of a lake.
+"""Lake formats (Delta Lake, Iceberg), each with a Spark version that it has a release for. For tests and the demo.
 
-They follow Spark by some months, so such a Spark may be older than the one that incsnap is installed with. It is put
-before that one in the path of a child program (``environment``); all else is shared.
+The formats support a new Spark some months late. So their Spark may be older than the installed one. A child program
+finds it before the installed one by its path (`Lake.environment`). All other packages are shared.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from incsnap.spark.child_programs import run
 from lab import cache
+from lab.child_programs import run
 from lab.maven import jar, retrieve
 from lab.progress import tell
 
@@ -22,28 +22,30 @@ _PYTHON, _JARS = "python", "jars"
 
 @dataclass(frozen=True)
 class Lake:
-    """``format``: Spark's name of it. ``spark``: the newest that ``version`` is made for. ``settings``: of a session
-    that knows ``table``, which then lies at ``place`` in the warehouse."""
+    """A lake format, its release, and the Spark that it is used with."""
 
-    title: str
-    format: str
-    version: str
-    spark: str
-    group: str
-    artifacts: tuple[str, ...]
-    megabytes: int
-    table: str
-    place: str
-    settings: Mapping[str, str]
+    title: str  #: name for messages
+    format: str  #: Spark's name of the format
+    version: str  #: the format's release
+    spark: str  #: the newest Spark that `version` supports
+    group: str  #: Maven's group of `artifacts`
+    artifacts: tuple[str, ...]  #: jars, without versions
+    megabytes: int  #: size of the download, for a progress line
+    table: str  #: name of the demo's table in a session with `settings`
+    place: str  #: the table's folder, below the warehouse
+    settings: Mapping[str, str]  #: settings of a Spark session that knows `table`
 
     def environment(self) -> Mapping[str, str]:
-        """The environment of a program that is to have this Spark. :raises ServerUnreachable: it cannot be fetched."""
+        """Return the environment of a program that uses this Spark.
+
+        Raise ServerUnreachable if Spark cannot be fetched.
+        """
         path = [str(self._installed() / _PYTHON), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         ours = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
         return {**ours, "PYTHONPATH": os.pathsep.join(filter(None, path)), "PYTHONUNBUFFERED": "1"}
 
     def session(self, warehouse: str) -> Mapping[str, str]:
-        """Settings of a session with this format. :raises ServerUnreachable: its jars cannot be fetched."""
+        """Return the settings of a session with this format. Raise ServerUnreachable if its jars cannot be fetched."""
         jars = ",".join(sorted(map(str, (self._installed() / _JARS).glob("*.jar"))))
         return {"spark.jars": jars, "spark.sql.warehouse.dir": warehouse} | {
             name: value.format(warehouse=warehouse) for name, value in self.settings.items()
@@ -58,7 +60,7 @@ class Lake:
             f" (once; about {self.megabytes} MB)"
         )
         log = downloads / "log"
-        # py4j is that of the other Spark.
+        # --no-deps: the installed py4j is used.
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         command += ["--target", str(folder / _PYTHON), f"pyspark=={self.spark}"]
 
@@ -66,7 +68,7 @@ class Lake:
             tell(f"fetching Spark {self.spark}: {cache.bytes_below(folder) / 1e6:.0f} MB so far")
 
         run("pip", command, log, meanwhile=report)
-        # Without what they depend on: that is Spark's own.
+        # Without their dependencies, which Spark brings.
         dependencies = "".join(jar(self.group, name, self.version) for name in self.artifacts)
         retrieve(self.title, dependencies, f"{folder}/{_JARS}/[artifact]-[revision].[ext]", downloads, log)
 

@@ -1,8 +1,8 @@
-"""MySQL out of Debian's archive, unpacked into the cache and run with its own C library: nothing is installed.
+"""A MySQL server unpacked from Debian's packages into the cache. Nothing is installed on the system.
 
 The newest MySQL is in Debian *sid* only. An apt with all its state in one folder downloads the packages from the
-mirror the machine already uses; `dpkg-deb` unpacks them. The server brings its own dynamic loader, so the machine's own
-release does not matter.
+machine's own mirror, and `dpkg-deb` unpacks them. The server uses the C library and the dynamic loader of its packages,
+so the machine's own release does not matter.
 """
 
 from __future__ import annotations
@@ -18,39 +18,43 @@ from pathlib import Path
 import pymysql
 
 from incsnap.errors import ServerUnreachable
-from incsnap.spark.child_programs import Child, run
 from lab import cache, debian_mirror
 from lab.addresses import MySqlAddress
 from lab.breakable import Breakable
+from lab.child_programs import Child, run
 from lab.flags import MYSQL_OPTIONS
 from lab.free_port import PortTaken, free_ports
 from lab.mysql_client import connect
+from lab.private_apt import private_apt
 from lab.progress import tell
 from lab.run_folder import on_free_ports
 
 _READY_SECONDS = 60
 _INSTEAD = "Set INCSNAP_MYSQL=host:port (a server with GTIDs and row binlog), or install Docker."
 
-# root may come over TCP from anywhere; the server listens on the loopback address only.
+# root may connect over TCP from any host. The server listens on the loopback address only.
 _ROOT = "CREATE USER root@'%' IDENTIFIED BY ''; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;\n"
 
-#: Options that a data folder is made with, and that no server takes for another one: it makes one of its own, in 3 s.
+#: Options that must be given when a data folder is made. A server with one of them makes its own data folder, in 3 s.
 _AT_FIRST = ("--lower-case-table-names",)
 
-# Documentation, Perl and manuals that come along: a quarter of the bytes, never read.
+# Documentation, Perl and manuals in the packages: a quarter of the bytes, never read.
 _NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/perl", "var", "etc")
 
 
 @contextlib.contextmanager
 def fetched_mysql(options: Sequence[str] = ()) -> Iterator[MySqlAddress]:
-    """A server on a free loopback port with empty data; fetched first where the cache has none."""
+    """Run a server with empty data on a free loopback port until the block ends.
+
+    Fetch it first if the cache lacks it.
+    """
     with breakable_mysql(options) as (address, _):
         yield address
 
 
 @contextlib.contextmanager
 def breakable_mysql(options: Sequence[str] = ()) -> Iterator[tuple[MySqlAddress, Breakable]]:
-    """The same, with what can be done to it."""
+    """Run a server as `fetched_mysql` does. Yield its address, and a `Breakable` to kill, restart or suspend it."""
     installed = cache.entry(f"mysql-debian-sid-{platform.machine()}", _build)
     with on_free_ports(lambda folder: _server(installed, folder, options)) as server:
         yield server
@@ -98,7 +102,7 @@ def _wait_until_ready(mysqld: Child, address: MySqlAddress) -> None:
 
 
 def _mysqld(prefix: Path, data: Path) -> list[str]:
-    """The command all runs of the unpacked mysqld begin with."""
+    """Return the words with which every command of the unpacked mysqld begins."""
     loader = next(prefix.glob("usr/lib/*/ld-linux*.so.*"))
     libraries = [loader.parent, prefix / "usr/lib/mysql/private"]
     share = prefix / "usr/share/mysql"
@@ -106,12 +110,15 @@ def _mysqld(prefix: Path, data: Path) -> list[str]:
     command += ["--no-defaults", f"--basedir={prefix}/usr", f"--datadir={data}", f"--lc-messages-dir={share}"]
     command += [f"--character-sets-dir={share}/charsets", f"--plugin-dir={prefix}/usr/lib/mysql/plugin"]
     command += ["--secure-file-priv=NULL", "--mysqlx=OFF", "--bind-address=127.0.0.1", "--skip-name-resolve"]
-    # mysqld refuses to be root unless told; in a container we often are.
+    # mysqld does not run as root without this option. In a container we often are root.
     return command + (["--user=root"] if os.getuid() == 0 else [])
 
 
 def _build(folder: Path, downloads: Path) -> None:
-    """``prefix`` (the unpacked packages) and ``template`` (initialised empty data: copying takes 0.1 s, making 3 s)."""
+    """Fill `folder` with `prefix` (the unpacked packages) and `template` (an initialised, empty data folder).
+
+    Copying the template takes 0.1 s; initialising a data folder takes 3 s.
+    """
     for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:
             raise ServerUnreachable(f"MySQL can be fetched on Debian only: there is no {program} here", _INSTEAD)
@@ -131,7 +138,7 @@ def _build(folder: Path, downloads: Path) -> None:
     init_file = folder / "init.sql"
     init_file.write_text(_ROOT)
     _initialise(prefix, template, init_file, log)
-    # Every server makes its own server_uuid: two with one UUID would look like one source of GTIDs.
+    # Each server then makes its own server_uuid. Two servers with one UUID would look like one source of GTIDs.
     (template / "auto.cnf").unlink(missing_ok=True)
 
 
@@ -141,15 +148,8 @@ def _initialise(prefix: Path, data: Path, init_file: Path, log: Path, options: S
 
 
 def _download(source: debian_mirror.MirrorEntry, downloads: Path, log: Path) -> list[Path]:
-    """Fetches mysqld's packages with all they depend on. apt itself resumes what an earlier attempt left behind."""
-    for name in ("lists/partial", "cache/archives/partial", "none"):
-        (downloads / name).mkdir(parents=True, exist_ok=True)
-    (downloads / "status").touch()
-    signed = f" [signed-by={source.signed_by}]" if source.signed_by else ""
-    (downloads / "sources.list").write_text(f"deb{signed} {source.uri} sid main\n")
-    configuration = downloads / "apt.conf"
-    configuration.write_text(_APT.format(folder=downloads))
-    apt = ["apt-get", "-c", str(configuration), "-y", "-q"]
+    """Fetch mysqld's packages and their dependencies. Return the files. apt resumes an earlier, incomplete download."""
+    apt = private_apt(source, downloads)
 
     def report() -> None:
         tell(f"fetching MySQL: {cache.bytes_below(downloads) / 1e6:.0f} MB so far")
@@ -158,24 +158,3 @@ def _download(source: debian_mirror.MirrorEntry, downloads: Path, log: Path) -> 
     install = ["install", "--download-only", "--no-install-recommends", "mysql-server-core"]
     run("apt-get install", [*apt, *install], log, meanwhile=report)
     return sorted((downloads / "cache/archives").glob("*.deb"))
-
-
-# Read after the system's own apt configuration, so its proxies stay; its clean-up hooks, pins and foreign
-# architectures do not belong to this private apt. `#clear` is apt's own word (apt.conf(5)).
-_APT = """\
-#clear APT::Update::Post-Invoke;
-#clear APT::Update::Post-Invoke-Success;
-#clear APT::Architectures;
-#clear DPkg::Post-Invoke;
-APT::Default-Release "";
-APT::Sandbox::User "root";
-Acquire::Languages "none";
-Acquire::Retries "3";
-Dir::Cache "{folder}/cache";
-Dir::Etc::preferences "{folder}/none/preferences";
-Dir::Etc::preferencesparts "{folder}/none";
-Dir::Etc::sourcelist "{folder}/sources.list";
-Dir::Etc::sourceparts "{folder}/none";
-Dir::State::lists "{folder}/lists";
-Dir::State::status "{folder}/status";
-"""

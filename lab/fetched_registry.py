@@ -1,6 +1,6 @@
-"""A schema registry from the Maven repository: Apicurio, whose ``/apis/ccompat/v7`` speaks Confluent's protocol.
+"""A schema registry from the Maven repository: Apicurio, whose `/apis/ccompat/v7` speaks Confluent's protocol.
 
-Only Avro needs one, so it is fetched when the first test or user asks. It keeps its schemas in memory.
+Only Avro needs a registry, so it is fetched when a test or user first asks for it. It keeps its schemas in memory.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from incsnap.errors import ServerUnreachable
-from incsnap.spark.child_programs import Child, child
 from lab import cache
+from lab.child_programs import Child, child
 from lab.free_port import PortTaken, free_ports
 from lab.java import java
 from lab.maven import archive, retrieve
@@ -33,9 +33,9 @@ _NAME = "apicurio-registry-app"
 
 @contextlib.contextmanager
 def registry() -> Iterator[str]:
-    """The URL of a registry: the one that ``INCSNAP_REGISTRY`` names, else an empty one on a free loopback port.
+    """Yield the URL of a registry: the one that `INCSNAP_REGISTRY` names, or a new one on a free loopback port.
 
-    :raises ServerUnreachable: it can neither be fetched nor started.
+    The new registry is empty and ends with the block. Raise ServerUnreachable if it can neither be fetched nor started.
     """
     if url := os.environ.get(_GIVEN, "").strip():
         yield url
@@ -48,7 +48,7 @@ def registry() -> Iterator[str]:
 @contextlib.contextmanager
 def _server(installed: Path, folder: Path) -> Iterator[str]:
     port, management = free_ports(2)
-    # 320 MB: its own default is a quarter of the machine.
+    # 320 MB: the default is a quarter of the machine's memory.
     command = [java(_OLDEST_JAVA), "-Xmx320m", "-XX:TieredStopAtLevel=1", "-Dquarkus.http.host=127.0.0.1"]
     command += [f"-Dquarkus.http.port={port}", f"-Dquarkus.management.port={management}"]
     command += ["-Dquarkus.management.host=127.0.0.1", "-Dquarkus.log.level=WARN"]
@@ -82,7 +82,7 @@ def _answers(url: str) -> bool:
 
 
 def _build(folder: Path, downloads: Path) -> None:
-    """The folder is Apicurio's own."""
+    """Fill `folder` with Apicurio's files."""
     tell(f"fetching Apicurio Registry {VERSION} into {cache.root()} (once; about 160 MB)")
     dependencies = archive("io.apicurio", _NAME, VERSION, "all")
     retrieve("Apicurio Registry", dependencies, f"{downloads}/[artifact].[ext]", downloads, downloads / "log")

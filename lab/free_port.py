@@ -1,4 +1,4 @@
-"""Loopback ports nobody listens on."""
+"""Free loopback ports for servers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from contextlib import ExitStack
 
 from incsnap.errors import ServerUnreachable
 
-#: How often a server is started on other ports when somebody took ours between choosing and listening.
+#: Most attempts to start a server. Each attempt takes other ports, in case another process took the chosen ones first.
 ATTEMPTS = 5
 
 
 class PortTaken(ServerUnreachable):
+    """The error of a server whose port was taken by another process before the server could listen."""
+
     hint = "Start again; other ports are chosen each time."
 
 
 def free_ports(count: int) -> list[int]:
-    """``count`` different ports that were free a moment ago. Nobody holds them: be ready to choose again."""
+    """Return `count` different ports that were free a moment ago.
+
+    They are not reserved: another process may take one, and the caller must then choose again.
+    """
     with ExitStack() as probes:
         ports = []
         for _ in range(count):
@@ -27,6 +32,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def listens(port: int) -> bool:
+    """Whether a process listens on this loopback port."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0

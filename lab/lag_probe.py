@@ -1,4 +1,4 @@
-"""The lag, measured from outside: a row is committed every so often, and a consumer waits for its event."""
+"""A measurement of the lag from outside: rows are committed regularly, and a consumer waits for their events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ _EVERY_SECONDS = 0.25
 
 
 class LagProbe:
-    """``with LagProbe(...)`` beats until the block ends. ``table`` has ``id BIGINT``; the id is the moment in ms."""
+    """A writer and a consumer that measure the lag until the `with` block ends.
+
+    `table` has a column `id BIGINT`. The id of a row is the time of its INSERT in ms since 1970. `lags` has the seconds
+    of each event that has arrived.
+    """
 
     def __init__(self, connect: Callable[[], Connection[Cursor]], table: TableId, kafka: str, topic: str) -> None:
         self.lags: list[float] = []
@@ -38,9 +42,9 @@ class LagProbe:
 
     @property
     def lag_seconds(self) -> float:
-        """The lag of the newest event seen, or the age of the oldest one not yet seen when that is more."""
+        """Return the lag of the newest event, or the age of the oldest event that is missing if that is larger."""
         last = self.lags[-1] if self.lags else 0.0
-        # A copy in one step: the other threads go on.
+        # `list` copies in one step, because the other threads change the dict.
         return max(last, *(time.monotonic() - since for since in list(self._waiting.values())), 0.0)
 
     def _beat(self) -> None:

@@ -1,6 +1,6 @@
-"""``python -m lab --to delta``, or ``iceberg``: a snapshot into a lake's table while its rows change.
+"""The demo of `python -m lab --to delta` or `iceberg`: a snapshot into a lake's table while its rows change.
 
-With the proof that both agree.
+At the end it compares the lake's table with the MySQL table.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import own_part
 from incsnap.cli import output
 from incsnap.config.frames import frame_settings
+from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.status import JobStatus, load
-from incsnap.monitoring.watch import NAME
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.fetched_lake import Lake
@@ -38,17 +38,20 @@ from signals import send
 _CHANGES_PER_SECOND = 300.0
 _SNAPSHOT_SECONDS = 600.0
 _LINE_SECONDS = 3.0
-#: A version that no writer gives: of the last change.
+#: The version of the last change. No writer uses it.
 _LAST = 2**62
 
 
 def lake_demo(lake: Lake, rows: int, *, keep: bool) -> list[str]:
-    """What is wrong; all is told on the terminal. ``rows``: of the table; ``keep``: wait for Ctrl-C at the end."""
+    """Run the demo, print its progress, and return its faults.
+
+    `rows` is the size of the MySQL table. `keep` makes it wait for Ctrl-C at the end.
+    """
     with ExitStack() as stack:
         tell = output.console().print
         tell(f"Starting MySQL, and looking for Spark {lake.spark} and {lake.title} {lake.version} ...")
         mysql = stack.enter_context(servers(kafka=False)).mysql
-        # Fetched before MySQL has anything to do.
+        # Spark is fetched before MySQL is loaded.
         lake.environment()
         folder = stack.enter_context(run_folder())
         database = f"incsnap_demo_{secrets.token_hex(3)}"
@@ -88,7 +91,7 @@ def lake_demo(lake: Lake, rows: int, *, keep: bool) -> list[str]:
         for kind, count in sorted(writer.written.by_kind.items()):
             table.add_row(f"changes meanwhile ({kind})", f"{count:,}")
         table.add_row("rows missing in the lake's table", f"{comparison.missing.count:,}")
-        table.add_row("rows too many in it", f"{comparison.extra.count:,}")
+        table.add_row("extra rows in the lake's table", f"{comparison.extra.count:,}")
         table.add_row("rows that differ", f"{comparison.different.count:,}")
         tell(table)
         times = {
@@ -100,7 +103,7 @@ def lake_demo(lake: Lake, rows: int, *, keep: bool) -> list[str]:
         if not comparison.faults():
             tell("Every row is equal.")
         if keep:
-            tell(f"MySQL {mysql}, database {database}; the lake's table is {place}. Ctrl-C takes them away.")
+            tell(f"MySQL {mysql}, database {database}; the lake's table is {place}. Ctrl-C removes them.")
             signal.pause()
         return comparison.faults()
 
@@ -116,7 +119,7 @@ def _settings(mysql: MySqlAddress, database: str, folder: Path) -> dict[str, str
 
 
 def _watch(query: RunningJob, properties: Path, table: TableId, writer: Writer) -> None:
-    """Says how far the snapshot is, until it is complete."""
+    """Print the snapshot's progress until it is complete."""
     next_line = time.monotonic()
 
     def complete() -> bool:
@@ -139,7 +142,7 @@ def _watch(query: RunningJob, properties: Path, table: TableId, writer: Writer) 
 
 
 def _status(properties: Path, table: TableId) -> JobStatus | None:
-    """The status as ``incsnap status FILE --table TABLE`` has it; None before the stream has begun."""
+    """Return the status that `incsnap status FILE --table TABLE` shows, or None before the stream has begun."""
     location = frame_settings({"config": str(properties), "table": str(table)}).settings.checkpoint_location
     content = Files(own_part(location)).read(NAME)
     status = None if content is None else load(json.loads(content.to_pybytes()))

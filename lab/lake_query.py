@@ -1,6 +1,7 @@
-"""``python -m lab.lake_query``: a query that keeps a lake's table equal to a MySQL table, as a user would write it.
+"""The program `python -m lab.lake_query`: a query that keeps a lake's table equal to a MySQL table.
 
-A program of its own, because its Spark is another one (``fetched_lake``). It ends with SIGTERM.
+The query is written as a user writes it. It runs in its own process because it uses another Spark (`fetched_lake`).
+SIGTERM ends it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import incsnap
-from incsnap.spark import merge_into
 from lab.fetched_lake import LAKES, Lake
 
 
@@ -25,7 +25,7 @@ from lab.fetched_lake import LAKES, Lake
 @click.argument("name")
 @click.option("--format", "kind", type=click.Choice(list(LAKES)), required=True)
 @click.option("--checkpoint", required=True, help="Spark's checkpointLocation.")
-@click.option("--warehouse", required=True, help="Where tables are that have no path.")
+@click.option("--warehouse", required=True, help="Folder of tables without a path of their own.")
 def lake_query(config: str, table: str, name: str, kind: str, checkpoint: str, warehouse: str) -> None:
     """Merge the changes of TABLE (settings in CONFIG) into the lake's table NAME, until SIGTERM."""
     end = Event()
@@ -33,15 +33,15 @@ def lake_query(config: str, table: str, name: str, kind: str, checkpoint: str, w
     spark = _session(LAKES[kind], warehouse)
     reader = spark.readStream.format("incsnap").option("config", config).option("table", table)
     while not end.is_set():
-        query = merge_into(reader.load(), name, format=kind).option("checkpointLocation", checkpoint).start()
+        query = incsnap.merge_into(reader.load(), name, format=kind).option("checkpointLocation", checkpoint).start()
         try:
-            # Not in one call for ever: nothing else can be asked of Spark by this thread meanwhile.
+            # Not one endless call: this thread could ask Spark for nothing else meanwhile.
             while not end.is_set():
                 query.awaitTermination(1)
         except StreamingQueryException as error:
             if "Make the stream anew" not in str(error):
                 raise
-            # The columns of the table have changed: load() asks for them again.
+            # The table's columns have changed: load() reads them again.
         query.stop()
     spark.stop()
 
@@ -54,7 +54,7 @@ def _session(lake: Lake, warehouse: str) -> SparkSession:
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Small batches on few cores: compiled quickly rather than well, and done in few tasks.
+        # Small batches on few cores: quick compilation matters more than fast code, and few tasks are enough.
         "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",

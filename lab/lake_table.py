@@ -1,6 +1,7 @@
-"""A lake's table beside its MySQL table, row by row: the one read by delta-rs or PyIceberg, the other by PyMySQL.
+"""The comparison of a lake's table with its MySQL table, row by row.
 
-Neither Spark nor incsnap reads here, for a defect of theirs must not hide itself.
+delta-rs or PyIceberg reads the lake's table, and PyMySQL the other. Spark and incsnap are not used, because a defect of
+theirs must not hide itself.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ Row = dict[str, Any]
 
 
 def compare_with_lake(connection: Connection[Cursor], table: TableId, lake: Path) -> Comparison:
-    """Types whose values Python has on both sides alone. The MySQL table must have a primary key and be at rest."""
+    """Compare the MySQL table with the lake's table in the folder `lake`.
+
+    The columns must have types that become the same Python values on both sides. The MySQL table must have a primary
+    key, and no session may be writing to it.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute(f"SELECT * FROM {table.sql}")
@@ -56,14 +61,14 @@ def compare_with_lake(connection: Connection[Cursor], table: TableId, lake: Path
 
 
 def rows_of_lake(lake: Path) -> list[Row]:
-    """The rows of its newest version; none where there is no table yet."""
+    """Return the rows of the newest version of the lake's table. Return none if the table does not exist yet."""
     table = _iceberg(lake)
     rows: list[Row] = (_delta(lake) if table is None else table.scan().to_arrow()).to_pylist()
     return rows
 
 
 def has_row(lake: Path, column: str, operator: str, value: int) -> bool:
-    """Is there a row whose ``column`` is so? ``operator``: ``=``, ``>``."""
+    """Whether the lake's table has a row for which `column operator value` holds, such as `version > 0`."""
     table = _iceberg(lake)
     if table is None:
         return bool(_delta(lake, columns=[column], filters=[(column, operator, value)]).num_rows)
@@ -79,12 +84,15 @@ def _delta(lake: Path, **chosen: Any) -> pa.Table:
 
 
 def _iceberg(lake: Path) -> StaticTable | None:
-    """Without its catalog, whose word for the newest version is a file that is written after that."""
+    """Return the newest version of the Iceberg table, or None if there is no such table.
+
+    The catalog is not used: the file in which it names the newest version is written later than that version.
+    """
     versions = (lake / "metadata").glob("v*.metadata.json")
     newest = max(versions, key=lambda file: int(file.name[1:].partition(".")[0]), default=None)
     return None if newest is None else StaticTable.from_metadata(str(newest))
 
 
 def _as_mysql(value: Any) -> Any:
-    """PyMySQL gives a TIMESTAMP without its zone, which is UTC here."""
+    """Return a timestamp without its time zone, as PyMySQL does. The zone is UTC here."""
     return value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value

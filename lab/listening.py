@@ -1,4 +1,4 @@
-"""Following a topic while the job runs: its notifications, and the marker rows that tell how far the stream is."""
+"""Consumers that follow a topic while the job runs: its notifications, or the marker rows that show its progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 
 class Follower:
-    """A ``read_committed`` consumer of all partitions of one topic, which need not exist yet. Close it."""
+    """A `read_committed` consumer of all partitions of one topic, which need not exist yet.
+
+    A context manager closes it.
+    """
 
     def __init__(self, bootstrap: str, topic: str, *, from_now_on: bool = False) -> None:
         self.topic = topic
@@ -25,7 +28,8 @@ class Follower:
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 10,
                 "allow.auto.create.topics": False,
-                # A broker that is away for a moment is no record: it would come instead of those that were polled.
+                # Ignore errors of a broker that is away for a moment. Otherwise the error would come in place of the
+                # polled records.
                 "error_cb": lambda error: None,
                 "log_level": 0,
             }
@@ -38,7 +42,10 @@ class Follower:
         self._consumer.close()
 
     def poll(self, seconds: float = 0.0) -> list[Message]:
-        """New records, waiting up to ``seconds`` for the first."""
+        """Return new records.
+
+        Wait up to `seconds` for the first. Raise KafkaException if the consumer fails for good.
+        """
         if not self._assigned:
             description = self._consumer.list_topics(self.topic, timeout=10).topics[self.topic]
             if description.error is not None or not description.partitions:
@@ -46,7 +53,7 @@ class Follower:
             self._consumer.assign([TopicPartition(self.topic, each, self._first) for each in description.partitions])
             self._assigned = True
         good = []
-        # `consume` alone would wait for 500 records or for the whole time.
+        # `consume` alone would wait for 500 records or the whole time.
         first = self._consumer.poll(max(seconds, 0.01))
         for message in [first, *self._consumer.consume(499, timeout=0.0)] if first is not None else []:
             error = message.error()
@@ -61,21 +68,21 @@ class Follower:
 class Notices:
     """The notifications of a job, in order, as Debezium writes them."""
 
-    follower: Follower
-    all: list[dict[str, Any]] = field(default_factory=list)
+    follower: Follower  #: a consumer of the topic of notifications
+    all: list[dict[str, Any]] = field(default_factory=list)  #: all notifications that were polled so far
 
     def poll(self, seconds: float = 0.0) -> list[dict[str, Any]]:
-        """What is new."""
+        """Read and return the new notifications. Wait up to `seconds` for the first."""
         notifications = [json.loads(message.value() or b"null") for message in self.follower.poll(seconds)]
         self.all += notifications
         return notifications
 
     def of(self, kind: str, signal: str | None = None) -> list[dict[str, Any]]:
-        """Those of one type (``COMPLETED``), for one signal."""
+        """Return the notifications of one type, such as `COMPLETED`. `signal` restricts them to one signal's id."""
         return [each for each in self.all if each["type"] == kind and signal in (None, each["id"])]
 
     def completed(self, signal: str) -> bool:
-        """Polls, and tells whether the snapshot of that signal is complete."""
+        """Read new notifications, and return True if the snapshot of that signal is complete."""
         with contextlib.suppress(KafkaException):
             self.poll()
         return bool(self.of("COMPLETED", signal))

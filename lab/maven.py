@@ -1,4 +1,7 @@
-"""Jars and archives from the Maven repository, by the Ivy inside pyspark: there is nothing to install for it."""
+"""Jars and archives from the Maven repository, fetched by the Ivy inside pyspark.
+
+Nothing has to be installed for it.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +11,29 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from incsnap.errors import ServerUnreachable
-from incsnap.spark.child_programs import run
 from lab import cache
+from lab.child_programs import run
 from lab.java import java
 from lab.progress import tell
 
 _ATTEMPTS = 3
 _CONNECT_SECONDS = 20
-#: Without bytes. Ivy by itself waits for ever.
+#: Longest time without a byte. By default Ivy waits forever.
 _READ_SECONDS = 60
 
 
 def dependency(group: str, name: str, version: str) -> str:
-    """Ivy's word for an artifact with all that it needs itself."""
+    """Return Ivy's XML for an artifact with all its dependencies."""
     return f'<dependency org="{group}" name="{name}" rev="{version}" conf="default"/>'
 
 
 def jar(group: str, name: str, version: str) -> str:
-    """A jar alone."""
+    """Return Ivy's XML for one jar without its dependencies."""
     return f'<dependency org="{group}" name="{name}" rev="{version}" conf="default" transitive="false"/>'
 
 
 def archive(group: str, name: str, version: str, classifier: str) -> str:
-    """A tar.gz alone."""
+    """Return Ivy's XML for one tar.gz without dependencies."""
     return (
         f'<dependency org="{group}" name="{name}" rev="{version}" conf="default" transitive="false">'
         f'<artifact name="{name}" type="tar.gz" ext="tar.gz" m:classifier="{classifier}"/></dependency>'
@@ -38,16 +41,17 @@ def archive(group: str, name: str, version: str, classifier: str) -> str:
 
 
 def retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
-    """Puts what ``dependencies`` (of the functions above) name at ``pattern`` (``/libs/[artifact]-[revision].[ext]``).
+    """Fetch `dependencies` (XML of the functions above) to the paths that `pattern` gives.
 
-    ``product`` is its name, for progress lines. :raises ServerUnreachable: three times it could not be fetched.
+    A pattern is, for example, `/libs/[artifact]-[revision].[ext]`. `product` is the name in progress lines. Raise
+    ServerUnreachable if three attempts fail.
     """
     for attempt in range(_ATTEMPTS):
         try:
             _retrieve(product, dependencies, pattern, downloads, log)
             return
         except ServerUnreachable:
-            # Ivy keeps what it has; a second try goes on from there.
+            # Ivy keeps what it has, so the next attempt continues there.
             if attempt == _ATTEMPTS - 1:
                 raise
             tell(f"fetching {product} failed, trying again")
@@ -55,7 +59,7 @@ def retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log
 
 def _retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
     settings, module = downloads / "ivysettings.xml", downloads / "ivy.xml"
-    # pyspark's own word for "use this repository instead of Maven Central".
+    # pyspark reads this variable too: it replaces Maven Central.
     repository = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
     root = f" root={quoteattr(repository)}" if repository else ""
     settings.write_text(

@@ -1,4 +1,4 @@
-"""Connections to the servers of the lab and of the tests. None of them waits for ever."""
+"""Connections to the MySQL servers of the lab and the tests. Every wait has a limit."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from lab.addresses import MySqlAddress
 def connect(
     address: MySqlAddress, *, connect_timeout: int = 10, read_timeout: float = 120.0, **options: Any
 ) -> Connection[Any]:
-    """A session in utf8mb4 that commits each statement.
+    """Return a session with utf8mb4 and autocommit.
 
-    :param connect_timeout: seconds.
-    :param read_timeout: seconds that one statement may keep us waiting, also for taking what we send.
-    :param options: further arguments of ``pymysql.connect``.
+    `connect_timeout` is in seconds. `read_timeout` is how many seconds one statement may take, also for sending it.
+    `options` are further arguments of `pymysql.connect`.
     """
     return pymysql.connect(
         host=address.host,

@@ -1,4 +1,4 @@
-"""An S3 server of our own on a free loopback port, empty, with one bucket."""
+"""An S3 server of the tests: empty, with one bucket, on a free loopback port."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,15 +20,15 @@ _READY_SECONDS = 60
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """``endpoint``: its URL; ``bucket``: is there, and empty."""
+    """A running S3 server, and the keys that it accepts."""
 
-    endpoint: str
-    access_key: str
+    endpoint: str  #: URL of the server
+    access_key: str  #: id of the key, as S3 calls it
     secret_key: str = field(repr=False)
-    bucket: str = "lake"
+    bucket: str = "lake"  #: name of an existing, empty bucket
 
     def properties(self, path: str) -> dict[str, str]:
-        """A job's settings for a checkpoint there."""
+        """Return a job's settings for a checkpoint below `path` in the bucket."""
         return {
             "checkpoint.location": f"s3a://{self.bucket}/{path}",
             "spark.hadoop.fs.s3a.endpoint": self.endpoint,
@@ -39,16 +39,30 @@ class ObjectStore:
         }
 
     def request_counts(self) -> Counter[str]:
-        """How many requests of each kind it was sent since this was asked before: PUT, GET, HEAD, LIST, ..."""
+        """Return the number of requests by kind (PUT, GET, HEAD, LIST, COPY, ...) since the last call.
+
+        A call of `requests` counts as well.
+        """
         return Counter(method for method, _ in self.requests())
 
     def requests(self) -> list[tuple[str, str]]:
-        """The kind and the key of each, as ``request_counts`` counts them."""
+        """Return kind and key of each request since the last call of this or `request_counts`."""
         return [(method, key) for method, key in self._control("requests")]
 
     def fail(self, *faults: dict[str, Any]) -> None:
-        """Has the store make these faults, and no others, from now on: see ``ObjectStoreApplication``."""
+        """Make the server fail as `faults` say. They replace all earlier ones: see `ObjectStoreApplication`."""
         self._control("faults", list(faults))
+
+    def copy(self, source: str, target: str, without: Sequence[str] = ()) -> None:
+        """Copy all objects below the URI `source` to the URI `target`, except names in `without`."""
+        client, start = _client(self), f"s3a://{self.bucket}/"
+        old, new = (f"{each.removeprefix(start)}/" for each in (source, target))
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=old):
+            for key in [each["Key"] for each in page.get("Contents", ())]:
+                name = key.removeprefix(old)
+                if name not in without:
+                    place = {"Bucket": self.bucket, "Key": key}
+                    client.copy_object(Bucket=self.bucket, Key=new + name, CopySource=place)
 
     def _control(self, command: str, content: object = None) -> Any:
         request = urllib.request.Request(f"{self.endpoint}/_lab/{command}", json.dumps(content).encode())
@@ -58,7 +72,10 @@ class ObjectStore:
 
 @contextlib.contextmanager
 def object_store() -> Iterator[ObjectStore]:
-    """:raises ServerUnreachable: it cannot be started; or moto, of the extra ``[test]``, is not installed."""
+    """Run an S3 server until the block ends.
+
+    Raise ServerUnreachable if it does not start, for example because moto (extra `[test]`) is not installed.
+    """
     access_key, secret_key = f"AKIA{secrets.token_hex(8).upper()}", secrets.token_urlsafe(30)
     command = [sys.executable, "-m", "lab.object_store_server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
@@ -78,13 +95,17 @@ def object_store() -> Iterator[ObjectStore]:
 
 
 def _make_bucket(store: ObjectStore) -> None:
+    place = {"LocationConstraint": "eu-central-1"}
+    _client(store).create_bucket(Bucket=store.bucket, CreateBucketConfiguration=place)
+
+
+def _client(store: ObjectStore) -> Any:
     import boto3
 
-    client = boto3.client(
+    return boto3.client(
         "s3",
         endpoint_url=store.endpoint,
         aws_access_key_id=store.access_key,
         aws_secret_access_key=store.secret_key,
         region_name="eu-central-1",
     )
-    client.create_bucket(Bucket=store.bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})

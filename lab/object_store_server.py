@@ -1,7 +1,8 @@
-"""``python -m lab.object_store_server``: an S3 server on loopback, moto's, which also counts and misbehaves on request.
+"""The program `python -m lab.object_store_server`: moto's S3 server on loopback, with counters and faults.
 
-moto takes any credentials and does two conditional writes at once as if each were alone. Both would let a client pass
-that no S3 would serve, so signatures are checked here, and requests are answered one by one.
+The server counts its requests, and fails some of them on demand. moto accepts any credentials, and it does not
+serialise two conditional writes. Both would let a client pass that no S3 would serve. So this server checks signatures
+and answers one request at a time.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ _AUTHORIZATION = re.compile(
 
 
 class ObjectStoreApplication:
-    """The WSGI application. ``faults``: each is ``{"method", "key" (a pattern), "times", "status", "after",
-    "seconds"}``: so many requests to such keys are answered with that status, before or ``after`` they were done (a
-    ``status`` of 0 does them), after so many seconds."""
+    """The WSGI application: it checks the signature, counts the request, applies a fault, and lets moto answer.
+
+    A fault is a dict with `method` (or `*`), `key` (a pattern), `times`, `status`, `after` and `seconds`. The next
+    `times` requests (default: 1) of that method and such a key wait `seconds` and get the HTTP status `status`. With
+    `after` they are done before they fail. Without a `status` they only wait.
+    """
 
     def __init__(self, access_key: str, secret_key: str) -> None:
         self._credentials = Credentials(access_key, secret_key)
@@ -98,7 +102,7 @@ class ObjectStoreApplication:
 
 
 class _Signer(S3SigV4Auth):  # type: ignore[misc]
-    """Signs the headers that the client has signed, whichever they are."""
+    """A signer that signs exactly the headers which the client has signed."""
 
     def headers_to_sign(self, request: Any) -> Any:
         return request.headers
@@ -118,14 +122,14 @@ def _refused(start: Start, status: str, code: str) -> list[bytes]:
 
 
 class _Quiet(WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"  # clients keep their connections
+    protocol_version = "HTTP/1.1"  # lets clients keep their connections
 
     def log_request(self, *_: object) -> None:
         pass
 
 
 def main() -> None:
-    """Serves until it is ended. Reads ``<access key> <secret key>`` from its input, writes its port to its output."""
+    """Serve until the process is killed. Read `<access key> <secret key>` from stdin, and write the port to stdout."""
     access_key, secret_key = sys.stdin.readline().split()
     server = make_server(
         "127.0.0.1", 0, ObjectStoreApplication(access_key, secret_key), threaded=True, request_handler=_Quiet

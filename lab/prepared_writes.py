@@ -1,4 +1,4 @@
-"""Transactions of a writer that are XA ones: prepared, left for a while, then committed or rolled back."""
+"""XA transactions of a writer: prepared, left open for a while, then committed or rolled back."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from random import Random
 import pymysql
 from pymysql.cursors import Cursor
 
-#: Longer than a batch, so that many are prepared in one batch and end in another.
+#: Longest time between PREPARE and the end. It exceeds a batch, so many transactions are prepared in one batch and end
+#: in another.
 _LONGEST_SECONDS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """``done`` is called when it has ended."""
+    """A prepared transaction that has not ended."""
 
-    xid: str
-    due: float
-    verb: str
-    done: Callable[[], None]
+    xid: str  #: as XA statements write it: two quoted parts
+    due: float  #: when to end it, by `time.monotonic()`
+    verb: str  #: COMMIT or ROLLBACK
+    done: Callable[[], None]  #: called after its end
 
 
 class PreparedWrites:
-    """``share`` of a writer's transactions are XA ones. The server lets a session go on once it has prepared one
-    (``xa_detach_on_prepare``); the rows stay locked."""
+    """The XA transactions of one writer. `share` says which part of its transactions are XA ones, from 0 to 1.
+
+    A session can go on after it has prepared a transaction (`xa_detach_on_prepare`), but the rows stay locked.
+    """
 
     def __init__(self, share: float, random: Random) -> None:
         self._share = share
@@ -40,7 +43,7 @@ class PreparedWrites:
         self.ended: dict[str, int] = {"COMMIT": 0, "ROLLBACK": 0, "COMMIT ONE PHASE": 0}
 
     def start(self, cursor: Cursor) -> str:
-        """Begins one, or not: then the name is ""."""
+        """Begin an XA transaction with a probability of `share`. Return its name, or "" if none was begun."""
         if not self._share or self._random.random() >= self._share:
             return ""
         xid = f"'{self._prefix}','{next(self._names)}'"
@@ -48,7 +51,10 @@ class PreparedWrites:
         return xid
 
     def leave(self, cursor: Cursor, xid: str, *, rolls_back: bool, done: Callable[[], None]) -> None:
-        """Prepares it, to be ended later; one in ten is committed in one phase at once."""
+        """Prepare the transaction `xid`, to be ended later. Commit one in ten in one phase at once.
+
+        `done` is called when the transaction has ended.
+        """
         cursor.execute(f"XA END {xid}")
         if not rolls_back and self._random.random() < 0.1:
             cursor.execute(f"XA COMMIT {xid} ONE PHASE")
@@ -60,13 +66,16 @@ class PreparedWrites:
         self._left.append(_Left(xid, due, "ROLLBACK" if rolls_back else "COMMIT", done))
 
     def give_up(self, cursor: Cursor, xid: str) -> None:
-        """Rolls back what a lock has stopped, before it is prepared."""
-        with contextlib.suppress(pymysql.MySQLError):  # a deadlock has ended it already
+        """Roll back a transaction that a lock has stopped before it was prepared."""
+        with contextlib.suppress(pymysql.MySQLError):  # a deadlock has already ended it
             cursor.execute(f"XA END {xid}")
         cursor.execute(f"XA ROLLBACK {xid}")
 
     def end(self, cursor: Cursor, *, all_of_them: bool = False) -> None:
-        """Ends those that have waited long enough."""
+        """End the prepared transactions whose time has come, by COMMIT or ROLLBACK.
+
+        `all_of_them` also ends the others.
+        """
         now = time.monotonic()
         for waiting in [waiting for waiting in self._left if all_of_them or waiting.due <= now]:
             cursor.execute(f"XA {waiting.verb} {waiting.xid}")

@@ -1,4 +1,4 @@
-"""One line that says what is going on: to the log where somebody listens, else to standard error."""
+"""Progress lines of the lab: to the log if it is configured, else to stderr."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ _log = logging.getLogger("incsnap.lab")
 
 
 def tell(text: str) -> None:
-    # A first fetch takes a minute; silence would look like a hang, and logging is silent until it is configured.
+    """Report `text` to the log at level INFO if somebody reads it there, else to stderr."""
+    # A first fetch takes a minute and silence would look like a hang. Without configuration, logging is silent.
     if _log.isEnabledFor(logging.INFO) and _log.hasHandlers():
         _log.info(text)
     else:

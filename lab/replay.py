@@ -1,6 +1,8 @@
-"""A consumer of its own: reads topics from their beginning to their end as anybody's ``read_committed`` consumer would.
+"""A consumer that reads topics from their beginning to their end, as any `read_committed` consumer does.
 
-It shares no code with what wrote the records; it knows the envelope from Debezium's documentation only.
+It shares no code with the part of incsnap that writes records. It knows the envelope only from Debezium's
+documentation.
+
 https://debezium.io/documentation/reference/stable/connectors/mysql.html#mysql-events
 """
 
@@ -21,10 +23,14 @@ Key = tuple[Any, ...]
 
 
 class TopicReplay:
-    """The state that a consumer of one table's topic ends up with, and what it saw on the way.
+    """The state of a consumer that has read one table's topic, and the faults that it saw.
 
-    ``state``: by the values of the key. ``counts``: ``r c u d`` and ``tombstone``. ``keep_times``: each key keeps the
-    times of its records: when an ``r`` was read, when a change was committed (ms).
+    `state` maps each key's values to its history. `counts` has the number of records by `r`, `c`, `u`, `d` and
+    `tombstone`.
+
+    With `keep_times`, each history has the times (ms since 1970) at which Kafka got its records. The commit times of
+    changes would not show what was sent after a signal: while the stream lags, a change that was committed before the
+    signal is sent after it.
     """
 
     def __init__(self, *, version_column: str = "version", keep_times: bool = False) -> None:
@@ -34,12 +40,12 @@ class TopicReplay:
         self.columns: tuple[str, ...] = ()
         self._version = version_column
         self._keep_times = keep_times
-        # Hashes in place of the identities themselves (64 bits; a million events collide by chance once in 10**7 runs).
+        # Hashes of identities (64 bits) save memory. Among a million events two hashes are equal once in 10**7 runs.
         self._seen: set[int] = set()
         self._awaits_tombstone: dict[Key, bool] = {}
 
-    def observe(self, key: bytes, value: bytes | None, partition: int) -> None:
-        """The next record of its partition."""
+    def observe(self, key: bytes, value: bytes | None, partition: int, sent_ms: int = 0) -> None:
+        """Take the next record of `partition`. `sent_ms` is Kafka's time of the record (ms since 1970)."""
         identity: Key = tuple(json.loads(key).values())
         history = self.state.get(identity)
         if history is None:
@@ -71,7 +77,7 @@ class TopicReplay:
             self.judgement,
         )
         if self._keep_times:
-            history.times.append(record["ts_ms"] if op == "r" else source["ts_ms"])
+            history.times.append(sent_ms)
         if after is None:
             history.row = None
             self._awaits_tombstone[identity] = True
@@ -86,16 +92,19 @@ class TopicReplay:
 
     @property
     def living(self) -> dict[Key, tuple[Any, ...]]:
-        """The rows that a consumer now holds."""
+        """Return the rows that a consumer holds now, by key."""
         return {key: history.row for key, history in self.state.items() if history.row is not None}
 
     @property
     def events(self) -> int:
-        """Live events, without reads and tombstones."""
+        """Return the number of live events: records without reads and tombstones."""
         return self.counts["c"] + self.counts["u"] + self.counts["d"]
 
     def most_reads(self) -> int:
-        """The largest number of ``r`` records of any key; above the number of snapshots asked for: a duplicate."""
+        """Return the largest number of `r` records of any key.
+
+        If it exceeds the number of snapshots, a row was sent twice.
+        """
         return max((history.reads for history in self.state.values()), default=0)
 
 
@@ -106,10 +115,10 @@ def replay(
     stall_seconds: float = 30.0,
     progress: Callable[[int], None] = lambda records: None,
 ) -> int:
-    """Feed all records that the topics hold now to their replays, and return how many there were.
+    """Feed all records that the topics hold now to their replays. Return the number of records.
 
-    A topic that does not exist is empty. :raises ServerUnreachable: nothing came for ``stall_seconds`` before the end
-    was reached: a transaction is still open, or the broker is gone.
+    A topic that does not exist counts as empty. Raise ServerUnreachable if no record comes for `stall_seconds` before
+    the end: a transaction is still open, or the broker is gone.
     """
 
     def observe(message: Message) -> None:
@@ -117,7 +126,7 @@ def replay(
         assert topic is not None
         assert key is not None, "every table here has a key"
         assert partition is not None
-        topics[topic].observe(key, message.value(), partition)
+        topics[topic].observe(key, message.value(), partition, message.timestamp()[1])
 
     return read_topics(bootstrap, list(topics), observe, stall_seconds=stall_seconds, progress=progress)
 
@@ -130,7 +139,11 @@ def read_topics(
     stall_seconds: float = 30.0,
     progress: Callable[[int], None] = lambda records: None,
 ) -> int:
-    """Every committed record of the topics from the first to the present end, in order within each partition."""
+    """Call `observe` for every committed record of the topics, up to their present end. Return the number of records.
+
+    Records of one partition come in order. Raise KafkaException if the consumer fails for good, and ServerUnreachable
+    if no record comes for `stall_seconds` before the end.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -156,7 +169,7 @@ def read_topics(
                     observe(message)
                     records += 1
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    # Its offset is the last stable one: below the end while a transaction is open.
+                    # The offset here is the last stable offset. It is below the end while a transaction is open.
                     place = (str(message.topic()), int(message.partition() or 0))
                     if int(message.offset() or 0) >= left.get(place, 0):
                         left.pop(place, None)
@@ -176,7 +189,7 @@ def read_topics(
 
 
 def _ends(consumer: Consumer, topics: list[str]) -> dict[tuple[str, int], int]:
-    """The first offset after the last record of each partition that holds any."""
+    """Return the offset after the last record of each partition that has records."""
     existing = consumer.list_topics(timeout=20).topics
     ends: dict[tuple[str, int], int] = {}
     for topic in topics:

@@ -1,4 +1,4 @@
-"""A temporary folder for one server's data. Those of processes that were killed are swept by the next one."""
+"""A temporary folder for the data of one server. Each process also removes folders of killed processes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lab.free_port import ATTEMPTS, PortTaken
 
 Address = TypeVar("Address")
 
-# Short, and below the system's temporary folder: a socket's path may have 107 characters at most (unix(7)).
+# Short, and below the system's temporary folder: the path of a socket may have at most 107 characters (unix(7)).
 _PREFIX = "incsnap-run-"
 _OWNER = "owner.lock"
 
 
 @contextlib.contextmanager
 def run_folder() -> Iterator[Path]:
-    """A new folder, removed when the block ends."""
+    """Create a folder, and remove it when the block ends."""
     _sweep()
     folder, owner = _owned_folder()
     with owner:
@@ -36,7 +36,11 @@ def run_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def on_free_ports(server: Callable[[Path], AbstractContextManager[Address]]) -> Iterator[Address]:
-    """What ``server`` yields, in a run folder of its own; it is begun anew where somebody took the ports it chose."""
+    """Run `server` in its own run folder, and yield its address.
+
+    Start it again, up to `ATTEMPTS` times, if another process took one of its ports. Raise PortTaken if all attempts
+    fail.
+    """
     for attempt in range(ATTEMPTS):
         try:
             with run_folder() as folder, server(folder) as address:
@@ -48,24 +52,25 @@ def on_free_ports(server: Callable[[Path], AbstractContextManager[Address]]) -> 
 
 
 def _owned_folder() -> tuple[Path, AbstractContextManager[object]]:
-    """A new folder and its lock, taken."""
+    """Create a folder and acquire its lock. Return both."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        # Before the new file is locked, another process's sweep may take the folder for an orphan.
+        # Another process may remove the folder before its lock is held. Then acquiring fails, and the loop creates a
+        # new one.
         with contextlib.suppress(Timeout):
             return folder, _lock(folder).acquire()
 
 
 def _sweep() -> None:
-    """Remove folders whose owner is dead: the kernel has let go of the lock that the owner held."""
+    """Remove folders of dead processes. The kernel has released the locks of those processes."""
     for folder in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
         with contextlib.suppress(Timeout, OSError):
-            # No lock file: its owner is between making the folder and locking it.
+            # A folder without a lock file is skipped: its owner has just created it and will lock it.
             if folder.stat().st_uid == os.getuid() and (folder / _OWNER).exists():
                 with _lock(folder):
                     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lock(folder: Path) -> FileLock:
-    """The kernel lets go of it when its holder dies."""
+    """Return the folder's lock. The kernel releases it when its holder dies."""
     return FileLock(folder / _OWNER, blocking=False, fallback_to_soft=False)

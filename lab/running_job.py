@@ -1,4 +1,4 @@
-"""`incsnap run` as a child: started, waited for, stopped cleanly or killed, its log at hand."""
+"""A child process that runs `incsnap run`: start it, wait for it, stop or kill it, read its log."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 import psutil
 
 from incsnap.errors import IncsnapError
-from incsnap.spark.child_programs import Child, child
+from lab.child_programs import Child, child
 
 
 class JobFailed(IncsnapError):
-    """``str`` ends with the end of the job's log."""
+    """The error of a job that failed. Its text ends with the end of the job's log."""
 
     hint = "Look at the job's log above."
 
 
 def end_of(log: Path, lines: int = 40) -> str:
-    """The last lines of a log; "" where there is none."""
+    """Return the last lines of a log, or "" if there is no log."""
     try:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:
@@ -31,7 +31,7 @@ def end_of(log: Path, lines: int = 40) -> str:
 
 
 class RunningJob:
-    """One life of the job; see ``running_job``."""
+    """A process of the job, from its start to its end. `running_job` starts it."""
 
     def __init__(self, started: Child, checkpoint: Path) -> None:
         self._child = started
@@ -39,22 +39,27 @@ class RunningJob:
 
     @property
     def pid(self) -> int:
+        """Return the process id of the job's driver, which leads the job's session."""
         return self._child.pid
 
     @property
     def began(self) -> float:
-        """When it was started, of ``time.monotonic``."""
+        """Return when the job was started, by `time.monotonic()`."""
         return self._child.began
 
     def exit_code(self) -> int | None:
-        """How it has ended; None while it runs."""
+        """Return the process's exit code, or None while it runs."""
         return self._child.exit_code()
 
     def log_tail(self, lines: int = 40) -> str:
+        """Return the last lines of the job's log."""
         return end_of(self._child.log, lines)
 
     def wait_until(self, event: str, reached: Callable[[], bool], seconds: float = 240.0, every: float = 0.1) -> None:
-        """:raises JobFailed: the job ended or the time passed before ``reached`` said yes."""
+        """Wait until `reached()` is true. `event` names it in errors; `every` is the pause between calls in seconds.
+
+        Raise JobFailed if the job ends first, or after `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while not reached():
             code = self.exit_code()
@@ -65,12 +70,15 @@ class RunningJob:
             time.sleep(every)
 
     def wait_until_streaming(self, seconds: float = 240.0) -> None:
-        """Waits until the job knows where in the binlog it begins: what is written then will be streamed."""
+        """Wait until the job knows where in the binlog it begins. Whatever is written afterwards will be streamed."""
         first = self._checkpoint / "spark" / "offsets" / "0"
         self.wait_until("its first batch", first.exists, seconds)
 
     def stop(self, seconds: float = 60.0) -> None:
-        """SIGTERM, and its clean end. :raises JobFailed: it had ended before, does not end, or ends with an error."""
+        """Stop the job with SIGTERM and wait for its clean end.
+
+        Raise JobFailed if the job does not end within `seconds`, or ends (or has ended) with an error.
+        """
         if self.exit_code() is None:
             os.kill(self.pid, signal.SIGTERM)
             deadline = time.monotonic() + seconds
@@ -80,9 +88,10 @@ class RunningJob:
             raise JobFailed(f"The job did not stop cleanly (code {self.exit_code()}):\n{self.log_tail()}")
 
     def kill(self, *, workers_too: bool = True) -> None:
-        """``kill -9`` of the job's process group; with ``workers_too`` also of Spark's Python workers.
+        """Kill the job's process group with SIGKILL, and with `workers_too` Spark's Python workers as well.
 
-        Those have a group of their own (in the same session) and may go on for a moment: zombies that must be fenced.
+        The workers have their own process group in the same session. They may go on for a moment, as zombies that must
+        be fenced.
         """
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -92,11 +101,11 @@ class RunningJob:
             time.sleep(0.01)
 
     def remains(self) -> list[int]:
-        """Processes of the job that still run."""
+        """Return the ids of the job's processes that still run."""
         return session_pids(self.pid)
 
 
-#: What `incsnap` is, wherever it is installed.
+#: Python's arguments that run `incsnap`, wherever it is installed.
 INCSNAP = ("-c", "from incsnap.cli.main import main; main()")
 
 
@@ -104,9 +113,9 @@ INCSNAP = ("-c", "from incsnap.cli.main import main; main()")
 def running_job(
     properties: Path, log: Path, checkpoint: Path, program: Sequence[str] = INCSNAP, arguments: Sequence[str] = ()
 ) -> Iterator[RunningJob]:
-    """Run the job of the properties file; whatever is left of it is killed when the block ends.
+    """Run the job of the properties file until the block ends. Then kill all its remaining processes.
 
-    ``program``: Python's arguments in place of the command line's own start; ``arguments``: more for ``incsnap run``.
+    `program` are Python's arguments in place of the usual command line. `arguments` are further ones for `incsnap run`.
     """
     command = [sys.executable, *program, "run", str(properties), *arguments]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -118,14 +127,14 @@ def running_job(
 
 
 def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
-    """A properties file; backslashes are doubled as the format wants it."""
+    """Write a properties file and return its path. Backslashes are doubled, as the format requires."""
     lines = (f"{name}={value}".replace("\\", "\\\\") for name, value in settings.items())
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
 def kill_session(leader: int) -> None:
-    """``kill -9`` of every process of the session that ``leader`` began, also when the leader is gone."""
+    """Kill every process of the session that `leader` began with SIGKILL, also if `leader` is gone."""
     while pids := session_pids(leader):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -134,12 +143,12 @@ def kill_session(leader: int) -> None:
 
 
 def session_pids(leader: int) -> list[int]:
-    """Living processes of the session that ``leader`` began."""
+    """Return the ids of living processes of the session that `leader` began."""
     return [pid for pid in psutil.pids() if _session_of(pid) == leader and is_alive(pid)]
 
 
 def is_alive(pid: int) -> bool:
-    """Is there a process ``pid`` that is more than a zombie?"""
+    """Whether the process `pid` exists and is no zombie."""
     try:
         return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:

@@ -1,12 +1,15 @@
-"""Servers for the demo and the tests: yours, else Docker's, else fetched.
+"""Servers for the demo and the tests: yours, or Docker's, or fetched ones.
 
-1. ``INCSNAP_MYSQL`` and ``INCSNAP_KAFKA`` name servers that run (``addresses.py``): used as they are, never stopped.
-2. A Docker engine that answers (``containers.py``).
-3. Packages fetched once into the user's cache and started on free loopback ports (``fetched_mysql.py``,
-   ``fetched_kafka.py``, ``cache.py``).
+1. `INCSNAP_MYSQL` and `INCSNAP_KAFKA` name running servers (`addresses.py`). They are used as they are, and never
+stopped.
 
-Whatever was started is stopped when the block ends, on errors and Ctrl-C too, and by the kernel when this process is
-killed (``child_programs``); its data are removed.
+2. If a Docker engine answers, it runs the servers (`containers.py`).
+
+3. Otherwise packages are fetched once into the user's cache, and run on free loopback ports (`fetched_mysql.py`,
+`fetched_kafka.py`, `cache.py`).
+
+Servers that were started are stopped when the block ends, also on errors and Ctrl-C. If this process is killed, the
+kernel stops them (`child_programs`). Their data are removed.
 """
 
 from __future__ import annotations
@@ -26,22 +29,21 @@ from lab.progress import tell
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Addresses of what was asked for. A server that was not asked for has an empty address."""
+    """The addresses of the requested servers. A server that was not requested has an empty address."""
 
-    mysql: MySqlAddress
-    kafka: str
+    mysql: MySqlAddress  #: an empty host if it was not requested
+    kafka: str  #: `host:port`, or several with commas
 
 
 @contextlib.contextmanager
 def servers(
     *, mysql: bool = True, kafka: bool = True, mysql_options: Sequence[str] = (), lasting: bool = False
 ) -> Iterator[Servers]:
-    """Running servers for the time of the block.
+    """Provide running servers until the block ends.
 
-    :param lasting: for a benchmark, see ``fetched_kafka``.
-    :param mysql_options: further mysqld options. A server with options is always one of its own: what the environment
-        names belongs to somebody and cannot be given any.
-    :raises IncsnapError: a server can neither be found nor started; the hint says what to install or to set.
+    `lasting` is for a benchmark: see `fetched_kafka`. `mysql_options` are further mysqld options. With options the
+    server is always a new one, because a server of the environment belongs to somebody and keeps its options. Raise
+    IncsnapError if a server can neither be found nor started; its hint says what to install or set.
     """
     with ExitStack() as stack:
         yield Servers(

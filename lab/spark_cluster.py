@@ -1,7 +1,7 @@
-"""Spark's standalone cluster on loopback: a master, and workers that seem to be machines of their own.
+"""A standalone Spark cluster on loopback: a master, and workers that look like separate machines.
 
-Each worker has an address of its own (127.0.0.2, 127.0.0.3, ...), so Spark takes them for different hosts, and a folder
-of its own, in which its executors run.
+Each worker has its own address (127.0.0.2, 127.0.0.3, ...), so Spark takes the workers for different hosts. Each has
+its own folder, in which its executors run.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import psutil
 from pyspark.find_spark_home import _find_spark_home
 
 from incsnap.errors import ServerUnreachable
-from incsnap.spark.child_programs import Child, child
+from lab.child_programs import Child, child
 from lab.run_folder import run_folder
 from lab.running_job import kill_session
 
 _READY_SECONDS = 60
-#: Where the log tells an address; port 0 was asked for, so nobody can have taken it.
+#: The log line with the master's address. Spark chose the port (0 was given), so no other process can have it.
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile("Successfully registered with master")
-#: What Spark's own scripts leave to a standalone daemon, or to an executor, and what belongs to the program that asks.
+#: Variables that the daemons must not inherit: Spark's own scripts set them, or they belong to the calling program.
 _NOT_THEIRS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "VIRTUAL_ENV", "PYTHONPATH")
 
 
 class SparkWorker:
-    """One machine of the cluster. ``folder``: below it its executors have their working directories."""
+    """A worker of the cluster. Its executors have their working directories below `folder`."""
 
     def __init__(self, master: str, number: int, cores: int, memory: str, folder: Path) -> None:
         self.host = f"127.0.0.{number + 2}"
@@ -46,7 +46,7 @@ class SparkWorker:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Starts it, also again after ``kill``; ``wait_until_known`` returns when it is there."""
+        """Start the worker, also again after `kill`. `wait_until_known` waits until the master has registered it."""
         self.folder.mkdir(exist_ok=True)
         log = self.folder.with_suffix(".log")
         log.unlink(missing_ok=True)
@@ -54,21 +54,21 @@ class SparkWorker:
         self._life.callback(kill_session, self._child.pid)
 
     def wait_until_known(self) -> None:
-        """Waits until the master has it."""
+        """Wait until the worker is registered at the master."""
         assert self._child is not None
         _wait_for(self._child, _REGISTERED)
 
     def kill(self) -> None:
-        """``kill -9`` of all of the machine: worker, executors, and their Python processes."""
+        """Kill the worker, its executors and their Python processes with SIGKILL."""
         self._life.close()
         self._child = None
 
     def executors(self) -> list[int]:
-        """Pids of the executors' JVMs that live."""
+        """Return the process ids of the executors' living JVMs."""
         return self.children("CoarseGrainedExecutorBackend")
 
     def children(self, main: str) -> list[int]:
-        """Pids of what it has started and that lives, with ``main`` in its command line: executors, or drivers."""
+        """Return the ids of the worker's living children whose command line contains `main`: executors, or drivers."""
         pids = []
         if self._child is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -79,7 +79,7 @@ class SparkWorker:
         return pids
 
     def kill_executors(self) -> int:
-        """``kill -9`` of their JVMs; how many there were. Spark asks for others in their place."""
+        """Kill the executors' JVMs with SIGKILL. Return how many there were. Spark starts others in their place."""
         pids = self.executors()
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -87,12 +87,12 @@ class SparkWorker:
         return len(pids)
 
     def stderr(self) -> str:
-        """What its executors have written to stderr, all of them."""
+        """Return all that the worker's executors have written to stderr."""
         return "\n".join(file.read_text(errors="replace") for file in sorted(self.folder.glob("*/*/stderr")))
 
 
 class SparkCluster:
-    """``master``: its URL."""
+    """A running cluster. `master` is its URL."""
 
     def __init__(self, master: str, workers: list[SparkWorker]) -> None:
         self.master = master
@@ -100,7 +100,7 @@ class SparkCluster:
 
     @property
     def settings(self) -> dict[str, str]:
-        """A job's: executors as small as a test needs them, on all workers."""
+        """Return a job's settings for small executors on all workers."""
         return {
             "spark.master": self.master,
             "spark.driver.host": "127.0.0.1",
@@ -108,12 +108,16 @@ class SparkCluster:
         }
 
     def executors(self) -> list[int]:
+        """Return the process ids of all executors' living JVMs."""
         return [pid for worker in self.workers for pid in worker.executors()]
 
 
 @contextlib.contextmanager
 def spark_cluster(workers: int = 2, cores: int = 2, memory: str = "2g") -> Iterator[SparkCluster]:
-    """``cores`` and ``memory``: of each worker, to give to executors; the machine need not have as many."""
+    """Run a cluster until the block ends.
+
+    `cores` and `memory` are what each worker offers to executors. The machine need not have as much.
+    """
     with run_folder() as folder, ExitStack() as stack:
         command = [
             *_spark("org.apache.spark.deploy.master.Master"),
@@ -127,14 +131,14 @@ def spark_cluster(workers: int = 2, cores: int = 2, memory: str = "2g") -> Itera
         for machine in machines:
             stack.callback(machine.kill)
             machine.start()
-        # Side by side: each is a JVM that boots.
+        # Wait for all of them only now: their JVMs start in parallel.
         for machine in machines:
             machine.wait_until_known()
         yield SparkCluster(master, machines)
 
 
 def _spark(main: str) -> list[str]:
-    # Spark's own script: executors are started in the environment that it makes.
+    # Spark's own script makes the environment in which executors are started.
     return [f"{_find_spark_home()}/bin/spark-class", main]
 
 

@@ -1,4 +1,4 @@
-"""The tables of the demo and the tests: their DDL, how to fill them fast, how a writer makes keys and rows for them."""
+"""The tables of the demo and the tests: their DDL, a fast way to fill them, and a writer's keys and rows for them."""
 
 from __future__ import annotations
 
@@ -26,28 +26,24 @@ def _exactly(key: Key) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class TableDesign:
-    """``columns``: the body of CREATE TABLE; every table has ``version BIGINT NOT NULL``.
+    """A kind of table, with all that is needed to fill and to change it."""
 
-    ``load``: the select list that makes row ``i`` (from 1 on) of the filled table. ``new_key(random, number)``: a key
-    that no other number gives and that no loaded row has. ``row(random)``: the other columns, without ``version``.
-    ``fold(key)``: equal for keys that MySQL takes for the same.
-    """
-
-    name: str
-    columns: str
-    key: tuple[str, ...]
-    load: str
+    name: str  #: name of the table, without its database
+    columns: str  #: the body of CREATE TABLE; it has `version BIGINT NOT NULL`
+    key: tuple[str, ...]  #: names of the primary key's columns
+    load: str  #: the select list that gives row `i` (from 1) of the filled table
+    #: returns a new key for a number: different for each number, and different from the keys of all loaded rows
     new_key: Callable[[Random, int], Key]
-    row: Callable[[Random], Row]
-    fold: Callable[[Key], Key] = _exactly
+    row: Callable[[Random], Row]  #: returns random values of the other columns, without `version`
+    fold: Callable[[Key], Key] = _exactly  #: returns equal values for keys that MySQL considers equal
 
     def create(self, connection: Connection[Cursor], database: str, rows: int) -> TableId:
-        """The table in ``database`` with ``rows`` rows of version 0: 100,000 to 200,000 rows/s."""
+        """Create the table in `database` with `rows` rows of version 0, at 100,000 to 200,000 rows/s."""
         table = TableId(database, self.name)
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE TABLE {table.sql} ({self.columns}) CHARACTER SET utf8mb4")
             cursor.execute(f"SET SESSION cte_max_recursion_depth = {rows + 1}, time_zone = '+00:00'")
-            # Several transactions: a single one of 300,000 rows holds up every other commit while it is flushed.
+            # Several transactions: one of 300,000 rows blocks every other commit while it is flushed.
             for first in range(1, rows + 1, 50_000):
                 last = min(rows, first + 49_999)
                 numbers = f"SELECT {first} AS i UNION ALL SELECT i + 1 FROM numbers WHERE i < {last}"
@@ -85,7 +81,11 @@ def _order(random: Random) -> Row:
 
 
 def _order_key(random: Random, number: int) -> Key:
-    """Odd, as loaded keys are even: one after the other from the table's beginning, or scattered over 300,000."""
+    """Return an odd number, because loaded keys are even.
+
+    Odd values of `number` give keys one after the other from the table's beginning. Even ones give keys scattered over
+    300,000.
+    """
     if number % 2:
         return (2 * number + 1,)
     half = number // 2
@@ -126,7 +126,7 @@ def _tenant(random: Random) -> int:
     return 7 if random.random() < 0.7 else random.randrange(50)
 
 
-#: A composite key with heavy skew: seven rows of ten belong to tenant 7.
+#: A composite key with strong skew: seven of ten rows belong to tenant 7.
 ORDER_LINES = TableDesign(
     name="order_lines",
     columns="""
@@ -145,7 +145,7 @@ def _fold(key: Key) -> Key:
     return tuple(part.casefold() if isinstance(part, str) else part for part in key)
 
 
-#: A string key in a collation that takes 'a' and 'A' for the same.
+#: A string key in a collation that considers 'a' and 'A' equal.
 PEOPLE = TableDesign(
     name="people",
     columns="""

@@ -1,4 +1,4 @@
-"""Archives of servers, unpacked."""
+"""Unpacking of tar archives."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpacks a tar file, compressed or not, into ``folder``; members may not lead out of it where Python can tell:
-    from 3.11.4 on (PEP 706). Debian 12 has 3.11.2, where ``extractall`` knows no ``filter``."""
+    """Unpack a tar file, compressed or not, into `folder`.
+
+    Members that lead out of the folder are refused from Python 3.11.4 on (PEP 706). Debian 12 has 3.11.2, whose
+    `extractall` has no `filter`.
+    """
     with tarfile.open(archive) as files:
         files.extraction_filter = getattr(tarfile, "data_filter", None)
         files.extractall(folder)

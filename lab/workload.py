@@ -1,7 +1,7 @@
-"""A writer: a thread that inserts, updates, deletes and re-keys rows, in transactions of all sizes, some rolled back.
+"""A writer: a thread that inserts, updates, deletes and re-keys rows in transactions of all sizes.
 
-Several writers may work on the same tables: each owns its share of the keys. So the versions of one key grow in commit
-order, which is what lets a replay be judged (``history``).
+Some transactions are rolled back. Several writers may change the same tables, because each owns its share of the keys.
+So the versions of one key grow in commit order, by which a replay is judged (`history`).
 """
 
 from __future__ import annotations
@@ -28,21 +28,19 @@ _DEADLOCK, _LOCK_WAIT = 1213, 1205
 
 @dataclass(slots=True)
 class WorkDone:
-    """What a writer has done so far; ``changes`` counts rows of committed transactions."""
+    """The work that a writer has committed so far."""
 
-    changes: int = 0
-    transactions: int = 0
-    rollbacks: int = 0
-    by_kind: dict[str, int] = field(default_factory=dict)
+    changes: int = 0  #: changed rows of committed transactions
+    transactions: int = 0  #: committed transactions
+    rollbacks: int = 0  #: transactions that were rolled back
+    by_kind: dict[str, int] = field(default_factory=dict)  #: changes by kind, such as `update`
 
 
 class Writer:
-    """``with Writer(...) as writer:`` runs the thread; leaving the block (or ``stop``) ends it and raises its error.
+    """A thread that writes from `with Writer(...) as writer:` until the block's end or `stop`, which raises its error.
 
-    :param connect: opens a connection of its own.
-    :param rate: row changes a second, at most.
-    :param first_version: above every version in the tables.
-    :param xa_share: of the transactions, those that are XA ones, prepared for a while.
+    `connect` opens a new connection. `rate` is the most row changes a second. `first_version` must exceed every version
+    in the tables. `xa_share` is the share of transactions that are XA ones, from 0 to 1.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class Writer:
         self._connection.autocommit(False)
         with self._connection.cursor() as cursor:
             cursor.execute("SET time_zone = '+00:00'")
-            if xa_share:  # what is prepared keeps its locks
+            if xa_share:  # prepared transactions keep their locks
                 cursor.execute("SET innodb_lock_wait_timeout = 1")
         self._keys = [OwnedKeys(self._connection, design, table, share, first_version) for design, table in tables]
         self._stop = threading.Event()
@@ -82,7 +80,7 @@ class Writer:
         self.stop()
 
     def stop(self) -> None:
-        """Idempotent. :raises Exception: what ended the thread before its time."""
+        """End the thread. Raise its error if it has failed. May be called twice."""
         self._stop.set()
         self._thread.join()
         error, self._error = self._error, None
@@ -91,6 +89,7 @@ class Writer:
 
     @property
     def failed(self) -> bool:
+        """Whether the thread has ended with an error that `stop` has not raised yet."""
         return self._error is not None
 
     def _run(self) -> None:
@@ -100,7 +99,7 @@ class Writer:
                 while not self._stop.is_set():
                     self.prepared.end(cursor)
                     due += self._transaction() / self._rate
-                    # Being late is not made up for: a slow machine gets a slower writer, not a burst.
+                    # A delay is not made up for: a slow machine gets a slower writer, not a burst.
                     due = max(due, time.monotonic() - 0.2)
                     self._stop.wait(max(0.0, due - time.monotonic()))
                 self.prepared.end(cursor, all_of_them=True)
@@ -108,7 +107,7 @@ class Writer:
             self._error = error
 
     def _transaction(self) -> int:
-        """One transaction on one or more tables; returns its number of changes."""
+        """Run one transaction on one or more tables. Return its number of changes."""
         random = self._random
         changes = 1 if random.random() < 0.6 else random.randrange(2, self._largest)
         rolled_back = random.random() < 0.07
@@ -122,7 +121,7 @@ class Writer:
                     version = ROLLED_BACK if rolled_back else next(self._versions)
                     kinds.append(random.choice(pending).change(cursor, random, version))
                 if random.random() < 0.3:
-                    # One event of many rows.
+                    # One event with many rows.
                     version = ROLLED_BACK if rolled_back else next(self._versions)
                     kinds.append(random.choice(pending).change_several(cursor, random, version))
                 if xid:
@@ -146,7 +145,7 @@ class Writer:
     def _leave(
         self, cursor: Cursor, xid: str, pending: Sequence[PendingWrites], kinds: list[str], *, rolls_back: bool
     ) -> None:
-        """An XA transaction is prepared and keeps its rows locked until it ends."""
+        """Prepare an XA transaction. Its rows stay locked until it ends."""
         for each in pending:
             each.lock()
 

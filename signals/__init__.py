@@ -1,5 +1,5 @@
-"""Signals: what an operator asks a running job to do. Read here from three channels, decided upon elsewhere.
+"""Signals: what an operator asks a running job to do. The package reads them; the planner obeys them.
 
-``channels`` bring records, ``parse`` makes one signal of each record, ``resolve`` finds the tables it means. This
-package knows nothing of the rest of the project.
+`channels` read records from three channels, `parse` makes one signal of each record, and `resolve` finds the tables
+that a signal means. The package imports nothing of the rest of the project.
 """

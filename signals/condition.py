@@ -1,19 +1,19 @@
-"""Is a piece of SQL one closed condition?  It will stand between parentheses inside a query of ours.
+"""A check that a piece of SQL is one closed condition, because it is put between parentheses inside our queries.
 
-It is the user's own SQL and runs with the connection's rights, as with Debezium; but one that closes a parenthesis it
-did not open would leave its chunk's range and send rows twice. Only the outline is looked at: quotes closed,
-parentheses balanced, no comment and no second statement. Whether it is good SQL is the server's to say.
+The SQL is the user's own and runs with the connection's privileges, as in Debezium. But a condition that closes a
+parenthesis which it did not open would leave its chunk's range and send rows twice. Only the outline is checked: closed
+quotes, balanced parentheses, no comment and no second statement. The server judges the rest.
 
-Its parts are told as MySQL tells them in the empty SQL mode, which our sessions have: a backslash escapes inside of
-single and double quotes, not of back-ticks, and ``--`` begins a comment before a blank, any control character, and at
-the end. https://dev.mysql.com/doc/refman/en/comments.html
+The tokens are those of MySQL in the empty SQL mode, which our sessions have. A backslash escapes inside single and
+double quotes, but not inside backticks. `--` begins a comment before a blank, before a control character, and at the
+end. https://dev.mysql.com/doc/refman/en/comments.html
 """
 
 from __future__ import annotations
 
 import re
 
-#: A quoted text or name of SQL.
+#: A quoted text or name in SQL.
 QUOTED = r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`"""
 _TOKENS = re.compile(
     QUOTED + r"""|(?P<comment>--(?=[\x00-\x20\x7f]|\Z)|\#|/\*)|(?P<mark>['"`();\x00])""",
@@ -22,7 +22,7 @@ _TOKENS = re.compile(
 
 
 def condition_problem(sql: str) -> str | None:
-    """What is wrong with the outline of ``sql``; ``None`` when it is closed in itself."""
+    """Return what is wrong with the outline of `sql`, or None if it is one closed condition."""
     if not sql.strip():
         return "it is empty"
     depth = 0

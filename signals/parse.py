@@ -1,8 +1,7 @@
-"""One record becomes one signal, by Debezium's rules; never an exception.
+"""Parsing a record into a signal by Debezium's rules, without ever raising an error.
 
-A bad record becomes an ``InvalidSignal`` that says what is wrong and what would be right: a signal is an operator's
-wish, and a wish that cannot be understood must not stop a stream.
-https://debezium.io/documentation/reference/stable/configuration/signalling.html
+A bad record becomes an `InvalidSignal` that says what is wrong and what would be right: an operator's mistake must not
+stop a stream. https://debezium.io/documentation/reference/stable/configuration/signalling.html
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from signals.select_statement import condition_of
 
 Data = dict[str, Any]
 
-#: Characters of ``data`` as text; as much as a message of Kafka holds by default.
+#: Most characters of `data` as text: what a Kafka message holds by default.
 MAX_DATA = 1 << 20
-#: Characters of an id, which each notification of its snapshot repeats. Debezium's signal table has room for 42.
+#: Most characters of an id, which each notification of the snapshot repeats. Debezium's signal table has room for 42.
 MAX_ID = 255
-#: Characters of a filter. Debezium's signal table has room for 2,048 of all of the data.
+#: Most characters of a filter. Debezium's signal table has room for 2,048 for all of the data.
 MAX_FILTER = 10_000
-#: Data collections, or additional conditions, of one signal.
+#: Most data collections, or additional conditions, of one signal.
 MAX_LISTED = 10_000
-#: Expressions of one signal, and their characters together. Plain names count towards neither. The stream waits while
-#: they are compiled: 4 us a character, 20 us at worst.
+#: Most regular expressions of one signal, and most characters of all of them. Plain names do not count. The stream
+#: waits while they are compiled: 4 µs for each character, at worst 20 µs.
 MAX_EXPRESSIONS = 1_000
 MAX_OF_EXPRESSIONS = 50_000
-#: The limits that a throttle may set, each with the greatest that is one: rows, threads, a day.
+#: The limits that a throttle signal may set, each with its greatest value in rows, threads or milliseconds (a day).
 THROTTLE_LIMITS = {
     "rows-per-second": 1_000_000_000,
     "replica-lag-ms": 86_400_000,
@@ -44,9 +43,9 @@ THROTTLE_LIMITS = {
     "threads-running": 1_000_000,
     "stream-lag-ms": 86_400_000,
 }
-#: Characters of a column's name, by MySQL's rule.
+#: Most characters of a column's name in MySQL.
 _MAX_COLUMN = 64
-#: How the filter of a blocking snapshot begins: with Debezium it is a whole statement.
+#: The beginning of a blocking snapshot's filter. In Debezium that filter is a whole statement.
 _SELECT = re.compile(r"SELECT\b", re.I)
 
 _EXAMPLE = '{"type": "incremental", "data-collections": ["db.table"]}'
@@ -55,13 +54,18 @@ _MAX_REASON = 400
 
 
 class _BadError(Exception):
+    """An error in a record: the reason, and what would be right."""
+
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason, hint)
         self.reason, self.hint = reason, hint
 
 
 def parse(record: SignalRecord) -> Signal | InvalidSignal:
-    """The signal in ``record``. A record without an id is named by its channel and place, the same after a restart."""
+    """Return the signal in `record`, or an InvalidSignal.
+
+    A record without an id gets an id from its channel and position, which is the same after a restart.
+    """
     name = record.id.strip() if isinstance(record.id, str) else ""
     name = name or f"{record.channel}-{record.position}"
     try:
@@ -83,11 +87,12 @@ def parse(record: SignalRecord) -> Signal | InvalidSignal:
         return make(name, _data(record.data))
     except _BadError as error:
         return InvalidSignal(_plain(name), _plain(error.reason), error.hint)
-    except (RecursionError, MemoryError) as error:  # an object nested so deeply that it cannot even be shown
+    except (RecursionError, MemoryError) as error:  # an object that is nested too deeply to be printed
         return InvalidSignal(_plain(name), f"data cannot be read: {type(error).__name__}", f"Write data as {_EXAMPLE}.")
 
 
 def _data(raw: object) -> Data:
+    """Return the `data` of a signal as a dict. Raise _BadError if it is not a JSON object."""
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return {}
     if isinstance(raw, str) and len(raw) > MAX_DATA:
@@ -108,6 +113,7 @@ def _data(raw: object) -> Data:
 
 
 def _execute(name: str, data: Data) -> Signal:
+    """Return an execute-snapshot signal. Raise _BadError for wrong data."""
     blocking = _is_blocking(data)
     if "additional-condition" in data:
         raise _BadError(
@@ -129,11 +135,13 @@ def _execute(name: str, data: Data) -> Signal:
 
 
 def _stop(name: str, data: Data) -> Signal:
-    _is_blocking(data)  # those that were asked for so are stopped too
+    """Return a stop-snapshot signal. Raise _BadError for wrong data."""
+    _is_blocking(data)  # blocking snapshots are stopped too
     return Signal(name, "stop-snapshot", _collections(data))
 
 
 def _throttle(name: str, data: Data) -> Signal:
+    """Return an incsnap-throttle signal. Raise _BadError for wrong data."""
     hint = 'Write data as {"rows-per-second": 5000}; 0 lifts a limit, null leaves it to the settings.'
     for limit in data:
         if limit not in THROTTLE_LIMITS:
@@ -148,6 +156,7 @@ def _throttle(name: str, data: Data) -> Signal:
 
 
 def _log(name: str, data: Data) -> Signal:
+    """Return a log signal. Raise _BadError without a message."""
     message = data.get("message")
     if not isinstance(message, str) or not message or not _is_text(message):
         raise _BadError("message is missing", 'Write data as {"message": "text, {} becomes the offset"}.')
@@ -155,6 +164,7 @@ def _log(name: str, data: Data) -> Signal:
 
 
 def _is_blocking(data: Data) -> bool:
+    """Return True for the type `blocking`. Raise _BadError for an unknown type."""
     kind = data.get("type", "incremental")
     if isinstance(kind, str) and kind.strip().lower() in ("incremental", "blocking"):
         return kind.strip().lower() == "blocking"
@@ -162,6 +172,7 @@ def _is_blocking(data: Data) -> bool:
 
 
 def _collections(data: Data) -> tuple[str, ...]:
+    """Return `data-collections`, checked. Raise _BadError if they are wrong."""
     collections = data.get("data-collections")
     if collections is None:
         return ()
@@ -177,6 +188,7 @@ def _collections(data: Data) -> tuple[str, ...]:
 
 
 def _conditions(data: Data, *, blocking: bool) -> tuple[AdditionalCondition, ...]:
+    """Return `additional-conditions`, checked. Raise _BadError if they are wrong."""
     listed = data.get("additional-conditions")
     form = 'Write "additional-conditions": [{"data-collection": "db.table", "filter": "color = \'blue\'"}].'
     if listed is None:
@@ -205,7 +217,10 @@ def _conditions(data: Data, *, blocking: bool) -> tuple[AdditionalCondition, ...
 
 
 def _narrowed(pattern: str, statement: str) -> str:
-    """The condition in a statement, as Debezium wants one of a blocking snapshot; "" for all rows."""
+    """Return the condition of a SELECT statement, which Debezium expects for a blocking snapshot. "" means all rows.
+
+    Raise _BadError if the statement does more than select rows by a condition.
+    """
     database, _, table = (exact_name(pattern) or "").partition(".")
     condition, problem = condition_of(statement, database, table) if table else ("", "it is for more than one table")
     if problem:
@@ -217,6 +232,7 @@ def _narrowed(pattern: str, statement: str) -> str:
 
 
 def _filter(table: str, sql: str) -> str:
+    """Return the filter `sql`, checked. Raise _BadError if it is not one condition."""
     problem = condition_problem(sql)
     if len(sql) > MAX_FILTER:
         problem = f"it has {len(sql)} characters, and {MAX_FILTER} are the most"
@@ -231,6 +247,7 @@ def _filter(table: str, sql: str) -> str:
 
 
 def _bounded(listed: list[Any], where: str) -> None:
+    """Raise _BadError if the list has too many entries."""
     if len(listed) > MAX_LISTED:
         raise _BadError(
             f"{where} has {len(listed)} entries, and {MAX_LISTED} are the most",
@@ -239,7 +256,7 @@ def _bounded(listed: list[Any], where: str) -> None:
 
 
 def _few_expressions(patterns: list[str], where: str) -> None:
-    """Raise where so many expressions are listed that the stream would wait for them."""
+    """Raise _BadError if the list has so many expressions that the stream would wait for their compilation."""
     sizes = [len(pattern) for pattern in patterns if exact_name(pattern) is None]
     if len(sizes) > MAX_EXPRESSIONS or sum(sizes) > MAX_OF_EXPRESSIONS:
         raise _BadError(
@@ -250,7 +267,7 @@ def _few_expressions(patterns: list[str], where: str) -> None:
 
 
 def _checked(pattern: str, where: str) -> str:
-    """Return ``pattern``. Raise where it is no expression that is understood."""
+    """Return `pattern`. Raise _BadError if it is not an expression that we understand."""
     try:
         signal_matcher(pattern)
     except re.error as error:
@@ -261,7 +278,10 @@ def _checked(pattern: str, where: str) -> str:
 
 
 def _is_text(text: str) -> bool:
-    """JSON may hold half a character (``\\ud800``), which neither Kafka nor MySQL can be told."""
+    """Return False if `text` has a lone surrogate (`\\ud800`).
+
+    JSON allows that, but Kafka and MySQL cannot store it.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -270,11 +290,12 @@ def _is_text(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """``text`` cut, and what is no character of it escaped."""
+    """Return `text`, cut to 400 characters, with lone surrogates escaped."""
     return text[:_MAX_REASON].encode(errors="backslashreplace").decode()
 
 
 def _short(value: object) -> str:
+    """Return `value` as a text of at most 80 characters."""
     text = repr(value) if not isinstance(value, Exception) else str(value)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 

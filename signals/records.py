@@ -1,4 +1,4 @@
-"""A record as a channel brought it, and the signal that it is, if it is one."""
+"""The values of this package: a record as a channel read it, and the signal that it contains, valid or not."""
 
 from __future__ import annotations
 
@@ -13,54 +13,49 @@ SignalType = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SignalRecord:
-    """``data`` is raw: a JSON text, an object already parsed, or nothing. Nothing here has been checked."""
+    """A record as a channel read it. Nothing in it has been checked."""
 
-    id: str | None
-    type: str | None
-    data: object = None
-    channel: Channel = "source"
-    #: where it stood, for logs and for an id when it has none: a GTID with row, a topic offset, a line's place
+    id: str | None  #: None or "" if it has none
+    type: str | None  #: None or "" if it has none
+    data: object = None  #: a JSON text, an object already parsed, or None
+    channel: Channel = "source"  #: channel that read the record
+    #: Where the record was found, for logs and for an id if it has none: GTID and row, Kafka offset, or place of the
+    #: line.
     position: str = ""
-    #: why the channel could not read it; then the rest is empty
-    problem: str | None = None
+    problem: str | None = None  #: why the channel could not read the record; then the other fields are empty
 
 
 @dataclass(frozen=True, slots=True)
 class AdditionalCondition:
-    """Asks only for rows where ``filter`` (SQL) is true, of tables that ``data_collection`` (a Java regex)
-    matches."""
+    """A condition on the rows of some tables."""
 
-    data_collection: str
-    filter: str
+    data_collection: str  #: Java regex of the tables
+    filter: str  #: SQL; only rows for which it is true are read
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What a record asks for, in the words of its channel; what its type has no use for is empty.
+    """A valid signal. Fields that its type does not use are empty. `resolve` finds the tables that it means."""
 
-    Which tables are meant is not looked at yet (``resolve``).
-    """
-
-    id: str
+    id: str  #: of the record, or made from channel and position
     type: SignalType
-    #: Java regexes or literal names, ``db.table``; of stop-snapshot none: all
+    #: Java regexes or literal names, `db.table`. For stop-snapshot, none means all.
     data_collections: tuple[str, ...] = ()
-    additional_conditions: tuple[AdditionalCondition, ...] = ()
-    surrogate_key: str | None = None
-    #: a blocking snapshot is asked for: the same rows, and nothing has to wait for them here
+    additional_conditions: tuple[AdditionalCondition, ...] = ()  #: the first one that matches a table applies
+    surrogate_key: str | None = None  #: column that orders the chunks instead of the primary key
+    #: True if a blocking snapshot is requested. It reads the same rows, and nothing waits for it here.
     blocking: bool = False
-    #: of log; the first ``{}`` in it stands for the current offset
-    message: str = ""
-    #: of incsnap-throttle, which is ours: (limit, the most that it may be), from now on; 0 lifts the limit, None leaves
-    #: it to the settings
+    message: str = ""  #: for log: the text, in which the first `{}` is replaced by the current offset
+    #: For incsnap-throttle (our own type): pairs of a limit and its new value. 0 lifts the limit. None restores the
+    #: value in the settings.
     limits: tuple[tuple[str, int | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidSignal:
-    """Changes nothing and is reported. ``quiet`` when nobody made a mistake (another connector's watermarks)."""
+    """A record that is no valid signal. It changes nothing and is reported."""
 
-    id: str
-    reason: str
-    hint: str
-    quiet: bool = False
+    id: str  #: as in Signal
+    reason: str  #: what is wrong
+    hint: str  #: what would be right
+    quiet: bool = False  #: True if nobody made a mistake (watermarks of another connector)

@@ -1,12 +1,12 @@
-"""Java's regular expressions, as settings and signals use them.
+"""Matching names by Java's regular expressions, for settings and signals.
 
-``java`` reads an expression as Java 17 does, and refuses by name what it does not understand. So a pattern never
-matches something else than its author meant.
+`java` parses an expression as Java 17 does, and refuses what it does not understand. So a pattern never matches
+something else than its author meant.
 
-A setting is trusted. A signal is not: anybody who may write a row or a message sends one, and some expressions of two
-hundred characters take gigabytes to compile, or years to match. So those go to RE2, whose memory is bounded and whose
-time is linear. It has no lookarounds, backreferences and possessive repetitions; an expression with these is left to
-``regex``, if it is short and counts little.
+Settings are trusted. Signals are not, because anybody who may write a row or a message can send one. Some expressions
+of 200 characters take gigabytes to compile, or years to match. So a signal's expression goes to RE2, which needs
+bounded memory and linear time. RE2 has no lookarounds, backreferences and possessive repetitions. An expression with
+one of these goes to the module `regex`, if it is short and has few counted repetitions.
 """
 
 from __future__ import annotations
@@ -23,36 +23,39 @@ from signals.java.engines import NotLinearError, for_re2, for_regex, has_case_ig
 from signals.java.syntax import read
 from signals.java.tree import Node
 
-#: Characters of one expression of a signal: Debezium's signal table has room for as many of all of its data.
+#: Most characters of one expression in a signal. Debezium's signal table has this room for all of a signal's data.
 MAX_CHARACTERS = 2_048
-#: Bytes of one expression in RE2: 10,000 instructions, with which a name takes 10 ms at worst.
+#: Bytes of one expression in RE2. They hold 10,000 instructions, with which one name takes at worst 10 ms.
 _RE2_BYTES = 256 << 10
-#: Of an expression that RE2 cannot take: its characters, and these times all its counted repetitions (they multiply
-#: where they are nested). ``regex`` takes up to 460 bytes for each of the latter, so 46 MB.
+#: Limits for an expression that RE2 cannot match. The first limits its characters. The second limits its characters
+#: times the product of all counts of repetitions (`{100}`), because nested counts multiply. `regex` takes up to 460
+#: bytes for each unit of the product, so 46 MB.
 _BACKTRACKING_CHARACTERS = 256
 _BACKTRACKING_REPEATED = 100_000
-#: Seconds for one name, where only ``regex`` can match it. Microseconds are usual.
+#: Seconds for matching one name by the module `regex`. Microseconds are usual.
 _BACKTRACKING_SECONDS = 0.2
 
+#: A function that returns True if an expression matches the whole of a name, like Java's `matches()`.
 Matcher = Callable[[str], bool]
-"""Java's ``matches()``: is all of the name matched?"""
 
-#: Characters that mean themselves, and one dot at the most. Where that is not escaped it stands for any character, but
-#: a name with a dot has its own just there, or does not match.
+#: A pattern of literal characters with at most one dot. Its unescaped dot matches any character. But a name with
+#: exactly one dot, as `db.table`, either has that dot at this place or does not match. So the pattern is a literal name
+#: for such names.
 _EXACT = re.compile(r"[A-Za-z0-9_-]+(?:\\?\.[A-Za-z0-9_-]+)?")
 _COUNT = re.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
 
 
 @lru_cache(maxsize=4096)
 def java_pattern(text: str, *, ignore_case: bool = False) -> regex.Pattern[str]:
-    """Return a setting's expression, compiled. Raise ``re.error`` with the reason where it is not understood."""
+    """Return a setting's expression, compiled. Raise re.error with the reason if it is not understood."""
     return _backtracking(read(text, ignore_case=ignore_case))
 
 
 def signal_matcher(text: str, *, ignore_case: bool = False) -> Matcher:
-    """Return the matcher of a signal's expression, compiled in bounded memory. Raise ``re.error``.
+    """Return a function that matches names by a signal's expression. It is compiled in bounded memory.
 
-    The matcher raises ``TimeoutError`` where it would take more than a fraction of a second.
+    Raise re.error if the expression is not understood or too large. The function raises TimeoutError if matching takes
+    more than a fraction of a second.
     """
     if len(text) > MAX_CHARACTERS:
         raise re.error(f"it has {len(text)} characters, and {MAX_CHARACTERS} are the most")
@@ -75,19 +78,24 @@ def signal_matcher(text: str, *, ignore_case: bool = False) -> Matcher:
 
 
 def exact_name(pattern: str) -> str | None:
-    """The one name that ``pattern`` matches among those with a dot, where it can be told without compiling it.
+    """Return the only name that a literal pattern can match, for example `db.orders`.
 
-    Most lists hold nothing else: five thousand tables by their names took a minute to be looked for as expressions.
+    Return None for any other pattern. The dot may be escaped or not. An unescaped dot also matches other characters,
+    but only in names without a dot, which are no names of tables with their database. Most lists contain only literal
+    patterns. Matching 5,000 tables by name took a minute when each pattern was compiled.
     """
     return pattern.replace("\\", "") if _EXACT.fullmatch(pattern) else None
 
 
 def any_matches(patterns: tuple[str, ...], name: str, *, ignore_case: bool) -> bool:
-    """Is all of ``name`` matched by one of a setting's patterns? Those are trusted to come to an end."""
+    """Return True if one of a setting's patterns matches the whole of `name`.
+
+    Settings are trusted, so there is no time limit.
+    """
     known, expressions, dotted = _divided(patterns, ignore_case)
     if name.isascii() and (name.lower() if ignore_case else name) in known:
         return True
-    # Without a dot of its own a name may have any other character where the pattern has its dot.
+    # If the name has no dot, another character may stand where the pattern has its dot.
     return any(each.fullmatch(name) for each in expressions) or (
         "." not in name and any(java_pattern(each, ignore_case=ignore_case).fullmatch(name) for each in dotted)
     )
@@ -97,7 +105,7 @@ def any_matches(patterns: tuple[str, ...], name: str, *, ignore_case: bool) -> b
 def _divided(
     patterns: tuple[str, ...], ignore_case: bool
 ) -> tuple[frozenset[str], tuple[regex.Pattern[str], ...], tuple[str, ...]]:
-    """Names that can be looked up, the patterns that cannot, compiled, and those of the names with an unescaped dot."""
+    """Divide patterns into exact names, compiled expressions, and exact names with an unescaped dot."""
     exact = {pattern: exact for pattern in patterns if (exact := exact_name(pattern))}
     names = frozenset(name.lower() if ignore_case else name for name in exact.values())
     rest = (java_pattern(pattern, ignore_case=ignore_case) for pattern in patterns if pattern not in exact)
@@ -105,6 +113,7 @@ def _divided(
 
 
 def _linear(written: str) -> Matcher:
+    """Return a matcher that uses RE2."""
     options = re2.Options()
     options.max_mem = _RE2_BYTES
     options.log_errors = False
@@ -113,9 +122,10 @@ def _linear(written: str) -> Matcher:
 
 
 def _backtracking(tree: Node) -> regex.Pattern[str]:
-    # Letter case is in the tree's sets already, but for that of a group's text, where it is ASCII's.
+    """Return the expression compiled by the module `regex`. Raise re.error if it is too large."""
+    # The tree's sets already include letter case. Only references to groups compare letters, and by ASCII's rules.
     flags = regex.V0 | (regex.ASCII if has_case_ignoring_references(tree) else regex.UNICODE)
     try:
         return regex.compile(for_regex(tree), flags)
-    except (regex.error, OverflowError, RecursionError) as error:  # a{999999999}, a lookbehind without an end
+    except (regex.error, OverflowError, RecursionError) as error:  # for example a{999999999}
         raise re.error(str(error) or type(error).__name__) from None

@@ -1,4 +1,4 @@
-"""Which tables a signal means: its patterns against the tables that are captured, all as ``db.table``."""
+"""Finding the tables that a signal means: its patterns are matched against the captured tables, all as `db.table`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from signals.records import AdditionalCondition
 from signals.regex import exact_name, signal_matcher
 
-#: Seconds of the processor for all patterns of one list: the stream waits for them. One pattern on ten thousand tables
-#: takes 20 ms.
+#: Most processor seconds for all patterns of one list, because the stream waits. One pattern takes 20 ms for 10,000
+#: tables.
 SECONDS = 1.0
 
-#: Of these patterns only the dot stands for something else, one character: what they match is as long as they are.
+#: Patterns in which only the dot is special. A dot matches one character, so a match is as long as the pattern.
 _PLAIN = re.compile(r"[0-9A-Za-z_.]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """``tables`` are captured; ``unknown`` are patterns no captured table matches, taken as literal names."""
+    """The tables that a signal means."""
 
-    tables: tuple[str, ...]
-    unknown: tuple[str, ...]
+    tables: tuple[str, ...]  #: captured tables that a pattern matches
+    unknown: tuple[str, ...]  #: patterns that match no captured table, without their backticks
 
 
 class _Names:
-    """The tables that patterns are matched against, all within ``SECONDS`` from now."""
+    """The tables that patterns are matched against. All matching must end within `SECONDS` of the creation."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -39,13 +39,14 @@ class _Names:
         self._until = time.thread_time() + SECONDS
 
     def called(self, name: str, *, ignore_case: bool) -> list[str]:
+        """Return the tables with exactly this name."""
         alike = self._alike.get(name.lower(), [])
         return alike if ignore_case else [each for each in alike if each == name]
 
     def matched(self, pattern: str, *, ignore_case: bool) -> list[str]:
-        """Return the tables that all of ``pattern`` matches, in order; none where it is no expression.
+        """Return the tables whose whole name matches `pattern`, in order. Return [] if it is not a valid expression.
 
-        Raise ``TimeoutError`` where all patterns of the list take too long.
+        Raise TimeoutError if all patterns of the list together take too long.
         """
         if name := exact_name(pattern):
             return self.called(name, ignore_case=ignore_case)
@@ -65,11 +66,11 @@ class _Names:
 
 
 def resolve(patterns: Iterable[str], captured: Sequence[str], *, ignore_case: bool = False) -> Resolved:
-    """Full match; order by pattern, then as in ``captured``; each table once. ``ignore_case``: letter case does not
-    count, as it does not in the names of the server's tables.
+    """Return the captured tables that the patterns match, and the patterns that match none.
 
-    As in Debezium. There ``.*`` means the signal table too; leave it out of ``captured`` when that is not wanted.
-    Raises ``TimeoutError`` when it takes longer than ``SECONDS``.
+    A pattern must match the whole name. Tables are ordered by pattern, then as in `captured`, and each comes once. As
+    in Debezium `.*` also means the signal table; leave it out of `captured` to exclude it. Raise TimeoutError if
+    matching takes longer than `SECONDS`.
     """
     names = _Names(captured)
     tables: dict[str, None] = {}
@@ -86,9 +87,9 @@ def resolve(patterns: Iterable[str], captured: Sequence[str], *, ignore_case: bo
 
 
 def conditions_of(conditions: Iterable[AdditionalCondition], tables: Sequence[str]) -> dict[str, str]:
-    """The SQL of the first condition that matches, for each table that has one; here letter case never counts.
+    """Return the SQL of the first condition that matches each table, by table. Letter case does not matter.
 
-    Raises ``TimeoutError`` when it takes longer than ``SECONDS``.
+    Tables without a condition are left out. Raise TimeoutError if matching takes longer than `SECONDS`.
     """
     names = _Names(tables)
     sql_of: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""The condition of a SELECT statement that narrows a table's rows: Debezium takes whole statements in two places.
+"""The WHERE condition of a SELECT statement that narrows a table's rows. Debezium takes whole statements in two places.
 
-Chunks are read by key, so of a statement nothing but its WHERE can be taken over.
+Chunks are read by key, so only the WHERE of a statement can be used.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ _SELECT = re.compile(
 )
 _QUOTED = re.compile(QUOTED, re.S)
 _INNERMOST = re.compile(r"\([^()]*\)")
-#: What may come behind a WHERE: all of them are reserved words.
+#: Reserved words of the clauses that may follow a WHERE.
 _CLAUSE = re.compile(
     r"(?<![.\w$@])(?:GROUP|HAVING|WINDOW|ORDER|LIMIT|UNION|EXCEPT|INTERSECT|FOR|LOCK|INTO|PROCEDURE)\b", re.I
 )
 
 
 def condition_of(statement: str, database: str, table: str) -> tuple[str, str]:
-    """The statement's condition, "" for all rows of the table; and why it is none that a snapshot can have, or ""."""
+    """Return the statement's condition, and why a snapshot cannot use the statement.
+
+    An empty condition means all rows of the table. An empty reason means that the condition can be used.
+    """
     match = _SELECT.fullmatch(statement.strip())
     if match is None:
         return "", "it is not a SELECT * of one table with a WHERE at most"

@@ -1,4 +1,4 @@
-"""Sending a signal: a row for the signal table, a message for the signal topic, a line for the signal file."""
+"""Sending a signal: as a row of the signal table, a message on the signal topic, or a line of the signal file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException, Producer
 
 
 def new_id() -> str:
+    """Return a random id for a signal."""
     return str(uuid.uuid4())
 
 
@@ -20,7 +21,7 @@ def snapshot_data(
     conditions: Sequence[tuple[str, str]] = (),
     surrogate_key: str | None = None,
 ) -> dict[str, Any]:
-    """``data`` of execute-snapshot and stop-snapshot; ``conditions`` are pairs of a data collection and SQL."""
+    """Return the `data` of execute-snapshot or stop-snapshot. `conditions` are pairs of a data collection and SQL."""
     data: dict[str, Any] = {"type": "incremental"}
     if data_collections:
         data["data-collections"] = list(data_collections)
@@ -32,7 +33,10 @@ def snapshot_data(
 
 
 def to_table(connection: Any, table_sql: str, name: str, kind: str, data: Mapping[str, Any]) -> None:
-    """Inserts the row, by place as Debezium does. ``table_sql``: the quoted name; raises what the driver raises."""
+    """Insert the signal's row, with values by position as in Debezium. Raise the driver's errors.
+
+    `table_sql` is the quoted name of the table.
+    """
     with connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO {table_sql} VALUES (%s, %s, %s)", (name, kind, json.dumps(data)))
     connection.commit()
@@ -48,7 +52,10 @@ def to_topic(
     settings: Mapping[str, str] | None = None,
     timeout_seconds: float = 10.0,
 ) -> None:
-    """Sends the message to partition 0 and waits for its acknowledgement. Raises ``KafkaException``."""
+    """Send the message to partition 0 and wait for the acknowledgement.
+
+    Raise KafkaException if Kafka refuses the message, and TimeoutError if the acknowledgement does not arrive in time.
+    """
     failed: list[Any] = []
     producer = Producer(
         {
@@ -75,6 +82,6 @@ def to_topic(
 
 
 def to_file(path: str | Path, name: str, kind: str, data: Mapping[str, Any]) -> None:
-    """Appends the line."""
+    """Append the signal's line to the file. Raise OSError if that fails."""
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(json.dumps({"id": name, "type": kind, "data": dict(data)}) + "\n")

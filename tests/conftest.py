@@ -1,4 +1,4 @@
-"""Fixtures that every test may use: real servers, started when the first test asks and stopped after the last."""
+"""Fixtures for all tests: real servers, which start when the first test asks for them and stop after the last test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from incsnap.checkpoint.object_store import reach
+from incsnap.checkpoint.object_store import set_access
 from incsnap.config.object_store import store_access
 from incsnap.errors import ConfigError
 from lab.addresses import MySqlAddress, kafka_of, mysql_of
@@ -31,9 +31,16 @@ from lab.servers import servers as start_servers
 _VERSIONS = pytest.StashKey[list[str]]()
 
 
+@pytest.fixture(scope="module")
+def minimal_mysql() -> Iterator[MySqlAddress]:
+    """Yield a server with `binlog_row_metadata=MINIMAL` for one test file, because the setting is global."""
+    with start_servers(kafka=False, mysql_options=["--binlog-row-metadata=MINIMAL"]) as started:
+        yield started.mysql
+
+
 @pytest.fixture(scope="session")
 def mysql_address(request: pytest.FixtureRequest) -> Iterator[MySqlAddress]:
-    """The session's MySQL: ``.host .port .user .password``; the user may do everything."""
+    """The session's MySQL server: `.host .port .user .password`. The user has all rights."""
     with ExitStack() as stack:
         address = _start(request.config, stack, mysql=True).mysql
         request.config.stash[_VERSIONS].append(_describe_mysql(address))
@@ -42,7 +49,7 @@ def mysql_address(request: pytest.FixtureRequest) -> Iterator[MySqlAddress]:
 
 @pytest.fixture(scope="session")
 def kafka_address(request: pytest.FixtureRequest) -> Iterator[str]:
-    """``host:port`` of the session's Kafka."""
+    """Yield `host:port` of the session's Kafka."""
     with ExitStack() as stack:
         address = _start(request.config, stack, mysql=False).kafka
         request.config.stash[_VERSIONS].append(_describe_kafka(address))
@@ -51,13 +58,16 @@ def kafka_address(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def servers(mysql_address: MySqlAddress, kafka_address: str) -> Servers:
-    """Both of them."""
+    """The session's MySQL and Kafka."""
     return Servers(mysql_address, kafka_address)
 
 
 @pytest.fixture(scope="session")
 def registry_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The session's schema registry, as Confluent's protocol knows it; started only when a test asks."""
+    """The URL of the session's schema registry, for Confluent's protocol.
+
+    The registry starts when a test first asks for it.
+    """
     with ExitStack() as stack:
         with _shown(request.config):
             url = stack.enter_context(start_registry())
@@ -66,7 +76,7 @@ def registry_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def object_store() -> Iterator[ObjectStore]:
-    """The session's S3 server, with an empty bucket: each test takes a folder of its own."""
+    """The session's S3 server with one bucket. Each test uses its own folder."""
     for needed in ("moto", "obstore"):
         pytest.importorskip(needed, reason=f"{needed}, of the extra [test], is not installed")
     with start_object_store() as store:
@@ -75,16 +85,16 @@ def object_store() -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def bucket_folder(object_store: ObjectStore) -> Iterator[str]:
-    """A URI in it, where nothing is, and which this process can reach."""
+    """The URI of a new folder in the bucket. This process can reach it."""
     location = f"s3a://{object_store.bucket}/{secrets.token_hex(5)}"
-    reach(location, store_access(location, object_store.properties(""), {}))
+    set_access(location, store_access(location, object_store.properties(""), {}))
     yield location
     object_store.fail()
 
 
 @pytest.fixture
 def database(mysql_address: MySqlAddress) -> Iterator[str]:
-    """The name of an empty database of this test alone; dropped afterwards."""
+    """The name of an empty database for one test. It is dropped after the test."""
     name = f"test_{secrets.token_hex(5)}"
     _execute(mysql_address, f"CREATE DATABASE `{name}`")
     yield name
@@ -93,34 +103,37 @@ def database(mysql_address: MySqlAddress) -> Iterator[str]:
 
 @pytest.fixture
 def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection[Any]]:
-    """A session in that database that may do everything and commits each statement."""
+    """A session in the test's database, with all rights and autocommit."""
     with closing(connect(mysql_address, database=database)) as opened:
         yield opened
 
 
 @pytest.fixture
 def cursor(connection: Connection[Any]) -> Iterator[Cursor]:
-    """A cursor of it."""
+    """A cursor of the test's session."""
     with connection.cursor() as opened:
         yield opened
 
 
 @pytest.fixture
 def topic_prefix() -> str:
-    """A ``topic.prefix`` nobody else uses."""
+    """A unique `topic.prefix`."""
     return f"test-{secrets.token_hex(5)}"
 
 
 @pytest.fixture
 def socket_folder() -> Iterator[Path]:
-    """Where a socket may be: its path has 107 bytes at most, and those of ``tmp_path`` are too long beside xdist's."""
+    """A folder for sockets with a short path.
+
+    A socket's path has at most 107 bytes, and under xdist `tmp_path` is too long.
+    """
     with tempfile.TemporaryDirectory(prefix="s-") as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """A measured value, shown whether the test passes or not."""
+    """A function that prints a measured value, whether the test passes or fails."""
 
     def write(text: str) -> None:
         with capsys.disabled():
@@ -138,10 +151,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="takes minutes: INCSNAP_LONG=1 runs it"))
+    if os.environ.get("INCSNAP_ROW_METADATA") == "MINIMAL":
+        for item in items:
+            if (named := item.get_closest_marker("named_rows")) is not None:
+                item.add_marker(pytest.mark.skip(reason=f"needs binlog_row_metadata=FULL: {named.args[0]}"))
 
 
 def pytest_report_header() -> str:
-    """The versions of servers that run already; the others' stand at the end, when they are known."""
+    """Return the versions of servers that already run. Versions of other servers are printed at the end."""
     try:
         mysql, kafka = mysql_of(os.environ), kafka_of(os.environ)
         known = [
@@ -161,7 +178,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: object, error: object) -> None:
-    """xdist's: a worker has ended, and says which servers it had."""
+    """Note which servers a worker of xdist had, when the worker has ended."""
     output, config = getattr(node, "workeroutput", {}), getattr(node, "config", None)
     if isinstance(config, pytest.Config):
         config.stash[_VERSIONS] += [each for each in output.get("servers", ()) if each not in config.stash[_VERSIONS]]
@@ -179,7 +196,10 @@ def _start(config: pytest.Config, stack: ExitStack, *, mysql: bool) -> Servers:
 
 
 def _shown(config: pytest.Config) -> AbstractContextManager[object]:
-    """The first fetch takes a minute: its progress lines go to the terminal instead of a failing test's report."""
+    """Return a context in which output goes to the terminal.
+
+    A first fetch takes a minute, and its progress must be visible.
+    """
     capture = config.pluginmanager.getplugin("capturemanager")
     return nullcontext() if capture is None else capture.global_and_fixture_disabled()
 
@@ -190,7 +210,7 @@ def _describe_mysql(address: MySqlAddress) -> str:
 
 
 def _describe_kafka(address: str) -> str:
-    # Kafka's protocol names no release; the cluster's id says at least which one it is.
+    # Kafka's protocol does not tell the release. The cluster's id identifies the cluster at least.
     metadata = AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=10)
     return f"Kafka at {address}, {len(metadata.brokers)} broker(s), cluster {metadata.cluster_id}"
 
@@ -203,7 +223,7 @@ def _execute(address: MySqlAddress, sql: str) -> tuple[tuple[object, ...], ...]:
 
 @pytest.fixture(autouse=True)
 def _log_levels_of_their_own() -> Iterator[None]:
-    """A command that was run sets the level of our loggers; the next test must not inherit it."""
+    """Reset the level of our loggers after each test, because a command sets it."""
     yield
     for name in ("incsnap", "signals"):
         logging.getLogger(name).setLevel(logging.NOTSET)

@@ -1,1 +1,1 @@
-"""How the job grows: what each step of its way costs, measured one by one, and a model that adds them up."""
+"""A model of larger jobs: the cost of each step is measured, and the model adds the costs up."""

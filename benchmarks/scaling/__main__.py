@@ -1,8 +1,10 @@
-"""How the job grows, from the costs of its steps.
+"""A model of how the job grows, from the costs of its steps.
 
-python -m benchmarks.scaling              the tables, from the costs in benchmarks/scaling/costs.json
-python -m benchmarks.scaling --measure    measures them anew first, on real servers, and keeps them
-python -m benchmarks.scaling --workers    measures a whole job on clusters of 1, 2 and 4 workers of this machine instead
+    python -m benchmarks.scaling              print the tables, from the costs in benchmarks/scaling/costs.json
+    python -m benchmarks.scaling --measure    measure the costs on real servers first, and keep them
+    python -m benchmarks.scaling --workers    instead measure a whole job on clusters of 1, 2 and 4 workers
+
+All workers of these clusters are on this machine.
 """
 
 from __future__ import annotations

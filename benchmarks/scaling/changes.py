@@ -1,4 +1,4 @@
-"""A change: what the planner, a source's task and a sink's task take for it."""
+"""The cost of a change: in the planner, in a source task and in a sink task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from benchmarks.scaling.timing import ROUNDS
 def of_changes(
     bench: BenchmarkDatabase, table: str, changes: int, transaction_rows: int, name: str
 ) -> dict[str, float]:
-    """Seconds of processor time a change, and bytes; in transactions of so many rows, which are called ``name``."""
+    """Return processor seconds and bytes for each change, as `step.name`. Transactions have `transaction_rows` rows.
+
+    `name` identifies this size of transactions.
+    """
     runs: list[dict[str, float]] = []
     for number in range(ROUNDS):
         prefix = f"{bench.database}-{name}{number}"

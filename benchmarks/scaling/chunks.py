@@ -1,4 +1,4 @@
-"""A row of a snapshot: what reading and sending it take."""
+"""The cost of a snapshot's row: reading it and sending it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHUNK_ROWS = 50_000
 
 
 def of_chunk(bench: BenchmarkDatabase, table: str) -> dict[str, float]:
-    """Seconds a row of a chunk: elapsed and of the processor, and what sending it takes."""
+    """Return elapsed and processor seconds a row, for reading a chunk and for sending its rows."""
     settings, name = settings_of(bench, f"{bench.database}-chunk"), TableId.parse(table)
     with connect(settings.mysql) as connection:
         ((last,),) = query(connection, f"SELECT MAX(id) FROM {table}")
@@ -34,7 +34,7 @@ def of_chunk(bench: BenchmarkDatabase, table: str) -> dict[str, float]:
     rows = int(last) - first
     reads, sends = [], []
     with tempfile.TemporaryDirectory() as root, topics(bench.servers.kafka, settings.topic_prefix, {table: 1}) as names:
-        for number in range(ROUNDS + 1):  # the first is warm-up
+        for number in range(ROUNDS + 1):  # the first round is a warm-up
             window = Window(f"{number}-0", 1, name, "", (str(first),), (str(last),), rows, 1)
             chunk = Chunk(name, ("id",), (str(first),), (str(last),), "", "PRIMARY")
             at = first_position(settings, 1)

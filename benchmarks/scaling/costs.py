@@ -1,4 +1,4 @@
-"""The costs that the model adds up, as they were measured and kept in a file."""
+"""The costs that the model adds up, and the file that keeps them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ FILE = Path(__file__).parent / "costs.json"
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """``seconds`` and bytes by the name of the step (``steps.py``); ``about``: when and where they were measured."""
+    """The measured costs of all steps."""
 
-    figures: Mapping[str, float]
-    about: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, float]  #: by the step's name (`steps.py`): seconds or bytes
+    about: Mapping[str, str] = field(default_factory=dict)  #: when and where they were measured
 
     def __getitem__(self, name: str) -> float:
         return self.figures[name]
 
     def at(self, step: str, number: float) -> float:
-        """Gives what a step that was measured at some numbers (``step.1``, ``step.100``) costs at another: on the
-        straight line between the two that enclose ``number``, or through the last two."""
+        """Return the cost of `step` at `number`, for a step that was measured at some numbers (`step.1`, `step.100`).
+
+        The cost lies on the straight line between the two measured numbers that enclose `number`, or through the last
+        two. Raise KeyError if the step was measured at fewer than two numbers.
+        """
         known = sorted(
             (int(name.rpartition(".")[2]), cost)
             for name, cost in self.figures.items()
@@ -35,10 +38,12 @@ class Costs:
         raise KeyError(f"{step} was measured at {len(known)} numbers: two are needed")
 
     def write(self, path: Path = FILE) -> None:
+        """Write the costs to a file, with four significant digits."""
         text = {"about": dict(self.about), "costs": {name: float(f"{cost:.4g}") for name, cost in self.figures.items()}}
         path.write_text(json.dumps(text, indent=2) + "\n")
 
 
 def read(path: Path = FILE) -> Costs:
+    """Return the costs in a file."""
     document = json.loads(path.read_text())
     return Costs(document["costs"], document["about"])

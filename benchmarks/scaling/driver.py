@@ -1,4 +1,4 @@
-"""What Spark's driver carries to executors."""
+"""The cost of sending the binlog through Spark's driver to executors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from benchmarks.scaling.timing import ROUNDS, median, took
 
-#: Binlog that travels in one job, and in one of its tasks.
+#: Bytes that one Spark job carries, and one of its tasks.
 _TRAVEL_BYTES, _TASK_BYTES = 64 << 20, 8 << 20
 
 
@@ -46,8 +46,10 @@ class _CarriedSource(DataSource):
 
 
 def of_travel() -> dict[str, float]:
-    """Seconds a byte, elapsed, of binlog that goes from the planner to executors inside Spark's tasks: executors of
-    their own on this machine, as a cluster's."""
+    """Return elapsed seconds a byte for binlog that travels from the planner to executors inside Spark's tasks.
+
+    The executors are processes of their own on this machine, as on a cluster.
+    """
     with patch.dict(os.environ, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"):
         return _carried()
 

@@ -1,9 +1,11 @@
-"""What a job of another size would do, from the costs of its steps. Pure; nothing in it is measured.
+"""The model of a job of another size, from the costs of its steps. It is pure: nothing here is measured.
 
-A batch is planned, decoded by the source's tasks, sent by the buckets' tasks, and Spark adds a fixed time; the next one
-takes what has come meanwhile. A batch has so many bytes at most, as in the job. Kafka and MySQL are as quick as they
-were when the steps were measured, and the network and a shared folder cost nothing: a real cluster is slower. Large
-slices of the binlog go to tasks by files, so Spark's driver is no part of it.
+The planner plans a batch, source tasks decode it, and sink tasks send it. Spark adds a fixed time. The next batch takes
+all changes that have come meanwhile, up to a limit of bytes, as in the job. Large slices of the binlog travel in files,
+so Spark's driver is no part of the model.
+
+The model assumes that Kafka and MySQL are as fast as in the measurement, and that the network and a shared folder cost
+nothing. A real cluster is slower.
 """
 
 from __future__ import annotations
@@ -13,45 +15,46 @@ from typing import NamedTuple
 
 from benchmarks.scaling.costs import Costs
 
-#: What a batch takes of Spark and of small files, and no step measures (docs/performance.md: 50 ms, less the steps).
+#: Seconds that Spark and small files add to a batch and that no step measures (docs/performance.md: 50 ms, less the
+#: steps).
 FIXED_SECONDS = 0.040
-#: Records of a batch, at most (``planner.output_bound``).
+#: Most bytes of a batch's records (`planner.output_bound`).
 BATCH_BYTES = 96 << 20
-#: Batches until a queue that grows is taken for one that grows for ever.
+#: Batches after which a growing backlog is considered endless.
 _BATCHES = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """``slots`` decode, ``buckets`` send, ``readers`` read chunks."""
+    """The tasks of a job that run at a time."""
 
-    slots: int = 2
-    buckets: int = 1
-    readers: int = 2
+    slots: int = 2  #: source tasks, which decode
+    buckets: int = 1  #: sink tasks, which send
+    readers: int = 2  #: tasks that read chunks
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """``tables`` and ``partitions`` that a batch writes to, at most; ``kind``: ``large`` transactions, or ``single``
-    rows."""
+    """The changes that a job must carry."""
 
-    changes_a_second: float
-    tables: int = 1
-    partitions: int = 1
-    kind: str = "single"
+    changes_a_second: float  #: changed rows
+    tables: int = 1  #: most tables of a batch
+    partitions: int = 1  #: most partitions that a batch writes to
+    kind: str = "single"  #: `large`: transactions of 1,000 rows; `single`: of one row
 
 
 class Flow(NamedTuple):
-    """``lag_seconds``: None where the job falls behind for ever."""
+    """The state of a stream after a long time."""
 
-    lag_seconds: float | None
-    batch_seconds: float
-    most_a_second: float
-    limit: str
+    lag_seconds: float | None  #: from commit to consumer; None if the backlog grows without end
+    batch_seconds: float  #: duration of a batch
+    most_a_second: float  #: changes a second of full batches
+    limit: str  #: the part of the job that carries the fewest changes a second
 
 
 def limits(costs: Costs, cluster: Cluster, kind: str) -> dict[str, float]:
-    """Changes a second that each part of the way can carry, if it were alone."""
+    """Return how many changes a second each part of the job could carry alone: the planner, source tasks and sink
+    tasks."""
     return {
         "the planner: one binlog connection": 1 / costs[f"planner.{kind}"],
         "source tasks": cluster.slots / costs[f"source.{kind}"],
@@ -60,7 +63,7 @@ def limits(costs: Costs, cluster: Cluster, kind: str) -> dict[str, float]:
 
 
 def batch_seconds(costs: Costs, cluster: Cluster, stream: Stream, changes: float) -> float:
-    """A batch of so many changes, from its plan to its commit."""
+    """Return the seconds of a batch of `changes` changes, from its plan to its commit."""
     kind, tables = stream.kind, min(stream.tables, changes)
     partitions = min(stream.partitions, changes) / cluster.buckets
     seconds = FIXED_SECONDS + changes * costs[f"planner.{kind}"]
@@ -73,7 +76,7 @@ def batch_seconds(costs: Costs, cluster: Cluster, stream: Stream, changes: float
 
 
 def flow(costs: Costs, cluster: Cluster, stream: Stream) -> Flow:
-    """How the stream goes when it has gone on for long: a change waits for half a batch, and then for its own."""
+    """Return the state of the stream after 400 batches. A change waits for half a batch, and then for its own batch."""
     most = BATCH_BYTES / costs[f"bytes.record.{stream.kind}"]
     full = batch_seconds(costs, cluster, stream, most)
     parts = limits(costs, cluster, stream.kind)
@@ -88,12 +91,16 @@ def flow(costs: Costs, cluster: Cluster, stream: Stream) -> Flow:
 
 
 def snapshot_rows_a_second(costs: Costs, cluster: Cluster) -> float:
-    """While nobody writes: the readers, or the tasks that send what they have read."""
+    """Return the rows a second of a snapshot without other writes: the slower of reading and sending."""
     return min(cluster.readers / costs["chunk.elapsed"], cluster.buckets / costs["release.elapsed"])
 
 
 def needed(costs: Costs, stream: Stream, most: int = 4096) -> Cluster | None:
-    """The smallest cluster (slots and buckets doubled in turn) that keeps up; None where none does."""
+    """Return the smallest cluster that keeps up with the stream, or None if none with at most `most` slots does.
+
+    The cluster grows by doubling its slots or its buckets, whichever limits it. It never has more buckets than the
+    stream has partitions.
+    """
     cluster = Cluster(2, 1, 2)
     while cluster.slots <= most:
         if flow(costs, cluster, stream).lag_seconds is not None:

@@ -1,4 +1,4 @@
-"""The planner as Spark asks it, and the tasks of its batches one after the other, in this process."""
+"""A planner as Spark calls it, and the tasks of its batches one after the other, all in this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from benchmarks.benchmark_database import BenchmarkDatabase
 from benchmarks.scaling.timing import took
@@ -16,31 +15,33 @@ from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.transaction import BucketWriter
-from incsnap.planner.chunk_readers import Answer, Ask
+from incsnap.planner.chunk_readers import ReaderMessage, ReaderPort, ReadOrders
 from incsnap.planner.planner import Planner, first_position
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.partitions import BatchPart, SlicePart
 from incsnap.tasks.slice_rows import part_rows
 
-#: Between two questions whether there is a batch, and without one until all that was written has come.
+#: Pause between two calls for a batch, and the wait without a batch after which everything written has been read.
 _POLL_SECONDS, _IDLE_SECONDS = 0.05, 0.5
 
 
 class PlannedJob:
-    """The planner as Spark asks it, and the tasks of its batches one after the other, each kind timed."""
+    """A planner as Spark calls it, and the tasks of its batches. Each kind of task is timed."""
 
-    def __init__(self, settings: Settings, root: str, readers: Callable[[Callable[[], None]], Any]) -> None:
+    def __init__(self, settings: Settings, root: str, readers: Callable[[Callable[[], None]], ReaderPort]) -> None:
         self.settings, self.root = settings, root
         self.planner = Planner(settings, WindowBuffers(root), 2, 1, readers)
         self.offset = first_position(settings, 1)
 
     def catch_up(self, write: Callable[[], None]) -> dict[str, float]:
-        """Seconds of processor time a change for the planner, for a source's and a sink's task; bytes a change. All
-        that ``write`` writes is read first, so that no thread of the planner works beside the tasks.
+        """Call `write`, and then plan and send all that it has written. Return the cost of each change.
+
+        The result has processor seconds by step (planner, source task, sink task), and the bytes of binlog and records.
+        All changes are planned first, so that no thread of the planner works beside the tasks.
         """
         batches: list[list[BatchPart]] = []
-        write()  # the tail connects behind it: a backlog, as the most that it carries
+        write()  # the tail connects afterwards, so it reads a backlog at its highest rate
         began = time.process_time()
         while (batch := self.planned(_IDLE_SECONDS)) is not None:
             batches.append(batch[0])
@@ -67,8 +68,10 @@ class PlannedJob:
         counts += self.send(rows)
 
     def planned(self, patience_seconds: float = 60.0) -> tuple[list[BatchPart], float] | None:
-        """The parts of the next batch, and what planning it took, the reading of the binlog with it; None where
-        nothing has come in that time."""
+        """Return the next batch's parts and the processor seconds of planning it, including reading the binlog.
+
+        Return None if nothing comes within `patience_seconds`.
+        """
         began, deadline = time.process_time(), time.monotonic() + patience_seconds
         while (end := self.planner.plan(self.offset)) == self.offset:
             if time.monotonic() > deadline:
@@ -80,7 +83,7 @@ class PlannedJob:
         return parts, time.process_time() - began
 
     def send(self, rows: list[blocks.BlockRow]) -> tuple[int, int]:
-        """Records and their bytes; all of one bucket."""
+        """Send the rows in one transaction of one bucket. Return the number of records and of their bytes."""
         if not rows:
             return 0, 0
         client = ClientSettings(self.settings.kafka.bootstrap_servers, self.settings.kafka.producer)
@@ -95,17 +98,18 @@ def _fill(made: list[blocks.BlockRow], parts: Sequence[BatchPart], settings: Set
 
 
 def rows_of(parts: Sequence[BatchPart], settings: Settings) -> Iterator[blocks.BlockRow]:
+    """Decode the parts and yield their rows, as source tasks do."""
     for part in parts:
         yield from part_rows(part, settings, 1)
 
 
 class _NoReaders:
-    """No snapshot is asked for."""
+    """The chunk readers of a job without a snapshot."""
 
-    def ask(self, wish: Ask) -> None:
+    def order(self, message: ReadOrders) -> None:
         pass
 
-    def answers(self) -> list[Answer]:
+    def messages(self) -> list[ReaderMessage]:
         return []
 
     def close(self) -> None:
@@ -114,6 +118,7 @@ class _NoReaders:
 
 @contextmanager
 def planned_job(bench: BenchmarkDatabase, prefix: str) -> Iterator[PlannedJob]:
+    """Create a planned job, and close its planner when the block ends."""
     with tempfile.TemporaryDirectory() as root:
         made = PlannedJob(settings_of(bench, prefix), root, lambda _: _NoReaders())
         try:
@@ -123,6 +128,7 @@ def planned_job(bench: BenchmarkDatabase, prefix: str) -> Iterator[PlannedJob]:
 
 
 def settings_of(bench: BenchmarkDatabase, prefix: str) -> Settings:
+    """Return the settings of a job on all tables of the benchmark's database."""
     mysql = bench.servers.mysql
     properties = {
         **mysql.properties(),

@@ -1,6 +1,6 @@
-"""What each step of the way costs, alone in one process: the job's own code without Spark, on real servers.
+"""The measurement of each step's cost: the job's own code in one process, without Spark, on real servers.
 
-Processor time is of this process, all its threads; elapsed time has the servers in it.
+Processor seconds are those of this process with all its threads. Elapsed seconds include the servers.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from benchmarks.scaling.driver import of_travel
 from benchmarks.scaling.widths import of_partitions, of_tables
 from benchmarks.tables import ORDERS
 
-#: How many a batch or a transaction is measured with.
+#: Numbers of tables of a batch, and of partitions of a transaction, at which their costs are measured.
 TABLES = (1, 100, 1_000)
 PARTITIONS = (1, 10, 100, 1_000)
 
 
 def measure(bench: BenchmarkDatabase, rows: int, say: Callable[[str], None]) -> Costs:
-    """``rows``: of the table that is changed and read."""
+    """Measure all steps and return their costs. `rows` is the size of the table that is changed and read."""
     orders = bench.create(ORDERS, "orders", rows)
     figures: dict[str, float] = {}
     for name, transaction_rows, share in (("large", 1_000, 1.0), ("single", 1, 0.25)):

@@ -1,4 +1,4 @@
-"""The model's answers as tables of Markdown, for docs/scaling.md."""
+"""The model's results as Markdown tables, for docs/scaling.md."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from benchmarks.scaling.costs import Costs
 from benchmarks.scaling.growth import Cluster, Stream, flow, limits, needed, snapshot_rows_a_second
 from benchmarks.scaling.steps import PARTITIONS, TABLES
 
-#: Of a workload that one small machine carries; the others are 10, 100 and 1,000 times this.
+#: A workload that a small machine can carry. The other workloads are 10, 100 and 1,000 times as large.
 _ONE = Stream(changes_a_second=100, tables=10, partitions=1)
 _ROWS = 10_000_000
 _KINDS = {"large": "transactions of 1,000 rows", "single": "transactions of one row"}
 
 
 def as_text(costs: Costs) -> str:
+    """Return all tables of docs/scaling.md."""
     return "\n\n".join(
         [
             table(("step", "of transactions of 1,000 rows", "of one row"), _steps(costs)),
@@ -34,7 +35,7 @@ _TABLE_HEADS = ("planner", "source task", "sink task", "parts", "offset")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Of Markdown."""
+    """Return a Markdown table."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

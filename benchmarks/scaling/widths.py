@@ -1,4 +1,4 @@
-"""A batch of many tables, and a transaction over many partitions."""
+"""The costs of a batch of many tables, and of a transaction over many partitions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from incsnap.tasks import blocks
 
 
 def of_tables(bench: BenchmarkDatabase, tables: int) -> dict[str, float]:
-    """Measures a batch with one change of each of so many tables: seconds of the planner, of the tasks, of the
-    transaction; bytes of its parts, pickled, and of its offset."""
+    """Measure a batch with one change in each of `tables` tables. Return figures as `tables.step.number`.
+
+    The figures are the seconds of planner, source task and sink task, the bytes of the pickled parts, and the size of
+    the offset.
+    """
     names = [f"{bench.database}.t{number}" for number in range(tables)]
     with bench.connection.cursor() as cursor:
         for name in names:
@@ -60,7 +63,7 @@ def _one_batch(job: PlannedJob) -> dict[str, float]:
 
 
 def of_partitions(bench: BenchmarkDatabase, partitions: int) -> dict[str, float]:
-    """Seconds of a transaction with a record for each of so many partitions."""
+    """Return the elapsed seconds of a transaction with one record for each of `partitions` partitions."""
     prefix, table = f"{bench.database}-partitions{partitions}", f"{bench.database}.wide"
     settings = settings_of(bench, prefix)
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)

@@ -1,5 +1,7 @@
-"""One job on a standalone cluster of 1, 2 and 4 workers. All of them are on this machine, so what more of them cost is
-seen here, and what they bring only as far as the machine has cores."""
+"""A job on a standalone cluster of 1, 2 and 4 workers, all on this machine.
+
+The cost of more workers is visible here, but their gain only as far as the machine has cores.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,22 @@ from pathlib import Path
 
 from benchmarks.backlogs import Backlogs
 from benchmarks.benchmark_database import BenchmarkDatabase, benchmark_database
+from benchmarks.measured_jobs import INCSNAP, Job
 from benchmarks.rows import Figures, Scale
-from benchmarks.sides import INCSNAP, Job
-from benchmarks.warm import WarmJob
+from benchmarks.warm_job import WarmJob
 from lab.servers import Servers
 from lab.spark_cluster import spark_cluster
 
 WORKERS = (1, 2, 4)
 _CORES = 2
-#: What is measured, and the figure of it that is told.
+#: The measured rows, and their titles in the table.
 FIGURES = {"snapshot": "snapshot, rows/s", "backlog": "backlog of 1,000-row transactions, changes/s"}
 
 
 def of_workers(servers: Servers, folder: Path, scale: Scale, say: Callable[[str], None]) -> dict[int, Figures]:
-    """``FIGURES`` by the number of workers. What fails raises."""
+    """Return the figures of `FIGURES` by the number of workers. Any failure raises its error."""
     notes_by_count = {count: _Figures() for count in WORKERS}
-    # Each has a database of its own: their tables have names in common.
+    # Two databases, because tables of both measurements have equal names.
     with benchmark_database(servers, folder) as database:
         snapshots = WarmJob(database, scale, ["snapshot"])
         for count, figures in notes_by_count.items():
@@ -43,7 +45,7 @@ def of_workers(servers: Servers, folder: Path, scale: Scale, say: Callable[[str]
 
 @contextmanager
 def _cluster(workers: int, kind: str, say: Callable[[str], None]) -> Iterator[Mapping[str, str]]:
-    """The settings of a job on it."""
+    """Run a cluster, and yield the settings of a job on it."""
     say(f"the {kind} of a job on {workers} workers of {_CORES} cores")
     with spark_cluster(workers=workers, cores=_CORES) as cluster:
         yield cluster.settings
@@ -58,13 +60,13 @@ def _job(
 
 
 def rows(by_count: Mapping[int, Figures]) -> Iterable[Sequence[str]]:
-    """Lines of a table: workers, and ``FIGURES``."""
+    """Return the lines of a table: the number of workers, and the figures of `FIGURES`."""
     for count, figures in by_count.items():
         yield f"{count} of {_CORES} cores", *(f"{figures[name]:,.0f}" for name in FIGURES)
 
 
 class _Figures:
-    """Notes of one job; here nothing goes on without what has failed."""
+    """A receiver of one job's figures. A failure ends the measurement."""
 
     def __init__(self) -> None:
         self.figures: Figures = {}

@@ -1,5 +1,6 @@
--- Run once, when the data folder is empty, by a server without network; the replication begins with the one after it.
--- incsnap's user has what a replica needs, REPLICATION SLAVE. The key: passwords go without TLS only if they are encrypted.
+-- Runs once, when the data folder is empty, on a temporary server without network. Replication begins when the final
+-- server starts. incsnap's user has the right REPLICATION SLAVE, which a replica needs. GET_SOURCE_PUBLIC_KEY: without
+-- TLS the password must be encrypted with the server's key.
 CHANGE REPLICATION SOURCE TO
   SOURCE_HOST = 'mysql',
   SOURCE_USER = 'incsnap',

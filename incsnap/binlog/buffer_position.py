@@ -1,93 +1,87 @@
-"""How the buffer names places in it, where it can be cut, and what it tells of what lies between two of them."""
+"""The values that the buffer and the tail return: places, cuts, contents of a stretch, the next batch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from incsnap.binlog.prepared import XaMark
 from incsnap.binlog.slices import Slice
+from incsnap.binlog.xa_parts import XaMark
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.tables import TableId
 
 
 class BufferPlace(NamedTuple):
-    """A place in the buffer: a segment's fragments before ``fragment`` and kept events before ``event`` lie before it.
+    """A place in the buffer, between two kept events.
 
-    Between transactions ``event`` is the fragment's first event; inside one it is behind a rows event of the fragment.
-    The end of a segment that leaves nothing open is written as the beginning of the next.
+    Everything before `event` of `segment` lies before the place. A place between two transactions names the first event
+    of the later fragment. A place inside a transaction names the event behind a rows event. If a segment leaves no
+    transaction open, the place at its end is written as the beginning of the next segment.
     """
 
-    segment: int
-    fragment: int
-    event: int
+    segment: int  #: number of the segment in the stream, from 0
+    fragment: int  #: index of the fragment in the segment
+    event: int  #: index of the kept event in the segment
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a batch that begins at ``start`` can end. ``full``: what is buffered behind exceeds the limits."""
+    """A possible batch: the beginning and the end."""
 
-    start: BufferPlace
-    end: BufferPlace
-    full: bool
+    start: BufferPlace  #: beginning of the batch
+    end: BufferPlace  #: end of the batch; equal to `start` if no end is possible yet
+    full: bool  #: the buffer holds more after `end` than the limits allow
 
 
 @dataclass(frozen=True, slots=True)
 class UnnamedRows:
-    """Rows of an included table whose maps tell no names (``binlog_row_metadata=MINIMAL``), among the statements that
-    changed tables. ``first``, ``last``: how many of these come before the first and before the last of the rows.
-    ``place``: file and position of the first, for messages."""
+    """Rows of one included table whose table maps have no column names (`binlog_row_metadata=MINIMAL`)."""
 
-    table: TableId
-    place: str
-    first: int
-    last: int
+    table: TableId  #: table of the rows
+    place: str  #: file and position of the first of the rows, for messages
+    first: int  #: how many of the batch's statements (`changes`) come before the first of the rows
+    last: int  #: how many of the batch's statements come before the last of the rows
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What lies between two places: included tables with rows events, DDL, kept bytes, rows events, of XA transactions
-    what was prepared and what ended, and tables with rows that do not name their columns."""
+    """A summary of the events between two places."""
 
-    tables: frozenset[TableId]
-    changes: tuple[SchemaChange, ...]
-    bytes: int
-    events: int
-    last_ts_us: int
-    marks: tuple[XaMark, ...] = ()
-    unnamed: tuple[UnnamedRows, ...] = ()
+    tables: frozenset[TableId]  #: included tables with rows events
+    changes: tuple[SchemaChange, ...]  #: statements that changed tables (DDL and TRUNCATE), in order
+    bytes: int  #: bytes of kept events
+    events: int  #: number of rows events of included tables
+    last_ts_us: int  #: original commit time of the last transaction, in µs since 1970; 0 if there is no transaction
+    marks: tuple[XaMark, ...] = ()  #: XA transactions that were prepared or ended, in order
+    unnamed: tuple[UnnamedRows, ...] = ()  #: tables with rows without column names
 
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """The next batch of the stream: everything between the position asked from and ``end``.
+    """The next batch of the stream: everything between the given position and `end`.
 
-    ``tables``: included tables with rows events; ``changes``: DDL and TRUNCATE in order; ``signals``: the signal
-    table's events, as no slice or one; ``bytes`` and ``events``: kept bytes and rows events; ``last_ts_us``: original
-    commit time of the last transaction, 0 where there is none. ``full``: more is buffered behind than the limits let
-    in. ``marks``: XA transactions prepared and ended, in order. ``unnamed``: tables with rows that do not name their
-    columns; where there are any, or were, a batch ends behind each of ``changes`` that is no part of a transaction.
+    Once the tail has read rows without column names, each statement that may change a captured table ends the batch. So
+    one batch decodes all rows of such a table by one definition. The statement must be a transaction of its own, which
+    CREATE TABLE ... SELECT is not.
     """
 
-    end: StreamPosition
-    tables: frozenset[TableId]
-    changes: tuple[SchemaChange, ...]
-    signals: tuple[Slice, ...]
-    bytes: int
-    events: int
-    last_ts_us: int
-    full: bool = False
-    marks: tuple[XaMark, ...] = ()
-    unnamed: tuple[UnnamedRows, ...] = ()
+    end: StreamPosition  #: position of the batch's end
+    tables: frozenset[TableId]  #: included tables with rows events
+    changes: tuple[SchemaChange, ...]  #: statements that changed tables (DDL and TRUNCATE), in order
+    signals: tuple[Slice, ...]  #: events of the signal table: one slice, or none
+    bytes: int  #: bytes of kept events
+    events: int  #: number of rows events of included tables
+    last_ts_us: int  #: original commit time of the last transaction, in µs since 1970; 0 if there is no transaction
+    full: bool = False  #: the buffer holds more after `end` than the limits allow
+    marks: tuple[XaMark, ...] = ()  #: XA transactions that were prepared or ended, in order
+    unnamed: tuple[UnnamedRows, ...] = ()  #: tables with rows without column names
 
 
 @dataclass(frozen=True, slots=True)
 class TailCondition:
-    """``connected``: the server is sending; ``disconnects``: connections that were lost since the tail's beginning;
-    ``buffered_bytes``: of binlog that is held. ``replaying``: what was delivered is read again, to the place where a
-    batch is to be repeated from; it goes on as long as there is progress."""
+    """The state of the tail's connection and buffer."""
 
-    connected: bool
-    disconnects: int
-    buffered_bytes: int
-    replaying: bool = False
+    connected: bool  #: the server is sending
+    disconnects: int  #: connections lost since the tail began
+    buffered_bytes: int  #: bytes of memory of the buffer
+    replaying: bool = False  #: the tail reads delivered events again, up to the end of a batch that is to be repeated

@@ -1,4 +1,4 @@
-"""The segments that are held in memory, in the stream's order; each keeps the number that it came with."""
+"""The queue of segments in memory, in the order of the stream. Each segment has a number, and keeps it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from incsnap.binlog.segments import IS_ROWS, Segment, Stretch
 
 
 class BufferedSegments:
-    """``first``: the number of the oldest one. The stream's first segment has the number 0."""
+    """The segments in memory.
+
+    `first` is the number of the oldest one. The first segment of the stream has the number 0.
+    """
 
     def __init__(self) -> None:
         self._segments: deque[Segment] = deque()
@@ -18,35 +21,39 @@ class BufferedSegments:
 
     @property
     def end(self) -> int:
-        """The number that the next segment will have."""
+        """Return the number that the next segment will have."""
         return self.first + len(self._segments)
 
     def append(self, segment: Segment) -> None:
+        """Append a segment."""
         self._segments.append(segment)
 
     def at(self, number: int) -> Segment | None:
-        """None where it is not held: any more, or yet."""
+        """Return the segment `number`, or None if it was dropped or has not come yet."""
         index = number - self.first
         return self._segments[index] if 0 <= index < len(self._segments) else None
 
     def drop_first(self) -> Segment:
+        """Drop the oldest segment and return it."""
         self.first += 1
         return self._segments.popleft()
 
     def cost_from(self, number: int) -> int:
-        """Bytes of memory of the segments from that one on."""
+        """Return the bytes of memory of the segments from `number` on."""
         return sum(segment.cost for nth, segment in enumerate(self._segments, self.first) if nth >= number)
 
     def is_before(self, number: int, place: BufferPlace) -> bool:
-        """Is that segment held, and all of it before the place?"""
+        """Return True if the queue holds the segment `number` and all of the segment lies before `place`."""
         segment = self.at(number)
         return segment is not None and (
             number < place.segment or (number == place.segment and 0 < len(segment.kinds) == place.event)
         )
 
     def is_spent(self, number: int, place: BufferPlace) -> bool:
-        """Is nothing of that segment left behind the place that a batch could end at? Table maps at its end, whose rows
-        are still to come, are nothing."""
+        """Return True if a batch that ends at `place` has used up the segment `number`: no later batch can end in it.
+
+        A spent segment may still have table maps after `place`. Their rows events are in a later segment.
+        """
         segment = self.at(number)
         return self.is_before(number, place) or (
             segment is not None
@@ -56,11 +63,11 @@ class BufferedSegments:
         )
 
     def resolved(self, place: BufferPlace) -> BufferPlace:
-        """The place as it is among these: a forgotten segment's is the beginning of what is left."""
+        """Return `place`, or the beginning of the oldest segment if the segment of `place` was dropped."""
         return place if place.segment >= self.first else BufferPlace(self.first, 0, 0)
 
     def walk(self, start: BufferPlace, end: BufferPlace | None = None) -> Iterator[Stretch]:
-        """What lies between the places, segment by segment; up to the newest segment without ``end``."""
+        """Yield the stretch of each segment between the places. Without `end`, walk to the newest segment."""
         number, fragment, event = self.resolved(start)
         while (segment := self.at(number)) is not None and (end is None or number <= end.segment):
             last = end.event if end is not None and number == end.segment else len(segment.kinds)
@@ -70,8 +77,10 @@ class BufferedSegments:
     # -- a transaction that is open at the end
 
     def begin_of_open(self) -> BufferPlace:
-        """Where the transaction begins that the last segment leaves open, or where what is held of it begins; the end
-        where none is open."""
+        """Return the place where the open transaction begins, or where its part in memory begins.
+
+        Return the end of the queue if no transaction is open.
+        """
         begin = BufferPlace(self.end, 0, 0)
         for number in range(self.end - 1, self.first - 1, -1):
             segment = self._segments[number - self.first]
@@ -84,7 +93,7 @@ class BufferedSegments:
         return begin
 
     def drop_open(self) -> None:
-        """Drops what is held of that transaction; the last segment leaves nothing open then."""
+        """Drop the part in memory of the open transaction. The last segment then leaves no transaction open."""
         begin = self.begin_of_open()
         divided = self.at(begin.segment) if begin.fragment else None
         while self.end > begin.segment:

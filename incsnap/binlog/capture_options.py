@@ -1,4 +1,4 @@
-"""What is wanted of the stream besides rows."""
+"""The options for statements in the stream: which ones a job needs, and which ones end a batch."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from incsnap.events import SchemaChange
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions:
-    """What a job wants of the stream besides rows."""
+    """The options for statements in the stream."""
 
-    queries: bool = False  #: whether to keep the texts of statements, where the server logs them
-    #: Which changes of tables are of interest. Others are passed over, so that they make no batch.
+    queries: bool = False  #: whether to keep the texts of statements, if the server logs them
+    #: Whether the job needs a statement that changes tables. Other statements are skipped, so that they make no batch.
     concerns: Callable[[SchemaChange], bool] = lambda _: True
-    #: The statements behind which every batch ends.
+    #: Whether a batch must end after the statement.
     ends_batch: Callable[[SchemaChange], bool] = lambda _: False
-    #: The character set of each collation of the server, by the collation's number: statements are read by it.
+    #: Whether the statement may change captured tables. If rows have no column names, a batch ends after each such
+    #: statement.
+    is_captured: Callable[[SchemaChange], bool] = lambda _: True
+    #: Collation number -> character set, of the server. It is used to decode statements.
     charsets: Mapping[int, str] = field(default_factory=dict)
 
 
+#: Options that keep every statement that changes tables, but no texts of statements that change rows.
 CHANGES: Final = CaptureOptions()
-"""All changes of tables, and nothing else."""

@@ -1,7 +1,7 @@
-"""The search for an XA PREPARE that came before all that was read, back through the files of the binlog.
+"""The search for an XA PREPARE from before the stream's beginning, backwards through the files of the binlog.
 
-Whoever begins to read while transactions are prepared has missed their rows, and gets them with XA COMMIT from nobody.
-They are still in the binlog, mostly in its newest file: a prepared transaction holds locks, so few of them grow old.
+A job that begins while transactions are prepared has missed their rows, and XA COMMIT does not repeat them. The rows
+are still in the binlog, mostly in its newest file: a prepared transaction holds locks, so few grow old.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any
 
 import pymysql
 
-from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark, XaTransaction
+from incsnap.binlog.prepared import NotPrepared, PreparedTransactions
 from incsnap.binlog.protocol.dump_connection import open_stream, translated
-from incsnap.binlog.read_again import segments_until
-from incsnap.binlog.segments import Names
+from incsnap.binlog.protocol.frames import blocks_until
+from incsnap.binlog.segments import IdTable
 from incsnap.binlog.stream_reader import StreamReader
+from incsnap.binlog.xa_parts import XaMark, XaTransaction
 from incsnap.errors import BinlogError, shorten
 from incsnap.events import NOWHERE, BinlogPosition, StreamPosition
 from incsnap.gtid import GtidSet
@@ -26,31 +27,29 @@ from incsnap.tables import TableId
 
 _log = logging.getLogger(__name__)
 
-#: Of an encrypted file: in its size, not in the places of its events.
+#: Bytes of an encrypted file's header. SHOW BINARY LOGS counts them; positions of events do not.
 _HEADER_BYTES = 512
-#: The server says where it is while it passes over transactions.
+#: Seconds between two heartbeats. They show how far the server is while it skips transactions.
 _HEARTBEAT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedSearch:
-    """``connect`` opens a PyMySQL connection with REPLICATION SLAVE and REPLICATION CLIENT. ``server_id``: nobody else
-    reads with it meanwhile, but who tells a uuid (``read_again.connect_beside``). ``prepared``: where that goes which
-    is found. ``take``: how it goes there, ``prepared.adopt`` where it is None."""
+    """A search for XA PREPARE in the server's binlog, by a connection of its own."""
 
-    connect: Callable[[], Any]
-    server_id: int
-    included: Callable[[TableId], bool]
-    prepared: PreparedTransactions
-    damaged: str = "fail"
-    closed: Callable[[], bool] = lambda: False
-    take: Callable[[XaTransaction], None] | None = None
+    connect: Callable[[], Any]  #: opens a PyMySQL connection with REPLICATION SLAVE and REPLICATION CLIENT
+    server_id: int  #: no other stream without a replica uuid has this id meanwhile (see `connect_beside`)
+    included: Callable[[TableId], bool]  #: whether a table is included
+    prepared: PreparedTransactions  #: gets the transactions that are found
+    damaged: str = "fail"  #: handling of damaged rows events (see StreamReader)
+    closed: Callable[[], bool] = lambda: False  #: whether to give up
+    take: Callable[[XaTransaction], None] | None = None  #: called with each transaction found; None: `prepared.adopt`
 
     def around(self, read: Callable[[], None], delivered: Callable[[], GtidSet]) -> None:
-        """Call ``read``. Where it ended at the XA COMMIT of a transaction whose XA PREPARE was not read, look for that.
+        """Call `read`. If it ends at an XA COMMIT whose XA PREPARE was not read, search for the XA PREPARE.
 
-        The next call goes on then. Others that are sought are taken along: under load their XA COMMITs come next. Raise
-        BinlogError where the binlog does not hold the XA PREPARE any more.
+        The caller then calls this method again, and `read` continues. The search also takes other names that are
+        sought: under load their XA COMMITs come next. Raise BinlogError if the binlog no longer holds the XA PREPARE.
         """
         try:
             read()
@@ -58,17 +57,19 @@ class PreparedSearch:
             _log.warning("%s", unknown)
             if self.find([unknown.xid], delivered(), along=self.prepared.sought()):
                 raise BinlogError(
-                    f"{unknown}, and which the binlog does not hold any more",
-                    "Its changes are visible in the tables, but cannot be sent as changes any more. Start with a new"
+                    f"{unknown}, and the binlog no longer holds it",
+                    "Its changes are in the tables, but can no longer be sent as events. Start with a new"
                     " checkpoint.location and signal execute-snapshot for the tables.",
                 ) from None
 
     def find(self, xids: Collection[str], before: GtidSet, along: Collection[str] = ()) -> set[str]:
-        """Take those of ``xids`` into ``prepared`` that are so behind the transactions ``before``.
+        """Search the transactions `before` for the XA PREPARE of each of `xids`, and take the transactions that are
+        still prepared there.
 
-        Return those of which the binlog holds neither XA PREPARE nor an end in there. Raise ConnectionLost, or an
-        IncsnapError.
-        ``along``: names that are taken too, from the files that are read for ``xids``.
+        `before` is the set of GTIDs to search. The files of the binlog are read one by one, the newest first, until all
+        `xids` were met. `along` are further names: their transactions are also taken if they are in these files. Return
+        the names without an XA PREPARE, XA COMMIT or XA ROLLBACK in the files. Raise ConnectionLost or an IncsnapError
+        if the server cannot be read.
         """
         left, searched = set(xids), {*xids, *along}
         try:
@@ -95,8 +96,11 @@ class PreparedSearch:
         return left
 
     def _take(self, place: tuple[str, int], delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> set[str]:
-        """Return those of ``xids`` that transactions of ``inside``, in a file up to that place, prepare or end last."""
-        _log.info("searching %s for the XA PREPARE of %s", place[0], shorten(", ".join(sorted(xids))))
+        """Search the transactions `inside` of a file up to `place`, and take those of `xids` that stay prepared.
+
+        Return the names that are prepared or ended there.
+        """
+        _log.info("Searching %s for the XA PREPARE of %s", place[0], shorten(", ".join(sorted(xids))))
         marks = self._marks(place, delivered, inside, xids)
         for mark in marks.values():
             if mark.prepared:
@@ -106,22 +110,25 @@ class PreparedSearch:
     def _marks(
         self, place: tuple[str, int], delivered: GtidSet, inside: GtidSet, xids: Collection[str]
     ) -> dict[str, XaMark]:
+        """Return the last XA PREPARE, XA COMMIT or XA ROLLBACK of each of `xids` in the transactions `inside`."""
         stream, source = open_stream(self.connect, self.server_id, delivered, _HEARTBEAT_SECONDS, NOWHERE, self.closed)
         with closing(stream):
-            names = Names(self.included)
+            ids = IdTable(self.included)
             prepared = self.prepared.sibling(xids)
-            reader = StreamReader(StreamPosition(delivered, "", 0), names, self.damaged, prepared=prepared)
+            reader = StreamReader(StreamPosition(delivered, "", 0), ids, self.damaged, prepared=prepared)
             reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
             seen, marks = GtidSet(), dict[str, XaMark]()
 
             def ended() -> bool:
-                # At the end of the file, at most: the server may have executed what is in none (gtid_purged).
+                # Stop at the file's end at the latest: the server may have executed transactions that are in no file
+                # (gtid_purged).
                 return inside <= seen or reader.position >= BinlogPosition(*place)
 
-            for segments in segments_until(ended, reader, stream.read, self.closed):
+            for block in blocks_until(ended, stream.read, self.closed):
+                segments = list(reader.add(block))
                 for segment in segments:
-                    # Behind ``inside`` the server goes on with what was not executed yet.
-                    if segment.marks and names.gtids([(segment, 0, 1)]) <= inside:
+                    # After `inside` the server also sends transactions that were executed later.
+                    if segment.marks and ids.gtids([(segment, 0, 1)]) <= inside:
                         marks |= {mark.transaction.xid: mark for mark in segment.marks if mark.transaction.xid in xids}
-                seen |= names.gtids((segment, 0, segment.complete) for segment in segments)
+                seen |= ids.gtids((segment, 0, segment.complete) for segment in segments)
             return marks

@@ -1,4 +1,4 @@
-"""Read on whatever happens to the connection, until the server has been away for too long."""
+"""The loop that reads the binlog again after each lost connection, until the server has been away for too long."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def stay_connected(
     pause: Callable[[float], None],
     reconnect_seconds: float,
 ) -> None:
-    """Calls ``read`` again whenever the connection is lost, until ``closed``.
+    """Call `read` again whenever the connection is lost, until `closed` returns True.
 
-    ``connections`` counts those that were made. One that brought something (``position``), or that held for seconds
-    on an idle server, shows that the server was there until now; one that is lost at once again and again (another
-    client with our server id) does not. Raises ``ServerUnreachable`` after ``reconnect_seconds`` without.
+    `position` returns how far the stream was read, `connections` how many connections were made. A connection shows
+    that the server is there if it moved `position`, or if it lasted 5 seconds on an idle server. A connection that is
+    lost at once shows nothing: another client may have our server id. Raise ServerUnreachable after `reconnect_seconds`
+    without a sign of the server.
     """
     seconds = _FIRST_PAUSE_SECONDS
     last_there = time.monotonic()
@@ -45,7 +46,7 @@ def stay_connected(
             if lasted or position() != before:
                 last_there, seconds = now, _FIRST_PAUSE_SECONDS
             if now - last_there > reconnect_seconds:
-                raise ServerUnreachable(f"the binlog cannot be read since {reconnect_seconds:.0f} s: {lost}") from lost
-            _log.warning("binlog connection lost at %s: %s; connecting again", position(), lost)
+                raise ServerUnreachable(f"the binlog could not be read for {reconnect_seconds:.0f} s: {lost}") from lost
+            _log.warning("Binlog connection lost at %s: %s; reconnecting", position(), lost)
             pause(seconds)
             seconds = min(seconds * 2, _LONGEST_PAUSE_SECONDS)

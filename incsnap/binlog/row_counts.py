@@ -1,12 +1,13 @@
-"""How many rows each rows event has: what ``max.batch.size`` counts, and nothing else needs.
+"""The number of rows in each rows event, for the limit `max.batch.size`.
 
-A rows event does not tell, so its images are walked, those of all events of a table at once. No value is decoded, and
-where no batch has a limit of rows, nobody asks.
+A rows event does not hold this number. So the row images are walked, for all events of a table at once, without
+decoding values. Rows are counted only if a batch has a limit of rows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,18 +16,19 @@ from incsnap.binlog.buffered_segments import BufferedSegments
 from incsnap.binlog.protocol.control_events import HEADER, TABLE_MAP
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.row_images import count_rows
-from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMaps
+from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMap, TableMaps
 from incsnap.binlog.segments import IS_ROWS, Segment
 from incsnap.columns.packets import Packets
 from incsnap.errors import IncsnapError
 
 _TABLE_ID = slice(HEADER, HEADER + TABLE_ID_BYTES)
-#: How long a value is does not hang on its character set, but one that is unknown is refused: any that takes all bytes.
+#: The length of a value does not depend on its character set, but an unknown one is refused. So give every collation
+#: one that accepts all bytes.
 _CHARSETS = dict.fromkeys(range(2048), "latin1") | {63: "binary"}
 
 
 class RowCounts:
-    """Of the segments of a buffer, each counted once and when it is first asked for."""
+    """The rows of each kept event in a buffer's segments. A segment is counted once, when it is first needed."""
 
     def __init__(self, segments: BufferedSegments) -> None:
         self._segments = segments
@@ -34,8 +36,10 @@ class RowCounts:
         self._before: dict[int, Longs] = {}
 
     def events_within(self, start: BufferPlace, most: int) -> int:
-        """Of the rows events from ``start`` on, how many have at most so many rows together. At least one: an event is
-        never divided."""
+        """Return how many rows events from `start` on have at most `most` rows together.
+
+        The result is at least 1, because an event is never divided.
+        """
         events = rows = 0
         for number, segment, _, event, _ in self._segments.walk(start):
             before = self._rows_before(number, segment)
@@ -48,11 +52,12 @@ class RowCounts:
         return max(events, 1)
 
     def forget(self) -> None:
-        """Those of segments that are not held any more."""
+        """Forget the counts of segments that the buffer has dropped."""
         for number in [each for each in self._before if each < self._segments.first]:
             del self._before[number]
 
     def forget_all(self) -> None:
+        """Forget all counts."""
         self._before.clear()
 
     def _rows_before(self, number: int, segment: Segment) -> Longs:
@@ -64,8 +69,10 @@ class RowCounts:
 
 
 def rows_of_events(segment: Segment, maps: TableMaps) -> Longs:
-    """The rows of each kept event, none of a table map. An event that cannot be read counts as one row: whoever writes
-    its rows says what is wrong with it."""
+    """Return the number of rows of each kept event; 0 for a table map.
+
+    An event that cannot be read counts as one row. Decoding its rows will report the error.
+    """
     payload, offsets = segment.payload, segment.offsets
     in_force = {each.event[_TABLE_ID]: each.event[HEADER:] for each in segment.maps if not each.is_query}
     by_map: dict[bytes, list[int]] = defaultdict(list)
@@ -81,9 +88,20 @@ def rows_of_events(segment: Segment, maps: TableMaps) -> Longs:
     for description, numbers in by_map.items():
         events = np.array(numbers)
         try:
-            table_map = maps.of(bytes(TABLE_ID_BYTES) + description)
+            table_map = _with_charsets(maps.of(bytes(TABLE_ID_BYTES) + description))
             bodies = offsets[events] + HEADER, offsets[events + 1]
             counts[events] = np.maximum(count_rows(packets, *bodies, segment.kinds[events], table_map), 1)
         except IncsnapError:
             continue
     return counts
+
+
+def _with_charsets(table_map: TableMap) -> TableMap:
+    """Return the map with a character set for each ENUM and SET. A map without names has none."""
+    if table_map.named:
+        return table_map
+    columns = tuple(
+        replace(column, charset="latin1") if column.type in ("enum", "set") else column
+        for column in table_map.shape.columns
+    )
+    return replace(table_map, shape=replace(table_map.shape, columns=columns))

@@ -1,8 +1,23 @@
-"""A segment: what one block of the stream left behind, in columns.
+"""The segment: the kept events of one stretch of the stream, as columns, with the transactions that they belong to.
 
-It holds the table maps and rows events of included tables, joined; for each of them where it begins, and for each
-transaction (or the part of it that fell into this block) its name and place. A *fragment* is what one segment has of a
-transaction; only a segment's first fragment may continue a transaction, only its last may leave one open.
+A *kept event* is a table map or rows event of an included table, or the text of a statement. A *fragment* is the share
+of one segment in a transaction. Only the first fragment of a segment may continue a transaction of the segment before.
+Only the last fragment may leave its transaction open.
+
+Example: transaction 41 inserts a row into `shop.orders`, transaction 42 a row into the excluded table `shop.x_log`, and
+transaction 43 rows into both tables. A block ends inside transaction 43, so there are two segments:
+
+                  segment 0                                segment 1
+    kinds         [19, 30, 19, 30] (19: map, 30: rows)     [30]
+    positions     [285, 335, 782, 881]                     [961]
+    offsets       [0, 46, 82, 128, 164]                    [0, 36]
+    rows_before   [0, 0, 1, 1, 2]                          [0, 1]
+    first         [0, 2, 2, 4]                             [0, 1]
+    transactions  41 at 157, 42 at 406, 43 at 654          43 at 654
+    continues     False                                    True, with rows_done=1, maps=(the map at 782,)
+    open          True                                     False
+
+Transaction 42 has a fragment without events (`first[1] == first[2]`): its GTID counts as delivered too.
 """
 
 from __future__ import annotations
@@ -14,91 +29,97 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.binlog.prepared import XaMark
 from incsnap.binlog.protocol.control_events import ROWS, ROWS_QUERY, gtid_text
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.table_map import tells_names
+from incsnap.binlog.xa_parts import XaMark
 from incsnap.errors import BinlogError
 from incsnap.events import BinlogPosition, SchemaChange
 from incsnap.gtid import GtidSet, Interval, Source
 from incsnap.tables import TableId
 
+#: Whether an event type is that of a rows event, by its number.
 IS_ROWS = np.zeros(256, bool)
 IS_ROWS[list(ROWS)] = True
 
-#: The table number of a kept statement text (ROWS_QUERY), which belongs to no table.
+#: The table number of a statement text (ROWS_QUERY), which belongs to no table.
 NO_TABLE = -3
-#: The key of the statement text among the maps in force: it holds until the next one of its transaction.
+#: The key of the statement text among the maps in force. A text is valid until the next text of its transaction.
 _QUERY_IN_FORCE = -1
 
-#: What a segment and a transaction cost in memory besides their bytes, so that a queue of nothing but excluded tables'
-#: transactions is bounded too.
+#: Memory in bytes of a segment, a fragment and an event, besides the payload. Without these numbers a queue of
+#: transactions of excluded tables would have no bound.
 _SEGMENT_COST = 2_000
 _FRAGMENT_COST = 64
 _EVENT_COST = 21
 
 
-#: A transaction. ``source``: a number that ``Names`` gave; ``thread``: -1 where the log does not say; ``ts_us``: its
-#: original commit, in microseconds since 1970; ``pos``: where its GTID event begins, in 64 bits.
+#: A transaction. `source`: index in `IdTable.sources`. `number`: the GTID's number. `server`: id of the server that
+#: first ran the transaction. `thread`: id of the connection, -1 if the log does not have it. `ts_us`: original commit
+#: time, in µs since 1970. `pos`: position of its GTID event, in 64 bits.
 TRANSACTION = np.dtype(
     [("source", "<i4"), ("number", "<i8"), ("server", "<i8"), ("thread", "<i8"), ("ts_us", "<i8"), ("pos", "<i8")]
 )
-#: An array of ``TRANSACTION``.
+#: An array of `TRANSACTION`.
 TransactionArray = npt.NDArray[np.void]
 
 
 class Map(NamedTuple):
-    """A TABLE_MAP event (or a statement's text, where those are kept) as it stands in the payload, and its 64-bit
-    position."""
+    """A TABLE_MAP event, or the text of a statement (ROWS_QUERY)."""
 
-    event: bytes
-    pos: int
+    event: bytes  #: header and body, as in the payload
+    pos: int  #: position in the file, in 64 bits
 
     @property
     def is_query(self) -> bool:
+        """Whether this is the text of a statement."""
         return self.event[4] == ROWS_QUERY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    #: Binlog file of all events in here: a transaction never spans files.
+    """The kept events of one stretch of the stream, as columns."""
+
+    #: Binlog file of all events of the segment: a transaction never spans two files.
     file: str
-    payload: bytes
-    #: Kept event i is ``payload[offsets[i]:offsets[i + 1]]``; it begins at ``positions[i]`` of the file.
+    payload: bytes  #: the kept events, joined: header and body of each, without checksum
+    #: Kept event i is `payload[offsets[i]:offsets[i + 1]]`.
     offsets: Longs
-    positions: Longs
-    kinds: npt.NDArray[np.uint8]
-    tables: npt.NDArray[np.int32]
-    #: Rows events before kept event i; one more entry than events.
+    positions: Longs  #: position of each kept event in `file`
+    kinds: npt.NDArray[np.uint8]  #: event type of each kept event
+    tables: npt.NDArray[np.int32]  #: number of each kept event's table in `IdTable.tables`; NO_TABLE for a text
+    #: Rows events of the segment before kept event i; one more element than events.
     rows_before: Longs
 
-    #: Fragment j is the kept events ``first[j]`` to ``first[j + 1]``, and of the transaction ``transactions[j]``.
+    #: Fragment j has the kept events `first[j]` to `first[j + 1]`, and belongs to `transactions[j]`.
     first: Longs
-    transactions: TransactionArray
+    transactions: TransactionArray  #: transaction of each fragment
 
-    #: Does the first fragment continue a transaction, of which this many rows events came before?
+    #: Whether the first fragment continues a transaction of the segment before.
     continues: bool
-    rows_done: int
-    #: Does the last fragment leave its transaction open?
+    rows_done: int  #: rows events of that transaction in earlier segments
+    #: Whether the last fragment leaves its transaction open.
     open: bool
-    #: The table maps of the continued transaction that may still be referred to.
+    #: Table maps of the continued transaction that its further rows events may refer to.
     maps: tuple[Map, ...]
-    #: Statements that changed tables, each with its fragment.
+    #: (fragment, statement) for each statement that changed tables.
     changes: tuple[tuple[int, SchemaChange], ...]
-    #: What the segment, which is the end of one transaction then, says of a prepared one.
+    #: XA PREPARE, XA COMMIT or XA ROLLBACK at the end of the segment, which is then the end of one transaction.
     marks: tuple[XaMark, ...] = ()
-    #: File and position of what makes the events here visible, where ``file`` and ``positions`` are of an XA PREPARE.
+    #: File and position of the XA COMMIT that makes the events visible. Then `file` and `positions` are those of XA
+    #: PREPARE.
     visible_at: tuple[str, int] | None = None
-    #: The server whose binlog this is, "" where it is not known.
+    #: Name of the binlog (see `events.begun_anew`); "": unknown.
     server_uuid: str = ""
 
     @property
     def fragments(self) -> int:
+        """Return the number of fragments."""
         return len(self.transactions)
 
     @property
     def complete(self) -> int:
-        """Fragments at whose end a transaction ends."""
+        """Return the number of fragments that end their transaction."""
         return self.fragments - self.open
 
     @property
@@ -109,12 +130,16 @@ class Segment:
         return events + statements + _SEGMENT_COST + _FRAGMENT_COST * self.fragments
 
     def rows_of_fragment_before(self, fragment: int, event: int) -> int:
-        """Rows events of the fragment's transaction before that event, those of earlier segments included."""
+        """Return how many rows events the fragment's transaction has before kept event `event`, earlier segments
+        included."""
         before = self.rows_done if fragment == 0 and self.continues else 0
         return before + int(self.rows_before[event] - self.rows_before[self.first[fragment]])
 
     def maps_of_fragment(self, fragment: int, event: int) -> dict[int, Map]:
-        """The newest map of each table in the fragment's transaction before that event, oldest table first."""
+        """Return the newest map of each table id in the fragment's transaction before kept event `event`.
+
+        The ids are in the order in which they first appeared.
+        """
         maps: dict[int, Map] = {}
         if fragment == 0 and self.continues:
             note_maps(maps, self.maps)
@@ -124,11 +149,15 @@ class Segment:
         return maps
 
     def at(self, pos: int) -> BinlogPosition:
+        """Return the binlog position for the byte `pos` of the segment's file.
+
+        The events of an XA transaction all have the position of the XA COMMIT.
+        """
         file, pos = self.visible_at or (self.file, pos)
         return BinlogPosition(file, pos, self.server_uuid)
 
     def without_open(self) -> Segment:
-        """Without the last fragment: only transactions that end."""
+        """Return a copy without the last fragment, so that all transactions end."""
         last = self.fragments - 1
         events = int(self.first[last])
         return replace(
@@ -146,31 +175,34 @@ class Segment:
         )
 
     def map_at(self, event: int) -> Map:
+        """Return kept event `event` as a Map."""
         return Map(self.payload[self.offsets[event] : self.offsets[event + 1]], int(self.positions[event]))
 
 
 class Stretch(NamedTuple):
-    """What lies of a segment between two places: its fragments from ``fragment`` on, of their kept events those from
-    ``event`` up to ``end``. ``number``: the segment's among those that are buffered."""
+    """The part of a segment between two places."""
 
-    number: int
+    number: int  #: number of the segment in the stream
     segment: Segment
-    fragment: int
-    event: int
-    end: int
+    fragment: int  #: first fragment of the stretch; all later ones belong to it
+    event: int  #: first kept event of the stretch
+    end: int  #: end of its kept events, exclusive
 
 
 def note_maps(maps: dict[int, Map], newer: Iterable[Map]) -> None:
-    """Keep the newest map of each table id (the six bytes after the 19-byte header), and the newest statement text."""
+    """Put the newest map of each table id, and the newest statement text, into `maps`.
+
+    The table id is the six bytes after the 19-byte header.
+    """
     for each in newer:
         maps[_QUERY_IN_FORCE if each.is_query else int.from_bytes(each.event[19:25], "little")] = each
 
 
-class Names:
-    """The numbers under which segments know GTID sources and tables. Only ever added to.
+class IdTable:
+    """The numbers that segments use for GTID sources and tables. Numbers are never changed or removed.
 
-    A table whose maps tell no names (``binlog_row_metadata=MINIMAL``) has a number of its own for these, so that its
-    rows are told from others by the column of numbers that is there anyhow.
+    A table has a second number for table maps without column names (`binlog_row_metadata=MINIMAL`). So a segment's
+    column of table numbers distinguishes these rows at no cost.
     """
 
     def __init__(self, included: Callable[[TableId], bool]) -> None:
@@ -178,13 +210,14 @@ class Names:
         self.sources: list[Source] = []
         self._source_numbers: dict[Source, int] = {}
         self.tables: list[TableId] = []
-        #: Numbers of tables with maps that tell no names; empty with ``binlog_row_metadata=FULL``.
+        #: Numbers that stand for maps without column names; empty with `binlog_row_metadata=FULL`.
         self.unnamed: set[int] = set()
         self._table_numbers: dict[tuple[TableId, bool], int] = {}
-        #: Body of a table map behind its table id -> number of the table; -1: not included.
+        #: Body of a table map after its table id -> number of the table; -1: excluded.
         self._decided: dict[bytes, int] = {}
 
     def source(self, source: Source) -> int:
+        """Return the number of a GTID source. A new source gets the next number."""
         number = self._source_numbers.get(source)
         if number is None:
             number = self._source_numbers[source] = len(self.sources)
@@ -192,17 +225,20 @@ class Names:
         return number
 
     def table(self, description: bytes) -> int:
-        """The number of the table that a map describes, -1 where it is not included. ``description``: the map's bytes
-        behind the table id; the name in it is read once per version of the table."""
+        """Return the number of the table that a map describes, or -1 if the table is excluded.
+
+        `description` is the map's body after the table id. The table's name is read once for each version of the
+        table.
+        """
         number = self._decided.get(description)
         if number is None:
-            if len(self._decided) > 100_000:  # shapes of tables made and dropped for months
+            if len(self._decided) > 100_000:  # tables that were created and dropped for months
                 self._decided.clear()
             number = self._decided[description] = self._decide(_table_named(description), description)
         return number
 
     def numbers_of(self, table: TableId) -> frozenset[int]:
-        """None for a table not met yet."""
+        """Return the numbers of `table`. The set is empty if the stream has not brought the table yet."""
         known = (self._table_numbers.get((table, named)) for named in (True, False))
         return frozenset(number for number in known if number is not None)
 
@@ -215,16 +251,20 @@ class Names:
             number = self._table_numbers[key] = len(self.tables)
             self.tables.append(table)
             if not key[1]:
-                # Another set, not a longer one: the planner's thread looks at it meanwhile.
+                # A new set, because the planner's thread may iterate over the old one now.
                 self.unnamed = self.unnamed | {number}
         return number
 
     def gtid(self, segment: Segment, fragment: int) -> str:
+        """Return the GTID of a fragment's transaction as MySQL writes it."""
         named = segment.transactions[fragment]
         return gtid_text(self.sources[named["source"]], int(named["number"]))
 
     def gtids(self, parts: Iterable[tuple[Segment, int, int]]) -> GtidSet:
-        """The transactions of fragments ``begin`` to ``end`` of each segment as a set, without an object for each."""
+        """Return the transactions of all `parts` as a set.
+
+        A part is (segment, first fragment, end of its fragments).
+        """
         numbers: dict[int, list[Longs]] = {}
         for segment, begin, end in parts:
             named = segment.transactions[begin:end]
@@ -240,7 +280,10 @@ class Names:
 
 
 def _table_named(description: bytes) -> TableId:
-    """Flags (2 bytes), then database and table, each as length, text, 0."""
+    """Return the table's name, from the body of a map after the table id. Raise BinlogError if the name is empty.
+
+    The bytes are: flags (2 bytes), then database and table, each as length, text and 0.
+    """
     length = description[2]
     database = description[3 : 3 + length]
     at = 4 + length

@@ -1,7 +1,7 @@
-"""The buffer between two threads: one fills it and stops where it is full, the other waits for what it asks.
+"""The buffer between two threads: the tail's thread fills it, and the planner's thread waits for data.
 
-A full buffer stops the thread that reads, and TCP then stops the server; it never stops while nothing that could be
-handed out lies ahead, so a transaction larger than memory flows through in parts.
+If the buffer is full, the tail's thread stops reading, and TCP then stops the server. The thread never stops while
+nothing that can be handed out lies ahead. So a transaction larger than the memory flows through in parts.
 """
 
 from __future__ import annotations
@@ -16,59 +16,66 @@ from incsnap.binlog.segments import Segment
 from incsnap.errors import BinlogError, IncsnapError
 from incsnap.events import BinlogPosition, StreamPosition
 
-#: Read on regardless of memory while less than this lies ahead: room for a table map and its first rows event.
+#: Bytes that may always lie ahead, even if memory is full: enough for a table map and its first rows event.
 _ALWAYS_AHEAD = 64 * 1024
 _REPLAY_PATIENCE_SECONDS = 60.0
 
 
 class SharedBuffer:
-    """``changed`` is held around all that reads or changes the rest, and notified of what somebody may wait for.
-    ``queue_bytes`` bounds what is kept besides what was handed out and not forgotten."""
+    """A buffer with its lock and the state of both threads.
+
+    `changed` guards everything else, and is notified of every change that a thread may wait for. `queue_bytes` bounds
+    the memory besides batches that were handed out and not forgotten.
+    """
 
     def __init__(self, buffer: Buffer, queue_bytes: int) -> None:
         self.buffer = buffer
         self.changed = threading.Condition()
         self.closed = False
-        #: Why no more is read.
+        #: The error that ended the reading, or None.
         self.failure: IncsnapError | None = None
-        #: The thread that reads waits for memory.
+        #: The tail's thread waits for memory.
         self.stalled = False
-        #: Somebody waits for what was read before a restart, so memory does not matter.
+        #: The planner waits for events that were read before a restart, so the bound on memory does not apply.
         self.replaying = False
-        #: There is something else to be done than to wait.
+        #: The planner has other work, so `wait_for_more` returns at once.
         self.woken = False
         self._queue_bytes = queue_bytes
 
     def is_closed(self) -> bool:
+        """Return True if the tail was closed."""
         return self.closed
 
     # -- for the thread that reads -----------------------------------------------------------------------------------
 
     def append(self, segment: Segment) -> None:
-        """``ConnectionLost`` where the buffer was closed meanwhile."""
+        """Append a segment, then wait while the buffer is full.
+
+        Raise ConnectionLost if the buffer was closed meanwhile.
+        """
         with self.changed:
             self.buffer.append(segment)
         self._make_room()
 
     def come_to(self, position: BinlogPosition) -> None:
-        """All before it was appended."""
+        """Note that the stream was read up to `position`, and that all segments before it were appended."""
         with self.changed:
             self.buffer.newest = position
             self.changed.notify_all()
 
     def fail(self, failed: IncsnapError) -> None:
-        """Whoever waits for more gets this error instead."""
+        """Raise `failed` in every call that waits for more data."""
         with self.changed:
             self.failure = failed
             self.changed.notify_all()
 
     def pause(self, seconds: float) -> None:
-        """For that long, or until it is closed."""
+        """Wait for `seconds`, or until the buffer is closed."""
         with self.changed:
             self.changed.wait_for(lambda: self.closed, seconds)
 
     def _make_room(self) -> None:
-        """Back-pressure: wait while the buffer is full and something to hand out lies ahead."""
+        """Wait while the buffer is full and something to hand out lies ahead (back-pressure)."""
         enough = max(_ALWAYS_AHEAD, self._queue_bytes // 4)
         buffer = self.buffer
         with self.changed:
@@ -80,14 +87,20 @@ class SharedBuffer:
             if self.closed:
                 raise ConnectionLost("closed")
 
-    # -- for who asks; ``changed`` is held already -------------------------------------------------------------------
+    # -- for the planner's thread, which holds `changed` already -------------------------------------------------------
 
     def raise_failure(self) -> None:
+        """Raise the error that ended the reading, if there is one."""
         if self.failure is not None:
             raise self.failure
 
     def wait_for_more(self, deadline: float, until: tuple[str, int] | None, max_bytes: int) -> None:
-        """Until it is worth cutting again. A cut looks at every segment, so not after each of thousands."""
+        """Wait until a new cut is worth trying, at most until `deadline`.
+
+        Without `until`, this is the case after rows or statements came. With `until`, it is the case when the stream
+        was read up to that place, or when a quarter of `max_bytes` came. The wait also ends if nothing more is read, or
+        after `Tail.wake`. A cut looks at every segment, so it is not tried after each of thousands of segments.
+        """
         buffer = self.buffer
         work, cost = buffer.work, buffer.cost
         while (remaining := deadline - time.monotonic()) > 0:
@@ -100,7 +113,10 @@ class SharedBuffer:
                 return
 
     def wait_until_read(self, until: tuple[str, int], deadline: float) -> bool:
-        """Whether all before a file and position is there in time; False at once where nothing more is being read."""
+        """Wait until the stream was read up to the place `until`.
+
+        Return False at `deadline`, or if nothing more is read.
+        """
         while not self.buffer.newest.reached(*until):
             left = deadline - time.monotonic()
             if left <= 0 or self.stalled or self.failure is not None or self.closed:
@@ -109,8 +125,11 @@ class SharedBuffer:
         return True
 
     def replayed(self, position: StreamPosition) -> BufferPlace:
-        """The place of a position that a batch has, or had before a restart: then all up to it is read again first.
-        ``BinlogError`` after a minute without any progress."""
+        """Return the place of `position`, which is the beginning or the end of a batch.
+
+        After a restart the tail reads the events again. Wait until it has come to `position`. Raise BinlogError after a
+        minute without progress.
+        """
         last_progress = time.monotonic()
         newest = self.buffer.newest
         try:
@@ -124,7 +143,7 @@ class SharedBuffer:
                     newest, last_progress = self.buffer.newest, now
                 elif now - last_progress > _REPLAY_PATIENCE_SECONDS:
                     raise BinlogError(
-                        f"the binlog did not come to {position.file}:{position.pos} again",
+                        f"the binlog no longer reaches {position.file}:{position.pos}",
                         "The server may have lost its last transactions; see its error log.",
                     )
         finally:

@@ -1,4 +1,4 @@
-"""A slice: a range of the stream as it travels to a task. Bytes and columns, no object per event or transaction."""
+"""The slice: the part of a batch that one source task decodes. It has bytes and columns, no object per event."""
 
 from __future__ import annotations
 
@@ -18,35 +18,30 @@ from incsnap.tables import TableShape
 _TABLE_ID = np.dtype("<u8")
 
 
-#: A transaction with events in a slice: the first of them, and the number of the file that they are in. NumPy takes
-#: some elements of such an array ten times as fast by ``take`` and ``compress`` as by an index in brackets.
+#: A transaction in a slice: its first event there, and the number of its file. NumPy's `take` and `compress` are ten
+#: times as fast on such an array as an index in brackets.
 IN_SLICE = np.dtype([("event", "<i8"), ("file", "<i4"), ("transaction", TRANSACTION)])
 
 
 class SliceTransaction(NamedTuple):
-    """A transaction with events in a slice. ``event``: the first of them; ``ts_us``: original commit, µs; ``thread``:
-    None where the log does not say; ``pos``: 64-bit position of its GTID event."""
+    """A transaction with events in a slice."""
 
-    event: int
-    gtid: str
-    server_id: int
-    thread: int | None
-    ts_us: int
-    file: str
-    pos: int
+    event: int  #: index of its first event in the slice
+    gtid: str  #: GTID as MySQL writes it
+    server_id: int  #: server that first ran the transaction
+    thread: int | None  #: id of the connection; None if the log does not have it
+    ts_us: int  #: original commit time, in µs since 1970
+    file: str  #: binlog file of its events
+    pos: int  #: position of its GTID event, in 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceTransactions:
-    """The transactions of a slice, in the order of the log; iterating makes ``SliceTransaction`` of them.
+    """The transactions of a slice, in the order of the log. Iteration yields a `SliceTransaction` for each."""
 
-    ``records`` has an element for each, which names its source and its file by their places in ``sources`` and
-    ``files``.
-    """
-
-    records: npt.NDArray[np.void]
-    sources: tuple[Source, ...]
-    files: tuple[str, ...]
+    records: npt.NDArray[np.void]  #: one element of `IN_SLICE` for each transaction
+    sources: tuple[Source, ...]  #: GTID sources; `source` of a record is an index here
+    files: tuple[str, ...]  #: binlog files; `file` of a record is an index here
 
     def __len__(self) -> int:
         return len(self.records)
@@ -58,24 +53,25 @@ class SliceTransactions:
             yield SliceTransaction(event, gtid, server, None if thread < 0 else thread, ts_us, self.files[file], pos)
 
     def gtids(self) -> list[str]:
-        """The transactions' names as MySQL writes them."""
+        """Return the GTID of each transaction as MySQL writes it."""
         named = [gtid_text(source, 0)[:-1] for source in self.sources]
         pairs = zip(self.column("source").tolist(), self.column("number").tolist(), strict=True)
         return [named[source] + str(number) for source, number in pairs]
 
     def column(self, name: str) -> Longs:
-        """A field of ``TRANSACTION``, of all of them."""
+        """Return the field `name` of `TRANSACTION` for all transactions."""
         values: Longs = self.records["transaction"][name]
         return values
 
     @property
     def first_events(self) -> Longs:
-        """The first event of each transaction in the slice."""
+        """Return the index of each transaction's first event in the slice."""
         events: Longs = self.records["event"]
         return events
 
     def between(self, begin: int, end: int, first_events: Longs) -> SliceTransactions:
-        """Those from ``begin`` to ``end``, for a slice in which their first events are these."""
+        """Return the transactions `begin` to `end` for another slice, in which their first events are
+        `first_events`."""
         records = self.records.take(np.arange(begin, end))
         records["event"] = first_events
         return SliceTransactions(records, self.sources, self.files)
@@ -83,25 +79,26 @@ class SliceTransactions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """Whole TABLE_MAP and rows events of included tables in binlog order: 19-byte header and body, no checksum.
+    """A part of the stream for one task: whole events of included tables in binlog order.
 
-    Event i is ``payload[offsets[i]:offsets[i + 1]]`` and begins at ``positions[i]`` (64 bits) of its file; events of a
-    compressed transaction have the position of the event around them. A slice that begins inside a transaction begins
-    with the table maps still in force. The length in a header may count a checksum that is not there.
-
-    ``definitions``: of the tables whose maps in here tell no names, as they were when these rows were written; given by
-    the planner. One without columns means that the table's rows without names are left out.
+    The events are table maps, rows events and, if asked for, statement texts. Each has its 19-byte header and its body,
+    without checksum. The length in a header may still count a checksum. A slice that begins inside a transaction
+    repeats the table maps in force at its beginning.
     """
 
-    payload: bytes
-    offsets: Longs
+    payload: bytes  #: event i is `payload[offsets[i]:offsets[i + 1]]`
+    offsets: Longs  #: one more element than events
+    #: position of each event in its file, in 64 bits; for an event of a compressed transaction that of the compressed
+    #: event
     positions: Longs
-    kinds: npt.NDArray[np.uint8]
-    transactions: SliceTransactions
+    kinds: npt.NDArray[np.uint8]  #: event type of each event
+    transactions: SliceTransactions  #: transactions with events in the slice
+    #: Definitions of the tables whose maps have no column names, as of these rows. The planner adds them. If a
+    #: definition has no columns, the table's rows are left out.
     definitions: tuple[TableShape, ...] = ()
 
     def __len__(self) -> int:
-        """Events, table maps included."""
+        """Return the number of events, table maps included."""
         return len(self.kinds)
 
     def __eq__(self, other: object) -> bool:
@@ -117,27 +114,30 @@ class Slice:
 
     @property
     def is_rows(self) -> npt.NDArray[np.bool_]:
-        """True for rows events, False for table maps and texts of statements."""
+        """Return for each event whether it is a rows event."""
         rows: npt.NDArray[np.bool_] = IS_ROWS[self.kinds]
         return rows
 
-    def defined(self, definitions: tuple[TableShape, ...]) -> Slice:
-        """The same with these."""
+    def with_definitions(self, definitions: tuple[TableShape, ...]) -> Slice:
+        """Return a copy that carries `definitions`."""
         return replace(self, definitions=definitions) if definitions else self
 
     def table_ids(self) -> Longs:
-        """Each event's table id: a rows event belongs to the last map before it of the same id. -1 for a text."""
+        """Return each event's table id; -1 for a statement text.
+
+        A rows event belongs to the last table map before it with the same id.
+        """
         ids = gather(self.payload + PAD, _TABLE_ID, self.offsets[:-1] + HEADER)
         return np.where(self.kinds == ROWS_QUERY, -1, (ids & np.uint64((1 << 48) - 1)).astype(np.int64))
 
     def texts(self) -> list[bytes]:
-        """The statements in here, where they are kept."""
+        """Return the statement texts in the slice, if they were kept."""
         at = np.flatnonzero(self.kinds == ROWS_QUERY)
         places = zip((self.offsets[at] + HEADER).tolist(), self.offsets[at + 1].tolist(), strict=True)
         return [read_rows_query(self.payload[begin:end]) for begin, end in places]
 
     def text_of(self, events: Longs) -> Longs:
-        """The index into ``texts`` of each of those events; -1: none is known."""
+        """Return the index into `texts` for each of `events`; -1 if its statement's text is unknown."""
         at = np.flatnonzero(self.kinds == ROWS_QUERY)
         if not len(at):
             return np.full(len(events), -1)
@@ -146,11 +146,11 @@ class Slice:
         return np.where(own, nth, -1)
 
     def place(self, event: int) -> str:
-        """Binlog file and position of an event, for messages."""
+        """Return the binlog file and position of an event, for messages."""
         owner = max(int(self.transaction_of(np.array([event]))[0]), 0)
         file = self.transactions.files[self.transactions.records["file"][owner]]
         return f"{file}:{int(self.positions[event])}"
 
     def transaction_of(self, events: Longs) -> Longs:
-        """The index into ``transactions`` of each of those events."""
+        """Return the index into `transactions` for each of `events`."""
         return np.searchsorted(self.transactions.first_events, events, "right") - 1

@@ -1,4 +1,4 @@
-"""How a range of the stream is cut into slices: its segments are joined, and divided again where tasks begin."""
+"""The cutting of a stretch of the stream into slices: segments are joined, and divided where a new task begins."""
 
 from __future__ import annotations
 
@@ -8,46 +8,49 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.binlog.segments import Map, Names, Stretch, note_maps
+from incsnap.binlog.segments import IdTable, Map, Stretch, note_maps
 from incsnap.binlog.slices import IN_SLICE, Slice, SliceTransactions
 from incsnap.tables import TableId
 
 
 def cut_slices(
-    stretches: Sequence[Stretch], names: Names, parts: int, only: TableId | None = None, *, whole: bool = False
+    stretches: Sequence[Stretch], ids: IdTable, parts: int, only: TableId | None = None, *, whole: bool = False
 ) -> list[Slice]:
-    """What lies in the stretches, which follow each other, as at most ``parts`` slices of about equal bytes; ``only``:
-    the events of one table.
+    """Return the events of consecutive stretches as at most `parts` slices of about equal size in bytes.
 
-    They are cut between transactions; inside one only where it is larger than a slice is meant to be, and not even
-    there if they are to be ``whole``. What comes out depends on the range alone, never on how the stream was cut into
-    segments.
+    `only` limits the slices to one table. Slices begin at a transaction. Inside a transaction they begin only if it is
+    larger than a slice should be, and never if `whole`. The result depends on the range alone, not on how the stream
+    was divided into segments.
     """
-    numbers = None if only is None else names.numbers_of(only)
+    numbers = None if only is None else ids.numbers_of(only)
     chosen = [_Chosen(stretch, numbers) for stretch in stretches]
     chosen = [each for each in chosen if len(each.events)]
     if not chosen:
         return []
-    joined = _joined(chosen, names)
+    joined = _joined(chosen, ids)
     borders = _borders(joined, parts, inside=not whole)
-    maps = _maps_in_force(stretches[0], chosen[0], names, numbers)
+    maps = _maps_in_force(stretches[0], chosen[0], ids, numbers)
     return [_part(joined, begin, end, maps) for begin, end in pairwise(borders)]
 
 
 def last_transaction(whole: Slice) -> Slice:
-    """What is in the slice of its last transaction."""
+    """Return the events of the slice's last transaction as a slice, for counting the rows of a transaction that the
+    next batch continues."""
     return _part(whole, int(whole.transactions.first_events[-1]), len(whole), {})
 
 
-def _maps_in_force(start: Stretch, first: _Chosen, names: Names, only: frozenset[int] | None) -> dict[int, Map]:
-    """What the first event may refer to from before the range, which began inside the same transaction."""
+def _maps_in_force(start: Stretch, first: _Chosen, ids: IdTable, only: frozenset[int] | None) -> dict[int, Map]:
+    """Return the table maps from before the range that its first event may refer to.
+
+    There are none if the range begins at the beginning of a transaction.
+    """
     _, segment, fragment, begin, _ = start
     began, same = (segment, fragment), (first.segment, int(first.fragments[0]))
-    inside = segment.rows_of_fragment_before(fragment, begin) > 0 and names.gtid(*began) == names.gtid(*same)
+    inside = segment.rows_of_fragment_before(fragment, begin) > 0 and ids.gtid(*began) == ids.gtid(*same)
     maps = segment.maps_of_fragment(fragment, begin) if inside else {}
     if only is None:
         return maps
-    return {key: each for key, each in maps.items() if not each.is_query and names.table(each.event[25:]) in only}
+    return {key: each for key, each in maps.items() if not each.is_query and ids.table(each.event[25:]) in only}
 
 
 class _Chosen:
@@ -64,14 +67,14 @@ class _Chosen:
         else:
             self.payload = segment.payload[segment.offsets[begin] : segment.offsets[end]]
         self.sizes = segment.offsets[self.events + 1] - segment.offsets[self.events]
-        # The fragment of each event, and of these the first of each fragment: the beginnings of transactions.
+        # The fragment of each event; `firsts` are the first events of fragments, where transactions begin.
         fragment = np.searchsorted(segment.first, self.events, "right") - 1
         self.firsts = np.flatnonzero(np.diff(fragment, prepend=-1))
         self.fragments = fragment[self.firsts]
 
 
-def _joined(chosen: list[_Chosen], names: Names) -> Slice:
-    """All of the range as one slice, a transaction's fragments made one again."""
+def _joined(chosen: list[_Chosen], ids: IdTable) -> Slice:
+    """Return the whole range as one slice, in which a transaction's fragments are one again."""
     files: dict[str, int] = {}
     counted = 0
     parts: list[npt.NDArray[np.void]] = []
@@ -91,13 +94,16 @@ def _joined(chosen: list[_Chosen], names: Names) -> Slice:
         offsets,
         np.concatenate([each.segment.positions[each.events] for each in chosen]),
         np.concatenate([each.segment.kinds[each.events] for each in chosen]),
-        SliceTransactions(records.compress(begins), tuple(names.sources), tuple(files)),
+        SliceTransactions(records.compress(begins), tuple(ids.sources), tuple(files)),
     )
 
 
 def _borders(whole: Slice, parts: int, *, inside: bool) -> list[int]:
-    """The events at which parts begin, and the end. For each ideal border the nearest end of a transaction, or, inside
-    a transaction larger than a part, the first end of a rows event behind it."""
+    """Return the events at which parts begin, and the end.
+
+    The ideal borders divide the bytes evenly. Each moves to the nearest end of a transaction. In a transaction larger
+    than a part, the border moves to the next end of a rows event.
+    """
     total = int(whole.offsets[-1])
     target = max(1, total // max(1, parts))
     begins = np.append(whole.transactions.first_events, len(whole))
@@ -117,8 +123,10 @@ def _borders(whole: Slice, parts: int, *, inside: bool) -> list[int]:
 
 
 def _part(whole: Slice, begin: int, end: int, first_maps: dict[int, Map]) -> Slice:
-    """The events ``begin`` to ``end`` as a slice of their own, with the table maps in force repeated at its beginning.
-    ``first_maps``: those in force at the beginning of ``whole``."""
+    """Return the events `begin` to `end` as a slice, with the table maps in force repeated at its beginning.
+
+    `first_maps` are the maps in force at the beginning of `whole`.
+    """
     first_events = whole.transactions.first_events
     nth = int(np.searchsorted(first_events, begin, "right")) - 1
     last = int(np.searchsorted(first_events, end, "left"))
@@ -130,7 +138,7 @@ def _part(whole: Slice, begin: int, end: int, first_maps: dict[int, Map]) -> Sli
     head = b"".join([each.event for each in repeated])
     sizes = np.array([0, *(len(each.event) for each in repeated)], np.int64)
     offsets = whole.offsets[begin : end + 1] - whole.offsets[begin] + len(head)
-    # The first transaction may have begun before; what is repeated of it is part of it here.
+    # The first transaction may have begun earlier. The repeated maps are part of it here.
     moved = first_events[nth:last] - begin + len(repeated)
     moved[0] = 0
     return Slice(

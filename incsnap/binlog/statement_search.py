@@ -1,4 +1,4 @@
-"""The statements of a stretch of the binlog that is longer than memory holds, read by a connection of its own."""
+"""The search for statements in a stretch of the binlog that is longer than memory holds, by a connection of its own."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from typing import Any
 
 from incsnap.binlog.capture_options import CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
-from incsnap.binlog.protocol.dump_connection import ConnectionLost, open_stream
-from incsnap.binlog.read_again import connect_beside, segments_until
-from incsnap.binlog.segments import Names
+from incsnap.binlog.protocol.dump_connection import ConnectionLost, connect_beside, open_stream
+from incsnap.binlog.protocol.frames import blocks_until
+from incsnap.binlog.segments import IdTable
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.errors import ServerUnreachable
 from incsnap.events import SchemaChange, StreamPosition
 
-#: The server says where it is while it passes over transactions, and at the end of its binlog.
+#: Seconds between two heartbeats. They show how far the server is while it skips transactions, and at the binlog's end.
 _HEARTBEAT_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class StatementSearch:
-    """A search for the statements behind a position of the binlog."""
+    """A search for the statements after a position of the binlog."""
 
     connect: Callable[[], Any]  #: opens a PyMySQL connection with REPLICATION SLAVE
-    server_id: int  #: the tail's, which goes on
-    options: CaptureOptions  #: the tail's, which say what statements are of interest
+    server_id: int  #: server id of the tail, whose connection stays
+    options: CaptureOptions  #: options of the tail, which say which statements are needed
     closed: Callable[[], bool] = lambda: False  #: whether to give up
 
     def behind(self, position: StreamPosition, until: tuple[str, int]) -> tuple[SchemaChange, ...]:
-        """Those from ``position`` on, at least up to the place ``until`` of the same binlog. No row is kept, so memory
-        does not matter. ``ServerUnreachable`` where the connection breaks off.
+        """Return the statements from `position` on, at least up to the place `until` of the same binlog.
+
+        No row is kept, so the bound on memory does not matter. Raise ServerUnreachable, from ConnectionLost, if the
+        connection breaks.
         """
         try:
             stream, source = open_stream(
@@ -46,27 +48,34 @@ class StatementSearch:
             )
             with closing(stream):
                 if source.server_uuid != position.server_uuid:
-                    raise ConnectionLost(f"the binlog is that of {source.server_uuid}, not {position.server_uuid}")
+                    raise ConnectionLost(
+                        f"the binlog is now that of {source.server_uuid}, not of {position.server_uuid}"
+                    )
                 return tuple(self._read(stream.read, position, until, checksum=source.checksum))
         except ConnectionLost as lost:
-            raise ServerUnreachable(f"Looking for statements behind {position.file}:{position.pos}: {lost}") from lost
+            raise ServerUnreachable(
+                f"The search for statements after {position.file}:{position.pos} failed: {lost}"
+            ) from lost
 
     def _read(
         self, read: Callable[[], bytes], position: StreamPosition, until: tuple[str, int], *, checksum: bool
     ) -> list[SchemaChange]:
-        names, no_transactions = Names(lambda _: False), PreparedTransactions().sibling(())
+        ids, no_transactions = IdTable(lambda _: False), PreparedTransactions().sibling(())
         start = StreamPosition(position.delivered, "", 0)
-        # What is wrong with rows is for those to say who read them.
-        reader = StreamReader(start, names, "skip", replace(self.options, queries=False), no_transactions)
+        # Damaged rows are reported when they are decoded, not here.
+        reader = StreamReader(start, ids, "skip", replace(self.options, queries=False), no_transactions)
         reader.stream_begins(checksum=checksum, server_uuid=position.server_uuid)
         changes: list[SchemaChange] = []
-        for segments in segments_until(lambda: reader.position.reached(*until), reader, read, self.closed):
-            for segment in segments:
+        for block in blocks_until(lambda: reader.position.reached(*until), read, self.closed):
+            for segment in reader.add(block):
                 changes += [change for _, change in segment.changes if not _is_before(change, position)]
         return changes
 
 
 def _is_before(change: SchemaChange, position: StreamPosition) -> bool:
-    """Is it a statement of the transaction that the position cuts in two, which comes again from its beginning? Such a
-    one is that of CREATE TABLE ... SELECT, and before all of its rows."""
+    """Return True if the statement belongs to the transaction that `position` cuts in two.
+
+    The server sends that transaction again from its beginning. The statement is that of CREATE TABLE ... SELECT, before
+    all of the rows.
+    """
     return change.origin is not None and change.origin.gtid == position.open_gtid

@@ -1,24 +1,41 @@
-"""The whole reading of a block: ordinary runs go to ``transactions.py``, every odd event is dealt with here."""
+"""The reader of a replication stream: it turns blocks of binlog events into segments (`incsnap.binlog.segments`).
+
+`event_classes.classify` gives each event of a block a class. A run of ordinary events (GTID, BEGIN, table map, rows,
+XID) goes to `incsnap.binlog.transactions` as NumPy columns. Every other event stands between two runs, and this module
+reads each of them alone: statements, new files, heartbeats, compressed transactions and XA PREPARE.
+
+Example: a block holds an INSERT (transaction 41), an ALTER TABLE (42) and another INSERT (43). The numbers are
+positions in `binlog.000001`. `StreamReader.add` yields three segments:
+
+    157 GTID 41 | 234 BEGIN | 285 TABLE_MAP | 335 WRITE_ROWS | 375 XID | 406 GTID 42       a run
+        segment 0: transaction 41 with the events at 285 and 335; transaction 42 begins and stays open
+    483 QUERY "ALTER TABLE orders ADD note INT"                                            read alone
+        segment 1: transaction 42 ends; `changes` has the statement, with its position 483
+    560 GTID 43 | 637 BEGIN | 688 TABLE_MAP | 738 WRITE_ROWS | 778 XID                     a run
+        segment 2: transaction 43 with the events at 688 and 738
+
+`StreamReader.position` is 157 while `add` yields these segments, and 809, the end of the block, when `add` has ended.
+"""
 
 from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from incsnap.binlog import runs
+from incsnap.binlog import event_classes
 from incsnap.binlog.capture_options import CHANGES, CaptureOptions
+from incsnap.binlog.event_classes import Events, classify
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.protocol import control_events as kinds
-from incsnap.binlog.protocol.frames import PAD, Block
+from incsnap.binlog.protocol.frames import Block, inflated_blocks
 from incsnap.binlog.protocol.long_event import let_go
 from incsnap.binlog.protocol.query_event import Query, read_execute_load_query, read_query
 from incsnap.binlog.rollbacks import note_savepoint, refuse_undone_rows
-from incsnap.binlog.runs import Events, classify
-from incsnap.binlog.segments import Names, Segment
+from incsnap.binlog.segments import IdTable, Segment
 from incsnap.binlog.transactions import TransactionBuilder
 from incsnap.binlog.xa_transactions import XaTransactions
 from incsnap.ddl.statements import ROW_STATEMENTS, first_word, schema_change
@@ -28,103 +45,112 @@ from incsnap.events import BinlogPosition, Origin, SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 
 _log = logging.getLogger(__name__)
-_SIZE = struct.Struct("<I")
-#: Of which it is remembered when they were begun: more than are under way.
-_FILES = 1_000
-#: What reading an event by hand raises where its fields lead out of it.
+#: Errors of the functions that read a single event, if a field of the event points outside the event.
 _UNREADABLE = (IndexError, KeyError, ValueError, OverflowError, struct.error)
 
 
 class StreamReader:
-    """Blocks of a dump in, segments out. ``position`` is how far the stream was read; in one binlog it never goes
-    back."""
+    """A reader of one binlog stream: blocks go in, segments come out.
+
+    `position` is the binlog position up to which the stream was read. In one binlog `position` never goes back.
+    """
 
     def __init__(
         self,
         start: StreamPosition,
-        names: Names,
+        ids: IdTable,
         damaged: str = "fail",
         options: CaptureOptions = CHANGES,
         prepared: PreparedTransactions | None = None,
         file_begins: Callable[[GtidSet], None] = lambda _: None,
     ) -> None:
-        """``damaged``: what is done about rows events whose checksum is wrong (fail, warn, skip). ``prepared``: what is
-        prepared at ``start``; None where nothing is. ``file_begins`` is told what the log had before each file.
+        """Create a reader that begins at `start`.
 
-        No other event is ever left out: transactions, tables and positions would be guesses then.
+        `damaged` says what to do about a rows event with a wrong checksum: `fail`, `warn` or `skip`. The reader never
+        leaves out another kind of event: transactions, tables and positions would be guesses then. `prepared` holds the
+        XA transactions that are prepared at `start` (None: there are none). The reader calls `file_begins` at the
+        beginning of each file, with the GTIDs of all earlier files.
         """
-        self._state = TransactionBuilder(start, names, queries=options.queries)
+        self._state = TransactionBuilder(start, ids, queries=options.queries)
         self._xa = XaTransactions(self._state, prepared or PreparedTransactions())
         self._damaged = damaged
         self._concerns = options.concerns
         self._charsets = options.charsets
         self._file_begins = file_begins
-        #: When each file was begun, of the last ones that were read; ``events.StreamPosition.begun``.
-        self._begun = {(start.server_uuid, start.file): start.begun} if start.begun else {}
+        #: Databases of which `_left_out` has warned.
         self._warned: set[str] = set()
 
     @property
     def position(self) -> BinlogPosition:
+        """Return the binlog position up to which the stream was read."""
         return self._state.place.position
 
     def begun(self, at: BinlogPosition) -> int:
-        """When the server began the file of a place that was read, or of the start; 0 where that is not known."""
-        return self._begun.get((at.server_uuid, at.file), 0)
+        """Return when the server began the file of `at` (see `ReadingPlace.begun`)."""
+        return self._state.place.begun(at)
 
     @property
     def server_uuid(self) -> str:
-        """Says whose binlog is read (``events.begun_anew``), "" before the first connection of a start without one."""
+        """Return the name of the binlog (see `events.begun_anew`); "" if it is not known yet."""
         return self._state.place.server_uuid
 
     def stream_begins(self, *, checksum: bool, server_uuid: str = "") -> None:
-        """A new connection; what follows goes on where the segments so far end, on another server where the last whole
-        transaction ends (``Buffer.drop_open``).
+        """Begin to read a new connection.
+
+        On the same server the stream continues after the last segment. On another server the stream continues after
+        the last whole transaction (see `Buffer.drop_open`).
         """
         self._state.stream_begins(checksum=checksum, server_uuid=server_uuid)
 
     def add(self, block: Block) -> Iterator[Segment]:
-        """The segments of a block. ``position`` covers those already yielded, and at the end the whole block.
+        """Yield the segments of a block.
 
-        BinlogError, naming file and position, where it holds what cannot be read.
+        `position` never passes a segment that was not yielded yet. After the last segment it is the end of the block.
+        Raise BinlogError, with file and position, if an event cannot be read.
         """
+        rest = block
         try:
-            yield from self._events(block, None)
+            while len(rest.starts):
+                rest = yield from self._through_format(rest)
         except _UNREADABLE as error:
-            raise BinlogError(f"{self._state.place}: an event at or behind that place is damaged: {error!r}") from error
+            raise BinlogError(
+                f"{self._state.place}: an event at or after this position is damaged: {error!r}"
+            ) from error
         self._state.place.advance()
 
-    def _events(self, block: Block, fixed: tuple[int, int] | None) -> Iterator[Segment]:
-        state = self._state
-        checksum = 0 if fixed else state.checksum
-        events = classify(block, checksum)
-        if not fixed:
-            self._leave_out_damaged(block, events, 0)
+    def _through_format(self, block: Block) -> Generator[Segment, None, Block]:
+        """Yield the segments of a block up to a format description, which says whether checksums follow.
+
+        Return the rest of the block.
+        """
+        events = classify(block, self._state.checksum)
+        self._leave_out_damaged(block, events)
+        formats = np.flatnonzero(events.head["kind"] == kinds.FORMAT_DESCRIPTION)
+        end = int(formats[0]) + 1 if len(formats) else len(events)
+        yield from self._events(events.between(0, end))
+        return Block(block.data, block.starts[end:], block.ends[end:])
+
+    def _events(self, events: Events) -> Iterator[Segment]:
         begin = 0
-        for odd in np.flatnonzero(events.classes == runs.OTHER).tolist():
-            yield from self._run(events.between(begin, odd), fixed)
-            yield from self._odd(events, odd, fixed)
+        for odd in np.flatnonzero(events.classes == event_classes.OTHER).tolist():
+            yield from self._run(events.between(begin, odd))
+            yield from self._odd(events, odd)
             begin = odd + 1
-            if not fixed and checksum != state.checksum:  # a format description turned checksums on or off
-                yield from self._events(Block(block.data, block.starts[begin:], block.ends[begin:]), None)
-                return
-            if not fixed and events.head["kind"][odd] == kinds.FORMAT_DESCRIPTION:
-                self._leave_out_damaged(block, events, begin)
-        yield from self._run(events.between(begin, len(events)), fixed)
+        yield from self._run(events.between(begin, len(events)))
 
-    def _run(self, events: Events, fixed: tuple[int, int] | None) -> Iterator[Segment]:
+    def _run(self, events: Events) -> Iterator[Segment]:
         if self._state.open is not None and self._state.open.xid:
-            self._xa.add(events, fixed)
+            self._xa.add(events)
         else:
-            yield from self._state.add_run(events, fixed)
+            yield from self._state.add_run(events)
 
-    def _leave_out_damaged(self, block: Block, events: Events, begin: int) -> None:
+    def _leave_out_damaged(self, block: Block, events: Events) -> None:
         place = self._state.place
-        for event in runs.damaged(block, events, begin).tolist():
-            before = events.between(begin, event)
-            pos = int(before.end_positions(place.pos)[-1]) if event > begin else place.pos
+        for event in event_classes.damaged(block, events).tolist():
+            pos = int(events.between(0, event).end_positions(place.pos)[-1]) if event else place.pos
             what = f"{place.named(pos)}: the event there is damaged: its length or checksum is wrong"
             whole = int(events.head["size"][event]) == int(block.ends[event] - block.starts[event])
-            if self._damaged == "fail" or not whole or events.classes[event] != runs.ROWS:
+            if self._damaged == "fail" or not whole or events.classes[event] != event_classes.ROWS:
                 raise BinlogError(
                     what,
                     "The binlog file or the connection is damaged. Start again; if that does not help, start with a new"
@@ -132,11 +158,12 @@ class StreamReader:
                 )
             if self._damaged == "warn":
                 _log.warning("%s; its rows are left out", what)
-            events.classes[event] = runs.SILENT
-            # Its end may be what is wrong; positions behind it are counted from there.
+            events.classes[event] = event_classes.SILENT
+            # The wrong bytes may be the event's end, from which later positions are counted. So write the right end.
             events.head["end"][event] = (pos + int(events.head["size"][event])) & 0xFFFFFFFF
 
-    def _odd(self, events: Events, odd: int, fixed: tuple[int, int] | None) -> Iterator[Segment]:
+    def _odd(self, events: Events, odd: int) -> Iterator[Segment]:
+        """Read the event number `odd`, which belongs to no run, and yield its segments."""
         state = self._state
         kind = int(events.head["kind"][odd])
         if kind in (kinds.HEARTBEAT, kinds.HEARTBEAT_V2):
@@ -145,32 +172,28 @@ class StreamReader:
         if kind == kinds.ROTATE:
             state.place.file_begins(*kinds.read_rotate(events.body(odd)))
             return
-        # Events that the server makes up for this dump have no place in the file.
-        if fixed is None and events.head["end"][odd]:
-            end = int(events.between(odd, odd + 1).end_positions(state.place.pos)[0])
-            place = (end - int(events.head["size"][odd]), end)
-        else:
-            place = fixed or (state.place.pos, state.place.pos)
+        at = end = state.place.pos
+        # The server invents some events for this dump. They have no position in the file, and their end is 0.
+        if events.at is not None or events.head["end"][odd]:
+            [at], end = events.between(odd, odd + 1).positions(end)
+            at = int(at)
         if kind == kinds.QUERY:
-            yield from self._query(events, odd, place)
+            yield from self._query(events, odd, at)
         elif kind == kinds.EXECUTE_LOAD_QUERY:
-            self._left_out(read_execute_load_query(events.body(odd)).session.database, place[0])
+            self._left_out(read_execute_load_query(events.body(odd)).session.database, at)
         elif kind == kinds.TRANSACTION_PAYLOAD:
-            yield from self._payload(events, odd, place)
+            yield from self._payload(events, odd, at)
         elif kind == kinds.PREVIOUS_GTIDS:
             self._file_begins(GtidSet.decode(events.body(odd)))
         elif kind == kinds.XA_PREPARE:
-            yield from self._xa.prepare(events.body(odd), place)
+            yield from self._xa.prepare(events.body(odd), at)
         elif kind == kinds.FORMAT_DESCRIPTION:
             whole = events.data[events.starts[odd] : events.ends[odd] + state.checksum]
             state.format_begins(checksum=kinds.has_checksum(whole))
-            self._begun[state.place.server_uuid, state.place.file] = kinds.time_of(whole)
-            if len(self._begun) > _FILES:
-                del self._begun[next(iter(self._begun))]
+            state.place.note_begun(kinds.time_of(whole))
         else:
             self._refuse(kind, int.from_bytes(events.data[events.starts[odd] + 17 : events.starts[odd] + 19], "little"))
-        if fixed is None:
-            state.place.move_to(place[1])
+        state.place.move_to(end)
 
     def _heartbeat(self, kind: int, events: Events, odd: int) -> None:
         place = self._state.place
@@ -179,12 +202,12 @@ class StreamReader:
         else:
             file = events.body(odd).decode("utf-8", "replace")
             pos = int(events.head["end"][odd])
-            if file == place.file:  # 32 bits only: the nearest place ahead
+            if file == place.file:  # the header has 32 bits only: take the nearest position ahead
                 pos = int(events.between(odd, odd + 1).end_positions(place.pos)[0])
         place.heartbeat(file, pos)
 
-    def _query(self, events: Events, odd: int, place: tuple[int, int]) -> Iterator[Segment]:
-        state, at = self._state, place[0]
+    def _query(self, events: Events, odd: int, at: int) -> Iterator[Segment]:
+        state = self._state
         query = read_query(events.body(odd), self._charsets)
         opened = state.statement_comes(query.thread)
         if opened is None:
@@ -193,7 +216,7 @@ class StreamReader:
             )
         verb = first_word(query.sql)
         if verb == "XA":
-            yield from self._xa.statement(query.sql, place)
+            yield from self._xa.statement(query.sql, at)
             return
         change = self._change(query, events, odd, at)
         if not opened.begun:
@@ -210,8 +233,10 @@ class StreamReader:
             yield state.fragment_without_events(ends=False, change=change)
 
     def _change(self, query: Query, events: Events, odd: int, at: int) -> SchemaChange | None:
-        """Return what the statement changed, and where it stands; None if that is of no interest. A new database is a
-        change of no table."""
+        """Return the change that the statement makes, with its origin. Return None if the job does not need the change.
+
+        CREATE DATABASE gives a change without tables.
+        """
         state, opened, session = self._state, self._state.open, query.session
         assert opened is not None
         change = schema_change(query.sql, session.database, exact=query.exact, sql_mode=session.sql_mode)
@@ -224,56 +249,41 @@ class StreamReader:
         change = replace(change, session=session)
         if not self._concerns(change):
             return None
-        # Debezium tells no thread of a statement that is a transaction of its own.
+        # As in Debezium, a statement that is a whole transaction has no thread.
         thread = query.thread if opened.begun else None
         server = int(events.head["server"][odd])
         origin = Origin(state.name_of(opened), state.place.file, at, opened.ts_us, server, thread)
-        return replace(change, origin=origin)
+        return replace(change, origin=origin, has_xid=query.has_xid, in_transaction=opened.begun)
 
     def _left_out(self, database: str, at: int) -> None:
-        """``database``: that of the session, which need not be the table's."""
-        where = f"database {database!r}" if database else "no database"
-        self._warn_once(
-            f"statement of {database}",
-            f"{self._state.place.named(at)}: a change by a session in {where} was logged as a statement and is left"
-            " out; every session must keep binlog_format=ROW",
-        )
+        """Log, once for each database, that a change was logged as a statement and is left out.
+
+        `database` is the session's default database. The table may be in another one.
+        """
+        if database not in self._warned:
+            self._warned.add(database)
+            _log.warning(
+                "%s: a change by a session in %s was logged as a statement and is left out; every session must keep"
+                " binlog_format=ROW",
+                self._state.place.named(at),
+                f"database {database!r}" if database else "no database",
+            )
 
     def _finish(self, at: int) -> Iterator[Segment]:
         if self._state.open is None:
-            raise BinlogError(f"{self._state.place.named(at)}: a transaction ends that never began")
+            raise BinlogError(f"{self._state.place.named(at)}: a transaction ends without a beginning")
         yield self._state.fragment_without_events(ends=True)
 
-    def _payload(self, events: Events, odd: int, place: tuple[int, int]) -> Iterator[Segment]:
-        """The events of a compressed transaction, inflated and read a block at a time."""
-        pending: list[bytes] = []
-        have, need = 0, kinds.HEADER
-        for inflated in kinds.read_payload(events.body_view(odd)):
-            let_go(events.data)
-            pending.append(inflated)
-            have += len(inflated)
-            if have < need:  # do not join again and again while a large event comes in
-                continue
-            rest = b"".join(pending)
-            starts = []
-            at, end = 0, len(rest)
-            following = end
-            while at + kinds.HEADER <= end:
-                following = at + _SIZE.unpack_from(rest, at + 9)[0]
-                if following > end:
-                    break
-                if following < at + kinds.HEADER:
-                    where = self._state.place.named(place[0])
-                    raise BinlogError(f"{where}: a compressed event is shorter than its header")
-                starts.append(at)
-                at = following
-            if starts:
-                places = np.array([*starts, at])
-                yield from self._events(Block(rest[:at] + PAD, places[:-1], places[1:]), place)
-            pending, have = [rest[at:]], end - at
-            need = max(following - at, kinds.HEADER)
-        if have:
-            raise BinlogError(f"{self._state.place.named(place[0])}: a compressed transaction is cut off")
+    def _payload(self, events: Events, odd: int, at: int) -> Iterator[Segment]:
+        """Inflate a compressed transaction block by block, and yield the segments of its events."""
+
+        def inflated() -> Iterator[bytes]:
+            for block in kinds.read_payload(events.body_view(odd)):
+                let_go(events.data)
+                yield block
+
+        for block in inflated_blocks(inflated(), self._state.place.named(at)):
+            yield from self._events(replace(classify(block, 0), at=np.full(len(block.starts), at)))
 
     def _refuse(self, kind: int, flags: int) -> None:
         where = str(self._state.place)
@@ -283,13 +293,8 @@ class StreamReader:
             )
         if kind == kinds.INCIDENT:
             raise BinlogError(
-                f"{where}: the server notes that events are missing in its binlog",
+                f"{where}: the server reports that events are missing in its binlog",
                 "Start with a new checkpoint.location and signal execute-snapshot for the tables.",
             )
         if not flags & kinds.IGNORABLE_FLAG:
-            raise BinlogError(f"{where}: an event of the unknown type {kind}", "Use a newer incsnap.")
-
-    def _warn_once(self, what: str, message: str) -> None:
-        if what not in self._warned:
-            self._warned.add(what)
-            _log.warning("%s", message)
+            raise BinlogError(f"{where}: unknown event type {kind}", "Use a newer incsnap.")

@@ -1,40 +1,47 @@
-"""What the table ids of a dump mean: a server counts them up, and gives a table another whenever it is opened anew."""
+"""The tables that the table ids of a dump stand for.
+
+A server gives a table a new id whenever it opens the table again.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from incsnap.binlog import runs
-from incsnap.binlog.runs import Events
-from incsnap.binlog.segments import Names
+from incsnap.binlog import event_classes
+from incsnap.binlog.event_classes import Events
+from incsnap.binlog.segments import IdTable
 from incsnap.errors import BinlogError
 
-#: A rows event of this table id holds no rows; old servers end a statement with it.
+#: Table id of a rows event without rows, which old servers write at the end of a statement.
 _DUMMY = 0xFFFFFF
 
 
 class TableIds:
-    """As the maps that were read so far tell them."""
+    """The number of the table of each table id, from the table maps read so far."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
+    def __init__(self, ids: IdTable) -> None:
+        self._ids = ids
         self._number_of: dict[int, int] = {}
         self.forget()
 
     def forget(self) -> None:
-        """A server that restarts counts from one again."""
+        """Forget all table ids. A server that was restarted counts them from one again."""
         self._number_of = {_DUMMY: -1}
 
     def tables(self, events: Events, file: str) -> tuple[npt.NDArray[np.int32], int]:
-        """The number of each map's and rows event's table (``Names``), -1 for every other event, for as many events as
-        no table id changes its meaning. ``file``: for the message of a ``BinlogError``."""
+        """Return the number (`IdTable.table`) of each event's table, and for how many events the numbers are valid.
+
+        An event gets -1 if its table is excluded, or if it is no table map or rows event. The numbers are valid up to
+        the first table map that gives a known id to another table: call again with the events from there on. Raise
+        BinlogError, with `file`, if no table map for the id of a rows event was read.
+        """
         table = np.full(len(events), -1, np.int32)
         known = self._number_of
-        maps = np.flatnonzero(events.classes == runs.MAP)
+        maps = np.flatnonzero(events.classes == event_classes.MAP)
         count = len(events)
         if len(maps):
-            data, decide = events.data, self._names.table
+            data, decide = events.data, self._ids.table
             ids = events.table_ids(maps)
             places = zip((events.starts[maps] + 25).tolist(), events.ends[maps].tolist(), strict=True)
             numbers = [decide(data[begin:end]) for begin, end in places]
@@ -45,7 +52,7 @@ class TableIds:
                     break
                 known[table_id] = number
             table[maps] = numbers
-        rows = np.flatnonzero(events.classes[:count] == runs.ROWS)
+        rows = np.flatnonzero(events.classes[:count] == event_classes.ROWS)
         try:
             table[rows] = [known[table_id] for table_id in events.table_ids(rows)]
         except KeyError as unknown:

@@ -1,7 +1,7 @@
-"""The rows of a slice, table by table: which events are whose, and what is in them.
+"""The rows of a slice, table by table: which events belong to a table, and the rows that they hold.
 
-No Python object a row or a rows event: events are grouped and decoded as whole columns, a table at a time. Only table
-maps are looked at one by one (0.3 µs each: they are the same bytes again and again).
+There is no Python object for a row or a rows event: events are grouped and decoded as whole columns, a table at a time.
+Only table maps are looked at one by one, at 0.3 µs each, because they repeat the same bytes.
 """
 
 from __future__ import annotations
@@ -27,64 +27,70 @@ from incsnap.config.settings import FailureHandling
 from incsnap.errors import BinlogError, DefinitionUnknown
 from incsnap.tables import TableId, TableShape
 
+#: Pairs of the server: (collation id, character set). A tuple, because it must be hashable and picklable.
 Charsets = tuple[tuple[int, str], ...]
-"""(collation id, character set) pairs of the server: hashable, and it pickles."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRows:
-    """The rows events of one table, all of one shape, in a slice; ``events``: their numbers in the slice, ascending,
-    which is binlog order. They are decoded when they are asked for."""
+    """The rows events of one table and one shape in a slice. They are decoded on demand."""
 
-    events: Longs
-    _table_map: TableMap
-    _slice: Slice
-    _packets: Packets
+    events: Longs  #: index of each event in the slice, ascending, which is binlog order
+    _table_map: TableMap  #: map by which the rows are decoded
+    _slice: Slice  #: slice that holds the events
+    _packets: Packets  #: payload of the slice, for decoding
 
     @property
     def shape(self) -> TableShape:
-        """What the table looked like when these events were written."""
+        """Return the table's columns and key when these events were written."""
         return self._table_map.shape
 
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
-        """The type of each event."""
+        """Return the type of each event."""
         kinds: npt.NDArray[np.uint8] = self._slice.kinds[self.events]
         return kinds
 
     @property
     def sizes(self) -> Longs:
-        """Bytes of each event."""
+        """Return the bytes of each event, header included."""
         sizes: Longs = self._slice.offsets[self.events + 1] - self._slice.offsets[self.events]
         return sizes
 
     @property
     def table_map(self) -> TableMap:
-        """The map that they are read by. Equal bytes of one give the same object, as long as they are known."""
+        """Return the table map by which the rows are decoded.
+
+        Equal bytes give the same object while the map is cached.
+        """
         return self._table_map
 
     @property
     def packets(self) -> Packets:
+        """Return the slice's payload, for decoding."""
         return self._packets
 
     def walked(self, layout: ImageLayout, most: int) -> FewRows | None:
-        """Where their values lie, if there are at most so many images and all is as it must be. ``layout``: of the
-        table map's columns."""
+        """Return the place of each value, by the fast reader for tables with few rows (see `few_rows`).
+
+        Return None if there are more than `most` row images, or if an event is unusual: call `decode` then. `layout` is
+        the layout of the table map's columns.
+        """
         begins, ends = self._bodies()
         bodies = zip(begins.tolist(), ends.tolist(), self.kinds.tolist(), strict=True)
         return few_rows(self._slice.payload, bodies, layout, most)
 
     def _bodies(self) -> tuple[Longs, Longs]:
-        """Where each event's body begins and ends in the slice."""
+        """Return the first byte and the end of each event's body in the slice."""
         offsets = self._slice.offsets
         return offsets[self.events] + HEADER, offsets[self.events + 1]
 
     def of_kinds(self, kinds: Collection[int]) -> TableRows:
-        """The events of these types alone."""
+        """Return only the events of these types."""
         return replace(self, events=self.events[np.isin(self.kinds, list(kinds))])
 
     def decode(self, needed: Set[int] | None = None, handling: FailureHandling = STRICT) -> RowImages:
-        """Their row images; what ``needed`` and ``handling`` mean and what is raised: see ``decode_rows``."""
+        """Decode the row images. For the arguments and errors see `decode_rows`."""
         slice_, events = self._slice, self.events
         return decode_rows(
             self._packets,
@@ -100,13 +106,13 @@ class TableRows:
 def table_rows(slice_: Slice, charsets: Charsets) -> list[TableRows]:
     """Return the rows of every table in a slice, tables in the order of their first table map with rows.
 
-    A table whose shape changes within the slice appears once for each shape that it has one after another (twice with a
-    shape that it goes back to): an event of an earlier shape never follows one of a later. A table map without rows is
-    not looked at: the server writes one for each table that a statement might change, by a trigger or a foreign key.
+    If a table's shape changes within the slice, each shape has an item of its own, in the order of the events. A shape
+    to which the table returns has two items. Table maps without rows are skipped: the server writes them for tables
+    that a trigger or a foreign key might change.
 
-    Raise ``BinlogError``, naming the place, for rows without a table map or with one that cannot be read. Raise
-    ``DefinitionUnknown`` for rows whose map has no names, if their table has no definition in the slice, or one that is
-    not of these rows. Rows of a table whose definition in the slice has no columns are left out.
+    Raise BinlogError, with the place, if rows have no table map or a damaged one. Raise DefinitionUnknown if rows have
+    no column names and the slice has no definition of their table, or a wrong one. Rows of a table whose definition has
+    no columns are left out.
     """
     rows = np.flatnonzero(slice_.is_rows)
     map_of_rows = _map_in_force(slice_)[rows]
@@ -126,18 +132,20 @@ def table_rows(slice_: Slice, charsets: Charsets) -> list[TableRows]:
 
 @lru_cache(maxsize=4)
 def _table_maps(charsets: Charsets) -> TableMaps:
-    """Kept by the worker between batches, for each server it has met."""
+    """Return the cache of table maps for a server. The worker process keeps it between batches."""
     return TableMaps(dict(charsets))
 
 
 def _groups(slice_: Slice, maps: Longs, known: TableMaps) -> tuple[list[TableMap], Longs]:
-    """Return one table map for each table and shape that it has one after another. Also return, for each event of the
-    slice, the index into these: -1 where the event is none of ``maps``, or its rows are left out. ``maps``: the numbers
-    of the table maps that have rows, ascending."""
+    """Return one table map for each table and shape, and the group of each table map of the slice.
+
+    The group is an index into the returned maps. It is -1 for events that are not in `maps`, and for tables that are
+    left out. `maps` are the indexes of the table maps that have rows, ascending.
+    """
     groups: list[TableMap] = []
     group_of_map = np.full(len(slice_), -1, np.int64)
     described: dict[bytes, TableMap] = {}
-    #: By table: the map of the shape that it has now, and its group.
+    #: Table -> map of its present shape, and the map's group.
     current: dict[TableId, tuple[TableMap, int]] = {}
     payload, definitions = slice_.payload, {each.id: each for each in slice_.definitions}
     bodies = zip((slice_.offsets[maps] + HEADER).tolist(), slice_.offsets[maps + 1].tolist(), strict=True)
@@ -165,13 +173,18 @@ def _groups(slice_: Slice, maps: Longs, known: TableMaps) -> tuple[list[TableMap
 
 
 def _alike(left: TableMap, right: TableMap) -> bool:
-    """Flags differ between maps of one shape; their events must not be torn apart, or they would lose their order."""
+    """Return True if both maps describe one shape.
+
+    Their flags may differ. Their events must stay together, or they would lose their order.
+    """
     return left is right or (left.shape, left.wire) == (right.shape, right.wire)
 
 
 def _completed(table_map: TableMap, definition: TableShape | None, place: str) -> TableMap:
-    """Return the map with what ``definition`` tells. Raise ``DefinitionUnknown`` where there is none, or one that is
-    not of the rows at ``place``."""
+    """Return the map with the column names of `definition`.
+
+    Raise DefinitionUnknown if there is no definition, or if it does not fit the rows at `place`.
+    """
     where = f"{place}: rows of {table_map.shape.id} were written with binlog_row_metadata=MINIMAL"
     if definition is None:
         raise DefinitionUnknown(f"{where}, and what its columns were called is not known")
@@ -182,8 +195,11 @@ def _completed(table_map: TableMap, definition: TableShape | None, place: str) -
 
 
 def misfit(table_map: bytes, definition: TableShape, charsets: Charsets) -> str:
-    """Return what differs between a table map without names and a definition of its table; "" where nothing does.
-    ``table_map``: the map behind its table id, as ``Names.table`` takes it."""
+    """Return how a table map without column names differs from a definition of its table; "" if they agree.
+
+    The planner calls this before it decides by which definition rows are decoded. `table_map` is the map's body without
+    the table id.
+    """
     try:
         _completed_map(_table_maps(charsets).of(bytes(TABLE_ID_BYTES) + table_map), definition)
     except ValueError as difference:
@@ -191,14 +207,17 @@ def misfit(table_map: bytes, definition: TableShape, charsets: Charsets) -> str:
     return ""
 
 
-#: One object for equal ones here too: what is made for a table map is found by it.
+#: Equal arguments give the same object here too, because later caches use its identity.
 _completed_map = lru_cache(maxsize=4096)(completed)
 
 
 def _map_in_force(slice_: Slice) -> Longs:
-    """By event: the table map that it is read by, which is the last one before it of the same table id."""
+    """Return the index of each event's table map: the last one before the event with the same table id.
+
+    Raise BinlogError if a rows event has none.
+    """
     ids, numbers = slice_.table_ids(), np.arange(len(slice_))
-    # Sorted by id, and in each id in binlog order, that is the last map seen.
+    # Sorted by id and then in binlog order, this is the last map before each event.
     order = np.argsort(ids, kind="stable")
     latest = np.maximum.accumulate(np.where(slice_.is_rows[order], -1, numbers))
     lost = (latest < 0) | (ids[order[latest]] != ids[order])

@@ -1,6 +1,6 @@
-"""The tail: the questions that a planner asks about the binlog, which a thread keeps reading.
+"""The tail: a thread reads the binlog into a buffer, and the planner takes batches from it.
 
-``advance`` says where the next batch can end, ``slices`` gives the bytes between two positions, ``forget`` frees them.
+`advance` finds the end of the next batch, `slices` returns the events between two positions, and `forget` frees them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from incsnap.binlog.buffer_position import Advance, Contents, Cut, TailCondition
 from incsnap.binlog.capture_options import CHANGES, CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.prepared_search import PreparedSearch
-from incsnap.binlog.segments import Names
+from incsnap.binlog.segments import IdTable
 from incsnap.binlog.shared_buffer import SharedBuffer
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.slicing import cut_slices
@@ -32,13 +32,15 @@ _log = logging.getLogger(__name__)
 
 
 class Tail:
-    """One replication connection from ``start`` on. Thread-safe; ``close`` it, or use it as a context manager.
+    """A reader that follows the binlog from `start` on.
 
-    ``connect`` opens a PyMySQL connection with REPLICATION SLAVE. ``included`` is asked once per version of a table;
-    the signal table counts as included. ``queue_bytes`` bounds what is kept besides the batches handed out and not
-    forgotten. ``reconnect_seconds``: how long the server may be away before ``ServerUnreachable``. After a failover, or
-    where the server has begun its binlog anew, the stream goes on from the other one: ``end.server_uuid`` tells,
-    positions begin anew. The last three: StreamReader.
+    It is thread-safe. Call `close`, or use it as a context manager. `connect` opens a PyMySQL connection with
+    REPLICATION SLAVE. `included` is called once per version of a table; the signal table is always included.
+    `queue_bytes` bounds the memory besides batches that were handed out and not forgotten. If the server is away for
+    more than `reconnect_seconds`, calls raise ServerUnreachable.
+
+    After a failover, or if the server has begun its binlog anew, the stream continues in the other binlog:
+    `server_uuid` of the positions changes. For `damaged`, `options` and `prepared` see StreamReader.
     """
 
     def __init__(
@@ -56,16 +58,16 @@ class Tail:
         prepared: PreparedTransactions | None = None,
     ) -> None:
         self._signal_table = signal_table
-        self._names = Names(lambda table: table == signal_table or included(table))
+        self._ids = IdTable(lambda table: table == signal_table or included(table))
         self.prepared = prepared or PreparedTransactions()
-        self._buffer = Buffer(start, self._names, options)
+        self._buffer = Buffer(start, self._ids, options)
         self._shared = SharedBuffer(self._buffer, queue_bytes)
         closed = self._shared.is_closed
         self._statements = StatementSearch(connect, server_id, options, closed)
         self._thread = TailThread(
             self._shared,
-            partial(StreamReader, start, self._names, damaged, options, self.prepared),
-            PreparedSearch(connect, server_id, self._names.included, self.prepared, damaged, closed),
+            partial(StreamReader, start, self._ids, damaged, options, self.prepared),
+            PreparedSearch(connect, server_id, self._ids.included, self.prepared, damaged, closed),
             connect,
             server_id,
             heartbeat_seconds,
@@ -86,14 +88,17 @@ class Tail:
         until: tuple[str, int] | None = None,
         wait_seconds: float = 0.0,
     ) -> Advance:
-        """Where the batch that begins at ``start`` can end: whole transactions within the limits, or the part of a
-        larger one that is within them. A rows event is never divided. ``max_rows``: None for no limit of rows, which
-        are not counted then.
+        """Return the next batch, which begins at `start`: whole transactions within the limits, or a part of a larger
+        one.
 
-        Without ``until``: as soon as there are rows events or schema changes. With it: as soon as the end is at or past
-        that file and position, or the limits are reached. In any case after ``wait_seconds`` or when ``wake`` is
-        called; then ``end`` still holds what was read of other tables, and the newest position, so that windows close
-        on an idle server.
+        A rows event is never divided. `max_rows=None` means no limit of rows, and rows are not counted then. Without
+        `until`, return when there are rows events or statements. With `until`, return when the end has reached that
+        file and position, or when a limit is reached. In any case return after `wait_seconds`, or when `wake` is
+        called. The batch may then have no events. Its `end` still moves past transactions of excluded tables, so that
+        the windows of snapshots can close on a server where only other tables change.
+
+        Raise BinlogError if the stream does not come to `start` in `wait_seconds`. Raise the error that ended the
+        reading when everything before it was returned.
         """
         deadline = time.monotonic() + wait_seconds
         with self._shared.changed:
@@ -107,11 +112,14 @@ class Tail:
                 else:
                     self._shared.raise_failure()
                     if time.monotonic() >= deadline:
-                        raise BinlogError(f"the tail has not come to {start.file}:{start.pos} yet")
+                        raise BinlogError(f"the tail has not reached {start.file}:{start.pos} yet")
                 self._shared.wait_for_more(deadline, until, max_bytes)
 
     def _is_worth_a_batch(self, end: StreamPosition, cut: Cut, until: tuple[str, int] | None, deadline: float) -> bool:
-        """Whether the batch is made now, up to where it can end; the failure is raised where that is nowhere."""
+        """Return True if the batch should be made now, up to `end`.
+
+        Raise the error that ended the reading if `cut` is empty.
+        """
         shared = self._shared
         late = shared.woken or time.monotonic() >= deadline
         moved = cut.end != cut.start
@@ -125,13 +133,13 @@ class Tail:
         return bool(contents.events or contents.changes)
 
     def condition(self) -> TailCondition:
-        """How the tail is doing now."""
+        """Return the present state of the connection and the buffer."""
         with self._shared.changed:
             thread = self._thread
             return TailCondition(thread.is_connected, thread.reconnects, self._buffer.cost, self._shared.replaying)
 
     def wake(self) -> None:
-        """Ends a wait in ``advance``, or the next one: there is something else to be done."""
+        """End the wait in `advance`, or the next one, because the caller has other work."""
         with self._shared.changed:
             self._shared.woken = True
             self._shared.changed.notify_all()
@@ -139,8 +147,10 @@ class Tail:
     def changes_behind(
         self, position: StreamPosition, until: tuple[str, int], wait_seconds: float
     ) -> tuple[SchemaChange, ...] | None:
-        """Statements that changed tables from ``position`` on, which was handed out, at least up to ``until``; None
-        while the tail has not read that far, waiting at most that long. A tail that waits for memory reads no further.
+        """Return the statements that changed tables from `position` on, at least up to `until`.
+
+        Return None if the tail has not read that far after `wait_seconds`. A tail that waits for memory reads no
+        further.
         """
         deadline = time.monotonic() + wait_seconds
         with self._shared.changed:
@@ -152,56 +162,64 @@ class Tail:
     def all_changes_behind(
         self, position: StreamPosition, until: tuple[str, int], wait_seconds: float
     ) -> tuple[SchemaChange, ...] | None:
-        """The same, also where memory is full before: then the binlog is read once more, for its statements alone."""
+        """Return the same statements as `changes_behind`, even if memory is full before `until`.
+
+        In that case the binlog is read once more, for its statements alone.
+        """
         changes = self.changes_behind(position, until, wait_seconds)
         if changes is None and self._shared.stalled:
-            _log.info("looking for statements from %s:%d to %s:%d", position.file, position.pos, *until)
+            _log.info("Looking for statements from %s:%d to %s:%d", position.file, position.pos, *until)
             return self._statements.behind(position, until)
         return changes
 
     def slices(self, start: StreamPosition, end: StreamPosition, parts: int, *, whole: bool = False) -> list[Slice]:
-        """The kept events between two positions in at most ``parts`` slices; none where there are no events. ``whole``:
-        no transaction is divided between slices.
+        """Return the kept events between two positions in at most `parts` slices, or no slice if there are no events.
 
-        The same positions always give the same slices. After a restart the tail must have been started at ``start``;
-        the call then waits until ``end`` was read again, and fails after 60 seconds without any progress.
+        `whole`: no transaction is divided between slices. The same positions always give the same slices. After a
+        restart the tail must begin at `start`. The call then waits until the stream was read up to `end`, and raises
+        BinlogError after 60 seconds without progress.
         """
         with self._shared.changed:
             first, last = self._shared.replayed(start), self._shared.replayed(end)
             stretches = self._buffer.stretches(first, last)
-        return cut_slices(stretches, self._names, parts, whole=whole)
+        return cut_slices(stretches, self._ids, parts, whole=whole)
 
     def contents(self, start: StreamPosition, end: StreamPosition) -> Contents:
-        """What lies between two positions that ``slices`` can be asked for."""
+        """Return a summary of the events between two positions, as for `slices`."""
         with self._shared.changed:
             first, last = self._shared.replayed(start), self._shared.replayed(end)
             return self._buffer.contents(first, last)
 
     def unnamed_maps(self, start: StreamPosition, end: StreamPosition) -> dict[TableId, set[bytes]]:
-        """Return the table maps without names between two positions, behind their table ids, by table."""
+        """Return the table maps without column names between two positions, by table.
+
+        The planner compares its definitions with them. Each map is given as its body without the table id.
+        """
         with self._shared.changed:
             first, last = self._shared.replayed(start), self._shared.replayed(end)
             return self._buffer.unnamed_maps(first, last)
 
     def forget(self, end: StreamPosition) -> None:
-        """Free everything before ``end``: it will not be asked for again."""
+        """Free everything before `end`. The caller will not ask for it again."""
         with self._shared.changed:
             self._buffer.forget(end)
             self._shared.changed.notify_all()
 
     def close(self) -> None:
-        """End the thread and its connection; may be called twice."""
+        """End the thread and its connection. A second call does nothing."""
         self._thread.close()
 
     def _dated(self, start: StreamPosition, end: StreamPosition) -> StreamPosition:
+        """Return `end` with the time at which its file was begun."""
         return end if end.at == start.at else replace(end, begun=self._thread.begun(end.at))
 
     def _handed_out(self, end: StreamPosition, cut: Cut) -> Advance:
+        """Return the batch up to `end`, and note in the buffer that it was handed out."""
         buffer = self._buffer
         contents = buffer.contents(cut.start, cut.end)
         signals: list[Slice] = []
         if self._signal_table is not None and self._signal_table in contents.tables:
-            signals = cut_slices(buffer.stretches(cut.start, cut.end), self._names, 1, self._signal_table)
+            signals = cut_slices(buffer.stretches(cut.start, cut.end), self._ids, 1, self._signal_table)
         buffer.remember(end, cut.end)
         buffer.hand_out(cut.end)
         self._shared.woken = False

@@ -1,4 +1,4 @@
-"""The thread of the tail: it keeps reading the binlog into the buffer, by one connection after another."""
+"""The thread of the tail: it reads the binlog into the buffer, by one connection after another."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _log = logging.getLogger(__name__)
 
 
 class TailThread:
-    """Runs from the start, until ``close`` or until the reading fails, which ``shared`` tells. ``reader`` makes the
-    reader, from what it calls before each file; ``search`` finds what was prepared before all that it reads. For the
-    rest see ``Tail``.
+    """The thread that reads the binlog, from its creation until `close` or an error. `shared` gets the error.
+
+    `reader` creates the StreamReader, with the function to call before each file. `search` finds XA transactions that
+    were prepared before the stream's beginning. For the other arguments see Tail.
     """
 
     def __init__(
@@ -46,13 +47,13 @@ class TailThread:
         self._connections = TailConnections(connect, server_id, heartbeat_seconds, self)
         self._reader = reader(self._connections.file_begins)
         self._stream: BinlogStream | None = None
-        #: Connections that were made.
+        #: Number of connections made.
         self._made = 0
         self._thread = threading.Thread(target=self._run, name="incsnap-binlog-tail", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and its connection; may be called twice."""
+        """End the thread and its connection. A second call does nothing."""
         with self._shared.changed:
             self._shared.closed = True
             if self._stream is not None:
@@ -61,15 +62,17 @@ class TailThread:
         self._thread.join()
 
     def begun(self, at: BinlogPosition) -> int:
-        """``StreamReader.begun``."""
+        """Return when the server began the file of `at` (see `StreamReader.begun`)."""
         return self._reader.begun(at)
 
     @property
     def is_connected(self) -> bool:
+        """Whether a connection is open."""
         return self._stream is not None
 
     @property
     def reconnects(self) -> int:
+        """Return how many connections were made after the first one."""
         return max(0, self._made - 1)
 
     def _run(self) -> None:
@@ -86,19 +89,22 @@ class TailThread:
         except IncsnapError as failed:
             self._shared.fail(failed)
         except Exception as defect:  # noqa: BLE001 - whatever it was, advance() must raise it instead of waiting for ever
-            _log.exception("the binlog tail failed")
+            _log.exception("The binlog tail failed")
             self._shared.fail(BinlogError(f"reading the binlog failed at {self._reader.position}: {defect!r}"))
 
-    # -- what the connections ask and bring --------------------------------------------------------------------------
+    # -- the methods of `tail_connections.Receiver` --------------------------------------------------------------------
 
     def reached(self) -> GtidSet:
+        """Return the transactions that were received completely."""
         with self._shared.changed:
             return self._shared.buffer.reached()
 
     def is_closed(self) -> bool:
+        """Return True if the tail was closed."""
         return self._shared.is_closed()
 
     def connected(self, stream: BinlogStream, source: LogSource, *, exchanged: bool) -> None:
+        """Note a new connection. Raise ConnectionLost if the tail was closed meanwhile."""
         shared = self._shared
         with shared.changed:
             if shared.closed:
@@ -111,16 +117,18 @@ class TailThread:
             shared.come_to(self._reader.position)
 
     def received(self, block: Block) -> None:
+        """Append the segments of a block to the buffer."""
         try:
             for segment in self._reader.add(block):
                 self._shared.append(segment)
         except RolledBackError:
-            # What was handed out of the transaction is sent. All else of it is not.
+            # Parts of the transaction that were handed out are sent. The rest of it is not.
             with self._shared.changed, suppress(OffsetError):
                 self._shared.buffer.drop_open()
             raise
         self._shared.come_to(self._reader.position)
 
     def disconnected(self) -> None:
+        """Note that the connection is closed."""
         with self._shared.changed:
             self._stream = None

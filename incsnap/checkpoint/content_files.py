@@ -1,7 +1,7 @@
-"""Files beside the checkpoint that offsets name by their content: one is written once, however many offsets name it.
+"""Files beside the checkpoint that are named by a digest of their content, so that many offsets can share one file.
 
-A file is forced to the disk before an offset names it, and is left until no offset can be read again that does: a power
-cut may take back the last batches that Spark has noted as done.
+A file is forced to the disk before an offset names it. It is deleted only when no offset that names it can be read any
+more: a power cut may take back the last batches that Spark has recorded as done.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ import hashlib
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.windows import CheckpointDamaged
 
-#: Batches for which a file is left that no new offset names.
+#: Batches for which a file is kept after the last offset that names it.
 _KEPT = 16
 
 
 class ContentFiles:
-    """The files of one folder, ``<folder>/<digest of the content>.json``. ``description``: of what is in them, for
-    messages."""
+    """The files of one folder, named `<folder>/<digest of the content>.json`.
+
+    `description` says in messages what the files hold.
+    """
 
     def __init__(self, files: Files, folder: str, description: str) -> None:
         self._files = files
         self._folder = folder
         self._description = description
         self._names: set[str] | None = None
-        #: File -> the batch with whose end it can go.
+        #: File -> the batch after which the file can be deleted.
         self._leaving: dict[str, int] = {}
 
     def write(self, content: bytes) -> str:
-        """Returns the file's name, for an offset."""
+        """Write the content, forced to the disk, and return the file's name for an offset."""
         name = _digest(content)
         self._files.write(self._path(name), content, durable=True)
         self._file_names().add(name)
@@ -36,7 +38,7 @@ class ContentFiles:
         return name
 
     def read(self, name: str) -> bytes:
-        """Raises ``CheckpointDamaged`` where the file is gone or torn."""
+        """Return the content of a file. Raise CheckpointDamaged if the file is missing or torn."""
         buffer = self._files.read(self._path(name))
         content = buffer.to_pybytes() if buffer is not None else b""
         if _digest(content) != name:
@@ -44,12 +46,19 @@ class ContentFiles:
         return content
 
     def named_again(self, name: str) -> None:
-        """An offset that is written now names the file. Spark says that a batch is done after it has asked for the
-        next, which may name an older file anew."""
+        """Cancel the deletion of the file that `forget` has planned, because an offset that is written now names the
+        file.
+
+        Spark reports a batch as done after it has asked for the next batch. The next batch may name an older file
+        again.
+        """
         self._leaving.pop(name, None)
 
     def forget(self, named: str | None, done: int) -> list[str]:
-        """Batch ``done`` is done, whose end names that file. Returns the names of the files that are deleted."""
+        """Delete files that are not needed any more, and return their names.
+
+        Batch `done` is done, and the offset at its end names the file `named` (None: no file).
+        """
         names = self._file_names()
         for name in names:
             self._leaving.setdefault(name, done + _KEPT)

@@ -1,9 +1,8 @@
-"""Records that planning makes (schema changes, truncations, heartbeats), on the disk before Spark has the batch that
-sends them.
+"""Files with the control records of a batch: schema changes, truncations and heartbeats.
 
-What they say was found by asking the server or the clock, which would answer otherwise when the batch is run again; and
-a DDL text may be too long for an offset. So they are written down as they will be sent, and forced to the disk before
-the end of the batch is; the offset names the topics they are for.
+The planner made these records by asking the server or the clock. A repeated batch would get other answers, and a DDL
+text may be too long for an offset. So the records are stored as they will be sent, and forced to the disk before the
+end of the batch is. The offset names their topics.
 """
 
 from __future__ import annotations
@@ -17,24 +16,29 @@ from incsnap.checkpoint.windows import required_batch
 from incsnap.envelope.control_records import in_partition_0
 
 _FOLDER = "control"
-#: A power cut may take back the last batches that Spark has noted as done; run again, they ask for their files.
+#: Batches for which a file is kept. A power cut may take back the last batches that Spark has recorded as done. When
+#: they run again they need their files.
 _KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRecord:
+    """A record that is not a change of a row."""
+
     topic: str
-    key: bytes | None
-    value: bytes
+    key: bytes | None  #: None: no key
+    value: bytes  #: as it will be sent
 
 
 class ControlFiles:
+    """The files with control records, one for each batch that has some."""
+
     def __init__(self, files: Files) -> None:
         self._files = files
         self._batches: list[int] | None = None
 
     def write(self, batch: int, records: Sequence[ControlRecord]) -> tuple[str, ...]:
-        """The topics of ``records``; where there are none, nothing is written."""
+        """Write the records of a batch and return their topics. Write nothing if there are no records."""
         by_topic: dict[str, list[ControlRecord]] = {}
         for each in records:
             by_topic.setdefault(each.topic, []).append(each)
@@ -48,11 +52,14 @@ class ControlFiles:
         return tuple(by_topic)
 
     def read(self, batch: int, topic: str) -> Any:
-        """RECORDS. Raises ``CheckpointDamaged``."""
+        """Return the records of a batch for `topic`, with the columns of RECORDS.
+
+        Raise CheckpointDamaged if they are missing.
+        """
         return required_batch(self._files, _name(batch), topic, f"the records for topic {topic}")
 
     def forget(self, done: int) -> None:
-        """Batch ``done`` is done."""
+        """Delete files that are not needed any more, because batch `done` is done."""
         batches = self._kept_batches()
         for batch in [batch for batch in batches if batch <= done - _KEPT]:
             self._files.delete(_name(batch))

@@ -1,7 +1,8 @@
-"""A folder of a file system: files are written under a name of their own and renamed, so they are whole or absent.
+"""A folder of a file system whose files are whole or absent: a file is written under another name and then renamed.
 
-A local disk replaces a file by a rename. HDFS does not, and between deleting the old file and renaming the new one
-there would be none; so the new one is renamed twice, to a name that is read where the file itself is gone:
+On a local disk a rename replaces an existing file. HDFS does not do that. Between deleting the old file and renaming
+the new one there would be no file. So the new file is renamed twice. Readers use the first new name if the file is
+missing:
 
     write <name>.<uuid>.tmp   →   rename to <name>.new   →   delete <name>   →   rename <name>.new to <name>
 """
@@ -20,17 +21,17 @@ from pyarrow import fs
 
 _TEMPORARY = ".tmp"
 _NEW = ".new"
-#: What has no renames to speak of: a file is there when all of it is.
+#: Stores without a real rename. A file appears there when all of it is written.
 _OBJECT_STORES = frozenset(("gcs", "abfs"))
 
 
 class FileSystemFolder:
-    """``base`` of one of pyarrow's file systems. Methods raise ``OSError``."""
+    """The folder `base` of a pyarrow file system. Methods raise OSError. `Files` explains the methods."""
 
     def __init__(self, system: fs.FileSystem, base: str) -> None:
         self._fs, self._base = system, base
         self._local = isinstance(system, fs.LocalFileSystem)
-        #: Does a rename put a file in another one's place?
+        #: Whether a rename replaces an existing file.
         self._replaces = self._local
 
     def path(self, name: str) -> str:
@@ -40,7 +41,7 @@ class FileSystemFolder:
         path = self.path(name)
         folder = path.rpartition("/")[0]
         if self._fs.type_name in _OBJECT_STORES:
-            whole = _whole(content)  # a stream that is closed by an error would leave half of it
+            whole = _whole(content)  # a stream that an error closes would leave a half-written file
             with self._fs.open_output_stream(path) as stream:
                 stream.write(whole)
             return
@@ -62,7 +63,7 @@ class FileSystemFolder:
                 self._fs.move(temporary, path)
             else:
                 self._replace(temporary, path)
-        except OSError:  # a full disk must not be filled further by what is left of each attempt
+        except OSError:  # remove the leftover, or each attempt would fill a full disk further
             with contextlib.suppress(OSError):
                 self._fs.delete_file(temporary)
             raise
@@ -70,10 +71,10 @@ class FileSystemFolder:
             _sync(folder)
 
     def _replace(self, temporary: str, path: str) -> None:
-        """Renames where that fails because there is a file already. At each point one of the two names is whole."""
+        """Rename the file where a rename does not replace. At each moment one of the two names has a whole file."""
         new = path + _NEW
         if self._is_there(new):
-            # Of a writer that was cut short: what it wrote counts where the old file is gone.
+            # Left by a writer that was interrupted. The leftover counts if the old file is gone.
             if self._is_there(path):
                 self._fs.delete_file(new)
             else:
@@ -84,7 +85,7 @@ class FileSystemFolder:
         self._fs.move(new, path)
 
     def read(self, name: str) -> pa.Buffer | None:
-        """A file on a local disk is mapped, not read."""
+        """Return the content, or None if there is no file. A local file is mapped, not read."""
         path = self.path(name)
         try:
             if self._local:
@@ -114,11 +115,11 @@ class FileSystemFolder:
             try:
                 return self._open(path + _NEW)
             except FileNotFoundError:
-                return self._open(path)  # renamed between the two looks
+                return self._open(path)  # renamed between the two attempts
 
     def _open(self, path: str) -> Any:
         if self._fs.type_name == "hdfs" and not self._is_there(path):
-            # libhdfs would tell of it in twenty lines of stderr.
+            # libhdfs would print twenty lines to stderr.
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return self._fs.open_input_file(path)
 
@@ -138,7 +139,7 @@ class FileSystemFolder:
         return whole if self._replaces else list(dict.fromkeys(name.removesuffix(_NEW) for name in whole))
 
     def delete(self, name: str) -> None:
-        # The newer name first: left alone it would bring the file back.
+        # The newer name first: if only that name was left, the file would reappear.
         for path in (*(() if self._replaces else (self.path(name) + _NEW,)), self.path(name)):
             self._delete(self._fs.delete_file, path)
 
@@ -151,7 +152,7 @@ class FileSystemFolder:
         except FileNotFoundError:
             return
         except OSError:
-            # libhdfs says EIO of what is not there.
+            # libhdfs reports EIO for a missing file.
             if self._local or self._is_there(path):
                 raise
 

@@ -1,6 +1,6 @@
-"""Small files beside the checkpoint, on any file system pyarrow knows or in a bucket: whole or absent, never half.
+"""Small files beside the checkpoint, on any file system of pyarrow or in a bucket. Each file is whole or absent.
 
-Tasks may run twice at once, so the last writer wins; both write the same.
+Two attempts of a task may run at once. The last writer wins, and both write equal content.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from incsnap.checkpoint.file_systems import FileSystemFolder
 from incsnap.checkpoint.objects import ObjectFolder
 from incsnap.config.object_store import is_object_store
 
-#: Schema metadata: the names of the record batches of a file, in order.
+#: Key of the schema metadata with the names of a file's record batches, in order.
 _NAMES = b"incsnap.names"
 
 
 class Files:
-    """A folder: ``root`` is a path, or a URI of Spark's or pyarrow's (file:, s3a:, gs:, hdfs:). Methods raise
-    ``OSError``, or of a bucket ``StoreFailed``; how that is reached was told before (``object_store.reach``)."""
+    """A folder. `root` is a path, or a URI of Spark or pyarrow (file:, s3a:, gs:, hdfs:). It can be pickled.
+
+    Methods raise OSError, or StoreFailed for a bucket. Call `object_store.set_access` for a bucket before.
+    """
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -33,47 +35,51 @@ class Files:
         return type(self), (self.root,)
 
     def path(self, name: str) -> str:
-        """The whole path of a file, for messages."""
+        """Return the whole path of a file, for messages."""
         return self._folder.path(name)
 
     def write(self, name: str, content: bytes | Callable[[Any], None], *, durable: bool = False) -> None:
-        """``content``: bytes, or a function that writes to a stream.
+        """Write a file. `content` is bytes, or a function that writes to a stream.
 
-        ``durable``: also survives a power cut (about 5 ms on a local disk; what a bucket has accepted always does).
+        A durable file survives a power cut. That takes about 5 ms on a local disk. In a bucket every file is durable.
         """
         self._folder.write(name, content, durable=durable)
 
     def read(self, name: str) -> pa.Buffer | None:
-        """The content, or ``None``; a file on a local disk is mapped, not read."""
+        """Return the content, or None if there is no file. A local file is mapped, not read."""
         return self._folder.read(name)
 
     def opened(self, name: str) -> Any:
-        """The file for ``unpack``, which may be large: what is not asked for is not read. ``None`` as ``read``."""
+        """Return the file for `unpack`, or None. Of a large file only the requested parts are read."""
         return self._folder.opened(name)
 
     def exists(self, name: str) -> bool:
+        """Return True if the file exists."""
         return self._folder.exists(name)
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, temporary ones left out; a folder that is not there has none."""
+        """Return the names in a folder without temporary files, or [] if there is no folder."""
         return self._folder.names(folder)
 
     def delete(self, name: str) -> None:
+        """Delete a file, if it exists."""
         self._folder.delete(name)
 
     def delete_folder(self, name: str) -> None:
+        """Delete a folder with its content, if it exists."""
         self._folder.delete_folder(name)
 
 
 def packed(batches: Mapping[str, pa.RecordBatch]) -> Callable[[Any], None]:
-    """Content for ``Files.write``: an Arrow IPC file with one record batch a name, all of one schema.
+    """Return content for `Files.write`: an Arrow IPC file with the named record batches, which share one schema.
 
-    With lz4: 100,000 records of 780 bytes are 17 MB instead of 75 and are written in 90-130 ms whatever the disk does
-    (plain: 55 ms into an idle page cache, 300-500 ms under load); reading them back costs 10-30 ms more.
+    The file is compressed with lz4. 100,000 records of 780 bytes then take 17 MB instead of 75, and writing them takes
+    90 to 130 ms on any disk. Uncompressed, writing takes 55 ms into an idle page cache and 300 to 500 ms under load.
+    Reading compressed records takes 10 to 30 ms more.
     """
     schema = next(iter(batches.values())).schema if batches else pa.schema([])
     names = "\n".join(batches).encode()
-    # On this thread: those of Arrow's pool would not give way to the stream as a reader of chunks does.
+    # On this thread, because threads of Arrow's pool would not give way to the stream like a chunk reader's thread.
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
     def write(stream: Any) -> None:
@@ -85,29 +91,32 @@ def packed(batches: Mapping[str, pa.RecordBatch]) -> Callable[[Any], None]:
 
 
 def unpack(content: Any, name: str) -> pa.RecordBatch | None:
-    """The record batch of that name. Raises ``pa.ArrowInvalid`` when the file is torn."""
+    """Return the record batch `name` of a packed file, or None. Raise pa.ArrowInvalid if the file is torn."""
     batches = unpack_all(content, [name])
     return batches[0] if batches else None
 
 
 def unpack_all(content: Any, names: Sequence[str]) -> list[pa.RecordBatch]:
-    """The record batches of these names that are there; others are not even looked at. Raises ``pa.ArrowInvalid`` when
-    the file is torn."""
+    """Return the record batches of those `names` that exist, without reading others.
+
+    Raise pa.ArrowInvalid if the file is torn.
+    """
     try:
         with pa.ipc.open_file(content) as reader:
             places = (reader.schema.metadata or {}).get(_NAMES, b"").decode().split("\n")
             return [reader.get_batch(places.index(name)) for name in names if name in places]
-    except OSError as problem:  # what a torn compressed block gives
+    except OSError as problem:  # the error for a torn compressed block
         raise pa.ArrowInvalid(str(problem)) from problem
 
 
 def names_in(content: Any) -> frozenset[str]:
-    """The names of the record batches in a packed file. Raises ``pa.ArrowInvalid`` when it is torn."""
+    """Return the names of the record batches in a packed file. Raise pa.ArrowInvalid if the file is torn."""
     with pa.ipc.open_file(content) as reader:
         return frozenset(filter(None, (reader.schema.metadata or {}).get(_NAMES, b"").decode().split("\n")))
 
 
 def _folder(root: str) -> FileSystemFolder | ObjectFolder:
+    """Return the folder for a path or URI."""
     if is_object_store(root):
         return ObjectFolder(root)
     scheme = urlparse(root).scheme

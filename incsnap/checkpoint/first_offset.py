@@ -1,7 +1,9 @@
-"""The offset that a job begins with, in a file: Spark does not log it, and asks again when the first batch is repeated.
+"""A file with the offset that a job begins with.
 
-first-offset.json
-begun-again.json     while one job is taking the place of another: the first offset of the new one
+Spark does not log this offset, and asks for it again to repeat the first batch.
+
+    first-offset.json    the offset before the first batch
+    begun-again.json     the first offset of a new job, while the new job replaces the old one
 """
 
 from __future__ import annotations
@@ -12,18 +14,20 @@ from collections.abc import Callable
 from functools import cache
 
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.planned import forget_plan
+from incsnap.checkpoint.planned_batch import forget_plan
 from incsnap.checkpoint.progress import forget_progress
 from incsnap.errors import OffsetError, SinkError
 from incsnap.snapshot.offset import Offset
 
 _FIRST = "first-offset.json"
 _AGAIN = "begun-again.json"
-#: Beside the checkpoint, by number of the batch: another job has the same numbers.
-_OF_BATCHES = ("windows", "discards", "control")
+#: Folders with files of batches by number. A new job uses the same numbers again.
+_OF_BATCHES = ("windows", "discards", "control", "refused")
 
 
 class CheckpointNotShared(SinkError):
+    """An error: a machine of the cluster does not see the checkpoint."""
+
     hint = (
         "Put checkpoint.location on a file system that all machines see under this name; `incsnap check` asks each of"
         " them. The task is tried again on another one."
@@ -32,15 +36,17 @@ class CheckpointNotShared(SinkError):
 
 @cache
 def require_shared(root: str) -> None:
-    """Asked by a task on a cluster, before it writes there: the machine may have come after all were asked. What it
-    wrote to a disk of its own would be missed elsewhere, and the checkpoint taken for damaged. Raises
-    ``CheckpointNotShared``."""
+    """Raise CheckpointNotShared if this machine of a cluster does not see the checkpoint at `root`.
+
+    A task calls this before it writes, because its machine may have joined after the check at the start. Files on the
+    machine's own disk would be missed elsewhere, and the checkpoint would look damaged.
+    """
     if not Files(root).exists(_FIRST):
         raise CheckpointNotShared(f"{socket.gethostname()} does not see the job's checkpoint at {root}")
 
 
 def first_offset(root: str, make: Callable[[], Offset]) -> Offset:
-    """The offset before the first batch, as kept in ``root``; made and kept when there is none."""
+    """Return the offset before the first batch, as stored in `root`. If there is none, make and store it."""
     files = Files(root)
     kept = kept_first_offset(files)
     if kept is None:
@@ -50,24 +56,23 @@ def first_offset(root: str, make: Callable[[], Offset]) -> Offset:
 
 
 def kept_first_offset(files: Files) -> Offset | None:
-    """The offset in the file; ``None`` where no job has begun. Raises ``OffsetError``."""
+    """Return the stored first offset, or None if no job has begun. Raise OffsetError if the file is damaged."""
     return _read(files, _FIRST)
 
 
 def begin_again_at(checkpoint: Files, files: Files, first: Offset) -> None:
-    """A job that begins at ``first`` takes the place of the one that had this checkpoint. Its ``job_id`` is another,
-    so what the buckets have sent of the old one says nothing of its batches.
+    """Replace the job of this checkpoint by a new one that begins at `first`.
 
-    ``checkpoint``: the whole folder, ``files``: incsnap's part of it. Once this has begun, ``finish_beginning_again``
-    brings it to its end, whatever crashes.
+    The new job has another `job_id`, so the batches that buckets have sent for the old job do not count for the new
+    one. `checkpoint` is the whole folder, `files` is incsnap's part of it. If a crash interrupts the call,
+    `finish_beginning_again` completes it.
     """
     _write(files, _AGAIN, first)
     finish_beginning_again(checkpoint, files)
 
 
 def finish_beginning_again(checkpoint: Files, files: Files) -> None:
-    """Goes on where a crash has cut ``begin_again_at`` short; to be called at each start, before anything else is
-    read."""
+    """Complete an interrupted `begin_again_at`. Call it at each start, before anything else is read."""
     first = _read(files, _AGAIN)
     if first is None:
         return
@@ -81,6 +86,7 @@ def finish_beginning_again(checkpoint: Files, files: Files) -> None:
 
 
 def _read(files: Files, name: str) -> Offset | None:
+    """Return the offset in a file, or None. Raise OffsetError if the file is damaged."""
     content = files.read(name)
     if content is None:
         return None

@@ -1,4 +1,7 @@
-"""Where a checkpoint is. Nothing heavy is imported here: the start asks before it has PyArrow."""
+"""The location of a checkpoint.
+
+The module imports nothing heavy, because the start needs it before PyArrow is loaded.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +14,5 @@ def is_local(location: str) -> bool:
 
 
 def own_part(location: str) -> str:
-    """Where incsnap keeps what Spark's part of the checkpoint does not: windows, discards, counters, the lock."""
+    """Return incsnap's part of the checkpoint: windows, discards, counters and the lock. The rest is Spark's."""
     return location.rstrip("/") + "/incsnap"

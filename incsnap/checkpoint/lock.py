@@ -1,4 +1,7 @@
-"""One job on one checkpoint: two would overwrite each other's offsets, and each would skip what the other has sent."""
+"""The lock of a checkpoint: one job at a time.
+
+Two jobs would overwrite each other's offsets and skip each other's batches.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,16 @@ from incsnap.checkpoint.objects import ObjectFolder
 from incsnap.config.object_store import is_object_store
 from incsnap.errors import ConfigError
 
-#: Between two looks whether it is free.
+#: Seconds between two attempts to lock.
 _POLL_SECONDS = 0.2
 
 
 def try_folder(checkpoint_location: str, root: str) -> None:
-    """Makes a folder where the checkpoint is or would be, and takes it away again. Raises ``ConfigError`` where that
-    cannot be done; looks at nothing but a local disk."""
+    """Create a folder where the checkpoint is or would be, and remove it again.
+
+    `incsnap check` tests permissions this way. Only a local disk is tried. Raise ConfigError if the folder cannot be
+    created.
+    """
     if not is_local(checkpoint_location):
         return
     folder = Path(root.removeprefix("file://")).absolute()
@@ -41,25 +47,26 @@ def _not_made(checkpoint_location: str, error: OSError) -> ConfigError:
 
 
 class CheckpointLock:
-    """A checkpoint that is held; on a local disk for as long as the process lives."""
+    """A held lock of a checkpoint."""
 
     def __init__(self, lease: Lease | None = None) -> None:
         self._lease = lease
 
     def refuse_if_lost(self) -> None:
-        """Raises ``LeaseLost`` when another job may have it."""
+        """Raise LeaseLost if another job may have the checkpoint."""
         if self._lease is not None:
             self._lease.refuse_if_lost()
 
 
 @contextmanager
 def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float = 0.0) -> Iterator[CheckpointLock]:
-    """Holds the checkpoint for the time of the block. On a local disk the kernel lets go of it when the process dies,
-    however it dies; in a bucket it is a lease (``lease``).
+    """Hold the checkpoint during the block.
 
-    Raises ``ConfigError`` when another process still has it after ``patience_seconds``, or when it cannot be had at
-    all. A checkpoint elsewhere (hdfs:, gs:) cannot be held: there the newer job takes over MySQL's connection (by its
-    server id) and Kafka's transactions, and the older one fails.
+    On a local disk the lock is a file lock, which the kernel releases when the process dies. In a bucket it is a lease
+    (`lease`). On other file systems (hdfs:, gs:) there is no lock. There a newer job takes over MySQL's connection (by
+    its server id) and Kafka's transactions, and the older job fails.
+
+    Raise ConfigError if another process still has the checkpoint after `patience_seconds`, or if it cannot be locked.
     """
     if is_object_store(checkpoint_location):
         lease = Lease(ObjectFolder(root))
@@ -77,13 +84,14 @@ def checkpoint_lock(checkpoint_location: str, root: str, patience_seconds: float
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _not_made(checkpoint_location, error) from None
-    # On a file system without locks the library would take a file that exists for one, and that outlives its holder.
+    # On a file system without locks the library would use the existence of a file as the lock. That file outlives its
+    # holder.
     lock = FileLock(
         folder / "lock",
         timeout=patience_seconds,
         poll_interval=_POLL_SECONDS,
         fallback_to_soft=False,
-        thread_local=False,  # a program's query lets go of it on the thread that waits for its end
+        thread_local=False,  # a program's query releases it on the thread that waits for the query's end
     )
     try:
         held = lock.acquire()

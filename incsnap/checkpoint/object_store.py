@@ -1,10 +1,10 @@
-"""The clients of object stores that a process has, one for each bucket.
+"""The object store clients of a process, one for each bucket.
 
-A client keeps its connections, and files are asked for by many that know only where they are; so how a store is reached
-is told to the process once, by whoever has read the settings there: the command, the planner, each task.
+A client keeps its connections. Many callers know only a file's location. So whoever has read the settings (the command,
+the planner, each task) sets the access to the bucket once in a process.
 
-Not pyarrow's client: it cannot write under a condition (the lease), completes a file whose writer has failed, and makes
-two or three requests of each of ours (docs/adr/0015-object-store.md).
+pyarrow's client is not used. It has no conditional writes (for the lease), it completes a file whose writer has failed,
+and it sends two or three requests where one is enough (docs/adr/0015-object-store.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from incsnap.errors import ConfigError, StoreFailed, shorten
 if TYPE_CHECKING:
     from obstore.store import S3Config, S3Store
 
-#: Seconds for one answer, and for all tries of one request. A batch waits meanwhile, and is repeated then.
+#: Seconds for one answer, and for all attempts of one request. A batch waits so long, and is then repeated.
 _ANSWER_SECONDS, _PATIENCE_SECONDS = 60, 60
 _NO_BUCKET = "Make the bucket, or correct checkpoint.location."
 _REFUSED = "May the job's credentials (spark.hadoop.fs.s3a.access.key and .secret.key, or AWS_*) read and write there?"
@@ -34,8 +34,8 @@ _access: dict[str, StoreAccess] = {}
 _clients: dict[str, Any] = {}
 
 
-def reach(location: str, access: StoreAccess) -> None:
-    """This process reaches the bucket of ``location`` so, from now on."""
+def set_access(location: str, access: StoreAccess) -> None:
+    """Set the access to the bucket of `location` for this process."""
     bucket = urlparse(location).netloc
     with _lock:
         if _access.get(bucket) != access:
@@ -44,7 +44,10 @@ def reach(location: str, access: StoreAccess) -> None:
 
 
 def client_of(location: str) -> tuple[S3Store, str]:
-    """The client of the bucket of ``location``, and the path in it. Raises ``ConfigError``: a library is missing."""
+    """Return the client of the bucket of `location`, and the path in the bucket.
+
+    Raise ConfigError if the library obstore is missing.
+    """
     url = urlparse(location)
     with _lock:
         client = _clients.get(url.netloc)
@@ -54,13 +57,14 @@ def client_of(location: str) -> tuple[S3Store, str]:
 
 
 def _client(bucket: str, access: StoreAccess) -> S3Store:
+    """Return a new client of the bucket. Raise ConfigError if the library obstore is missing."""
     try:
         from obstore.store import S3Store
     except ImportError:
         raise ConfigError("A checkpoint on an object store needs the Python package obstore", _MISSING) from None
     endpoint, virtual = access.endpoint, not access.path_style
     if endpoint and virtual:
-        # As s3a does: the bucket is part of the host's name.
+        # As in s3a the bucket becomes part of the host's name.
         scheme, _, host = endpoint.partition("://")
         endpoint = f"{scheme}://{bucket}.{host}"
     config: dict[str, Any] = {
@@ -81,8 +85,10 @@ def _client(bucket: str, access: StoreAccess) -> S3Store:
 
 @contextmanager
 def store_failures(doing: str) -> Iterator[None]:
-    """What the library raises in the block becomes ``StoreFailed``, but for the answers that a caller may wait for: an
-    object that is not there, or is another than a condition says."""
+    """Raise StoreFailed for errors of the library in the block. `doing` begins the message.
+
+    Pass on the errors that a caller may expect: the object does not exist, or a condition on it does not hold.
+    """
     from obstore.exceptions import (
         AlreadyExistsError,
         BaseError,
@@ -106,8 +112,10 @@ def store_failures(doing: str) -> Iterator[None]:
 
 
 def _code(error: Exception) -> str:
-    """What the store answers by name; without an answer, what there was in its place. The whole text is long, and may
-    have what a request was signed with."""
+    """Return the store's error code, or a short reason if there was no answer.
+
+    The whole text is long and may contain the signature of a request.
+    """
     text = str(error).partition("\n")[0]
     code = re.search(r"<Code>(\w+)</Code>", text)
     status = re.search(r"status code: (\d+ [A-Za-z ]+)", text)

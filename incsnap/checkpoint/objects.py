@@ -1,7 +1,7 @@
-"""A folder of a bucket: objects whose names begin with it. An object is there when all of it is, so nothing is renamed.
+"""A folder of a bucket: the objects whose names begin with its path. An object appears when all of it is written.
 
-What is written is put together in memory first and sent by one request, or, if it is large, in parts that the store
-joins when it is told to; a writer that fails, fails before.
+Content is assembled in memory and sent by one request. Large content is sent in parts, which the store joins at the
+end. So if assembling fails, nothing was sent.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from incsnap.checkpoint.object_store import client_of, store_failures
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-#: Bytes that one request brings at least of a file that is read in places.
+#: Least bytes of one request for a file that is read in places.
 _READ_BYTES = 1 << 20
-#: Bytes from which on a file is sent in parts, of as many.
+#: A file with more bytes is sent in parts of this size.
 _PART_BYTES = 32 << 20
 
 
 class ObjectFolder:
-    """``root``: its URI. Names may have slashes. Every method raises ``StoreFailed``."""
+    """The folder with the URI `root`. Names may contain slashes. Every method raises StoreFailed. See also `Files`."""
 
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/")
@@ -33,7 +33,7 @@ class ObjectFolder:
         return f"{self._root}/{name}"
 
     def write(self, name: str, content: bytes | Callable[[Any], None], *, durable: bool = False) -> None:
-        """Durable when it returns, always."""
+        """Write an object. It is always durable."""
         if callable(content):
             stream = pa.BufferOutputStream()
             content(stream)
@@ -53,7 +53,7 @@ class ObjectFolder:
             return None
 
     def opened(self, name: str) -> pa.NativeFile | None:
-        """The file, for whoever needs few places of it: what is not asked for is not brought."""
+        """Return the file for reading parts of it, or None. Only the requested parts are fetched."""
         client, path = self._client_and_path(name)
         try:
             with store_failures(f"Reading {self.path(name)}"):
@@ -73,12 +73,12 @@ class ObjectFolder:
         return True
 
     def names(self, folder: str) -> list[str]:
-        """The names of what is in it. The store is asked once for each 1,000 of them."""
+        """Return the names in the folder. This takes one request for each 1,000 names."""
         client, path = self._client_and_path(folder)
         with store_failures(f"Listing {self.path(folder)}"):
             listing = client.list_with_delimiter(path)
         paths = [*(str(each["path"]) for each in listing["objects"]), *map(str, listing["common_prefixes"])]
-        # s3a leaves an empty object in place of a folder that it was asked to make.
+        # s3a writes an empty object for a folder that it was asked to create.
         return [each.rstrip("/").rpartition("/")[2] for each in paths if each.rstrip("/") != path]
 
     def delete(self, name: str) -> None:
@@ -92,10 +92,10 @@ class ObjectFolder:
             for page in client.list(path):
                 client.delete([entry["path"] for entry in page])
 
-    # -- under a condition
+    # -- conditional writes
 
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
-        """The content, and the tag that is another after each write."""
+        """Return the content and the tag of an object, or None. The tag changes with each write."""
         client, path = self._client_and_path(name)
         try:
             with store_failures(f"Reading {self.path(name)}"):
@@ -105,11 +105,14 @@ class ObjectFolder:
             return None
 
     def create(self, name: str, content: bytes) -> str | None:
-        """Writes an object that is new. Returns its tag; ``None`` where there is one already."""
+        """Write a new object and return its tag, or return None if the object exists already."""
         return self._put_if(name, content, "create")
 
     def replace(self, name: str, content: bytes, tag: str) -> str | None:
-        """Writes the object that ``tag`` is of. Returns its new tag; ``None`` where it is another by now, or gone."""
+        """Replace the object whose tag is `tag` and return the new tag.
+
+        Return None if the object has another tag by now, or is gone.
+        """
         return self._put_if(name, content, {"e_tag": tag})
 
     def _put_if(self, name: str, content: bytes, mode: Any) -> str | None:
@@ -128,7 +131,7 @@ class ObjectFolder:
 
 
 class _RangedFile:
-    """A file that is asked for where it is read, for Arrow, which begins at its end."""
+    """A read-only file for Arrow that fetches ranges of an object on demand. Arrow reads the end of a file first."""
 
     def __init__(self, client: S3Store, path: str, shown: str, size: int, end: memoryview) -> None:
         self._client, self._path, self._shown = client, path, shown

@@ -1,10 +1,9 @@
-"""Offsets as Spark has them, without what would make them large: a long queue of tables is in a file beside the
-checkpoint, and the offset has its name and how many of its tables have been begun.
+"""Offsets in the form that Spark stores. A long queue of tables is in a file, so that the offset stays small.
 
     queues/<digest of the content>.json
 
-A signal may ask for 10,000 tables: 0.9 MB that would be written, read and compared several times in each batch, though
-it changes with signals only.
+The offset has the file's name and how many of its tables have begun. A signal may ask for 10,000 tables. In the offset
+they would be 0.9 MB to write, read and compare several times in each batch, though only signals change them.
 """
 
 from __future__ import annotations
@@ -18,36 +17,43 @@ from incsnap.checkpoint.files import Files
 from incsnap.snapshot.context import Request
 from incsnap.snapshot.offset import Offset, dump_requests, load_requests
 
-#: Tables that may wait in the offset itself: some 6 kB.
+#: Most tables that wait in the offset itself, about 6 kB.
 _FEW = 64
 
 Queue = tuple[Request, ...]
 
 
 class QueueFiles:
-    """``KeptQueues``; read by whoever reads offsets, written by the planner."""
+    """The files with long queues, an implementation of `KeptQueues`.
+
+    The planner writes them; every reader of offsets uses them.
+    """
 
     def __init__(self, files: Files) -> None:
         self._files = ContentFiles(files, "queues", "the tables that wait")
-        #: By name, as they were when they were written down.
+        #: By file name: the queues as they were written.
         self._queues: dict[str, Queue] = {}
 
     def place_of(self, queue: Queue) -> tuple[str, int] | None:
+        """Return the file of the queue and how many of its tables have begun.
+
+        Return None if the queue is short (at most `_FEW` tables), or if no file has it yet.
+        """
         if len(queue) > _FEW:
             for name, kept in self._queues.items():
                 begun_count = len(kept) - len(queue)
-                if begun_count >= 0 and kept[begun_count:] == queue:  # the same objects mostly: 0.1 ms for 10,000
+                if begun_count >= 0 and kept[begun_count:] == queue:  # mostly identical objects: 0.1 ms for 10,000
                     return name, begun_count
         return None
 
     def requests(self, name: str) -> Queue:
-        """Raises ``CheckpointDamaged``."""
+        """Return the queue in a file. Raise CheckpointDamaged if the file is missing or torn."""
         if name not in self._queues:
             self._queues[name] = load_requests(json.loads(self._files.read(name)))
         return self._queues[name]
 
     def keep(self, queue: Queue) -> None:
-        """Writes the queue down if it is a long one; ``place_of`` knows it from then on."""
+        """Write the queue to a file if it is long and no file has it yet."""
         place = self.place_of(queue)
         if place is not None:
             self._files.named_again(place[0])
@@ -56,21 +62,24 @@ class QueueFiles:
             self._queues[self._files.write(content)] = queue
 
     def forget(self, queue: Queue, done: int) -> None:
-        """Batch ``done``, at whose end ``queue`` waits, is done."""
+        """Delete files that are not needed any more. Batch `done` is done, and `queue` waits at its end."""
         place = self.place_of(queue)
         for name in self._files.forget(place[0] if place is not None else None, done):
             self._queues.pop(name, None)
 
 
 class KeptOffsets:
-    """Brings offsets to and from the form that Spark has. The last ones are remembered: Spark gives back each three
-    times."""
+    """A converter between offsets and Spark's form.
+
+    It remembers the last two, because Spark returns each offset three times.
+    """
 
     def __init__(self, files: Files) -> None:
         self.queues = QueueFiles(files)
         self._last: deque[tuple[dict[str, Any], Offset]] = deque(maxlen=2)
 
     def dump(self, offset: Offset) -> dict[str, Any]:
+        """Return the offset in Spark's form. Write its queue to a file if it is long."""
         for dumped, dumped_offset in self._last:
             if dumped_offset is offset:
                 return dumped
@@ -80,6 +89,7 @@ class KeptOffsets:
         return dumped
 
     def load(self, dumped: dict[str, Any]) -> Offset:
+        """Return the offset for Spark's form. Raise CheckpointDamaged if the file of its queue is missing or torn."""
         for last_dumped, offset in self._last:
             if last_dumped == dumped:
                 return offset
@@ -88,5 +98,5 @@ class KeptOffsets:
         return offset
 
     def forget(self, end: Offset) -> None:
-        """The batch that ends there is done."""
+        """Delete files that are not needed any more, because the batch that ends at `end` is done."""
         self.queues.forget(end.snapshot.queue, end.batch)

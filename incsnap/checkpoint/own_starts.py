@@ -1,6 +1,6 @@
-"""Which start a checkpoint has announced last, and which checkpoint it is: a copy is another one.
+"""The identity of a checkpoint, and the starts that it has announced. A copy of a checkpoint has another identity.
 
-start.json     ids of the starts that this checkpoint has announced: the newest, and the one before it
+The file `start.json` has the ids of the starts that this checkpoint has announced last, newest first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import finish_beginning_again, kept_first_offset
 from incsnap.checkpoint.location import is_local, own_part
-from incsnap.checkpoint.planned import planned
+from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.status import newest_offset
 from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
@@ -25,30 +25,27 @@ _NAME = "start.json"
 
 @dataclass(frozen=True, slots=True)
 class OwnCheckpoint:
-    """What a start knows of its own checkpoint before it asks Kafka."""
+    """The facts about its own checkpoint that a start has before it asks Kafka."""
 
-    #: ``checkpoint.location``, absolute where it is a path.
-    location: str
-    #: Identity of what is locked; "" where nothing can be locked (hdfs:, gs:).
-    lock: str
-    #: Ids of the starts that this checkpoint has announced last.
-    starts: tuple[str, ...]
-    #: The job id; "" in a new checkpoint.
-    job: str = ""
-    #: Number of the newest batch that is planned.
-    batch: int = 0
-    #: How many buckets the job has; 0 in a new checkpoint.
-    buckets: int = 0
+    location: str  #: `checkpoint.location`, absolute if it is a path
+    lock: str  #: identity of what is locked; "" if nothing can be locked (hdfs:, gs:)
+    starts: tuple[str, ...]  #: ids of the starts that this checkpoint has announced last
+    job: str = ""  #: job id; "" in a new checkpoint
+    batch: int = 0  #: number of the newest planned batch
+    buckets: int = 0  #: how many buckets the job has; 0 in a new checkpoint
 
 
 def own_checkpoint(settings: Settings) -> OwnCheckpoint:
-    """Return what the checkpoint of ``settings`` says. The caller holds its lock. Raise ``OffsetError``."""
+    """Return the facts about the checkpoint of `settings`.
+
+    The caller holds its lock. Raise OffsetError if it is damaged.
+    """
     location = settings.checkpoint_location.rstrip("/")
     root = own_part(location)
     files = Files(root)
     finish_beginning_again(Files(location), files)
     newest = newest_offset(location) or kept_first_offset(files)
-    plan = planned(files)
+    plan = planned_end(files)
     if plan is not None and (newest is None or (plan.job_id == newest.job_id and plan.batch > newest.batch)):
         newest = plan
     if is_local(location):
@@ -64,7 +61,7 @@ def own_checkpoint(settings: Settings) -> OwnCheckpoint:
 
 
 def keep_start(files: Files, start: str, before: Sequence[str]) -> None:
-    """Write down that the checkpoint is about to announce ``start``, behind the announced starts ``before``."""
+    """Record that the checkpoint is about to announce `start`. `before` are the starts that it announced before."""
     files.write(_NAME, json.dumps({"starts": [start, *before]}).encode(), durable=True)
 
 
@@ -73,11 +70,12 @@ def _starts(files: Files) -> tuple[str, ...]:
     try:
         return tuple(map(str, json.loads(content.to_pybytes())["starts"])) if content is not None else ()
     except (ValueError, TypeError, KeyError):
-        return ()  # torn: taken for a copy, whose start waits a moment
+        return ()  # torn: treated like a copy, whose start waits a moment
 
 
 def _lock_identity(settings: Settings, location: str) -> str:
-    """Return what a copy of the checkpoint has otherwise: host, path and inode of the lock; or bucket and store."""
+    """Return a text that differs for a copy of the checkpoint: host, path and inode of the lock, or store and
+    bucket."""
     if is_object_store(location):
         return f"{settings.store.endpoint} {location}"
     if not is_local(location):

@@ -1,7 +1,7 @@
-"""What the job has sent so far, as numbers in one small file that ``incsnap status`` and the progress bar read.
+"""The counters of everything that a job has sent, in one small file for `incsnap status` and the progress bar.
 
-Each Spark batch is added exactly once: the file carries the number of the last one it holds, and a batch that is
-committed again changes nothing. Counts are those of the blocks, not of one attempt: a replay that Kafka lets us skip
+Each Spark batch is added exactly once. The file has the number of the last batch, and a batch that is committed again
+changes nothing. The counts are those of the blocks, not of an attempt. So a replayed batch that Kafka already has
 counts the same.
 """
 
@@ -15,33 +15,32 @@ from incsnap.checkpoint.files import Files
 from incsnap.monitoring.status import Sums
 
 _NAME = "progress.json"
-#: What this process has written last, by folder and job: one process commits all batches of a query, and in a bucket to
-#: read the file again is a request in each.
+#: The last values that this process has written, by folder and job. One process commits all batches of a query, and in
+#: a bucket each reading of the file would be a request.
 _written: dict[tuple[str, str], Progress] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class BucketCounts:
-    """What one bucket has sent of a batch: change events, rows of windows, rows that an event has overtaken, bytes of
-    keys and values; ``skipped`` is 1 when the batch had been committed to Kafka before."""
+    """The counts of one bucket in one batch."""
 
-    events: int = 0
-    reads: int = 0
-    discarded: int = 0
-    skipped: int = 0
-    bytes: int = 0
+    events: int = 0  #: change events
+    reads: int = 0  #: rows of windows that were sent
+    discarded: int = 0  #: rows of windows that an event had overtaken
+    skipped: int = 0  #: 1 if Kafka already had the batch
+    bytes: int = 0  #: keys and values
 
 
 @dataclass(frozen=True, slots=True)
 class Progress(Sums):
-    """The sums of the status, that of ``BucketCounts.skipped``, and Spark's number of the last batch (-1: none yet)."""
+    """The sums of all committed batches."""
 
-    skipped: int = 0
-    last_batch: int = -1
+    skipped: int = 0  #: buckets' batches that Kafka already had
+    last_batch: int = -1  #: Spark's number of the last batch; -1: none yet
 
 
 def read_progress(root: str) -> Progress:
-    """The counters in ``checkpoint.location/incsnap``; zeros when there is no file yet, or a torn one."""
+    """Return the counters in the folder `root`; zeros if the file is missing or torn."""
     content = Files(root).read(_NAME)
     try:
         return Progress(**json.loads(content.to_pybytes())) if content is not None else Progress()
@@ -50,14 +49,14 @@ def read_progress(root: str) -> Progress:
 
 
 def forget_progress(files: Files) -> None:
-    """Forgets the counters of a job whose place another takes: Spark numbers its batches from 0 again."""
+    """Delete the counters of a job that another job replaces. Spark numbers the new job's batches from 0 again."""
     files.delete(_NAME)
 
 
 def add_batch(root: str, job_id: str, batch: int, counts: Iterable[BucketCounts]) -> Progress:
-    """Adds a batch, once; called by one thread of the driver."""
+    """Add a batch to the counters, unless it was added before, and return them. One thread of the driver calls this."""
     progress = _written.get((root, job_id))
-    # Behind any other batch than the one before this, another process was the last to write.
+    # If the last batch is not the previous one, another process was the last to write.
     if progress is None or progress.last_batch != batch - 1:
         progress = read_progress(root)
     if batch <= progress.last_batch:

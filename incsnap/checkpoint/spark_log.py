@@ -1,9 +1,11 @@
-"""Spark's logs of offsets and commits, which Spark writes but does not force to the disk.
+"""Repair of Spark's logs of offsets and commits after a power cut.
 
-After a power cut the newest files may be gone, empty or torn. So before a batch is planned the logs of the batch before
-it are forced to the disk, as the plan itself is (``planned``). What a power cut can then take is what Spark has written
-of the newest batch, and this is mended before Spark looks: its end is planned again as it was, and what has been sent
-of it is skipped. Only for a checkpoint on a local disk; other file systems keep what they have accepted.
+Spark writes these logs without forcing them to the disk. After a power cut the newest files may be missing, empty or
+torn. So before a batch is planned, the log files of the previous batch are forced to the disk, like the plan itself
+(`planned`). A power cut can then only take what Spark has written for the newest batch. That is repaired before Spark
+reads the logs: the batch is planned again with the same end, and what was sent of it is skipped.
+
+All this is for a checkpoint on a local disk. Other file systems keep what they have accepted.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from pathlib import Path
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import is_local, own_part
 from incsnap.checkpoint.offsets import QueueFiles
-from incsnap.checkpoint.planned import planned
+from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.errors import OffsetError, shorten
 from incsnap.snapshot.offset import Offset
 
@@ -29,7 +31,7 @@ _HINT = (
 
 
 class SparkLog:
-    """The logs beneath ``checkpoint.location``."""
+    """Spark's logs below `checkpoint.location`."""
 
     def __init__(self, checkpoint_location: str) -> None:
         self._root = checkpoint_location.rstrip("/")
@@ -38,12 +40,13 @@ class SparkLog:
         self._metadata_forced = False
 
     def force(self) -> None:
-        """Forces what Spark has written of the batch before the one that is being planned (two files: some 5 ms)."""
+        """Force to the disk what Spark has written for the batch before the one that is being planned (two files, about
+        5 ms)."""
         if not self._local:
             return
         for log in ("offsets", "commits"):
             for number in self._numbers(log)[-1:]:
-                # Beside it lies a checksum where Spark's settings are the user's own.
+                # There is also a checksum file if the user's own session writes the logs.
                 for name in (str(number), f".{number}.crc"):
                     _force(self._spark / log / name)
             _force(self._spark / log)
@@ -53,16 +56,18 @@ class SparkLog:
             _force(self._spark)
 
     def mend(self) -> None:
-        """Removes what a power cut has torn; to be called before Spark starts. Raises ``OffsetError`` with a file's
-        name where the job cannot go on from what is left."""
+        """Remove files that a power cut has torn. Call it before Spark starts.
+
+        Raise OffsetError with a file's name if the job cannot continue from what is left.
+        """
         if not self._local:
             return
         files = Files(own_part(self._root))
-        plan = planned(files)
+        plan = planned_end(files)
         offsets = self._whole_offsets(plan)
         newest = offsets[-1] if offsets else -1
         done = self._batch_of(newest)
-        # Spark reads the one before the newest too: the newest batch begins there.
+        # Spark also reads the offset before the newest: the newest batch begins there.
         if newest > 0 and self._offset(newest - 1) is None:
             raise OffsetError(f"{self._file('offsets', newest - 1)} is gone, empty or torn", _HINT)
         if plan is not None and plan.batch > done + 1:
@@ -75,8 +80,11 @@ class SparkLog:
         self._mend_metadata(has_batches=bool(offsets))
 
     def _whole_offsets(self, plan: Offset | None) -> list[int]:
-        """The numbers of the offset log's files. The newest is removed where it is torn and ``plan`` says how its batch
-        ends: that batch is planned again then. Raises ``OffsetError``."""
+        """Return the numbers of the offset log's files, without a torn newest one.
+
+        A torn newest file is removed if `plan` is the end of its batch, because the batch is then planned again. Raise
+        OffsetError if `plan` is not.
+        """
         offsets = self._numbers("offsets")
         if not offsets or self._offset(offsets[-1]) is not None:
             return offsets
@@ -89,12 +97,15 @@ class SparkLog:
         return offsets
 
     def _batch_of(self, number: int) -> int:
-        """The batch at whose end that offset is; 0 where there is none."""
+        """Return the batch that ends at the offset `number`, or 0 if there is no such offset."""
         offset = self._offset(number) if number >= 0 else None
         return offset.batch if offset is not None else 0
 
     def _mend_metadata(self, *, has_batches: bool) -> None:
-        """The query's id, which Spark makes anew where the file is not there and no batch has it yet."""
+        """Remove a torn file with the query's id if there is no batch yet. Spark then makes a new id.
+
+        Raise OffsetError if there are batches.
+        """
         metadata = self._spark / "metadata"
         if metadata.exists() and not _whole(metadata):
             if has_batches:
@@ -102,7 +113,11 @@ class SparkLog:
             metadata.unlink()
 
     def _mend_commits(self, newest: int, *, lost: bool) -> None:
-        """``lost``: the batch behind ``newest`` was planned and may have been sent, so ``newest`` is done."""
+        """Remove torn commits and those after the offset `newest`.
+
+        With `lost` the batch after `newest` was planned and may have been sent, so `newest` is done. Raise OffsetError
+        if its commit is missing then.
+        """
         commits = self._numbers("commits")
         while commits and (commits[-1] > newest or not self._committed(commits[-1])):
             self._drop("commits", commits.pop())
@@ -112,13 +127,16 @@ class SparkLog:
             )
 
     def _numbers(self, log: str) -> list[int]:
+        """Return the numbers of the log's files in ascending order."""
         with suppress(FileNotFoundError):
             return sorted(int(name) for name in os.listdir(self._spark / log) if name.isdecimal())
         return []
 
     def _offset(self, number: int) -> Offset | None:
-        """The offset in a file of the log; ``None`` when it is not whole. Raises ``OffsetError`` when it is whole and
-        not ours."""
+        """Return the offset in a file of the log, or None if the file is missing or torn.
+
+        Raise OffsetError if the file is whole but its offset cannot be loaded.
+        """
         path = self._file("offsets", number)
         try:
             lines = path.read_text("utf-8", "replace").splitlines()
@@ -148,7 +166,7 @@ class SparkLog:
 
 
 def _whole(path: Path, behind: int = 0) -> bool:
-    """Is there JSON behind so many lines?"""
+    """Return True if the file has JSON after `behind` lines."""
     try:
         json.loads("\n".join(path.read_text("utf-8", "replace").splitlines()[behind:]))
     except ValueError:

@@ -1,6 +1,7 @@
-"""How a job is doing, read from the two things it leaves on disk: its last offset and its counters.
+"""The status of a job as read from its last offset and its counters on disk.
 
-Needs neither Spark nor the job. Both change while it runs; what is torn or gone for a moment is passed over.
+This needs neither Spark nor a running job. Both files change while the job runs, so a file that is torn or missing for
+a moment is skipped.
 """
 
 from __future__ import annotations
@@ -21,28 +22,24 @@ from incsnap.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The end of the newest planned batch, and the sums of the committed ones (``sent``).
+    """The end of the newest planned batch, and the sums of the committed ones."""
 
-    ``reading``: the tables being read, ``queue``: those that wait. ``rows_read``: of the tables being read, as
-    selected, before overtaken rows are discarded. ``prepared``: XA transactions whose rows wait for XA COMMIT.
-    """
-
-    batch: int
-    delivered: GtidSet
-    position: BinlogPosition
-    reading: tuple[TableId, ...]
-    queue: tuple[TableId, ...]
-    rows_read: int
-    windows_in_flight: int
-    paused: bool
-    sent: Progress
-    prepared: tuple[str, ...]
+    batch: int  #: number of the newest planned batch
+    delivered: GtidSet  #: GTIDs of transactions that are wholly in batches
+    position: BinlogPosition  #: binlog position of the batch's end
+    reading: tuple[TableId, ...]  #: tables that are being read
+    queue: tuple[TableId, ...]  #: tables that wait
+    rows_read: int  #: rows of the tables being read, as selected, before overtaken rows are discarded
+    windows_in_flight: int  #: number of windows that are planned and not wholly sent
+    paused: bool  #: whether a signal has paused snapshots
+    sent: Progress  #: sums of the committed batches
+    prepared: tuple[str, ...]  #: ids of XA transactions whose rows wait for XA COMMIT
 
 
 def read_status(checkpoint_location: str) -> Status | None:
-    """The status of the job with this ``checkpoint.location``; None before its first batch.
+    """Return the status of the job with this `checkpoint.location`, or None before its first batch.
 
-    Raises ``OffsetError`` when the checkpoint is of something else or of a newer release.
+    Raise OffsetError if the checkpoint is not one of incsnap, or is of a newer release.
     """
     root = checkpoint_location.rstrip("/")
     offset = newest_offset(root)
@@ -64,8 +61,11 @@ def read_status(checkpoint_location: str) -> Status | None:
 
 
 def has_no_snapshot_left(checkpoint_location: str) -> bool:
-    """Has the job with this ``checkpoint.location`` sent all rows of all snapshots? False too where that cannot be
-    read, which the start will tell."""
+    """Return True if the job with this `checkpoint.location` has sent all rows of all snapshots.
+
+    With `snapshot.mode=initial_only` the job then need not start. Return False if the checkpoint cannot be read; the
+    start reports that.
+    """
     root = checkpoint_location.rstrip("/")
     try:
         newest, done = newest_offset(root), newest_offset(root, "commits")
@@ -75,13 +75,15 @@ def has_no_snapshot_left(checkpoint_location: str) -> bool:
 
 
 def newest_offset(checkpoint_location: str, log: str = "offsets") -> Offset | None:
-    """The newest offset that Spark has written ahead, or with ``log="commits"`` the newest committed one.
+    """Return the newest offset that Spark has logged, or None. With `log="commits"` return the newest committed offset.
 
-    A file for each batch: the version of Spark's format, the batch's metadata, then one line for each source.
+    Spark writes a file for each batch: the version of the format, the batch's metadata, then one line for each source.
+    Raise OffsetError if the offset cannot be loaded.
     """
     files = Files(checkpoint_location + "/spark")
     numbers = sorted((int(name) for name in files.names(log) if name.isdecimal()), reverse=True)
-    # The newest may be half written or just removed by Spark's clean-up; the one before it is nearly as good.
+    # The newest file may be half written, or Spark's clean-up may just have removed it. The one before is nearly as
+    # good.
     for number in numbers[:2]:
         content = files.read(f"offsets/{number}")
         lines = content.to_pybytes().decode("utf-8", "replace").splitlines() if content is not None else []

@@ -1,11 +1,11 @@
-"""What a batch is made of besides the binlog and its offset, and is too long for that: beside the checkpoint, where the
-offset has the file's name.
+"""Files with values that a batch needs besides the binlog, and that are too long for its offset.
 
     defaults/<digest of the content>.json       the DEFAULTs of columns that the schemas of a batch show
-    definitions/<digest of the content>.json    tables of which the binlog does not tell columns' names
+    definitions/<digest of the content>.json    tables whose column names the binlog does not contain
 
-The server would answer otherwise when the batch is run again behind an ALTER TABLE. A file holds all that the planner
-knows, so a new one is written where a table is met for the first time or was altered, and not for each batch.
+The offset names the file. If the batch runs again after an ALTER TABLE, the server would give other values. A file
+holds all values that the planner knows. So a new file is written only when a table is met for the first time or was
+altered, not for each batch.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ T = TypeVar("T")
 
 
 class ValueFiles(Generic[T]):
-    """Values of ``kind`` (see ``dataclass_json``) in ``folder``. ``description``: of what they are, for messages.
-    Written and read by the planner."""
+    """Values of the class `kind` (see `dataclass_json`) in the folder `folder`, for the planner.
+
+    `description` says in messages what the values are.
+    """
 
     def __init__(self, files: Files, folder: str, description: str, kind: type[T]) -> None:
         self._files = ContentFiles(files, folder, description)
@@ -30,7 +32,7 @@ class ValueFiles(Generic[T]):
         self._newest: tuple[T, str] | None = None
 
     def keep(self, value: T) -> str:
-        """The name of the file that holds it, which is on the disk then."""
+        """Write the value, forced to the disk, unless it is the newest one. Return the file's name."""
         if self._newest is None or self._newest[0] != value:
             content = json.dumps(to_json(self._kind, value), separators=(",", ":")).encode()
             self._newest = (value, self._files.write(content))
@@ -38,13 +40,16 @@ class ValueFiles(Generic[T]):
         return self._newest[1]
 
     def read(self, name: str) -> T:
-        """Raises ``CheckpointDamaged``."""
+        """Return the value in a file. Raise CheckpointDamaged if the file is missing or torn."""
         if self._newest is None or self._newest[1] != name:
             self._newest = (from_json(self._kind, json.loads(self._files.read(name))), name)
         return self._newest[0]
 
     def forget(self, name: str, done: int) -> None:
-        """Batch ``done``, whose end names that file ("" for none), is done."""
+        """Delete files that are not needed any more.
+
+        Batch `done` is done, and its end names the file `name` ("" for none).
+        """
         gone = self._files.forget(name or None, done)
         if self._newest is not None and self._newest[1] in gone:
             self._newest = None

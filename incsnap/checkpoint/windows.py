@@ -1,14 +1,16 @@
-"""Windows beside the checkpoint: rows that a reader has left wait here until the sink tasks of later batches emit them.
+"""Files with windows: rows that a chunk reader has read and that later batches send.
 
-    windows/<window>/<token>.arrow    one record batch a bucket and part
-    windows/<window>/manifest.json    its ``Reading``, written last: names the rows' file, or says why there are none
-    discards/<batch>/<bucket>.arrow   keys that the events of a batch have overtaken, a record batch a table
+    windows/<window>/<token>.arrow    one record batch for each bucket and part
+    windows/<window>/manifest.json    a `ChunkResult`, written last: names the rows' file, or says why there are none
+    windows/<window>/begun            empty: a reader has begun with the window
+    discards/<batch>/<bucket>.arrow   keys that the events of a batch have overtaken, one record batch for each table
 
-Each attempt to read a chunk writes a file of its own: the manifest names one, the offset repeats that name when it
-releases the window, so a task that was given up but still runs cannot exchange the rows that were judged.
+Each attempt to read a chunk writes its own file. The manifest names one file, and the offset repeats the name when it
+releases the window. So a task that was given up but still runs cannot replace rows that were already judged.
 
-A window's rows are forced to the disk before its manifest is written, so that a manifest says that the rows are there,
-also after a power cut; nobody waits for a reader. Discards are forced because a lost one would bring back a stale row.
+The rows of a window are forced to the disk before its manifest is written. So a manifest proves that the rows exist,
+also after a power cut. Nobody waits for a reader. Discards are forced to the disk as well: a lost one would bring back
+a stale row.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ from incsnap.checkpoint.files import Files, names_in, packed, unpack, unpack_all
 from incsnap.checkpoint.refused import RefusedRecords
 from incsnap.errors import SinkError
 from incsnap.snapshot.dataclass_json import from_json, to_json
-from incsnap.snapshot.window import Reading
+from incsnap.snapshot.window import ChunkResult
 
 _log = logging.getLogger(__name__)
 _KEYS = pa.schema([("key", pa.binary())])
 
 
 class CheckpointDamaged(SinkError):
-    """A file that was written before its batch ended is gone or torn."""
+    """An error: a file that was written before its batch ended is missing or torn."""
 
     hint = (
         "The checkpoint directory is damaged: files beneath checkpoint.location/incsnap were deleted or lost."
@@ -43,8 +45,10 @@ class CheckpointDamaged(SinkError):
 
 
 def required_batch(files: Files, file: str, name: str, description: str) -> pa.RecordBatch:
-    """The record batch ``name`` of a packed file that was forced to the disk. Raises ``CheckpointDamaged``, which says
-    by ``description`` what is missing."""
+    """Return the record batch `name` of a packed file.
+
+    Raise CheckpointDamaged if it is missing or torn. `description` says in the message what is missing.
+    """
     content = files.opened(file)
     try:
         batch = None if content is None else unpack(content, name)
@@ -56,12 +60,12 @@ def required_batch(files: Files, file: str, name: str, description: str) -> pa.R
 
 
 class WindowBuffers:
-    """All windows of one checkpoint. Pickles. Every method may be called by several tasks at once."""
+    """The windows of one checkpoint. It can be pickled. Several tasks may call its methods at once."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self._files = Files(root)
-        #: Tables that a file of discards has keys of, by batch and bucket: looked at once by a task, for all tables.
+        #: Tables with keys in a discards file, by batch and bucket. A task reads the list once for all tables.
         self._changed: dict[tuple[int, int], frozenset[str]] = {}
 
     def __reduce__(self) -> tuple[type[WindowBuffers], tuple[str]]:
@@ -69,14 +73,17 @@ class WindowBuffers:
 
     @property
     def refused(self) -> RefusedRecords:
-        """The records that batches leave out."""
+        """The files with records that batches leave out because of their size, in the same checkpoint."""
         return RefusedRecords(self._files)
 
     # -- windows -----------------------------------------------------------------------------------------------------
 
     def write_window(self, window_id: str, by_bucket: Mapping[int, pa.RecordBatch], parts: int = 1) -> str:
-        """Writes the rows (``RECORDS``) by bucket, each cut into so many parts of about the same number of rows;
-        buckets without rows may be left out. Returns the file's name."""
+        """Write the rows (`RECORDS`) of each bucket and return the file's name.
+
+        Each bucket's rows are cut into `parts` parts with about equal numbers of rows. Buckets without rows may be
+        missing.
+        """
         file = f"{_window(window_id)}/{uuid4().hex}.arrow"
         named_parts = {
             _part_name(bucket, part): records.slice(begin, end - begin)
@@ -88,7 +95,10 @@ class WindowBuffers:
         return file
 
     def read_window(self, file: str, bucket: int, parts: Iterable[int] = (0,)) -> list[pa.RecordBatch]:
-        """The bucket's rows of these parts; [] when it has none."""
+        """Return the bucket's rows in these parts, or [] if it has none.
+
+        Raise CheckpointDamaged if the file is missing or torn.
+        """
         content = self._files.opened(f"windows/{file}")
         if content is None:
             raise CheckpointDamaged(f"The rows of a window are gone: {self._files.path('windows')}/{file}")
@@ -98,34 +108,42 @@ class WindowBuffers:
             raise CheckpointDamaged(f"{self._files.path('windows')}/{file} is torn: {problem}") from problem
 
     def write_begun(self, window_id: str) -> None:
-        """Note that a reader has begun with the window, for the next life of the job."""
+        """Record that a reader has begun with the window, for the next run of the job."""
         self._files.write(f"windows/{_window(window_id)}/begun", b"")
 
     def has_begun(self, window_id: str) -> bool:
-        """Whether a reader has noted that it begins with the window."""
+        """Return True if a reader has begun with the window."""
         return self._files.exists(f"windows/{_window(window_id)}/begun")
 
-    def write_manifest(self, window_id: str, reading: Reading) -> None:
-        self._files.write(f"windows/{_window(window_id)}/manifest.json", json.dumps(to_json(Reading, reading)).encode())
+    def write_manifest(self, window_id: str, result: ChunkResult) -> None:
+        """Write the window's manifest."""
+        self._files.write(
+            f"windows/{_window(window_id)}/manifest.json", json.dumps(to_json(ChunkResult, result)).encode()
+        )
 
-    def read_manifest(self, window_id: str) -> Reading | None:
-        """The window's manifest; ``None`` when there is none yet, or a torn one: either way the chunk counts as not
-        read."""
+    def read_manifest(self, window_id: str) -> ChunkResult | None:
+        """Return the window's manifest, or None if it is missing or torn.
+
+        In both cases the chunk counts as not read.
+        """
         content = self._files.read(f"windows/{_window(window_id)}/manifest.json")
         if content is None:
             return None
         try:
-            return from_json(Reading, json.loads(content.to_pybytes()))
+            return from_json(ChunkResult, json.loads(content.to_pybytes()))
         except ValueError:
             _log.warning("The manifest of window %s cannot be read; its chunk is read again", window_id)
             return None
 
     def delete(self, window_id: str) -> None:
+        """Delete the files of a window."""
         self._files.delete_folder(f"windows/{_window(window_id)}")
 
     def delete_orphans(self, keep: Collection[str]) -> list[str]:
-        """Deletes windows that the offset does not know, and returns their ids; to be called at a start, before any
-        task."""
+        """Delete windows that the offset does not know, and return their ids.
+
+        Call it at a start, before any task runs.
+        """
         known = {_window(window) for window in keep}
         orphans = [name for name in self._files.names("windows") if name not in known]
         for name in orphans:
@@ -135,8 +153,10 @@ class WindowBuffers:
     # -- discards ----------------------------------------------------------------------------------------------------
 
     def write_discards(self, batch: int, bucket: int, keys: Mapping[str, pa.Array]) -> None:
-        """Keys by table, for good: to be called before the batch's transaction commits. Hundreds of tables may be held
-        of which few have changed: tables without keys are left out."""
+        """Write the overtaken keys by table, forced to the disk. Call it before the batch's transaction commits.
+
+        Tables without keys are left out: hundreds of tables may be held, and few of them have changed.
+        """
         batches = {
             table: pa.record_batch([table_keys], schema=_KEYS) for table, table_keys in keys.items() if len(table_keys)
         }
@@ -144,7 +164,10 @@ class WindowBuffers:
         self._files.write(_discards(batch, bucket), packed(batches), durable=True)
 
     def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array:
-        """The keys of the table that the batch wrote down for the bucket."""
+        """Return the keys of the table that the batch has written for the bucket.
+
+        Raise CheckpointDamaged if the file is missing or torn.
+        """
         if table not in self._changed.get((batch, bucket), {table}):
             return pa.array([], pa.binary())
         name = _discards(batch, bucket)
@@ -159,17 +182,19 @@ class WindowBuffers:
         return pa.array([], pa.binary()) if keys is None else keys.column("key")
 
     def forget_before(self, batch: int) -> None:
-        """Drops discards of batches below ``batch``: no window that is left asks for them."""
+        """Delete discards of batches below `batch`, which no remaining window needs."""
         for name in self._files.names("discards"):
             if name.isdigit() and int(name) < batch:
                 self._files.delete_folder(f"discards/{name}")
 
 
 def _part_name(bucket: int, part: int) -> str:
+    """Return the name of a part's record batch."""
     return f"{bucket}.{part}" if part else str(bucket)
 
 
 def _borders(rows: int, parts: int) -> list[int]:
+    """Return the row numbers at which the rows are cut into parts."""
     return [rows * part // parts for part in range(parts + 1)]
 
 

@@ -1,7 +1,7 @@
-"""``incsnap check FILE``: are the settings right, and servers and machines ready?
+"""The command `incsnap check FILE`: a check of settings, servers and machines before a job starts.
 
-Nothing is written anywhere; but, for a moment, to a checkpoint that the machines of a cluster must share, and an empty
-folder or (in a bucket) object to where the checkpoint is: only so it can be told whether the job may write there.
+The check writes almost nothing. It creates and removes an empty folder (in a bucket an object) beside the checkpoint,
+to learn whether the job may write there. On a cluster it also writes to the checkpoint that the machines must share.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ from uuid import uuid4
 import click
 from rich.text import Text
 
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
+from incsnap.checkpoint.lock import try_folder
+from incsnap.checkpoint.object_store import set_access
+from incsnap.checkpoint.status import newest_offset
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
@@ -35,16 +40,13 @@ from incsnap.tasks.formats import reach_registries
 
 
 def all_findings(settings: Settings) -> list[Finding]:
-    """MySQL's, Kafka's and the registry's, errors first. All are asked even if one of them does not answer."""
-    # It imports Spark, which takes a second; the other commands should not wait for it.
-    from incsnap.checkpoint.location import own_part
-    from incsnap.checkpoint.lock import try_folder
-    from incsnap.checkpoint.object_store import reach
-    from incsnap.checkpoint.status import newest_offset
+    """Return the findings about MySQL, Kafka, the registry and the checkpoint, errors first.
 
+    Each of them is checked even if another does not answer.
+    """
     findings: list[Finding] = []
     saved = None
-    reach(settings.checkpoint_location, settings.store)
+    set_access(settings.checkpoint_location, settings.store)
     try:
         if is_object_store(settings.checkpoint_location):
             _write_and_delete(settings.checkpoint_location.rstrip("/"))
@@ -56,7 +58,7 @@ def all_findings(settings: Settings) -> list[Finding]:
         findings.append(Finding("checkpoint", error.message, error.hint))
     except (OSError, ValueError) as error:
         problem = f"{shorten(settings.checkpoint_location)} cannot be read: {shorten(error)}"
-        repair = "Set checkpoint.location to a folder, or an URI that pyarrow knows (file:, s3a:, hdfs:)"
+        repair = "Set checkpoint.location to a folder, or to a URI that pyarrow knows (file:, s3a:, hdfs:)"
         findings.append(Finding("checkpoint.location", problem, repair))
     findings += preflight.findings(settings, saved.stream.delivered if saved is not None else None)
     asked = cluster_check(
@@ -76,8 +78,11 @@ def all_findings(settings: Settings) -> list[Finding]:
 
 
 def _of_signal_topic(settings: Settings) -> list[Finding]:
-    """A topic that is missing is waited for in silence: librdkafka tells nothing of one. A signal whose partition is
-    chosen by its key is in most cases in another partition than that which is read."""
+    """Return findings about the signal topic.
+
+    A job waits for a missing topic without a message, because librdkafka reports nothing. In a topic with several
+    partitions, a signal whose partition follows from its key is mostly in a partition that is not read.
+    """
     signals = settings.signals
     if "kafka" not in signals.channels:
         return []
@@ -86,27 +91,25 @@ def _of_signal_topic(settings: Settings) -> list[Finding]:
     if count in (None, 1):
         return []
     if not count:
-        problem = f"{signals.kafka_topic} does not exist, or may not be seen; the job waits for it, and never makes it"
-        repair = "Make it with one partition, or correct the name"
+        problem = f"{signals.kafka_topic} does not exist, or this user may not see it. The job waits for the topic"
+        repair = "Create it with one partition, or correct the name"
         return [Finding("signal.kafka.topic", problem, repair, "warning")]
     problem = f"{signals.kafka_topic} has {count} partitions, and only signals in partition 0 are read"
-    repair = "Make it anew with one partition, or send each signal to partition 0, as `incsnap signal` does"
+    repair = "Create it again with one partition, or send each signal to partition 0, as `incsnap signal` does"
     return [Finding("signal.kafka.topic", problem, repair, "warning")]
 
 
 def _of_machines(settings: Settings) -> list[Finding]:
-    """What the executors of a cluster lack, on which a session is made for the question; the job on one machine needs
-    none."""
-    from incsnap.spark.machines import machine_findings
-    from incsnap.spark.session import is_one_machine, properties
-    from incsnap.spark.starting import starting
-    from incsnap.spark.submitted import submitted
+    """Return what the executors of a cluster lack. This starts a Spark session. A job on one machine needs no check."""
+    from incsnap.spark.cluster.machines import machine_findings
+    from incsnap.spark.launch.startup import launched
+    from incsnap.spark.session import is_one_machine, properties, submitted
 
     if is_one_machine(properties(settings, submitted())):
         return []
     try:
-        with starting(settings) as begun:
-            spark = begun.session()
+        with launched(settings) as launch:
+            spark = launch.session()
             try:
                 return machine_findings(spark.sparkContext, settings)
             finally:
@@ -116,17 +119,17 @@ def _of_machines(settings: Settings) -> list[Finding]:
 
 
 def _write_and_delete(location: str) -> None:
-    """Raises ``StoreFailed``."""
-    from incsnap.checkpoint.files import Files
-    from incsnap.checkpoint.location import own_part
-
+    """Write an object beside the checkpoint and delete it. Raise StoreFailed if that is not possible."""
     files, name = Files(own_part(location)), f"check-{uuid4().hex}"
     files.write(name, b"")
     files.delete(name)
 
 
 def _topics(settings: Settings) -> list[str]:
-    """The topics of the tables that there are now; none when MySQL cannot be asked, which is a finding of its own."""
+    """Return the topics of the present tables and the control topics.
+
+    Without an answer of MySQL the tables' are left out.
+    """
     try:
         connection = connect(settings.mysql, read_timeout=30.0)
     except ServerUnreachable:
@@ -143,6 +146,7 @@ def _topics(settings: Settings) -> list[str]:
 
 
 def show(findings: list[Finding]) -> None:
+    """Print the findings to stderr."""
     shown = output.error_console()
     for finding in findings:
         colour = "red" if finding.severity == "error" else "yellow"
@@ -155,7 +159,10 @@ def show(findings: list[Finding]) -> None:
 @click.command()
 @settings_file
 def check(file: str, worker: str | None) -> None:
-    """Look whether settings, servers and machines are ready."""
+    """Check whether settings, servers and machines are ready.
+
+    Exit code 2 (PreflightFailed): a setting or a server must be repaired first.
+    """
     loaded = read(file, worker)
     for warning in loaded.warnings:
         output.warning(warning)
@@ -163,7 +170,5 @@ def check(file: str, worker: str | None) -> None:
     show(findings)
     errors = sum(finding.severity == "error" for finding in findings)
     if errors:
-        raise PreflightFailed(
-            f"{errors} of the findings above must be repaired", "`incsnap check` asks all of it again."
-        )
-    output.console().print("Everything is ready." if not findings else "Ready; see the warnings.")
+        raise PreflightFailed(f"{errors} of the findings above must be repaired", "Then run `incsnap check` again.")
+    output.console().print("Everything is ready." if not findings else "A job can start. See the warnings above.")

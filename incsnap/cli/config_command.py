@@ -1,4 +1,4 @@
-"""``incsnap config FILE``: what each of its settings means here. No server is asked."""
+"""The command `incsnap config FILE`: it shows what each setting of a file means to incsnap, without asking a server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 
 import click
+from rich.table import Table
+from rich.text import Text
 
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
@@ -18,10 +20,13 @@ _COLOURS = {OBEYED: "green", IDLE: "dim", REFUSED: "bold red"}
 
 @click.command("config")
 @settings_file
-@click.option("--defaults/--no-defaults", default=True, help="Also settings that are not given.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--defaults/--no-defaults", default=True, help="Show also settings that the file does not set.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def config(file: str, worker: str | None, defaults: bool, as_json: bool) -> None:
-    """Show each setting of a file, where it comes from, what becomes of it."""
+    """Show each setting of a file, its origin and its effect.
+
+    Exit code 2 (ConfigError): no job can start with these settings.
+    """
     explained = explain(file, worker)
     shown = [each for each in explained.settings if defaults or each.origin != DEFAULT]
     if as_json:
@@ -31,21 +36,19 @@ def config(file: str, worker: str | None, defaults: bool, as_json: bool) -> None
         for warning in explained.warnings:
             output.warning(warning)
     if explained.problem:
-        raise ConfigError(explained.problem, "Correct these settings; then the job starts.")
+        raise ConfigError(explained.problem, "Correct these settings, then start the job.")
 
 
 def _print(settings: list[Explained]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+    """Print the settings as a table."""
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
-    for column in ("setting", "value", "origin", "what becomes of it"):
+    for column in ("setting", "value", "origin", "effect"):
         table.add_column(column, overflow="fold")
     for each in settings:
         effect = f"{each.fate}: {each.note}" if each.note else each.fate
-        # Values may have brackets in them, which are no markup.
+        # Values may contain brackets, which must not be taken for markup.
         table.add_row(*map(Text, (each.name, each.value, each.origin)), Text(effect, _COLOURS.get(each.fate, "yellow")))
     shown = output.console()
     if not shown.is_terminal:
-        shown.width = 240  # a file, or another program: nothing is folded
+        shown.width = 240  # in a file or a pipe no line is folded
     shown.print(table)

@@ -1,4 +1,4 @@
-"""A user's mistake is told in words with a way out; a stack trace means a defect of ours."""
+"""Errors of commands. A user's mistake is shown as a message with a repair. A stack trace means a defect of incsnap."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from incsnap.errors import ConfigError, IncsnapError, PreflightFailed
 
 
 class FailuresInWords(click.Command):
-    """A command, or a group of them, that ends with one of the exit codes in the help of ``incsnap``."""
+    """A command, or a group of commands, that prints errors and ends with the exit codes in the help of `incsnap`."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command.
+
+        Exit with 2 for wrong settings or servers, 1 for another IncsnapError, and 130 after Ctrl-C.
+        """
         try:
             return super().invoke(ctx)
         except IncsnapError as error:
@@ -27,9 +31,9 @@ class FailuresInWords(click.Command):
 
 
 def make_interruptible() -> None:
-    """Lets SIGINT end the program, also where it was ignored at the start.
+    """Make SIGINT end the program, even if it was ignored at the start.
 
-    A shell's background job inherits it ignored, and Python leaves it so: nothing could be interrupted in order.
+    A shell's background job starts with SIGINT ignored, and Python keeps that. So the job could not be interrupted.
     """
     if getsignal(SIGINT) is SIG_IGN:
         on_signal(SIGINT, default_int_handler)

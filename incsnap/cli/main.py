@@ -1,4 +1,4 @@
-"""The command line. Every command is thin: it reads the settings, calls one function, and shows what came of it."""
+"""The command line. Each command is thin: it reads the settings, calls one function and shows the result."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from importlib import import_module
 
 import click
 
-from incsnap import __version__
 from incsnap.cli import output
 from incsnap.cli.failures import FailuresInWords, make_interruptible
+from incsnap.version import __version__
 
-#: Where each command is, and its line of help, which must not wait for the second that its imports take.
+#: The module and the help line of each command. The help must not wait a second for a command's imports.
 _COMMANDS = {
-    "check": ("incsnap.cli.check", "Look whether settings, servers and machines are ready."),
-    "config": ("incsnap.cli.config_command", "Show each setting of a file, where it comes from, what becomes of it."),
-    "package": ("incsnap.cli.package_command", "Pack incsnap for a cluster's machines that have none of it."),
-    "prepare": ("incsnap.cli.prepare_command", "Make the starts of jobs on this machine quicker."),
+    "check": ("incsnap.cli.check", "Check whether settings, servers and machines are ready."),
+    "config": ("incsnap.cli.config_command", "Show each setting of a file, its origin and its effect."),
+    "package": ("incsnap.cli.package_command", "Pack incsnap for the machines of a cluster."),
+    "prepare": ("incsnap.cli.prepare_command", "Make starts of jobs on this machine quicker."),
     "run": ("incsnap.cli.run", "Run the job until it is interrupted."),
     "signal": (
         "incsnap.cli.signal_command",
         "Ask a running job for a snapshot, or stop, pause, resume or throttle it.",
     ),
-    "status": ("incsnap.cli.status", "Show whether the job lives, how far it is, and how fast."),
+    "status": ("incsnap.cli.status", "Show whether the job is alive, its lag, its rates and its snapshots."),
 }
 
 
 class _Commands(FailuresInWords, click.Group):
-    """Imports a command when it is called."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
@@ -50,19 +50,19 @@ class _Commands(FailuresInWords, click.Group):
     type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     default="info",
     show_default=True,
-    help="What the log on stderr tells.",
+    help="Lowest level that is logged to stderr.",
 )
 def commands(log_level: str) -> None:
     """Stream MySQL changes to Kafka, and take incremental snapshots while the stream goes on.
 
     FILE is a connector's file: properties with Debezium's names, the JSON of Kafka Connect's REST API, or a
-    KafkaConnector in YAML. Exit codes: 0 well, 1 something failed while running, 2 settings or servers must be
-    repaired first.
+    KafkaConnector in YAML. Exit codes: 0 success, 1 a failure while running, 2 settings or servers must be repaired
+    first, 130 interrupted.
     """
     output.set_up_log(log_level)
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command line. This is the console script."""
     make_interruptible()
     sys.exit(commands.main(prog_name="incsnap"))

@@ -1,4 +1,4 @@
-"""What a person sees: problems and notes on stderr, results on stdout, colours only on a terminal."""
+"""Output for people: results on stdout, problems and notes on stderr, colours only on a terminal."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Made anew for each use, so that it writes to the stdout of the moment (a test's, a redirected one)."""
-    # Here and below: a command that prints nothing, or its help, should not wait for it.
+    """Return a console on stdout. Each use makes a new one, because a test or a redirection may replace stdout."""
+    # Imported here and below, because a command that prints nothing, or only its help, should not wait for the import.
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=True)
 
 
 def error_console() -> Console:
+    """Return a console on stderr."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def problem(message: str, hint: str) -> None:
+    """Print an error and its repair to stderr."""
     from rich.text import Text
 
     shown = error_console()
@@ -32,19 +34,21 @@ def problem(message: str, hint: str) -> None:
 
 
 def warning(message: str) -> None:
+    """Print a warning to stderr."""
     from rich.text import Text
 
     error_console().print(Text.assemble(("warning: ", "bold yellow"), message))
 
 
 def note(message: str) -> None:
+    """Print a remark to stderr."""
     from rich.text import Text
 
     error_console().print(Text(message))
 
 
 def set_up_log(level: str) -> None:
-    """One line an event on stderr; libraries only from warnings on."""
+    """Log one line for each event to stderr. `level` applies to incsnap; libraries log warnings and errors only."""
     from incsnap.monitoring.log_format import formatter
 
     handler = logging.StreamHandler()
@@ -55,7 +59,7 @@ def set_up_log(level: str) -> None:
 
 
 def set_log_format(log_format: str) -> None:
-    """As ``incsnap.log.format`` has it, once the settings are read; processes that are forked from now on have it."""
+    """Use the format `log_format` (`incsnap.log.format`) from now on, also in processes that are forked later."""
     from incsnap.monitoring.log_format import formatter
 
     for handler in logging.getLogger().handlers:

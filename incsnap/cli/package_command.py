@@ -1,4 +1,4 @@
-"""``incsnap package FOLDER``: what a cluster's machines are sent that have no incsnap."""
+"""The command `incsnap package FOLDER`: it packs incsnap for the machines of a cluster that do not have it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from incsnap.cli import output
 @click.command("package")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def package(folder: Path) -> None:
-    """Pack incsnap for a cluster's machines that have none of it."""
-    from incsnap.spark.packaging import package as write
+    """Pack incsnap for the machines of a cluster.
+
+    FOLDER gets an archive for spark.archives, and a main file for spark-submit.
+    """
+    from incsnap.spark.cluster.packaging import package as write
 
     archive, main = write(folder)
     output.console().print(f"{archive}: spark.archives={archive.absolute()}#incsnap\n{main}: for spark-submit")

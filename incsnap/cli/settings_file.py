@@ -1,4 +1,4 @@
-"""The argument and option that all commands about a job have: its file, and that of a Kafka Connect worker."""
+"""The argument and the option that all commands about a job share: the job's file, and the file of a Connect worker."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def settings_file(command: _Function) -> _Function:
-    """Gives the command ``file`` and ``worker``."""
+    """Add the parameters `file` and `worker` to a command."""
     file = click.argument("file", type=click.Path(dir_okay=False))
     worker = click.option(
         "--worker",
         type=click.Path(dir_okay=False),
-        help="The file of a Kafka Connect worker: its brokers, converters and producer.* hold where FILE has none.",
+        help="File of a Kafka Connect worker. Its brokers, converters and producer.* apply where FILE has none.",
     )
     return file(worker(command))

@@ -1,4 +1,4 @@
-"""``incsnap signal FILE TYPE``: sends a signal by the channel the job listens to."""
+"""The command `incsnap signal FILE TYPE`: it sends a signal by a channel that the job listens to."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapsho
 @click.command()
 @settings_file
 @click.argument("type", type=click.Choice(_TYPES))
-@click.option("--table", "tables", multiple=True, metavar="DB.TABLE", help="A table or a Java regex; may be repeated.")
-@click.option("--condition", metavar="SQL", help="Only the rows of these tables where this is true.")
-@click.option("--surrogate-key", metavar="COLUMN", help="Read in the order of this column.")
+@click.option("--table", "tables", multiple=True, metavar="DB.TABLE", help="Table or Java regex. May be repeated.")
+@click.option("--condition", metavar="SQL", help="SQL condition: read only rows that match it.")
+@click.option("--surrogate-key", metavar="COLUMN", help="Column whose order is used to read the tables.")
 @click.option(
     "--limit",
     "limits",
     type=(click.Choice(list(THROTTLE_LIMITS)), int),
     multiple=True,
     metavar="NAME NUMBER",
-    help=f"Of incsnap-throttle, may be repeated; 0 lifts a limit. NAME: {', '.join(THROTTLE_LIMITS)}.",
+    help=f"Limit of incsnap-throttle; 0 removes it. May be repeated. NAME: {', '.join(THROTTLE_LIMITS)}.",
 )
-@click.option("--rows-per-second", type=int, help="Short for --limit rows-per-second.")
-@click.option("--message", help="The text of a log signal; {} becomes the offset.")
+@click.option("--rows-per-second", type=int, help="Same as --limit rows-per-second.")
+@click.option("--message", help="Text of a log signal. {} becomes the offset.")
 @click.option(
-    "--channel", type=click.Choice(["source", "kafka", "file"]), help="Default: the first the job listens to."
+    "--channel",
+    type=click.Choice(["source", "kafka", "file"]),
+    help="Default: the first channel that the job reads.",
 )
-@click.option("--id", "name", help="Shown in notifications; default: a new UUID.")
+@click.option("--id", "name", help="Id of the signal, for notifications. Default: a new UUID.")
 def signal(
     file: str,
     worker: str | None,
-    type: str,  # noqa: A002 - the word of Debezium's documentation, shown as TYPE
+    type: str,  # noqa: A002 - Debezium's word, shown as TYPE
     tables: tuple[str, ...],
     condition: str | None,
     surrogate_key: str | None,
@@ -64,10 +66,11 @@ def signal(
 
 
 def _warn_about(settings: Settings, tables: tuple[str, ...]) -> None:
+    """Warn of tables that the job does not capture."""
     for text in tables:
         try:
             table = TableId.parse(text.replace("\\.", "."))
         except ValueError:
-            continue  # a regex: the job resolves it
+            continue  # a regex, which the job resolves
         if not any(mark in str(table) for mark in "*+?[](){}|^$\\") and not settings.tables.included(table):
-            output.warning(f"{table} is left out by the include and exclude lists; the job will say so and go on")
+            output.warning(f"{table} is left out by the include and exclude lists, so the job will ignore it")

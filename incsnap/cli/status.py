@@ -1,4 +1,7 @@
-"""``incsnap status FILE``: how the job is doing, from what it keeps beside its checkpoint, also on another machine."""
+"""The command `incsnap status FILE`: it shows how the job is doing, from files beside the checkpoint.
+
+The command also works on another machine than the job's, if the checkpoint can be read there.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,20 @@ import time
 from contextlib import suppress
 
 import click
+from rich.live import Live
 
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
+from incsnap.checkpoint.object_store import set_access
+from incsnap.checkpoint.status import read_status
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
+from incsnap.cli.status_display import shown
 from incsnap.config.frames import frame_settings
 from incsnap.config.load import read
 from incsnap.config.object_store import is_object_store
 from incsnap.errors import IncsnapError
+from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.liveness import Liveness, is_gone, liveness_of
 from incsnap.monitoring.status import FAILED, JobStatus, clock_ms, dump, load
 
@@ -22,28 +32,28 @@ _FOLLOW_SECONDS = 1.0
 
 @click.command()
 @settings_file
-@click.option("--json", "as_json", is_flag=True, help="For programs: every figure, times in milliseconds since 1970.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON. Times: milliseconds since 1970.")
 @click.option(
-    "--follow", is_flag=True, help="Show it until Ctrl-C, or until the job ends; with --json a line a second."
+    "--follow", is_flag=True, help="Repeat until Ctrl-C or the end of the job. With --json: one line each second."
 )
 @click.option(
     "--table",
     metavar="DATABASE.TABLE",
-    help='Of the query of spark.readStream.format("incsnap") that has this table, in place of the job.',
+    help="Show the DataFrame query that reads this table, not the job.",
 )
 @click.pass_context
 def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool, table: str | None) -> None:
-    """Show whether the job lives, how far it is, and how fast. Exit code 1: it is dead, has failed, or has
-    left no status."""
+    """Show whether the job is alive, its lag, its rates and its snapshots.
+
+    Exit code 1: the job is dead, has failed, or has left no status.
+    """
     if table is None:
         settings = read(file, worker).settings
     else:
         settings = frame_settings({"config": file, "table": table}).settings
     location = settings.checkpoint_location
     if is_object_store(location):
-        from incsnap.checkpoint.object_store import reach
-
-        reach(location, settings.store)
+        set_access(location, settings.store)
     current = _read(location)
     if current is None:
         output.console().print("null" if as_json else _without_file(location), markup=False)
@@ -54,27 +64,22 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
     if as_json:
         output.console().print(_json(current, liveness), markup=False)
     else:
-        from incsnap.cli.status_display import shown
-
         output.console().print(shown(current, liveness, clock_ms()))
     if current.state == FAILED or not (liveness.alive or liveness.has_ended):
         ctx.exit(1)
 
 
 def _read(location: str) -> JobStatus | None:
-    """Raises ``OffsetError`` where the file is of another release, ``IncsnapError`` where it is damaged, or not ours
-    to read."""
-    # pyarrow, which --help need not wait for.
-    from incsnap.checkpoint.files import Files
-    from incsnap.checkpoint.location import own_part
-    from incsnap.monitoring.watch import NAME
+    """Return the job's status, or None if there is no status file.
 
+    Raise OffsetError if the file is of another release. Raise IncsnapError if it is damaged or cannot be read.
+    """
     try:
         content = Files(own_part(location)).read(NAME)
     except OSError as error:
         raise IncsnapError(
             f"The checkpoint {location} cannot be read: {error.strerror or error}",
-            "Set checkpoint.location to the job's folder, and ask as a user who may read it.",
+            "Set checkpoint.location to the job's folder, and run the command as a user who may read it.",
         ) from None
     if content is None:
         return None
@@ -82,26 +87,28 @@ def _read(location: str) -> JobStatus | None:
         return load(json.loads(content.to_pybytes()))
     except ValueError as error:
         raise IncsnapError(
-            f"{location}/incsnap/{NAME} is damaged: {error}", "The running job renews it; else delete it."
+            f"{location}/incsnap/{NAME} is damaged: {error}",
+            "A running job writes it again. If no job runs, delete it.",
         ) from None
 
 
 def _without_file(location: str) -> str:
-    """What the offset alone tells. Raises ``OffsetError`` where it is of something else."""
-    from incsnap.checkpoint.status import read_status
-
+    """Return what the offset alone tells. Raise OffsetError if the checkpoint is not one of incsnap."""
     left = read_status(location)
     if left is None:
         return f"No batch has been written yet to the checkpoint {location}."
     return (
-        f"There is no status file, which a running job renews every second; the job's last batch is {left.batch:,}, at"
+        f"There is no status file. A running job writes one every second. The job's last batch is {left.batch:,}, at"
         f" {left.position.file}:{left.position.pos:,}."
     )
 
 
 def _liveness(current: JobStatus, location: str) -> Liveness:
-    """A job that seems to be silent may only have another clock than this machine, and one whose process is not here
-    may run elsewhere: it is looked at twice."""
+    """Return whether the job is alive. Look a second time if it seems dead.
+
+    A silent job may only have a clock that differs from this machine's. A job whose process is not here may run on
+    another machine with the same name.
+    """
     liveness = liveness_of(current, clock_ms())
     if liveness.has_ended or (liveness.alive and not is_gone(current)):
         return liveness
@@ -113,15 +120,16 @@ def _liveness(current: JobStatus, location: str) -> Liveness:
 
 
 def _follow(current: JobStatus, liveness: Liveness, location: str, *, as_json: bool) -> tuple[JobStatus, Liveness]:
-    """Until the job ends or the user does. The last status."""
+    """Show the status until the job ends or the user presses Ctrl-C, and return the last one."""
     renewed, seen = time.monotonic(), current.written_ms
 
     def looked() -> bool:
+        """Read the status again after a second, and return whether the job is alive."""
         nonlocal current, liveness, renewed, seen
         time.sleep(_FOLLOW_SECONDS)
         current = _read(location) or current
         if current.written_ms != seen:
-            # By our own clock alone: that of the job's machine need not agree.
+            # Only by our own clock: the clock of the job's machine may differ.
             renewed, seen = time.monotonic(), current.written_ms
         liveness = liveness_of(current, current.written_ms + round((time.monotonic() - renewed) * 1000))
         return liveness.alive
@@ -132,10 +140,6 @@ def _follow(current: JobStatus, liveness: Liveness, location: str, *, as_json: b
             while looked():
                 output.console().print(_json(current, liveness), markup=False)
         else:
-            from rich.live import Live
-
-            from incsnap.cli.status_display import shown
-
             with Live(shown(current, liveness, clock_ms()), console=output.console(), auto_refresh=False) as live:
                 while looked():
                     live.update(shown(current, liveness, current.written_ms), refresh=True)
@@ -144,6 +148,7 @@ def _follow(current: JobStatus, liveness: Liveness, location: str, *, as_json: b
 
 
 def _json(current: JobStatus, liveness: Liveness) -> str:
+    """Return the status and the liveness as one line of JSON."""
     return json.dumps(
         {"alive": liveness.alive, "dead_since_ms": None if liveness.alive else liveness.since_ms, **dump(current)}
     )

@@ -1,4 +1,4 @@
-"""The status as a person sees it: some lines on the stream, and a bar for each table that is being read."""
+"""The status for people: a few lines about the stream, and a progress bar for each table that is being read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from incsnap.monitoring.status import (
 )
 from incsnap.snapshot.notifications import key_range
 
-#: Tables, and key ranges of one, that are shown; ``--json`` has all.
+#: Tables, and key ranges of a table, that are shown. `--json` has all of them.
 _TABLES, _RANGES = 12, 5
 
 
 def shown(status: JobStatus, liveness: Liveness, now_ms: int) -> RenderableType:
-    """``now_ms``: by the clock of the job's machine, or one that is near it."""
+    """Return the status for rich's console. `now_ms` is the time by a clock close to that of the job's machine."""
     table = Table.grid(padding=(0, 2))
     for name, value in _lines(status, liveness, now_ms):
         table.add_row(f"[bold]{name}", value)
@@ -46,6 +46,7 @@ def shown(status: JobStatus, liveness: Liveness, now_ms: int) -> RenderableType:
 
 
 def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each line."""
     yield "job", f"{escape(status.topic_prefix)}  {_state(status, liveness, now_ms)}"
     failure = status.failure
     if failure is not None:
@@ -59,7 +60,7 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
     yield "position", f"{stream.file}:{stream.pos:,}, batch {stream.batch:,} took {stream.batch_ms} ms"
     if status.sums.batches or stream.batch <= 1:
         yield from _sent(status, liveness)
-    # Else it is a query of a DataFrame, whose rows Spark counts.
+    # Otherwise this is a DataFrame query, whose rows Spark counts.
     yield "binlog", _purge(stream, now_ms)
     if stream.prepared:
         names = shorten(", ".join(stream.prepared))
@@ -92,9 +93,7 @@ def _state(status: JobStatus, liveness: Liveness, now_ms: int) -> str:
         color = "red" if status.state == FAILED else "yellow"
         return f"[{color}]{status.state}[/] since {moment(liveness.since_ms)} ({where})"
     if not liveness.alive:
-        return (
-            f"[bold red]dead[/] since {moment(liveness.since_ms)}: it was {status.state} {where} and says nothing more"
-        )
+        return f"[bold red]dead[/] since {moment(liveness.since_ms)}: its last state was {status.state} {where}"
     if stalled(status, now_ms):
         return f"[bold red]stalled[/] since {moment(status.asked_ms)}: no batch has ended since ({where})"
     color = "green" if status.state not in (RETRYING,) else "red"
@@ -111,11 +110,11 @@ def _lag(stream: StreamStatus, *, live: bool) -> str:
 def _purge(stream: StreamStatus, now_ms: int) -> str:
     needed = f"needs {stream.needs_file or 'nothing yet'}"
     if stream.purge_not_before_ms is None:
-        return f"{needed}; when the server purges it is not known"
+        return f"{needed}; it is unknown when the server purges this file"
     if stream.purge_not_before_ms == 0:
-        return f"{needed}, which the server does not purge by itself now"
+        return f"{needed}; the server does not purge this file"
     color = "[red]" if stream.is_purged_soon(now_ms) else ""
-    return f"{color}{needed}, which the server purges at {moment(stream.purge_not_before_ms)} at the earliest"
+    return f"{color}{needed}; the server purges this file at {moment(stream.purge_not_before_ms)} or later"
 
 
 def _snapshot(snapshot: SnapshotStatus) -> str:
@@ -140,7 +139,10 @@ def _measured(limit: LimitStatus) -> str:
 
 
 def _bar(table: TableStatus) -> ProgressBar | str:
-    """No bar where nobody knows how many rows there are: one that stands would be taken for a table that is stuck."""
+    """Return a progress bar, or "" if the number of rows is unknown.
+
+    A bar that does not move would suggest a stuck table.
+    """
     if not table.rows_expected:
         return ""
     return ProgressBar(total=table.rows_expected, completed=min(table.rows_done, table.rows_expected), width=24)
@@ -168,6 +170,7 @@ def _rows(table: TableStatus) -> str:
 
 
 def _troubles(table: TableStatus) -> Iterator[str]:
+    """Yield lines about key ranges that are read again, were lost or were given up."""
     if table.read_again:
         yield f"{table.read_again} ranges are read again, one of them {table.readings} times so far"
     if table.lost_readings:

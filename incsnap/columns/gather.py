@@ -1,7 +1,7 @@
-"""Gather: from Spans (where a column's values lie) to NumPy values and Arrow arrays, a whole column at a time.
+"""Gather: the way from Spans (where a column's values lie) to NumPy values and Arrow arrays, a whole column at a time.
 
-Spans must have been checked against the ends of their packets (see cursors): positions are not checked again.
-Byte strings become Arrow views on the block first (16 bytes each, nothing copied), then one cast copies them together.
+Spans must have been checked against the ends of their packets (see `cursors`): positions are not checked again. Byte
+strings first become Arrow views on the block (16 bytes each, nothing copied); then one cast copies them together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from incsnap.columns.packets import Mask, Packets, Spans
 from incsnap.columns.variable import bitmap, fixed
 
-#: Offsets of Arrow views are int32: a larger block is offered as several buffers that begin 1 GiB apart.
+#: Offsets of Arrow views are int32, so a larger block is given as several buffers that begin 1 GiB (2**30) apart.
 _VIEW_BUFFER_BITS = 30
 _INLINE = 12
 #: _KEEP[n] has the low n bytes of a word set.
@@ -24,10 +24,10 @@ _KEEP = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
 
 def integers(spans: Spans, width: int, *, signed: bool, big: bool = False, offset: int = 0) -> NDArray[Any]:
-    """Integers of ``width`` (1 to 8) bytes that begin ``offset`` bytes into each value: int64, or uint64 when not
-    ``signed``.
+    """Return integers of `width` (1 to 8) bytes that begin `offset` bytes into each value.
 
-    Little-endian, or big-endian when ``big``. Elements that are NULL hold anything.
+    The result is int64, or uint64 if not `signed`. The bytes are little-endian, or big-endian if `big`. An element that
+    is NULL may hold any number.
     """
     at = spans.start + offset if offset else spans.start
     if width == 1:
@@ -50,7 +50,7 @@ def integers(spans: Spans, width: int, *, signed: bool, big: bool = False, offse
 
 
 def floats(spans: Spans, width: int) -> NDArray[Any]:
-    """Little-endian IEEE numbers of 4 or 8 bytes: float32 or float64."""
+    """Return little-endian IEEE numbers of 4 or 8 bytes as float32 or float64."""
     words = spans.packets.words[spans.start]
     if width == 8:
         return words.view(np.float64)
@@ -58,14 +58,17 @@ def floats(spans: Spans, width: int) -> NDArray[Any]:
 
 
 def primitive(values: NDArray[Any], valid: Mask | None, type_: pa.DataType) -> pa.Array:
-    """Values of a fixed-width Arrow type without a copy; under a NULL stands 0 (kernels may look at it)."""
+    """Return values of a fixed-width Arrow type. They are copied only if there are NULLs.
+
+    The value under a NULL is then 0, because kernels may read it.
+    """
     if valid is not None:
         values = np.where(valid, values, values.dtype.type(0))
     return fixed(values, type_, valid)
 
 
 def views(spans: Spans) -> pa.Array:
-    """The values as ``pa.binary_view()`` on the block: nothing is copied, and the block lives as long as the array."""
+    """Return the values as `pa.binary_view()` on the block. Nothing is copied; the array keeps the block alive."""
     data, lengths = spans.packets.data, spans.lengths
     count = len(spans)
     out = np.empty((count, 2), np.uint64)
@@ -92,19 +95,19 @@ def views(spans: Spans) -> pa.Array:
 
 
 def binary(spans: Spans) -> pa.Array:
-    """The values as ``pa.binary()``, copied together."""
+    """Return the values as `pa.binary()`, copied together."""
     return views(spans).cast(pa.binary())
 
 
 def text(spans: Spans) -> pa.Array:
-    """The values as ``pa.string()``. ``pa.ArrowInvalid`` where one is not UTF-8."""
+    """Return the values as `pa.string()`. Raise pa.ArrowInvalid if one is not UTF-8."""
     return views(spans).cast(pa.string())
 
 
 def zero_filled(values: pa.Array, length: int) -> pa.Array:
-    """Binary values, each made ``length`` bytes long with 0x00 on the right; longer ones stay as they are.
+    """Return binary values, each filled up to `length` bytes with 0x00 on the right. Longer values stay as they are.
 
-    No kernel pads binaries, so each value is joined with a view of the right length on one block of zeros.
+    No Arrow kernel pads binaries, so each value is joined with a view of the right length on one block of zeros.
     """
     missing = length - pc.fill_null(pc.binary_length(values), length).to_numpy(zero_copy_only=False).astype(np.int64)
     if not (missing > 0).any():

@@ -1,12 +1,15 @@
-"""Row images: a null bitmap and then the columns, back to back, without any length of the whole.
+"""Row images: each is a null bitmap and then the columns, back to back, without the length of the whole image.
 
-Where an image ends is known only after walking over it, so the images of one event must be walked one after another.
-But there are thousands of events: `scan` moves one cursor per event over one image a round (and, when only a few
-events are left, walks those alone). When all images are known, `ImageLayout.spans` notes where each column lies, for
-all images together and in order.
+The end of an image is known only after a walk over it, so the images of one event must be walked one after another. But
+there are thousands of events. `scan` moves one cursor per event over one image in each round. When only a few events
+are left, it walks those alone. When all images are known, `ImageLayout.spans` returns where each column lies, for all
+images together and in order.
 
-A walk touches the variable-length columns only: the widths of the fixed columns between two of them, as far as they are
-not NULL, are the sum of one table look-up per bitmap byte.
+A walk reads lengths for columns of variable length only. The fixed columns between two of them are skipped together:
+for each byte of the bitmap, a table gives how many bytes the fixed columns that are not NULL take.
+
+Example with the columns INT and VARCHAR(20). The row (7, "ab") is 8 bytes: the bitmap 0x00, then 07 00 00 00, then the
+length 02 and "ab". The row (NULL, "ab") is 4 bytes: the bitmap 0x01, then 02 and "ab".
 """
 
 from __future__ import annotations
@@ -20,37 +23,36 @@ from numpy.typing import NDArray
 from incsnap.columns.cursors import prefixed_lengths
 from incsnap.columns.packets import Bytes, Packets, Positions, Spans
 
-#: Where a value begins, and how many bytes it has: -1 for a NULL.
+#: (first byte of a value, how many bytes it has; -1 for NULL).
 ValueSpan = tuple[int, int]
 _ALL_BYTES = np.arange(256)
-#: A round costs 20 µs however few events are left, an image walked alone in plain Python 0.5 µs.
+#: With at most this many events left, each is walked alone: a round costs 20 µs however few events there are, an image
+#: in plain Python costs 0.5 µs.
 _FEW = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column on the wire: ``size`` bytes of value or, when ``prefixed``, ``size`` (1 to 4) bytes of length before
-    it.
-    """
+    """A column in row images."""
 
-    size: int
-    prefixed: bool = False
+    size: int  #: bytes of the value; with `prefixed` bytes (1 to 4) of the length before the value
+    prefixed: bool = False  #: the value has a length before it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Step:
-    """A stretch of fixed columns, and the prefixed column behind it (``prefix`` 0: the row ends here)."""
+    """A stretch of fixed columns, and the prefixed column behind it."""
 
-    #: (bitmap byte, its table: bitmap byte value -> bytes that the fixed columns take), for bytes that have any.
+    #: (index of a bitmap byte, table: value of that byte -> bytes that the fixed columns take), for bytes with fixed
+    #: columns
     widths: tuple[tuple[int, Positions], ...]
-    prefix: int
-    #: of the prefixed column: its bitmap byte and the table: bitmap byte value -> 1 where not NULL, 0 where NULL.
-    byte: int
-    present: Positions
+    prefix: int  #: bytes of the prefixed column's length; 0: the row ends here
+    byte: int  #: index of the prefixed column's bitmap byte
+    present: Positions  #: table: value of that bitmap byte -> 1 if the prefixed column is not NULL, otherwise 0
 
 
 class ImageLayout:
-    """How the columns of a row follow each other; made once per table."""
+    """The order of a row's columns in images. It is made once per table."""
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
         self.fields = fields
@@ -59,11 +61,14 @@ class ImageLayout:
 
     @cached_property
     def _steps(self) -> tuple[_Step, ...]:
-        """Made where whole columns are walked: 2 KB for eight columns, and as many for each text."""
+        """Return the steps.
+
+        They are made only if whole columns are walked: 2 KB for eight columns, and 2 KB for each text.
+        """
         return tuple(_steps(self.fields))
 
     def advance(self, packets: Packets, cursors: Positions) -> Positions:
-        """From cursors at the beginning of an image (its null bitmap) to the byte behind it."""
+        """Return the cursors behind the images that begin at `cursors`."""
         bitmap = self._bitmap(packets, cursors)
         cursors = cursors + self.bitmap_bytes
         for step in self._steps:
@@ -77,7 +82,11 @@ class ImageLayout:
         return cursors
 
     def walk(self, packets: Packets, at: int, end: int) -> tuple[list[int], int]:
-        """All images of one event, one after another: where each begins, and where the last one ends."""
+        """Return where each image of one event begins, and where the last one ends.
+
+        `at` and `end` are the bounds of the event's images. The end that is returned is past `end` if the event is
+        damaged.
+        """
         data = memoryview(packets.data.data)[: packets.size]
         steps = [
             ([(byte, table.tolist()) for byte, table in step.widths], step.prefix, step.byte, step.present.tolist())
@@ -99,7 +108,11 @@ class ImageLayout:
         return images, at
 
     def places(self, data: bytes, at: int, end: int, most: int) -> tuple[list[list[ValueSpan]], int]:
-        """As ``walk``, of an event that has few images: of each where its columns lie. Stops behind ``most`` images."""
+        """Return the `ValueSpan` of each column in each image of one event, and where the last image ends.
+
+        Use this for events with few images, and `spans` for whole columns. The walk stops behind `most` images. The end
+        that is returned is past `end` if the event is damaged.
+        """
         rows: list[list[ValueSpan]] = []
         try:
             while at < end and len(rows) < most:
@@ -121,7 +134,7 @@ class ImageLayout:
         return rows, at
 
     def spans(self, packets: Packets, cursors: Positions) -> list[Spans]:
-        """Where each column lies, one element per image. The images must have been walked by `scan`."""
+        """Return where each column lies, one element per image. `scan` must have walked the images."""
         bitmap = self._bitmap(packets, cursors)
         cursors = cursors + self.bitmap_bytes
         columns = []
@@ -143,34 +156,34 @@ class ImageLayout:
         return columns
 
     def _bitmap(self, packets: Packets, cursors: Positions) -> list[Bytes]:
-        """Bitmap byte by bitmap byte, one element per cursor."""
+        """Return the bytes of the null bitmaps: one array per byte, one element per cursor."""
         return [packets.data.take(cursors + byte, mode="clip") for byte in range(self.bitmap_bytes)]
 
 
 @lru_cache(maxsize=1024)
 def layout_of(fields: tuple[Field, ...]) -> ImageLayout:
-    """One object for equal fields: what it has worked out of them serves every slice and table that has them."""
+    """Return the layout of the fields.
+
+    Equal fields share one object, so that its tables are made once for all slices.
+    """
     return ImageLayout(fields)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Images:
-    """All row images of some events: image ``i`` begins at ``start[i]`` and belongs to event ``event[i]``.
+    """The row images of some events, in order of events, then of images."""
 
-    In order of events, then of images. ``damaged`` lists the events whose images do not end where the event ends; of
-    those, no image is to be believed.
-    """
-
-    start: Positions
-    event: NDArray[np.int32]
-    per_event: Positions
-    damaged: Positions
+    start: Positions  #: first byte of each image
+    event: NDArray[np.int32]  #: event of each image
+    per_event: Positions  #: how many images each event has
+    damaged: Positions  #: events whose images do not end where the event ends; none of their images can be trusted
 
 
 def scan(packets: Packets, starts: Positions, ends: Positions, layout: ImageLayout) -> Images:
-    """Find all images between ``starts`` (at a null bitmap) and ``ends``, all events in lock-step.
+    """Return all images of the events, which are scanned in lock-step.
 
-    Every image is at least one byte long, so this ends whatever the bytes are.
+    The images of event `i` lie between `starts[i]` (at a null bitmap) and `ends[i]`. Each image has at least one byte,
+    so the scan ends whatever the bytes are.
     """
     steps: list[tuple[NDArray[np.intp], Positions]] = []
     events = np.flatnonzero(starts < ends)

@@ -1,13 +1,13 @@
-"""MySQL's packed decimal into Arrow decimals, in whole columns.
+"""MySQL's packed decimals, decoded into Arrow decimals, a whole column at a time.
 
-A DECIMAL(p, s) is big-endian groups of nine digits in four bytes; the digits left over of the integer part come
-first, those of the fraction last, in as few bytes as hold them. The top bit is set for positive numbers; of a
-negative number all bits are inverted. https://dev.mysql.com/doc/dev/mysql-server/latest/ (decimal2bin in
-strings/decimal.cc describes the format).
+A DECIMAL(p, s) is a row of big-endian groups. A full group has nine digits in four bytes. The first group of the
+integer part and the last group of the fraction may have fewer digits, in 1 to 4 bytes (`GROUP_BYTES`). The top bit is
+set for positive numbers; all bits of a negative number are inverted.
+https://dev.mysql.com/doc/dev/mysql-server/latest/ (decimal2bin in strings/decimal.cc describes the format)
 
-Up to 18 digits are plain int64 arithmetic. Wider ones go through limbs of 32 bits held in uint64, so that a limb
-times 10**9 plus a carry cannot overflow: eight limbs are Arrow's decimal256 and cost about 0.1 µs a value. (Through
-text and a cast would cost ten times that.)
+Up to 18 digits are plain int64 arithmetic. Wider values are computed in limbs of 32 bits, held in uint64, so that a
+limb times 10**9 plus a carry cannot overflow. Eight limbs are Arrow's decimal256 and cost about 0.1 µs a value. Text
+and a cast would cost ten times as much.
 """
 
 from __future__ import annotations
@@ -24,26 +24,29 @@ from incsnap.columns.packets import Spans
 from incsnap.columns.variable import fixed
 
 _GROUP = 9
-#: Bytes that hold a group of so many digits.
+#: Bytes of a group, by its number of digits.
 GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 
 
 def groups(precision: int, scale: int) -> list[int]:
-    """Digits of each group, from the first byte on."""
+    """Return the number of digits of each group of a DECIMAL(precision, scale), in the order of its bytes."""
     whole, fraction = precision - scale, scale
     counts = [whole % _GROUP, *[_GROUP] * (whole // _GROUP), *[_GROUP] * (fraction // _GROUP), fraction % _GROUP]
     return [count for count in counts if count]
 
 
 def packed_size(precision: int, scale: int) -> int:
-    """Bytes that a value takes."""
+    """Return how many bytes a value of a DECIMAL(precision, scale) takes."""
     return sum(GROUP_BYTES[digits] for digits in groups(precision, scale))
 
 
 def packed_decimals(spans: Spans, precision: int, scale: int) -> pa.Array:
-    """Values of ``decimal_type``. ``ValueError`` where a group holds more than its digits: the value is damaged."""
+    """Return values of `decimal_type`.
+
+    Raise ValueError if a group holds a number with too many digits: it is damaged.
+    """
     negative = spans.packets.data[spans.start] < 0x80
     parts = _parts(spans, precision, scale, negative)
     type_ = decimal_type(precision, scale)
@@ -64,7 +67,10 @@ def packed_decimals(spans: Spans, precision: int, scale: int) -> pa.Array:
 
 
 def _parts(spans: Spans, precision: int, scale: int, negative: NDArray[np.bool_]) -> list[tuple[int, NDArray[Any]]]:
-    """Gives (digits, the group's value as uint64) from the most significant group on; NULLs hold 0."""
+    """Return (digits, values of the group as uint64) for each group, the most significant first. A NULL holds 0.
+
+    Raise ValueError if a group holds a number with too many digits.
+    """
     invert = np.where(negative, np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0))
     size = packed_size(precision, scale)
     whole = integers(spans, size, signed=False, big=True) ^ invert if size <= 8 else None
@@ -78,7 +84,7 @@ def _parts(spans: Spans, precision: int, scale: int, negative: NDArray[np.bool_]
         else:
             part = (integers(spans, width, signed=False, big=True, offset=offset) ^ invert) & keep
         if offset == 0:
-            # The sign bit: 1 for positive, and inverted to 1 for negative.
+            # The sign bit is 1 here: positive numbers have it, negative ones have been inverted.
             part &= keep >> np.uint64(1)
         if spans.valid is not None:
             part *= spans.valid
@@ -90,6 +96,7 @@ def _parts(spans: Spans, precision: int, scale: int, negative: NDArray[np.bool_]
 
 
 def _times_plus(limbs: list[NDArray[np.uint64]], factor: np.uint64, carry: NDArray[np.uint64]) -> None:
+    """Multiply each number by `factor` and add `carry`, in place."""
     for limb in limbs:
         limb *= factor
         limb += carry
@@ -98,7 +105,7 @@ def _times_plus(limbs: list[NDArray[np.uint64]], factor: np.uint64, carry: NDArr
 
 
 def _negate(limbs: list[NDArray[np.uint64]], where: NDArray[np.bool_]) -> None:
-    """Two's complement: invert, and add one."""
+    """Negate the numbers where the mask is True, in place: invert the bits and add one (two's complement)."""
     invert = np.where(where, _LOW, np.uint64(0))
     carry = where.astype(np.uint64)
     for limb in limbs:

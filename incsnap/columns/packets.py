@@ -1,8 +1,8 @@
-"""A block of packets as one byte array that NumPy can load from at any position.
+"""A block of packets as one byte array, from which NumPy can load numbers at any position.
 
 Columns are gathered by loading one, two, four or eight bytes at thousands of positions with one NumPy call. A load is
-eight bytes wide even where the value is one byte long, so the block carries 64 zero bytes behind its end: no load of
-a position inside the block can leave it (64 = the widest packed decimal, 30 bytes, rounded up, and one load).
+eight bytes wide even if the value has one byte. So the block has 64 zero bytes behind its end, and no load from a
+position inside the block can leave it. The widest packed decimal has 30 bytes; 64 is that rounded up, plus one load.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ Positions = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 
-#: Zero bytes behind the block.
+#: How many zero bytes stand behind the block.
 PAD = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packets:
-    """``data[:size]`` is the block, ``data[size:]`` the padding; ``words[i]`` is the little-endian uint64 at byte
-    ``i``.
+    """A block of packets.
 
-    ``words`` is a view with a stride of one byte: ``words[positions]`` costs 3.5 ns an element and copies nothing else.
-    Index it only with positions in ``0..size``; ``data.take(positions, mode="clip")`` takes any position.
+    `words[positions]` loads eight bytes at each position, for 3.5 ns an element. A position must be in `0..size`.
+    `data.take(positions, mode="clip")` loads one byte each and clips any position into the array. `words` is a view of
+    `data` with a stride of one byte.
     """
 
-    data: Bytes
-    size: int
-    words: NDArray[np.uint64]
+    data: Bytes  #: `data[:size]` is the block, `data[size:]` the padding
+    size: int  #: bytes of the block
+    words: NDArray[np.uint64]  #: `words[i]` is the little-endian uint64 at byte `i`
 
     @classmethod
     def of(cls, payload: bytes | bytearray | memoryview | Packets) -> Packets:
-        """The payload, copied once (about 0.02 ms per MB) to put the padding behind it. A Packets is returned as it
-        is.
+        """Return the payload as Packets. It is copied once (about 0.02 ms per MB) to put the padding behind it.
+
+        A payload that is Packets already is returned as it is.
         """
         if isinstance(payload, Packets):
             return payload
@@ -48,8 +49,10 @@ class Packets:
 
     @classmethod
     def padded(cls, data: Bytes) -> Packets:
-        """``data``: a contiguous uint8 array that ends with at least PAD bytes which are not part of the block; it is
-        not copied."""
+        """Return `data` as Packets, without a copy.
+
+        `data` is a contiguous uint8 array that ends with at least PAD bytes which are not part of the block.
+        """
         size = len(data) - PAD
         words = np.ndarray((size + PAD - 7,), dtype="<u8", buffer=data.data, strides=(1,))
         return cls(data, size, words)
@@ -57,22 +60,19 @@ class Packets:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Where the values of one column lie: element ``i`` is ``data[start[i] : start[i] + length[i]]``.
+    """The places of one column's values: element `i` is `data[start[i] : start[i] + length[i]]`."""
 
-    ``length`` is one number for a column of fixed width. ``valid`` is False where the value is NULL, and None where
-    no value of the column is. A NULL has a start inside the block and, where lengths are an array, length 0.
-    """
-
-    packets: Packets
-    start: Positions
-    length: Positions | int
-    valid: Mask | None = None
+    packets: Packets  #: block that holds the values; `data` is its array
+    start: Positions  #: first byte of each value; inside the block also for NULL
+    length: Positions | int  #: bytes of each value, 0 for NULL; one number for a column of fixed width
+    valid: Mask | None = None  #: False for NULL; None: no value is NULL
 
     def __len__(self) -> int:
         return len(self.start)
 
     @property
     def lengths(self) -> Positions:
+        """Return the bytes of each value as an array."""
         if isinstance(self.length, int):
             return np.full(len(self.start), self.length, np.int64)
         return self.length

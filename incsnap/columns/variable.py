@@ -1,8 +1,8 @@
-"""Variable-length Arrow columns as two NumPy vectors, and back: the step between Arrow's kernels and ours.
+"""Arrow columns of variable length as two NumPy vectors, and back: the step between Arrow's kernels and this package.
 
-A column of ``n`` texts or byte strings is ``offsets`` (int32, n + 1) into ``data`` (uint8). Slices are honoured:
-offsets are absolute in ``data``, so ``offsets[0]`` need not be 0. Nulls have length 0 only when ``dense`` made the
-column.
+A column of `n` texts or byte strings is `offsets` (int32, n + 1 elements) into `data` (uint8). Sliced columns are
+supported: offsets are absolute in `data`, so `offsets[0]` need not be 0. Nulls have length 0 only if `dense` made the
+vectors.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray
 from incsnap.errors import IncsnapError
 
 Bytes = npt.NDArray[np.uint8]
@@ -25,14 +26,15 @@ MAX_BYTES = 2**31 - 2
 
 
 def too_large(what: str) -> IncsnapError:
+    """Return the error for a column that would take 2 GiB or more. `what`: the start of the message."""
     return IncsnapError(
         f"{what} would take 2 GiB or more in one column",
         "Lower incremental.snapshot.chunk.size (rows of a chunk) or max.queue.size.in.bytes (changes of a batch).",
     )
 
 
-def split(column: Any) -> tuple[Offsets, Bytes]:
-    """``(offsets, data)`` of a string or binary array, without copying."""
+def split(column: Array) -> tuple[Offsets, Bytes]:
+    """Return `(offsets, data)` of a string or binary array, without a copy."""
     n = len(column)
     _, offsets, data = column.buffers()
     if n == 0 or offsets is None:
@@ -41,8 +43,10 @@ def split(column: Any) -> tuple[Offsets, Bytes]:
     return places, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
 
 
-def dense(column: Any) -> tuple[Offsets, Bytes]:
-    """As ``split``, but ``offsets[0] == 0``, ``data`` ends with the last value, and nulls have length 0."""
+def dense(column: Array) -> tuple[Offsets, Bytes]:
+    """Return `(offsets, data)` as `split`, but with `offsets[0] == 0`, data that ends with the last value, and nulls of
+    length 0.
+    """
     if column.null_count:
         column = column.fill_null("" if pa.types.is_string(column.type) else b"")
     offsets, data = split(column)
@@ -50,46 +54,49 @@ def dense(column: Any) -> tuple[Offsets, Bytes]:
     return (offsets - np.int32(first) if first else offsets), data[first : int(offsets[-1])]
 
 
-def valid(column: Any) -> Bools | None:
-    """Which rows are not null; ``None`` when all are."""
+def valid(column: Array) -> Bools | None:
+    """Return a mask that is False for null; None if no row is null."""
     if not column.null_count:
         return None
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def bitmap(mask: Bools | None) -> Any:
-    """Arrow's validity buffer for ``mask``, ``None`` for a column without nulls."""
+    """Return Arrow's validity buffer for `mask`; None for a column without nulls."""
     return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
-def fixed(data: npt.NDArray[Any], type_: Any, mask: Bools | None = None) -> Any:
-    """An Arrow array of a fixed-width ``type_`` on the bytes of ``data``; rows where ``mask`` is false are null."""
+def fixed(data: npt.NDArray[Any], type_: Any, mask: Bools | None = None) -> Array:
+    """Return an Arrow array of the fixed-width `type_` on the bytes of `data`. Rows where `mask` is False are null."""
     n = len(data)
     return pa.Array.from_buffers(type_, n, [bitmap(mask), pa.py_buffer(np.ascontiguousarray(data))])
 
 
-def variable(offsets: npt.NDArray[Any], data: Any, type_: Any, mask: Bools | None = None) -> Any:
-    """An Arrow string or binary array of ``offsets`` into ``data``; raises ``IncsnapError`` past 2 GiB."""
+def variable(offsets: npt.NDArray[Any], data: Any, type_: Any, mask: Bools | None = None) -> Array:
+    """Return an Arrow string or binary array of `offsets` into `data`. Raise IncsnapError if it has more than 2 GiB."""
     if int(offsets[-1]) > MAX_BYTES:
         raise too_large("The text of these rows")
     buffers = [bitmap(mask), pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
 
 
-def matrix(data: Bytes, n: int, width: int, type_: Any, mask: Bools | None = None) -> Any:
-    """``n`` values of exactly ``width`` bytes each, nulls included."""
+def matrix(data: Bytes, n: int, width: int, type_: Any, mask: Bools | None = None) -> BytesArray:
+    """Return an Arrow array of `n` values of exactly `width` bytes each, nulls included."""
     return variable(np.arange(n + 1, dtype=np.int64) * width, data, type_, mask)
 
 
 def offsets_of(lengths: npt.NDArray[Any]) -> Ints:
-    """Gives int64 offsets (one more than ``lengths``)."""
+    """Return the int64 offsets of values with these lengths: one element more than `lengths`."""
     out = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
 
 
-def take(texts: Any, index: npt.NDArray[Any]) -> Any:
-    """``texts[index]``, null where the index is -1; without a copy where nothing moves."""
+def take(texts: Array, index: npt.NDArray[Any]) -> Array:
+    """Return `texts[index]`, with null where the index is -1.
+
+    If the index is 0, 1, 2, ... to the end, return `texts` itself. Raise IncsnapError past 2 GiB.
+    """
     n = len(index)
     if n == len(texts) and bool((index == np.arange(n)).all()):
         return texts

@@ -1,4 +1,4 @@
-"""Debezium's property names become typed, validated settings."""
+"""Typed, validated settings from files with Debezium's property names."""
 
 from incsnap.config.load import load
 from incsnap.config.settings import Settings

@@ -1,8 +1,7 @@
-"""``producer.*`` and ``signal.consumer.*``: a Java client's settings, said in librdkafka's words.
+"""Kafka client settings: `producer.*` and `signal.consumer.*` with Java's names, translated to librdkafka's names.
 
-Most names are the same. A few differ, a few have no meaning outside Java, and some must be ours, or exactly-once
-would end.
-https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md
+Most names are equal. A few differ, and a few have no meaning outside Java. Some values are fixed here, because another
+value would break exactly-once delivery. https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from incsnap.config.names import words
-from incsnap.config.reading import SettingsReader
+from incsnap.config.reader import SettingsReader
 
 _RENAMED = {
     "max.request.size": "message.max.bytes",
@@ -27,25 +26,28 @@ _JAVA_ONLY = words(
     ssl.truststore.password auto.include.jmx.reporter bootstrap.servers
     """
 )
-#: Java classes that a login hangs on.
+#: Java classes that do a login. Without them the login would fail, so they are refused.
 _CALLBACKS = words("sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class")
 _OF_AMAZON = "AWS_MSK_IAM"
 _OURS = {
-    "transactional.id": "free to choose: it names the bucket, so that a restarted writer fences the old one",
-    "enable.auto.commit": "free to choose: progress is kept in the job's own offset",
-    "group.id": "read: the name is signal.kafka.groupId",
+    "transactional.id": "free to choose: each bucket has its own, so that a restarted writer fences the old one",
+    "enable.auto.commit": "free to choose: the job stores its progress in its own offset",
+    "group.id": "obeyed: set signal.kafka.groupId",
 }
-#: What Java's StreamTokenizer makes of the letters behind a backslash in quotes.
+#: The characters that Java's StreamTokenizer reads for a backslash and a letter in quotes.
 _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.S)
 _JAAS = re.compile(r"""(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 
 
-def client_settings(reading: SettingsReader, prefix: str) -> dict[str, str]:
-    """The settings below ``prefix`` (``producer.``), as librdkafka takes them; problems go to ``reading``."""
+def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
+    """Return the settings below `prefix` (for example `producer.`) with librdkafka's names.
+
+    Add problems to `reader`.
+    """
     given: dict[str, tuple[str, str]] = {}
-    # Kafka Connect writes producer.override.linger.ms in a connector's file, a worker's file producer.linger.ms.
-    for name, value in reading.prefixed(prefix).items():
+    # A connector's file of Kafka Connect has producer.override.linger.ms, a worker's file has producer.linger.ms.
+    for name, value in reader.prefixed(prefix).items():
         short = name.removeprefix("override.")
         if short == name and short in given:
             continue
@@ -54,43 +56,46 @@ def client_settings(reading: SettingsReader, prefix: str) -> dict[str, str]:
     ignored = []
     for name, (whole, value) in given.items():
         if name in _OURS:
-            reading.problem(whole, _OURS[name])
+            reader.problem(whole, _OURS[name])
         elif name == "acks" and value not in ("all", "-1"):
-            reading.problem(whole, "possible: exactly once needs acks=all")
+            reader.problem(whole, "allowed: exactly once needs acks=all")
         elif name == "enable.idempotence" and value.lower() != "true":
-            reading.problem(whole, "possible: exactly once needs enable.idempotence=true")
+            reader.problem(whole, "allowed: exactly once needs enable.idempotence=true")
         elif name == "sasl.jaas.config":
-            settings |= _jaas(reading, whole, value)
+            settings |= _jaas(reader, whole, value)
         elif name == "ssl.truststore.location":
-            _store(reading, settings, whole, value, "ssl.ca.location", (".pem", ".crt", ".cer"))
+            _store(reader, settings, whole, value, "ssl.ca.location", (".pem", ".crt", ".cer"))
         elif name == "ssl.keystore.location":
-            _store(reading, settings, whole, value, "ssl.keystore.location", (".p12", ".pfx", ".pkcs12"))
+            _store(reader, settings, whole, value, "ssl.keystore.location", (".p12", ".pfx", ".pkcs12"))
         elif name == "ssl.endpoint.identification.algorithm":
             settings[name] = value.lower() or "none"
         elif name in _CALLBACKS:
-            reading.problem(whole, "possible: it names a Java class, which does not run here; log in by SCRAM or TLS")
+            reader.problem(whole, "supported: it names a Java class, which does not run here. Log in by SCRAM or TLS")
         elif name == "sasl.mechanism" and value.upper() == _OF_AMAZON:
-            reading.problem(whole, "possible: librdkafka does not know it; take SCRAM-SHA-512, or TLS")
+            reader.problem(whole, "supported by librdkafka. Set SCRAM-SHA-512, or use TLS")
         elif name in _JAVA_ONLY:
             ignored.append(whole)
         else:
             settings[_RENAMED.get(name, name)] = value
-    reading.idle |= dict.fromkeys(ignored, "")
+    reader.idle |= dict.fromkeys(ignored, "")
     if ignored:
-        reading.warnings.append(f"Settings of the Java client that have no effect here: {', '.join(sorted(ignored))}")
+        reader.warnings.append(f"Settings of the Java client that have no effect here: {', '.join(sorted(ignored))}")
     return settings
 
 
-def _jaas(reading: SettingsReader, whole: str, value: str) -> Mapping[str, str]:
-    """Return name and password of a login module, as librdkafka's settings. A problem where there are none."""
+def _jaas(reader: SettingsReader, whole: str, value: str) -> Mapping[str, str]:
+    """Return user name and password of a JAAS login module as librdkafka's settings.
+
+    Add a problem if one is missing.
+    """
     login = {which: _unescaped(double or single) for which, double, single in _JAAS.findall(value)}
     if login.keys() != {"username", "password"}:
-        reading.problem(whole, 'a login with username="..." and password="..."; other logins: use sasl.* of librdkafka')
+        reader.problem(whole, 'a login with username="..." and password="..."; other logins: set sasl.* of librdkafka')
     return {f"sasl.{which}": text for which, text in login.items()}
 
 
 def _unescaped(quoted: str) -> str:
-    """Return the text that Java reads between quotes."""
+    """Return the text that Java reads for the characters between two quotes."""
 
     def character(escape: re.Match[str]) -> str:
         letter = escape[1]
@@ -100,8 +105,10 @@ def _unescaped(quoted: str) -> str:
 
 
 def _store(
-    reading: SettingsReader, settings: dict[str, str], whole: str, path: str, name: str, endings: tuple[str, ...]
+    reader: SettingsReader, settings: dict[str, str], whole: str, path: str, name: str, endings: tuple[str, ...]
 ) -> None:
+    """Set `name` to `path`, or add a problem if `path` does not end with one of `endings` (a Java key store, for
+    example)."""
     if path.lower().endswith(endings):
         settings[name] = path
     else:
@@ -109,4 +116,4 @@ def _store(
         if name != "ssl.ca.location":
             kind, how = ("PKCS#12", "-importkeystore -srckeystore STORE -destkeystore client.p12 -deststoretype PKCS12")
         listed = ", ".join(endings)
-        reading.problem(whole, f"a {kind} file ({listed}); a Java key store is converted by keytool {how}")
+        reader.problem(whole, f"a {kind} file ({listed}); convert a Java key store by keytool {how}")

@@ -1,13 +1,14 @@
-"""``column.*`` and ``message.key.columns`` become rules."""
+"""Rules for columns, from `column.*` and `message.key.columns`."""
 
 from __future__ import annotations
 
 import re
 
 from incsnap.config.converters import booleans
-from incsnap.config.patterns import split_list
-from incsnap.config.reading import SettingsReader
+from incsnap.config.declarations.kinds import COLUMNS
+from incsnap.config.reader import SettingsReader
 from incsnap.config.record_settings import field_names
+from incsnap.config.sections import refuse_both
 from incsnap.config.settings import Formats
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
 from incsnap.envelope.masks import DIGESTS, Transform
@@ -23,84 +24,89 @@ _LARGEST = 2**31 - 1
 _KEYS = "message.key.columns"
 
 
-def column_rules(reading: SettingsReader, formats: Formats) -> ColumnRules:
-    if reading.given("column.include.list") and reading.given("column.exclude.list"):
-        reading.problems.append("column.include.list, column.exclude.list: give only one of the two")
-    every, narrow = booleans(reading)
+def column_rules(reader: SettingsReader, formats: Formats) -> ColumnRules:
+    """Return the rules for columns. Add problems to `reader`."""
+    refuse_both(reader, "column")
+    every, narrow = booleans(reader)
     return ColumnRules(
-        include=_patterns(reading, "column.include.list"),
-        exclude=_patterns(reading, "column.exclude.list"),
-        transforms=_transforms(reading),
-        keys=_keys(reading),
-        field_names=_field_names(reading, formats),
+        include=reader["column.include.list"],
+        exclude=reader["column.exclude.list"],
+        transforms=_transforms(reader),
+        keys=_keys(reader),
+        field_names=_field_names(reader, formats),
         booleans=every,
         narrow_booleans=narrow,
-        typed=_patterns(reading, "column.propagate.source.type"),
-        typed_as=_patterns(reading, "datatype.propagate.source.type"),
-        comments=reading.flag("include.schema.comments", False),
+        typed=reader["column.propagate.source.type"],
+        typed_as=reader["datatype.propagate.source.type"],
+        comments=reader["include.schema.comments"],
     )
 
 
-def _field_names(reading: SettingsReader, formats: Formats) -> str:
-    """With an Avro converter Debezium adjusts the names of fields though it is not told to."""
-    mode = field_names(reading)
+def _field_names(reader: SettingsReader, formats: Formats) -> str:
+    """Return the adjustment of field names.
+
+    Debezium always adjusts them for an Avro converter, even if the setting is none.
+    """
+    mode = field_names(reader)
     return "avro" if mode == "none" and "avro" in (formats.key.kind, formats.value.kind) else mode
 
 
-def _patterns(reading: SettingsReader, name: str, shown: str = "") -> tuple[str, ...]:
-    """``shown``: the name for messages, where ``name`` holds a salt."""
-    patterns = tuple(part.replace(r"\,", ",") for part in split_list(reading.text(name)))
-    return tuple(pattern for pattern in patterns if reading.sound(shown or name, pattern))
-
-
-def _transforms(reading: SettingsReader) -> tuple[TransformRule, ...]:
+def _transforms(reader: SettingsReader) -> tuple[TransformRule, ...]:
+    """Return a rule for each `column.mask.*` and `column.truncate.*` setting, in the order of names."""
     rules = []
-    for name in sorted(reading.names()):
-        if not name.startswith(("column.mask.", "column.truncate.")) or not reading.given(name):
+    for name in sorted(reader.names()):
+        if not name.startswith(("column.mask.", "column.truncate.")) or not reader.given(name):
             continue
         shown = without_salt(name)
-        transform = _transform(reading, name, shown)
-        patterns = _patterns(reading, name, shown)
+        transform = _transform(reader, name, shown)
+        patterns = tuple(each for each in COLUMNS.parse(reader.text(name)) if reader.is_regex(shown, each))
         if transform is not None and patterns:
             rules.append(TransformRule(shown, patterns, transform))
     return tuple(rules)
 
 
-def _transform(reading: SettingsReader, name: str, shown: str) -> Transform | None:
+def _transform(reader: SettingsReader, name: str, shown: str) -> Transform | None:
+    """Return the mask or truncation that the name of a setting asks for, or None if there is a problem."""
     if match := _NUMBER.fullmatch(name):
         number = match["number"]
         if number.isascii() and number.isdigit() and int(number) <= _LARGEST:
             return Transform("mask" if name.startswith("column.mask.") else "truncate", int(number))
-        reading.problems.append(f"{shown}: {number!r} is not a whole number from 0 to {_LARGEST}")
+        reader.problems.append(f"{shown}: {number!r} is not a whole number from 0 to {_LARGEST}")
     elif match := _HASH.fullmatch(name):
         algorithm = match["algorithm"].upper()
         if algorithm in DIGESTS:
             return Transform(match["kind"].replace(".", "_"), algorithm=algorithm, salt=match["salt"])
-        reading.problems.append(f"{shown}: {match['algorithm']} is not one of: {', '.join(DIGESTS)}")
+        reader.problems.append(f"{shown}: {match['algorithm']} is not one of: {', '.join(DIGESTS)}")
     else:
-        reading.problems.append(f"{shown}: not a setting; there are {_FORMS}")
+        reader.problems.append(f"{shown}: unknown setting; known are {_FORMS}")
     return None
 
 
-def _keys(reading: SettingsReader) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """``db.table:column,column;...``; the parts are patterns, and a table's key is what all that match it name."""
+def _keys(reader: SettingsReader) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the key columns of `db.table:column,column;...` as pairs of a table pattern and its column patterns.
+
+    A column belongs to a table's key if it matches a pattern of any entry that matches the table.
+    """
     keys: list[tuple[str, tuple[str, ...]]] = []
-    for entry in reading.text(_KEYS).rstrip("; ").split(";") if reading.given(_KEYS) else ():
+    for entry in reader.text(_KEYS).rstrip("; ").split(";") if reader.given(_KEYS) else ():
         table, colon, rest = (part.strip() for part in entry.partition(":"))
         columns = tuple(column.strip() for column in rest.split(","))
         if not table or not colon or not all(columns) or ":" in rest:
-            reading.problems.append(f"{_KEYS}: {entry.strip()!r} is not of the form database.table:column,column")
+            reader.problems.append(f"{_KEYS}: {entry.strip()!r} is not of the form database.table:column,column")
         elif re.search(r"(?<!\\),", table):
-            reading.problems.append(f"{_KEYS}: {table!r} is not one pattern; write a comma in it as \\,")
+            reader.problems.append(f"{_KEYS}: {table!r} is not one pattern; write a comma in it as \\,")
         elif len({column.lower() for column in columns}) < len(columns):
-            reading.problems.append(f"{_KEYS}: {entry.strip()!r} names a column twice")
+            reader.problems.append(f"{_KEYS}: {entry.strip()!r} names a column twice")
         else:
             plain = table.replace(r"\,", ",")
-            if all(reading.sound(_KEYS, f"{plain}.{column}") for column in columns):
+            if all(reader.is_regex(_KEYS, f"{plain}.{column}") for column in columns):
                 keys.append((plain, columns))
     return tuple(keys)
 
 
 def without_salt(name: str) -> str:
-    """The name of a setting as it may be shown: salts are told to nobody, so neither is the name that holds one."""
+    """Return the name of a setting as messages may show it.
+
+    A salt is a secret, and the name of a setting may hold one.
+    """
     return re.sub(r"(\.salt\.).*", r"\1*", name)

@@ -1,12 +1,15 @@
-"""``converters``: of Debezium's own, the one that makes booleans of TINYINT(1). Others are classes that cannot be run.
+"""The setting `converters`.
 
-A table map does not tell TINYINT(1) from TINYINT: where the length is to be looked at, the server is asked for it.
+Only Debezium's converter from TINYINT(1) to boolean exists here. Other converters are Java classes, which do not run
+here. A table map of the binlog does not distinguish TINYINT(1) from TINYINT. If the length matters, the server is
+asked.
 """
 
 from __future__ import annotations
 
+from incsnap.config.declarations.kinds import FLAG, REGEXES
 from incsnap.config.patterns import split_list
-from incsnap.config.reading import SettingsReader
+from incsnap.config.reader import SettingsReader
 from incsnap.config.unsupported import IGNORE
 
 _BOOLEAN = (
@@ -15,31 +18,27 @@ _BOOLEAN = (
 )
 
 
-def names(reading: SettingsReader) -> tuple[str, ...]:
-    """Each converter's settings begin with its name."""
-    return split_list(reading.text("converters"))
+def names(reader: SettingsReader) -> tuple[str, ...]:
+    """Return the names of the converters. The settings of a converter begin with its name."""
+    return split_list(reader["converters"])
 
 
-def booleans(reading: SettingsReader) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Patterns of the TINYINTs that become booleans, and of those that do where their length is 1."""
-    ignored = split_list(reading.text(IGNORE))
+def booleans(reader: SettingsReader) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return two lists of patterns: columns of any TINYINT that become booleans, and columns that do only if their
+    length is 1."""
+    ignored = split_list(reader[IGNORE])
     if "converters" in ignored:
         return (), ()
     patterns: dict[bool, list[str]] = {False: [], True: []}
-    for name in names(reading):
-        type_ = reading.required(f"{name}.type", "the class of the converter")
+    for name in names(reader):
+        type_ = reader.required(f"{name}.type", "the class of the converter")
         if type_ in _BOOLEAN:
-            patterns[reading.flag(f"{name}.length.checker", True)] += _selected(reading, name)
+            selected = reader.read(f"{name}.selector", REGEXES, ".*") or (".*",)
+            patterns[reader.read(f"{name}.length.checker", FLAG, "true")] += selected
         elif type_:
             accepted = ",".join([*ignored, "converters"])
-            reading.problems.append(
-                f"{name}.type: {type_} is not supported, columns would not be converted by it; take it out of"
-                f" converters, or accept that with {IGNORE}={accepted} (supported is {_BOOLEAN[0]})"
+            reader.problems.append(
+                f"{name}.type: {type_} is not supported, so no column would be converted. Remove it from converters,"
+                f" or accept this with {IGNORE}={accepted}. Supported is {_BOOLEAN[0]}"
             )
     return tuple(dict.fromkeys(patterns[False])), tuple(dict.fromkeys(patterns[True]))
-
-
-def _selected(reading: SettingsReader, name: str) -> tuple[str, ...]:
-    selector = f"{name}.selector"
-    patterns = split_list(reading.text(selector)) or (".*",)
-    return tuple(pattern for pattern in patterns if reading.sound(selector, pattern))

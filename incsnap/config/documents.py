@@ -1,13 +1,15 @@
-"""A file as people have it becomes names and values: properties, Connect's REST API, Strimzi's resource.
+"""Parsing a settings file into names and values.
 
-- properties, as Kafka Connect standalone and Debezium Server read them;
-- JSON: what is sent to ``POST /connectors`` (``{"name": ..., "config": {...}}``) or to ``PUT .../config``, its inside,
-  or what ``GET /connectors?expand=info`` answers where there is one
-  (https://docs.confluent.io/platform/current/connect/references/restapi.html);
-- YAML, or JSON: a ``KafkaConnector``, also in the ``List`` that ``kubectl get`` prints
-  (https://strimzi.io/docs/operators/latest/configuring#type-KafkaConnectorSpec-reference).
+Three forms are supported:
 
-The form is found by the text, not by the file's name: a ConfigMap's key has any.
+    properties    as Kafka Connect standalone and Debezium Server read them
+    JSON          the body of `POST /connectors` or `PUT .../config`, its "config" alone,
+                  or the answer of `GET /connectors?expand=info` with one connector
+    YAML or JSON  a Strimzi `KafkaConnector`, also inside the `List` that `kubectl get` prints
+
+The content decides, not the file's name: the key of a ConfigMap may have any name.
+https://docs.confluent.io/platform/current/connect/references/restapi.html
+https://strimzi.io/docs/operators/latest/configuring#type-KafkaConnectorSpec-reference
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ from incsnap.errors import ConfigError
 _JSON = re.compile(r"\s*(\[\s*)?\{")
 _RESOURCE = re.compile(r"^kind\s*:\s*\S", re.MULTILINE)
 _KIND, _LIST = "KafkaConnector", "List"
-#: Names that merge keys of a YAML file may bring together: nested ones multiply.
-_MOST_MERGED = 10_000
 _HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
 
 
 def read_document(path: str | Path) -> dict[str, str]:
-    """Return names and values of a connector's or worker's file. Raise ``ConfigError``."""
+    """Return the names and values in the file of a connector or worker.
+
+    Raise ConfigError if the file cannot be parsed.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -76,7 +79,8 @@ def _of_yaml(path: str | Path, text: str) -> dict[str, str]:
         documents: Iterable[Any] = list(yaml.load_all(text, Loader=_Loader))
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply", _HINT) from None
-    except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:  # the latter of tags such as !!int x
+    # tags such as `!!int x` raise ValueError, LookupError or TypeError
+    except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
         raise ConfigError(f"{path} is not YAML: {_plain(' '.join(str(error).split()))}", _HINT) from None
     return _of_resources(path, documents)
 
@@ -103,14 +107,10 @@ def _of_resources(path: str | Path, documents: Iterable[Any]) -> dict[str, str]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Truth values are Kubernetes' (``no`` is false there); all others stay as they are written: ``010``, ``1.50`` and
-    ``2026-11-22`` too."""
+    """A YAML loader that keeps scalars as text, for example `010`, `1.50` and `2026-11-22`.
 
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merge what ``<<`` names. Raise ``yaml.YAMLError`` where a small file would become gigabytes."""
-        super().flatten_mapping(node)
-        if len(node.value) > _MOST_MERGED:
-            raise yaml.YAMLError(f"more than {_MOST_MERGED} names are merged by <<")
+    Booleans and null are the exceptions. They are read as Kubernetes reads them, so `no` is false.
+    """
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -120,9 +120,10 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def _values(path: str | Path, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return Connect's values, which are texts; of a number or a truth value, as its REST API makes them.
+    """Return the values as text. Numbers and booleans get the text that Connect's REST API gives them.
 
-    No message shows a value: what stands in the wrong place may be a password.
+    Raise ConfigError for an object, a list or a lone surrogate. No message shows a value, because a misplaced value may
+    be a password.
     """
     values: dict[str, str] = {}
     for name, value in config.items():
@@ -144,5 +145,5 @@ def _values(path: str | Path, config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Return ``text`` with halves of characters escaped, which no terminal and no log takes."""
+    """Return `text` with lone surrogates escaped, because terminals and logs cannot encode them."""
     return text.encode(errors="backslashreplace").decode()

@@ -1,7 +1,7 @@
-"""The settings of a DataFrame of changes: a connector's file, the options of ``spark.readStream``, or both.
+"""Settings of a DataFrame of changes, from a connector's file, from options of `spark.readStream`, or from both.
 
-Options have Debezium's names and stand above the file. Spark gives them in small letters, so they are found again by
-the names that there are. What belongs to Kafka alone is put aside.
+Options have Debezium's names and override the file. Spark passes them in lower case, so each is matched to a known name
+without regard to case. Settings that only concern Kafka are reset.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 import zlib
 from collections.abc import Mapping
 
+from incsnap.config.declarations import SETTINGS
 from incsnap.config.documents import read_document
 from incsnap.config.load import Loaded, from_properties
-from incsnap.config.names import ELSEWHERE, OBEYED
+from incsnap.config.names import WITHOUT_EFFECT
 from incsnap.config.patterns import TableFilter
 from incsnap.config.servers import KafkaSettings
 from incsnap.config.settings import Formats, FrameSettings, HeartbeatSettings, Settings
@@ -20,23 +21,27 @@ from incsnap.envelope.frame_format import IMAGES, ROW
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
 
-#: Options of the DataFrame itself.
+#: Options of the DataFrame itself, in lower case.
 OWN = frozenset({"config", "table", "envelope", "numpartitions", "path"})
-_NAMES = {name.lower(): name for name in OBEYED | ELSEWHERE}
-#: Their names hold what small letters destroy: the algorithm of a hash, its salt.
+_NAMES = {name.lower(): name for name in {*SETTINGS, *WITHOUT_EFFECT}}
+#: Prefixes of settings whose names hold a hash algorithm and a salt. Lower case would change both.
 _NOT_AS_OPTIONS = ("column.mask.", "column.truncate.")
-#: Modes of Kafka's job, and what does the same here.
+#: Snapshot modes that only a job to Kafka has, with the replacement in a DataFrame.
 _OF_JOBS = {
     "initial_only": "Set the option snapshot.mode=initial, and begin the query with trigger(availableNow=True).",
-    "when_needed": "Set the option snapshot.mode=initial. Where the binlog is gone, begin anew: other checkpoints for"
-    " the query and for checkpoint.location.",
-    "always": "Set the option snapshot.mode=initial, and signal execute-snapshot where rows are to be read again.",
+    "when_needed": "Set the option snapshot.mode=initial. If the binlog is lost, begin again with"
+    " other checkpoints for the query and for checkpoint.location.",
+    "always": "Set the option snapshot.mode=initial, and signal execute-snapshot to read rows again.",
 }
 _HINT = "Correct the options of spark.readStream.format('incsnap'), or the file that `config` names."
 
 
 def frame_settings(options: Mapping[str, str]) -> Loaded:
-    """Raises ``ConfigError`` with one line for each problem. The columns are not known yet: see ``of_table``."""
+    """Return the settings of a DataFrame of changes for the options of `spark.readStream`.
+
+    Raise ConfigError with one line for each problem. `FrameSettings.columns` stays empty, because options do not tell
+    the columns of the DataFrame. `of_table` fills this field.
+    """
     given = _given(options)
     file = options.get("config", "")
     of_file = read_document(file) if file else {}
@@ -50,14 +55,14 @@ def frame_settings(options: Mapping[str, str]) -> Loaded:
     changed: dict[str, object] = {
         "kafka": KafkaSettings(bootstrap_servers=""),
         "frame": FrameSettings(table=table, envelope=envelope),
-        # Rows are not counted here, so metrics would tell of none.
+        # A DataFrame counts no rows, so its metrics would be empty.
         "monitoring": settings.monitoring.model_copy(update={"port": None}),
     }
     if "checkpoint.location" not in given:
-        # The file's is its Kafka job's.
+        # The location in the file belongs to the job to Kafka.
         changed["checkpoint_location"] = f"{settings.checkpoint_location.rstrip('/')}/frames/{name.replace(' ', '-')}"
     if "database.server.id" not in given:
-        # So is the file's id, and each table's stream is a replica of its own.
+        # The id in the file belongs to the job to Kafka. Each table's stream is a replica with its own id.
         stream = zlib.crc32(f"{settings.topic_prefix}\0{name}".encode())
         changed["mysql"] = settings.mysql.model_copy(update={"server_id": 100_000_000 + stream % 4_000_000_000})
     if table is not None:
@@ -66,19 +71,29 @@ def frame_settings(options: Mapping[str, str]) -> Loaded:
 
 
 def of_table(settings: Settings, table: TableId | None, columns: str) -> Settings:
-    """What only the server knows. ``table``: as it writes the name, None where there are several; ``columns``: a digest
-    of them, as the DataFrame has them."""
+    """Return `settings` completed with what is known once the schema of the DataFrame is known.
+
+    `table` has its name as the server writes it; None means several tables. `columns` is a digest of the DataFrame's
+    columns.
+    """
     assert settings.frame is not None
     return settings.model_copy(update={"frame": settings.frame.model_copy(update={"table": table, "columns": columns})})
 
 
 def refuse_mode(mode: str) -> None:
-    """Raises ``ConfigError`` for a ``snapshot.mode`` that asks for more of each start than a query of a stream does."""
+    """Raise ConfigError if `mode` (`snapshot.mode`) is one that only a job to Kafka has.
+
+    Streams of changes call this when they start.
+    """
     if mode in _OF_JOBS:
         raise ConfigError(f"snapshot.mode={mode}: a stream of changes begins with initial or no_data", _OF_JOBS[mode])
 
 
 def _given(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that are settings, with their names in the proper case.
+
+    Raise ConfigError for names with a salt.
+    """
     settings = {}
     for name, value in options.items():
         low = name.lower()
@@ -86,14 +101,18 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
             continue
         if low.startswith(_NOT_AS_OPTIONS):
             raise ConfigError(
-                f"{name}: Spark gives the names of options in small letters, and this one has others",
-                "Put it into a properties file, and name that by the option config.",
+                f"{name}: Spark passes names of options in lower case, and this name has capital letters",
+                "Set it in a properties file, and name this file in the option config.",
             )
         settings[_NAMES.get(low, low)] = value
     return settings
 
 
 def _table(options: Mapping[str, str]) -> TableId | None:
+    """Return the table that the option `table` names, or None.
+
+    Raise ConfigError if the name is not `database.table`.
+    """
     text = options.get("table", "")
     if not text:
         return None
@@ -107,6 +126,7 @@ def _table(options: Mapping[str, str]) -> TableId | None:
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:
+    """Return a boolean option, False by default. Raise ConfigError for another value."""
     text = options.get(name, "false").lower()
     if text not in ("true", "false"):
         raise ConfigError(f"{name}: {text!r} is not true or false", _HINT)
@@ -114,19 +134,23 @@ def _flag(options: Mapping[str, str], name: str) -> bool:
 
 
 def _refuse_signal_topic(settings: Settings) -> None:
+    """Raise ConfigError if signals come by Kafka and no broker is given."""
     if "kafka" in settings.signals.channels and not settings.signals.kafka_bootstrap_servers:
         raise ConfigError(
-            "signal.enabled.channels has kafka, and no brokers are given",
-            "Set signal.kafka.bootstrap.servers, or leave kafka out of signal.enabled.channels.",
+            "signal.enabled.channels has kafka, but no brokers are set",
+            "Set signal.kafka.bootstrap.servers, or remove kafka from signal.enabled.channels.",
         )
 
 
 def _of_one_table(settings: Settings, table: TableId, *, envelope: bool) -> dict[str, object]:
-    """What shapes Kafka's records is nothing to columns. Raises ``ConfigError`` for what would have changed rows."""
+    """Return changes to the settings for a DataFrame of one table: reset what only shapes Kafka records.
+
+    Raise ConfigError if transforms are set, because they would have changed rows.
+    """
     if settings.transforms:
         raise ConfigError(
-            "transforms: they change Kafka's records, and a DataFrame of one table has none",
-            "Set the option transforms to an empty text, and do it with Spark; or read without the option table.",
+            "transforms: they change Kafka's records, and a DataFrame of one table has no such records",
+            "Set the option transforms to an empty text, and transform with Spark. Or read without the option table.",
         )
     exact = (re.escape(str(table)),)
     notified = tuple(channel for channel in settings.notifications.channels if channel != "sink")

@@ -1,4 +1,4 @@
-"""A connector's file becomes ``Settings``, or one error that lists everything wrong with it."""
+"""Loading a connector's file into `Settings`, or into one error that lists all problems."""
 
 from __future__ import annotations
 
@@ -8,56 +8,50 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from incsnap.config import (
-    columns,
-    converters,
-    outbox,
-    record_settings,
-    sections,
-    snapshot,
-    transforms,
-    unsupported,
-    unwrap,
-)
+from incsnap.config import columns, converters, outbox, record_settings, sections, transforms, unsupported, unwrap
+from incsnap.config.declarations import SETTINGS
 from incsnap.config.documents import read_document
 from incsnap.config.explained import Explained, explained
-from incsnap.config.heartbeats import heartbeats
-from incsnap.config.monitoring import monitoring
-from incsnap.config.names import sort_names
+from incsnap.config.names import UnusedNames, unused_names
 from incsnap.config.object_store import is_object_store, store_access
-from incsnap.config.oversized import oversized_changes
-from incsnap.config.reading import SettingsReader
+from incsnap.config.reader import SettingsReader
 from incsnap.config.references import providers_of
-from incsnap.config.settings import Settings
+from incsnap.config.settings import FailureHandling, RetrySettings, Settings
+from incsnap.config.snapshot import snapshot, start_place
 from incsnap.config.topics import control_topics
-from incsnap.config.worker import inherited
 from incsnap.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
 _POLL_INTERVAL = "poll.interval.ms"
+#: Settings that a connector inherits from the file of its Kafka Connect worker. Others concern only the worker.
+_CONVERTERS = ("key.converter", "value.converter")
+_INHERITED = ("bootstrap.servers", *_CONVERTERS)
+_INHERITED_PREFIXES = ("producer.", *(f"{name}." for name in _CONVERTERS))
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
+    """Settings with the warnings about them."""
+
     settings: Settings
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  #: one line each, for the log
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a file says, and what becomes of it. ``problem``: why it is no settings for a job, "" where it is."""
+    """The content of a settings file and its effect."""
 
-    settings: tuple[Explained, ...]
-    warnings: tuple[str, ...]
-    problem: str
+    settings: tuple[Explained, ...]  #: given ones, then defaults
+    warnings: tuple[str, ...]  #: one line each
+    problem: str  #: all problems as one text; "" if a job can start with the file
 
 
 def load(path: str | Path, worker: str | Path | None = None) -> Settings:
-    """The settings in ``path``; warnings go to the log. Raises ``ConfigError``.
+    """Return the settings in the file `path`, and log warnings. Raise ConfigError that lists all problems.
 
-    ``worker``: the file of a Kafka Connect worker, whose addresses, converters and producers' settings hold for the
-    connector where it has none of its own.
+    `worker` is the file of a Kafka Connect worker. The connector inherits the worker's Kafka addresses, converters and
+    producer settings unless it has its own.
     """
     loaded = read(path, worker)
     for warning in loaded.warnings:
@@ -66,29 +60,45 @@ def load(path: str | Path, worker: str | Path | None = None) -> Settings:
 
 
 def read(path: str | Path, worker: str | Path | None = None) -> Loaded:
-    """As ``load``, with the warnings handed back."""
-    return _settings(_reading(path, worker)[0], str(path))
+    """Return the settings in the file `path` like `load`, but return the warnings instead of logging them.
+
+    Raise ConfigError that lists all problems.
+    """
+    return _settings(_reader(path, worker)[0], str(path))
 
 
 def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
-    """Each setting of the file and each default. Raises ``ConfigError`` only where there is no such file."""
-    reading, own, of_worker = _reading(path, worker)
+    """Return each setting of the file and each default. Raise ConfigError only if the file cannot be read or parsed."""
+    reader, own, of_worker = _reader(path, worker)
     problem = ""
     try:
-        warnings = _settings(reading, str(path)).warnings
+        warnings = _settings(reader, str(path)).warnings
     except ConfigError as error:
-        problem, warnings = error.message, tuple(reading.warnings)
-    return Explanation(explained(reading, own, of_worker), warnings, problem)
+        problem, warnings = error.message, tuple(reader.warnings)
+    return Explanation(explained(reader, own, of_worker), warnings, problem)
 
 
-def _reading(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
-    """With the names that are the connector's own, and those that it has of its worker."""
+def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
+    """Return a reader for both files, the connector's own names, and the names that it inherits from the worker."""
     own = read_document(path)
     of_worker = {} if worker is None else read_document(worker)
-    taken = inherited(of_worker, own)
-    # Secrets are the worker's affair: its file says what their providers are called.
-    reading = SettingsReader({**taken, **own}, providers=providers_of({**of_worker, **own}))
-    return reading, frozenset(own), frozenset(taken)
+    taken = _inherited(of_worker, own)
+    # The worker's file declares the configuration providers that references to secrets use.
+    reader = SettingsReader({**taken, **own}, providers=providers_of({**of_worker, **own}))
+    return reader, frozenset(own), frozenset(taken)
+
+
+def _inherited(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Return the worker's settings that apply to this connector."""
+    own = tuple(f"{name}." for name in _CONVERTERS if connector.get(name))
+    return {
+        name: value
+        for name, value in worker.items()
+        # A connector with its own converter does not inherit options of the worker's converter.
+        if (name in _INHERITED or name.startswith(_INHERITED_PREFIXES))
+        and not connector.get(name)
+        and not name.startswith(own)
+    }
 
 
 def from_properties(
@@ -98,78 +108,71 @@ def from_properties(
     *,
     to_kafka: bool = True,
 ) -> Loaded:
-    """Settings of names and values. Raises ``ConfigError`` with one line for each problem. ``to_kafka``: records go
-    there, so its address is needed."""
+    """Return the settings for `properties`. Raise ConfigError with one line for each problem.
+
+    `environment` resolves references (by default the process's environment). `source` names the settings in the error.
+    With `to_kafka` the address of Kafka is required.
+    """
     return _settings(SettingsReader(properties, environment), source, to_kafka=to_kafka)
 
 
-def _settings(reading: SettingsReader, source: str, *, to_kafka: bool = True) -> Loaded:
-    sorted_names = sort_names(reading.names(), converters.names(reading))
-    unsupported.refuse(reading)
-    prefix = sections.topic_prefix(reading)
-    kafka = sections.kafka(reading, needed=to_kafka)
-    failures = record_settings.failures(reading)
-    formats = record_settings.formats(reading)
-    signals = sections.signals(reading, kafka.bootstrap_servers)
-    delimiter, read_only = sections.topic_delimiter(reading), reading.flag("read.only", False)
-    location = sections.checkpoint_location(reading)
+def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> Loaded:
+    unused = unused_names(reader.names(), converters.names(reader))
+    unsupported.refuse(reader)
+    older = " (Debezium 1 called it database.server.name)" if reader.given("database.server.name") else ""
+    for name, setting in SETTINGS.items():
+        if setting.is_needed and (to_kafka or name != "bootstrap.servers"):
+            meaning = setting.meaning.partition(".")[0]
+            reader.required(name, meaning[0].lower() + meaning[1:] + (older if name == "topic.prefix" else ""))
+    signals = sections.signals(reader)
+    formats = record_settings.formats(reader)
+    location = sections.checkpoint_location(reader)
     interval = 0
     if is_object_store(location):
-        interval = reading.integer(_POLL_INTERVAL, 500, 0, 60_000)
-    elif reading.given(_POLL_INTERVAL):
-        reading.idle[_POLL_INTERVAL] = "batches follow each other at once, unless the checkpoint is in a bucket"
-    batch_rows = reading.integer("max.batch.size", 0, 1)
-    spark = {f"spark.{name}": value for name, value in reading.prefixed("spark.").items()}
-    # Reading the parts first and building the whole from them lets every part report its problems.
-    settings = Settings(
-        mysql=sections.mysql(reading),
-        topic_prefix=prefix,
-        topic_delimiter=delimiter,
-        unicode_topics=record_settings.unicode_topics(reading),
-        tables=sections.tables(reading, signals.data_collection if "source" in signals.channels else None),
+        interval = reader.read(_POLL_INTERVAL, SETTINGS[_POLL_INTERVAL].kind, "500")
+    elif reader.given(_POLL_INTERVAL):
+        reader.idle[_POLL_INTERVAL] = "batches follow each other at once, unless the checkpoint is in a bucket"
+    spark = {f"spark.{name}": value for name, value in reader.prefixed("spark.").items()}
+    # Read all sections before the error is raised, so that each section reports its problems.
+    settings = Settings.read(
+        reader,
+        mysql=sections.mysql(reader),
+        unicode_topics=record_settings.unicode_topics(reader),
+        tables=sections.tables(reader, signals.data_collection if "source" in signals.channels else None),
         signals=signals,
-        read_only=read_only,
-        snapshot=snapshot.snapshot(reading),
-        start=snapshot.start_place(reading),
-        kafka=kafka,
-        topic_creation=sections.topic_creation(reading),
-        modes=record_settings.modes(reading, failures.converting),
-        columns=columns.column_rules(reading, formats),
-        transforms=transforms.chain(reading),
+        snapshot=snapshot(reader),
+        start=start_place(reader),
+        kafka=sections.kafka(reader),
+        topic_creation=sections.topic_creation(reader),
+        modes=record_settings.modes(reader),
+        columns=columns.column_rules(reader, formats),
+        transforms=transforms.chain(reader),
         formats=formats,
-        failures=failures,
-        oversized=oversized_changes(reading, prefix, delimiter),
-        tombstones_on_delete=reading.flag("tombstones.on.delete", True),
-        skipped_operations=record_settings.skipped_operations(reading),
-        skip_unchanged=reading.flag("skip.messages.without.change", False),
-        transaction_metadata=reading.flag("provide.transaction.metadata", False),
-        transaction_topic=reading.text("topic.transaction", "transaction"),
-        include_query=reading.flag("include.query", False),
-        include_schema_changes=reading.flag("include.schema.changes", True),
-        max_batch_rows=batch_rows or None,
-        max_queue_bytes=reading.integer("max.queue.size.in.bytes", 0, 0) or 64 << 20,
+        failures=FailureHandling.read(reader),
+        oversized=sections.oversized_changes(reader),
+        # Debezium's 0 means no limit, which would fill the memory.
+        max_queue_bytes=reader["max.queue.size.in.bytes"] or SETTINGS["max.queue.size.in.bytes"].value,
         batch_interval_ms=interval,
-        retries=sections.retries(reading),
-        notifications=sections.notifications(reading),
-        heartbeat=heartbeats(reading, prefix, delimiter, read_only=read_only),
-        monitoring=monitoring(reading),
+        retries=RetrySettings.read(reader),
+        notifications=sections.notifications(reader),
+        heartbeat=sections.heartbeats(reader),
+        monitoring=sections.monitoring(reader),
         checkpoint_location=location,
         store=store_access(location, spark, os.environ),
         spark=spark,
     )
-    problems = [*_problems(settings, reading), *_misspelt(sorted_names.unknown, reading)]
+    problems = [*_problems(settings, reader), *_misspelt(unused, reader)]
     if problems:
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
         raise ConfigError(f"{source} has {count}:{lines}", "Correct these settings and start again.")
-    idle = [_POLL_INTERVAL] if _POLL_INTERVAL in reading.idle else []
-    elsewhere = tuple(sorted((*sorted_names.elsewhere, *idle)))
-    return Loaded(settings, (*reading.warnings, *_about_names(elsewhere, sorted_names.unknown)))
+    return Loaded(settings, (*reader.warnings, *_unused_warning(unused, reader)))
 
 
-def _problems(settings: Settings, reading: SettingsReader) -> list[str]:
+def _problems(settings: Settings, reader: SettingsReader) -> list[str]:
+    """Return all problems, including those that only appear when settings are combined."""
     problems = [
-        *reading.problems,
+        *reader.problems,
         *outbox.problems(settings.transforms, settings.formats),
         *unwrap.problems(settings.transforms, settings.formats),
     ]
@@ -180,34 +183,32 @@ def _problems(settings: Settings, reading: SettingsReader) -> list[str]:
     return problems
 
 
-def _misspelt(unknown: tuple[tuple[str, str | None], ...], reading: SettingsReader) -> list[str]:
-    """Return a problem for each name that looks like a setting that matters and is not given itself."""
+def _misspelt(unused: UnusedNames, reader: SettingsReader) -> list[str]:
+    """Return a problem for each unknown name that looks like an important setting which is not given itself."""
     return [
-        f"{name}: not a setting; did you mean {meant}?{_NARROWING.get(meant, '')}"
-        for name, meant in unknown
-        if meant is not None and not reading.given(meant) and (meant in _NEEDED or meant in _NARROWING)
+        f"{name}: unknown setting; did you mean {meant}?{_NARROWING.get(meant, '')}"
+        for name, meant in unused.unknown
+        if meant is not None and not reader.given(meant) and (meant in _NEEDED or meant in _NARROWING)
     ]
 
 
-#: Without these a job cannot start, so a misspelling of one is a problem and not a warning.
-_NEEDED = frozenset({"database.hostname", "database.user", "topic.prefix", "bootstrap.servers", "checkpoint.location"})
-#: Without these more is sent than is meant.
+#: A job cannot start without these settings. So a misspelling of one is a problem, not a warning.
+_NEEDED = {"checkpoint.location", *(name for name, setting in SETTINGS.items() if setting.is_needed)}
+#: Without these settings more data is sent than the user wants. So a misspelling of one is a problem as well.
 _NARROWING = {
-    **dict.fromkeys(
-        ("database.include.list", "database.exclude.list", "table.include.list", "table.exclude.list"),
-        " Without it tables would be captured that are not meant",
-    ),
-    **dict.fromkeys(
-        ("column.include.list", "column.exclude.list"), " Without it columns would be sent that are not meant"
-    ),
+    f"{kind}.{side}.list": f" Without it, {kind}s would be captured that should not be"
+    for kind in ("database", "table", "column")
+    for side in ("include", "exclude")
 }
 
 
-def _about_names(elsewhere: tuple[str, ...], unknown: tuple[tuple[str, str | None], ...]) -> list[str]:
+def _unused_warning(unused: UnusedNames, reader: SettingsReader) -> list[str]:
+    """Return a warning about settings without effect, in a list, or an empty list."""
     parts = []
-    if elsewhere:
-        parts.append("they are of Debezium or Kafka Connect and do not apply: " + ", ".join(elsewhere))
-    if unknown:
-        guesses = [f"{name} (did you mean {meant}?)" if meant else name for name, meant in unknown]
-        parts.append("nobody knows them: " + ", ".join(guesses))
-    return ["Settings without effect; " + "; ".join(parts)] if parts else []
+    idle = [_POLL_INTERVAL] if _POLL_INTERVAL in reader.idle else []
+    if foreign := sorted((*unused.foreign, *idle)):
+        parts.append("of Debezium or Kafka Connect: " + ", ".join(foreign))
+    if unused.unknown:
+        guesses = [f"{name} (did you mean {meant}?)" if meant else name for name, meant in unused.unknown]
+        parts.append("unknown: " + ", ".join(guesses))
+    return ["Settings without effect. " + "; ".join(parts)] if parts else []

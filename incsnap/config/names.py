@@ -1,6 +1,6 @@
-"""Which settings there are: those incsnap obeys, and those of Debezium and Kafka Connect that mean nothing here.
+"""The names of settings of Debezium and Kafka Connect that have no effect here, and what an unknown name may mean.
 
-A connector's file must work as it is, so the second kind is listed in one warning and never refused.
+A connector's file must work unchanged. So these settings are listed in one warning and not refused.
 """
 
 from __future__ import annotations
@@ -9,61 +9,15 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from incsnap.config.declarations import PREFIXES, SETTINGS
+
 
 def words(text: str) -> frozenset[str]:
-    """The words of ``text``: long lists read better than as literals."""
+    """Return the words of `text`. A long list is easier to read as text than as literals."""
     return frozenset(text.split())
 
 
-OBEYED = words(
-    """
-    database.hostname database.port database.user database.password database.server.id database.ssl.mode
-    database.ssl.truststore database.ssl.keystore database.ssl.keystore.password connect.timeout.ms
-    database.query.timeout.ms
-    topic.prefix topic.delimiter database.include.list database.exclude.list table.include.list table.exclude.list
-    snapshot.mode snapshot.mode.configuration.based.snapshot.data snapshot.mode.configuration.based.start.stream
-    snapshot.mode.configuration.based.snapshot.on.data.error
-    signal.enabled.channels signal.data.collection signal.kafka.topic signal.kafka.bootstrap.servers
-    signal.kafka.groupId signal.file signal.poll.interval.ms read.only incremental.snapshot.chunk.size
-    snapshot.max.threads max.batch.size max.queue.size.in.bytes decimal.handling.mode bigint.unsigned.handling.mode
-    time.precision.mode binary.handling.mode tombstones.on.delete notification.enabled.channels
-    notification.sink.topic.name topic.creation.groups topic.creation.default.partitions
-    topic.creation.default.replication.factor bootstrap.servers key.converter value.converter
-    skipped.operations provide.transaction.metadata topic.transaction include.query include.schema.changes
-    include.schema.comments
-    schema.name.adjustment.mode field.name.adjustment.mode sanitize.field.names topic.naming.strategy
-    event.processing.failure.handling.mode event.converting.failure.handling.mode inconsistent.schema.handling.mode
-    enable.time.adjuster column.include.list column.exclude.list message.key.columns errors.max.retries
-    errors.retry.delay.initial.ms errors.retry.delay.max.ms checkpoint.location incsnap.latency.target.ms incsnap.ignore
-    snapshot.include.collection.list snapshot.select.statement.overrides
-    incsnap.start.gtid.set incsnap.start.binlog.file incsnap.start.binlog.position
-    incsnap.snapshot.throttle.rows.per.second incsnap.snapshot.throttle.replica.lag.ms
-    incsnap.snapshot.throttle.commit.latency.ms incsnap.snapshot.throttle.threads.running
-    incsnap.snapshot.throttle.stream.lag.ms incsnap.snapshot.throttle.replicas
-    poll.interval.ms
-    incsnap.oversized.change.handling.mode incsnap.oversized.change.truncate.columns
-    incsnap.oversized.change.dead.letter.topic
-    incsnap.metrics.port incsnap.metrics.host incsnap.page.token incsnap.log.format
-    transforms predicates converters skip.messages.without.change
-    column.propagate.source.type datatype.propagate.source.type
-    heartbeat.interval.ms heartbeat.action.query topic.heartbeat.prefix topic.heartbeat.name
-    """
-)
-OBEYED_PREFIXES = (
-    "producer.",
-    "signal.consumer.",
-    "spark.",
-    "topic.creation.",
-    "key.converter.",
-    "value.converter.",
-    "column.mask.",
-    "column.truncate.",
-    "transforms.",
-    "predicates.",
-    "snapshot.select.statement.overrides.",
-)
-
-ELSEWHERE = words(
+WITHOUT_EFFECT = words(
     """
     snapshot.mode.configuration.based.snapshot.schema snapshot.mode.configuration.based.snapshot.on.schema.error
     name connector.class tasks.max config.action.reload header.converter errors.tolerance errors.log.enable
@@ -99,7 +53,7 @@ ELSEWHERE = words(
     topic.key.field.replacement async.engine.enable notification.log.level
     """
 )
-ELSEWHERE_PREFIXES = (
+WITHOUT_EFFECT_PREFIXES = (
     "schema.history.internal",
     "database.history.",
     "offset.",
@@ -119,31 +73,37 @@ ELSEWHERE_PREFIXES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
-    """The names of a file by what becomes of them. ``unknown`` holds (name, the name it may have been meant to be)."""
+class UnusedNames:
+    """Names of a file that incsnap does not obey."""
 
-    elsewhere: tuple[str, ...]
-    unknown: tuple[tuple[str, str | None], ...]
+    foreign: tuple[str, ...]  #: names of Debezium or Kafka Connect that have no effect here
+    unknown: tuple[tuple[str, str | None], ...]  #: unknown names, each with the obeyed name that may be meant, or None
 
 
-def sort_names(names: Iterable[str], converters: Iterable[str] = ()) -> Sorted:
-    """``converters``: names of which those of their settings begin."""
-    obeyed = (*OBEYED_PREFIXES, *(f"{name}." for name in converters))
-    elsewhere: list[str] = []
+def unused_names(names: Iterable[str], converters: Iterable[str] = ()) -> UnusedNames:
+    """Return those of `names` that incsnap does not obey.
+
+    Names that begin with one of `converters` and a dot are obeyed.
+    """
+    obeyed = (*PREFIXES, *(f"{name}." for name in converters))
+    foreign: list[str] = []
     unknown: list[tuple[str, str | None]] = []
     for name in sorted(names):
-        if name in ELSEWHERE:
-            elsewhere.append(name)
-        elif name in OBEYED or name.startswith(obeyed):
+        if name in WITHOUT_EFFECT:
+            foreign.append(name)
+        elif name in SETTINGS or name.startswith(obeyed):
             continue
-        elif name.startswith(ELSEWHERE_PREFIXES):
-            elsewhere.append(name)
+        elif name.startswith(WITHOUT_EFFECT_PREFIXES):
+            foreign.append(name)
         else:
             unknown.append((name, meant(name)))
-    return Sorted(tuple(elsewhere), tuple(unknown))
+    return UnusedNames(tuple(foreign), tuple(unknown))
 
 
 def meant(name: str) -> str | None:
-    """The obeyed name closest to ``name``; ``None`` when none is close (0.8: one or two letters in twenty differ)."""
-    matches = difflib.get_close_matches(name.lower().replace("_", "."), OBEYED, n=1, cutoff=0.8)
+    """Return the obeyed name closest to `name`, or None if none is close.
+
+    The cutoff of 0.8 allows one or two wrong letters in twenty.
+    """
+    matches = difflib.get_close_matches(name.lower().replace("_", "."), SETTINGS, n=1, cutoff=0.8)
     return matches[0] if matches else None

@@ -1,8 +1,8 @@
-"""How an object store is reached, told once for Spark and for all that incsnap itself reads and writes there.
+"""Access to an object store: one set of values for Spark and for incsnap's own reads and writes.
 
-The names are those of Spark's ``s3a`` (``spark.hadoop.fs.s3a.endpoint``, also for one bucket alone:
-``spark.hadoop.fs.s3a.bucket.NAME.endpoint``); where they are silent, the variables of the environment that every client
-of AWS reads. Where both are, each process asks what gives its machine a role.
+The names are those of Spark's `s3a`, for example `spark.hadoop.fs.s3a.endpoint`. One bucket may have its own value
+(`spark.hadoop.fs.s3a.bucket.NAME.endpoint`). Without these properties the usual environment variables of AWS clients
+are read. Without both, each process uses the role of its machine.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from incsnap.config.frozen import Frozen
 from incsnap.config.secrets import Secret
 
 _S3A = "spark.hadoop.fs.s3a."
-#: Where s3a is told nothing else either.
+#: The region that s3a uses for an endpoint without a region.
 _REGION = "us-east-1"
 
 
 class StoreAccess(Frozen):
-    """Empty texts: not given. ``endpoint``: a URL."""
+    """Credentials and address of an object store. An empty text means not given."""
 
     access_key: Secret = SecretStr("")
     secret_key: Secret = SecretStr("")
     session_token: Secret = SecretStr("")
-    endpoint: str = ""
+    endpoint: str = ""  #: a URL
     region: str = ""
-    path_style: bool = False
+    path_style: bool = False  #: whether the bucket is in the path of URLs, not in the host name
 
     def for_spark(self) -> dict[str, str]:
-        """The same under Spark's names, so that what the environment has said holds for s3a as well."""
+        """Return the values as Spark properties, so that values from the environment apply to s3a as well."""
         given = {
             "access.key": self.access_key.get_secret_value(),
             "secret.key": self.secret_key.get_secret_value(),
@@ -44,12 +44,15 @@ class StoreAccess(Frozen):
 
 
 def is_object_store(location: str) -> bool:
-    """Is the checkpoint in a bucket of S3, or of what speaks like it?"""
+    """Return True if `location` is in a bucket of S3 or of a compatible store."""
     return urlparse(location).scheme in ("s3", "s3a", "s3n")
 
 
 def store_access(location: str, spark: Mapping[str, str], environment: Mapping[str, str]) -> StoreAccess:
-    """For the bucket of ``location``. ``spark``: the user's ``spark.*`` properties."""
+    """Return the access to the bucket of `location`. `spark` holds the user's `spark.*` properties.
+
+    Return an empty value if `location` is not in a bucket.
+    """
     if not is_object_store(location):
         return StoreAccess()
     bucket = urlparse(location).netloc
@@ -67,7 +70,7 @@ def store_access(location: str, spark: Mapping[str, str], environment: Mapping[s
     access_key, secret_key = given("access.key"), given("secret.key")
     token = given("session.token") if access_key else ""
     if not access_key:
-        # All three of one source: a token belongs to its key.
+        # Take all three from one source: a session token belongs to its key.
         access_key, secret_key, token = (
             environment.get(name, "") for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         )

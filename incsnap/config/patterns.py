@@ -1,4 +1,4 @@
-"""Which tables are captured: Debezium's four include and exclude lists."""
+"""The filter for captured tables: Debezium's four include and exclude lists."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from pydantic import BaseModel, ConfigDict
 from incsnap.tables import TableId
 from signals.regex import any_matches, exact_name, java_pattern
 
-#: MySQL's own databases are never captured (Debezium: ``table.ignore.builtin=true``).
+#: MySQL's own databases, which are never captured (as with Debezium's `table.ignore.builtin=true`).
 BUILTIN = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
 
 _COMMA = re.compile(r"(?<!\\),")
 
 
+def is_builtin(database: str) -> bool:
+    """Whether the database is one of the server's own, in any letter case."""
+    return database.lower() in BUILTIN
+
+
 def split_list(text: str) -> tuple[str, ...]:
-    """The parts of a comma-separated list; ``\\,`` is a comma inside a part, as in Debezium."""
+    """Return the parts of a comma-separated list. `\\,` is a comma inside a part, as in Debezium."""
     return tuple(part.strip() for part in _COMMA.split(text) if part.strip())
 
 
 def pattern_problem(text: str) -> str | None:
-    """Why ``text`` is not a regular expression, or ``None`` when it is one."""
+    """Return why `text` is not a regular expression of Java, or None if it is one."""
     try:
         java_pattern(text)
     except re.error as error:
@@ -30,13 +35,15 @@ def pattern_problem(text: str) -> str | None:
 
 
 def _any(patterns: tuple[str, ...], name: str) -> bool:
+    """Return True if one of `patterns` matches the whole of `name`, in any letter case."""
     return any_matches(patterns, name, ignore_case=True)
 
 
 class TableFilter(BaseModel):
-    """Patterns are Java regexes, matched wholly and without regard to letter case: against ``db`` and ``db.table``.
+    """A filter for captured tables.
 
-    The signal table is always included, whatever the lists say, or its rows would not be seen.
+    Patterns are Java regexes. They must match the whole of `db` or `db.table`, in any letter case. The signal table is
+    always included, because otherwise its rows would not be read.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -48,10 +55,11 @@ class TableFilter(BaseModel):
     signal_table: TableId | None = None
 
     def included(self, table: TableId) -> bool:
+        """Return True if `table` is captured."""
         if table == self.signal_table:
             return True
         database, name = table.database, str(table)
-        if database.lower() in BUILTIN:
+        if is_builtin(database):
             return False
         if self.database_include and not _any(self.database_include, database):
             return False
@@ -62,17 +70,24 @@ class TableFilter(BaseModel):
         return not (self.table_exclude and _any(self.table_exclude, name))
 
     def may_include_database(self, database: str) -> bool:
-        """Can any table of ``database`` be included?  For DDL that names no table."""
+        """Return True if a table of `database` may be captured, by the database lists alone.
+
+        This decides for a DDL statement that names no table (DROP DATABASE, for example), and about the definitions to
+        keep.
+        """
         if self.signal_table is not None and self.signal_table.database == database:
             return True
-        if database.lower() in BUILTIN:
+        if is_builtin(database):
             return False
         if self.database_include and not _any(self.database_include, database):
             return False
         return not (self.database_exclude and _any(self.database_exclude, database))
 
     def without_match(self, tables: list[TableId]) -> tuple[str, ...]:
-        """The patterns of ``table.include.list`` that none of ``tables`` matches: mostly a spelling mistake."""
+        """Return the patterns of `table.include.list` that match none of `tables`.
+
+        Most of them are spelling mistakes.
+        """
         names = [str(table) for table in tables]
         known = {name.lower() for name in names if name.isascii()}
 

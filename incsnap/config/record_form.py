@@ -1,7 +1,7 @@
-"""A short text that differs where settings give records, or what de-duplication tells rows apart by, another form.
+"""A digest of all settings that shape records or the identities of rows.
 
-It stands in the offset. Windows in flight hold records and identities of the form they were read in; under another one
-nothing of them may be sent, and no event would be found among them.
+The digest is stored in the offset. Windows in flight hold records and identities of the digest under which they were
+read. Under another digest they must not be sent, because events could no longer be matched to their rows.
 """
 
 from __future__ import annotations
@@ -11,39 +11,44 @@ import json
 
 from incsnap.config.settings import Settings
 
-#: To be raised when the same settings give other keys, values or identities than in the release before.
+#: Raise this number when the same settings produce other keys, values or identities than in the previous release.
 RECORD_FORM = 4
 
-#: What shapes no row's record. All else does, also what a later release adds: a needless difference costs the windows
-#: in flight, which are read again, a missed one sends stale rows. ``tables``: a table that is not captured any more has
-#: no events that could overtake its rows. The number of partitions is in the layout.
-_ELSEWHERE = {
+#: Settings that shape no row's record. All other settings count, also new ones of later releases. A needless difference
+#: costs reading the windows in flight again. A missed difference sends stale rows.
+#:
+#: `tables` is here because a table that is no longer captured has no events that could overtake its rows.
+#: `topic_creation` is here because the offset stores the number of partitions itself (`snapshot.offset.TopicLayout`).
+_WITHOUT_INFLUENCE = {
     *("mysql", "kafka", "tables", "signals", "read_only", "snapshot", "topic_creation", "failures", "notifications"),
     *(
         "heartbeat",
         "start",
         "monitoring",
         "retries",
-        "executed_wait_seconds",
         "checkpoint_location",
         "store",
         "batch_interval_ms",
         "spark",
+        "spark_launch_mode",
         "max_batch_rows",
         "max_queue_bytes",
     ),
     *("include_query", "include_schema_changes", "transaction_topic", "tombstones_on_delete"),
-    # Told apart: a job that sends to Kafka has none, and no other form for it.
+    # Handled in `record_form`: jobs that send to Kafka have no frame, and their digest must not change.
     "frame",
 }
 
 
 def record_form(settings: Settings) -> str:
-    """The same in every process and for every order of the file. Of secrets, only salts are in it: another password is
-    no other form."""
-    shown = settings.model_dump(mode="json", exclude={*_ELSEWHERE, "skipped_operations"})
+    """Return the digest as 16 hexadecimal digits.
+
+    The digest is equal in every process and for every order of settings in the file. Of the secrets only salts count:
+    another password changes no record.
+    """
+    shown = settings.model_dump(mode="json", exclude={*_WITHOUT_INFLUENCE, "skipped_operations"})
     salts = [rule.transform.salt for rule in settings.columns.transforms]
-    # Sorted: sets of strings have another order in each process. Skipped operations overtake no row.
+    # Sorted, because sets of strings have a different order in each process.
     content: list[object] = [RECORD_FORM, shown, salts, sorted(settings.skipped_operations)]
     if settings.frame is not None:
         content.append(settings.frame.columns)

@@ -1,7 +1,10 @@
-"""``${env:NAME}``, ``${file:PATH:KEY}`` and ``${directory:PATH:KEY}``: values that live elsewhere, so that secrets need
-not be in the file.
+"""References in values, which keep secrets out of the file.
 
-The names and the form are Kafka Connect's configuration providers, so a connector's file works unchanged.
+    ${env:NAME}             the environment variable NAME
+    ${file:PATH:KEY}        the value of KEY in the properties file PATH
+    ${directory:PATH:KEY}   the content of the file KEY in the folder PATH
+
+Names and syntax are those of Kafka Connect's configuration providers, so a connector's file works unchanged.
 https://kafka.apache.org/documentation/#config_providers
 """
 
@@ -17,33 +20,41 @@ import javaproperties
 _REFERENCE = re.compile(r"\$\{(?P<provider>[A-Za-z][A-Za-z0-9_.-]*):(?P<place>[^{}]*)\}")
 
 
-#: Kafka's own providers.
+#: Kafka's own providers, by class name.
 _CLASSES = {"EnvVarConfigProvider": "env", "FileConfigProvider": "file", "DirectoryConfigProvider": "directory"}
 _PROVIDERS = {name: name for name in _CLASSES.values()}
 
 
 class UnresolvedError(Exception):
-    """A reference that leads nowhere; the text says which and why."""
+    """An error for a reference that cannot be resolved. The text names the reference and the reason."""
 
 
 def is_reference(text: str) -> bool:
+    """Return True if `text` contains a reference."""
     return _REFERENCE.search(text) is not None
 
 
 def providers_of(worker: Mapping[str, str]) -> dict[str, str]:
-    """What a worker's file calls the providers that are known here: names to env, file and directory."""
+    """Return the provider names that a worker's file declares, each with its kind: env, file or directory.
+
+    Providers of other classes are left out.
+    """
     names = [name.strip() for name in worker.get("config.providers", "").split(",")]
     classes = {name: worker.get(f"config.providers.{name}.class", "").strip().rpartition(".")[2] for name in names}
     return {name: _CLASSES[class_] for name, class_ in classes.items() if class_ in _CLASSES}
 
 
 def resolve(text: str, environment: Mapping[str, str] | None = None, providers: Mapping[str, str] | None = None) -> str:
-    """``text`` with every reference replaced, once: what a reference yields is not searched again. ``providers``: names
-    of ``providers_of``, beside env, file and directory."""
+    """Return `text` with all references replaced. The inserted values are not searched for references.
+
+    `providers` adds names from `providers_of` to env, file and directory. Raise UnresolvedError if a reference cannot
+    be resolved.
+    """
     names = os.environ if environment is None else environment
     kinds = {**_PROVIDERS, **(providers or {})}
 
     def replace(match: re.Match[str]) -> str:
+        """Return the value that a reference leads to. Raise UnresolvedError if there is none."""
         kind, place = kinds.get(match["provider"]), match["place"]
         if kind == "env":
             if place not in names:
@@ -64,7 +75,7 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
 
 
 def _from_directory(reference: str, path: Path, key: str) -> str:
-    """A secret that is mounted: a file for each key."""
+    """Return the content of the file `key` in the folder `path`, as secrets are mounted. Raise UnresolvedError."""
     try:
         return (path / key).read_text(encoding="utf-8")
     except OSError as error:
@@ -74,6 +85,7 @@ def _from_directory(reference: str, path: Path, key: str) -> str:
 
 
 def _from_file(reference: str, path: Path, key: str) -> str:
+    """Return the value of `key` in the properties file `path`. Raise UnresolvedError."""
     try:
         values = javaproperties.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What nobody may see in a log, a plan or a command line: by its setting's name, and as a type of settings."""
+"""Secrets in settings: names whose values are secret, and types that hide secrets from logs, plans and commands."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from typing import Annotated
 
 from pydantic import PlainSerializer, SecretStr, SerializationInfo
 
-#: Parts of names whose values nobody may see in a log.
+#: Parts of names whose values must never be logged.
 _NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info", "access.key")
 _HIDDEN = "**********"
 
 
 def is_secret(name: str) -> bool:
+    """Return True if the name of a setting says that its value is secret."""
     return any(part in name.lower() for part in _NAMES)
 
 
 def revealing(info: SerializationInfo) -> bool:
-    """Is this the dump that shows secrets, for Spark's workers?"""
+    """Return True if pydantic serializes settings with their secrets, as `Settings.to_json` asks for.
+
+    The serializers of `Secret` and `Properties` call this.
+    """
     return bool(info.context and info.context.get("reveal"))
 
 
@@ -24,7 +28,7 @@ def _shown(value: SecretStr, info: SerializationInfo) -> str:
     return value.get_secret_value() if revealing(info) else str(value)
 
 
-#: Shown by no ``repr``, and by a dump only where that reveals.
+#: A text that `repr` hides and that only a revealing dump shows.
 Secret = Annotated[SecretStr, PlainSerializer(_shown)]
 
 
@@ -34,5 +38,6 @@ def _shown_properties(values: dict[str, str], info: SerializationInfo) -> dict[s
     return {name: _HIDDEN if is_secret(name) else value for name, value in values.items()}
 
 
-#: What is handed on to a client as it is given: those whose names are of secrets are shown where a dump reveals.
+#: Settings that are passed to a client unchanged. Only a revealing dump shows values whose names say that they are
+#: secret.
 Properties = Annotated[dict[str, str], PlainSerializer(_shown_properties)]

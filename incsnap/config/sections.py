@@ -1,242 +1,195 @@
-"""The parts of the settings, each from its own names: defaults, ranges and what depends on what."""
+"""The sections of the settings whose fields depend on each other or on several settings."""
 
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from urllib.parse import urlparse
 
-from pydantic import SecretStr
+import platformdirs
 
 from incsnap.config.clients import client_settings
+from incsnap.config.declarations.job import PARTITIONS, REPLICATION, TRUNCATE
+from incsnap.config.declarations.kinds import LONGEST_NAME, REGEXES, TOPIC
 from incsnap.config.patterns import TableFilter, split_list
-from incsnap.config.reading import SettingsReader
+from incsnap.config.reader import SettingsReader
 from incsnap.config.servers import KafkaSettings, MySqlSettings
-from incsnap.config.settings import Notifications, RetrySettings, SignalSettings
+from incsnap.config.settings import (
+    HeartbeatSettings,
+    MonitoringSettings,
+    Notifications,
+    OversizedChanges,
+    SignalSettings,
+)
 from incsnap.config.topic_groups import TopicCreation, TopicGroup
-from incsnap.config.user_folders import checkpoint_folder
+from incsnap.config.topics import INVALID
 from incsnap.tables import TableId
 
-SSL_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
-_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
-_PEM = (".pem", ".crt", ".cer")
-_TO_PEM = {
-    "truststore": "keytool -exportcert -rfc -keystore STORE -alias ALIAS -file ca.pem",
-    "keystore": (
-        "keytool -importkeystore -srckeystore STORE -destkeystore client.p12 -deststoretype PKCS12, and then (a PKCS12"
-        " store by this alone) openssl pkcs12 -in client.p12 -out client.pem"
-    ),
-}
+_DAY_SECONDS = 86_400.0
+#: Channels that exist only in Debezium.
+_ABSENT_CHANNELS = ("jmx", "in-process")
 
 
-_DAY_MS = 86_400_000
+def mysql(reader: SettingsReader) -> MySqlSettings:
+    """Return the settings of the MySQL server."""
+    # Debezium draws a random id from 5400 to 6400. Here the id follows from the prefix. So a job that restarts after a
+    # crash has the id of its predecessor, and the server closes the predecessor's replication connection.
+    own_id = 100_000_000 + zlib.crc32(reader["topic.prefix"].encode()) % 4_000_000_000
+    server_id = reader["database.server.id"] or own_id
+    reader.defaults["database.server.id"] = str(own_id)
+    # For Debezium 0 means no limit. A day has the same effect.
+    query_timeout_seconds = reader["database.query.timeout.ms"] or _DAY_SECONDS
+    return MySqlSettings.read(reader, server_id=server_id, query_timeout_seconds=query_timeout_seconds)
 
 
-def mysql(reading: SettingsReader) -> MySqlSettings:
-    prefix = reading.text("topic.prefix")
-    ssl_ca, ssl_cert = (
-        _pem(reading, "database.ssl.truststore"),
-        _pem(reading, "database.ssl.keystore"),
-    )
-    return MySqlSettings(
-        hostname=reading.required("database.hostname", "the host of the MySQL server"),
-        port=reading.integer("database.port", 3306, 1, 65535),
-        user=reading.required("database.user", "the MySQL user, with REPLICATION SLAVE, REPLICATION CLIENT and SELECT"),
-        password=SecretStr(reading.text("database.password")),
-        ssl_mode=reading.choice("database.ssl.mode", "preferred", SSL_MODES),
-        ssl_ca=ssl_ca,
-        ssl_cert=ssl_cert,
-        ssl_key=ssl_cert,
-        ssl_key_password=SecretStr(reading.text("database.ssl.keystore.password")),
-        # Debezium draws a number from 5400 to 6400. Ours follows from the prefix: a job started again after a crash
-        # then has the id of its dead predecessor, and the server ends a replication connection left over from it.
-        server_id=reading.integer(
-            "database.server.id", 100_000_000 + zlib.crc32(prefix.encode()) % 4_000_000_000, 1, 2**32 - 1
-        ),
-        connect_timeout_seconds=reading.integer("connect.timeout.ms", 30_000, 1, 3_600_000) / 1000,
-        # 0 is no bound for Debezium: a day is none either.
-        query_timeout_seconds=(reading.integer("database.query.timeout.ms", 600_000, 0, _DAY_MS) or _DAY_MS) / 1000,
-    )
-
-
-def _pem(reading: SettingsReader, name: str) -> str | None:
-    """Debezium names Java key stores here; we read PEM under the same names (a key store holds certificate and key)."""
-    path = reading.text(name)
-    if path and not path.lower().endswith(_PEM):
-        reading.problem(
-            name, f"a PEM file ({', '.join(_PEM)}); a Java key store is converted by {_TO_PEM[name.rpartition('.')[2]]}"
-        )
-    return path or None
-
-
-def tables(reading: SettingsReader, signal_table: TableId | None) -> TableFilter:
-    lists: dict[str, tuple[str, ...]] = {}
+def tables(reader: SettingsReader, signal_table: TableId | None) -> TableFilter:
+    """Return the filter for captured tables."""
+    lists = {}
     for kind in ("database", "table"):
+        refuse_both(reader, kind)
         for side in ("include", "exclude"):
-            name = f"{kind}.{side}.list"
-            patterns = split_list(reading.text(name))
-            lists[f"{kind}_{side}"] = tuple(pattern for pattern in patterns if reading.sound(name, pattern))
-        if reading.given(f"{kind}.include.list") and reading.given(f"{kind}.exclude.list"):
-            reading.problems.append(f"{kind}.include.list and {kind}.exclude.list: only one of the two may be given")
+            lists[f"{kind}_{side}"] = reader[f"{kind}.{side}.list"]
     return TableFilter(**lists, signal_table=signal_table)
 
 
-def signals(reading: SettingsReader, bootstrap: str) -> SignalSettings:
-    collection = None
-    text = reading.text("signal.data.collection")
-    if text:
-        try:
-            collection = TableId.parse(text)
-        except ValueError:
-            reading.problem("signal.data.collection", "of the form database.table (one table)")
-    channels = _channels(reading, "signal.enabled.channels", ("source", "kafka", "file"), ("jmx", "in-process"))
-    if not reading.given("signal.enabled.channels"):
-        channels = ("source",)
-    if "source" in channels and not text:
-        if reading.given("signal.enabled.channels"):
-            reading.warnings.append(
-                "signal.enabled.channels has source, but signal.data.collection names no table; it is left out"
-            )
+def refuse_both(reader: SettingsReader, kind: str) -> None:
+    """Add a problem if the include list and the exclude list of `kind` (database, table or column) are both given."""
+    include, exclude = f"{kind}.include.list", f"{kind}.exclude.list"
+    if reader.given(include) and reader.given(exclude):
+        reader.problems.append(f"{exclude}: set either {include} or {exclude}, not both")
+
+
+def signals(reader: SettingsReader) -> SignalSettings:
+    """Return the settings of signals."""
+    channels = _channels(reader, "signal.enabled.channels")
+    if "source" in channels and not reader["signal.data.collection"]:
+        if reader.given("signal.enabled.channels"):
+            reader.warnings.append("signal.enabled.channels: source has no effect without signal.data.collection")
         channels = tuple(channel for channel in channels if channel != "source")
     if not channels:
-        reading.warnings.append(
+        reader.warnings.append(
             "No signal can reach this job: set signal.data.collection, or signal.enabled.channels=kafka"
         )
-    topic = reading.text("signal.kafka.topic", f"{reading.text('topic.prefix')}-signal")
-    if reading.given("signal.kafka.topic") and not _TOPIC_NAME.match(topic):
-        reading.problem("signal.kafka.topic", "a topic name (letters, digits, . _ -)")
-    return SignalSettings(
+    own_topic = f"{reader['topic.prefix']}-signal"
+    topic = reader["signal.kafka.topic"] or own_topic
+    reader.defaults["signal.kafka.topic"] = own_topic
+    return SignalSettings.read(
+        reader,
         channels=channels,
-        data_collection=collection,
         kafka_topic=topic,
-        kafka_bootstrap_servers=_brokers(reading, "signal.kafka.bootstrap.servers") or bootstrap,
-        kafka_group_id=reading.text("signal.kafka.groupId", "kafka-signal"),
-        consumer=client_settings(reading, "signal.consumer."),
-        file=reading.text("signal.file", "file-signals.txt"),
-        # Debezium waits 5 s; polling costs us no request (librdkafka fetches ahead), and a signal should start at once.
-        poll_interval_ms=reading.integer("signal.poll.interval.ms", 100, 1, 3_600_000),
+        kafka_bootstrap_servers=reader["signal.kafka.bootstrap.servers"] or reader["bootstrap.servers"],
+        consumer=client_settings(reader, "signal.consumer."),
     )
 
 
-def _channels(reading: SettingsReader, name: str, here: tuple[str, ...], not_here: tuple[str, ...]) -> tuple[str, ...]:
-    chosen: list[str] = []
-    absent: list[str] = []
-    for word in split_list(reading.text(name)):
-        if word in here:
-            chosen.append(word)
-        elif word in not_here:
-            absent.append(word)
-        else:
-            reading.problems.append(f"{name}: {word!r} is not one of: {', '.join(here)}")
-    if absent:
-        reading.warnings.append(
-            f"{name}: {', '.join(absent)} does not exist here and is left out ({', '.join(here)} do)"
-        )
-    return tuple(dict.fromkeys(chosen))
+def _channels(reader: SettingsReader, name: str) -> tuple[str, ...]:
+    """Return the channels in the setting `name`. Warn of channels that exist only in Debezium, and leave them out."""
+    listed: tuple[str, ...] = reader[name]
+    if absent := [channel for channel in listed if channel in _ABSENT_CHANNELS]:
+        reader.warnings.append(f"{name}: {', '.join(absent)} does not exist in incsnap and is left out")
+    return tuple(channel for channel in listed if channel not in absent)
 
 
-def _brokers(reading: SettingsReader, name: str) -> str:
-    text = reading.text(name)
-    for broker in split_list(text):
-        host, _, port = broker.removeprefix("PLAINTEXT://").rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            reading.problem(name, "host:port[,host:port...]")
-            break
-    return text
+def kafka(reader: SettingsReader) -> KafkaSettings:
+    """Return the settings of Kafka."""
+    return KafkaSettings.read(reader, producer=client_settings(reader, "producer."))
 
 
-def kafka(reading: SettingsReader, *, needed: bool) -> KafkaSettings:
-    if needed:
-        reading.required("bootstrap.servers", "the Kafka brokers as host:port[,host:port...]")
-    return KafkaSettings(
-        bootstrap_servers=_brokers(reading, "bootstrap.servers"), producer=client_settings(reading, "producer.")
-    )
-
-
-def topic_prefix(reading: SettingsReader) -> str:
-    older = " (Debezium 1 called it database.server.name)" if reading.given("database.server.name") else ""
-    prefix = reading.required("topic.prefix", f"the first part of every topic's name, one per job{older}")
-    if prefix and not _TOPIC_NAME.match(prefix):
-        reading.problem("topic.prefix", "made of letters, digits, . _ -")
-    return prefix
-
-
-def topic_delimiter(reading: SettingsReader) -> str:
-    delimiter = reading.text("topic.delimiter", ".")
-    if not _TOPIC_NAME.match(delimiter):
-        reading.problem("topic.delimiter", "made of letters, digits, . _ -")
-    return delimiter
-
-
-def topic_creation(reading: SettingsReader) -> TopicCreation:
-    names = split_list(reading.text("topic.creation.groups"))
+def topic_creation(reader: SettingsReader) -> TopicCreation:
+    """Return how missing topics are created. Warn of groups that `topic.creation.groups` does not list."""
+    names = split_list(reader["topic.creation.groups"])
     known = {"groups", "enable", "default", *names}
-    lost = sorted(name for name in reading.prefixed("topic.creation.") if name.partition(".")[0] not in known)
-    if lost:
-        reading.warnings.append(f"Groups that topic.creation.groups does not name: topic.creation.{', '.join(lost)}")
-    default = _topic_group(reading, "default", TopicGroup())
+    if lost := sorted(name for name in reader.prefixed("topic.creation.") if name.partition(".")[0] not in known):
+        listed = ", ".join(f"topic.creation.{name}" for name in lost)
+        reader.warnings.append(f"Settings without effect, because topic.creation.groups lacks their group: {listed}")
+    default = _topic_group(reader, "default", TopicGroup())
     return TopicCreation(
-        groups=tuple(_topic_group(reading, name, default) for name in names if name != "default"), default=default
+        groups=tuple(_topic_group(reader, name, default) for name in names if name != "default"), default=default
     )
 
 
-def _topic_group(reading: SettingsReader, name: str, base: TopicGroup) -> TopicGroup:
-    """``base``: where numbers that are not given come from."""
+def _topic_group(reader: SettingsReader, name: str, base: TopicGroup) -> TopicGroup:
+    """Return the topic group `name`. `base` supplies numbers that are not given."""
     start = f"topic.creation.{name}."
-    given = reading.prefixed(start)
     numbers = {
-        "partitions": reading.integer(start + "partitions", base.partitions, -1, 100_000),
-        "replication.factor": reading.integer(start + "replication.factor", base.replication_factor, -1, 100),
+        "partitions": reader.read(f"{start}partitions", PARTITIONS, str(base.partitions)),
+        "replication.factor": reader.read(f"{start}replication.factor", REPLICATION, str(base.replication_factor)),
     }
     for kind, number in numbers.items():
-        if kind in given and number == 0:
-            reading.problem(start + kind, "a whole number from 1 on, or -1 for the broker's default")
-    patterns = {side: split_list(reading.text(start + side)) for side in ("include", "exclude")}
-    for side, listed in patterns.items():
-        for pattern in listed:
-            reading.sound(start + side, pattern)
-    if name != "default" and not patterns["include"]:
-        reading.required(start + "include", "the regular expressions of the group's topics")
+        if number == 0 and reader.given(start + kind):
+            reader.problem(start + kind, "a whole number from 1 on, or -1 for the broker's default")
+    patterns = {side: reader.read(start + side, REGEXES) for side in ("include", "exclude")}
+    if name != "default":
+        reader.required(f"{start}include", "the regular expressions of the group's topics")
     return TopicGroup(
         name=name,
-        # The default group takes all that no other takes, as in Connect.
+        # The default group matches all topics that no other group matches, as in Connect.
         include=(".*",) if name == "default" else patterns["include"],
         exclude=() if name == "default" else patterns["exclude"],
         partitions=numbers["partitions"],
         replication_factor=numbers["replication.factor"],
-        config={key: text for key, text in given.items() if key not in (*numbers, *patterns)},
+        config={key: text for key, text in reader.prefixed(start).items() if key not in (*numbers, *patterns)},
     )
 
 
-def notifications(reading: SettingsReader) -> Notifications:
-    channels = _channels(reading, "notification.enabled.channels", ("sink", "log"), ("jmx",))
-    topic = reading.text("notification.sink.topic.name") or None
-    if "sink" in channels and topic is None:
-        reading.required("notification.sink.topic.name", "the topic for notification.enabled.channels=sink")
-    if topic is not None and not _TOPIC_NAME.match(topic):
-        reading.problem("notification.sink.topic.name", "a topic name (letters, digits, . _ -)")
-    return Notifications(channels=channels, sink_topic=topic)
+def notifications(reader: SettingsReader) -> Notifications:
+    """Return the settings of notifications."""
+    channels = _channels(reader, "notification.enabled.channels")
+    if "sink" in channels:
+        reader.required("notification.sink.topic.name", "the topic for notification.enabled.channels=sink")
+    return Notifications(channels=channels, sink_topic=reader["notification.sink.topic.name"] or None)
 
 
-def retries(reading: SettingsReader) -> RetrySettings:
-    return RetrySettings(
-        max_retries=reading.integer("errors.max.retries", -1, -1),
-        initial_delay_ms=reading.integer("errors.retry.delay.initial.ms", 300, 1),
-        max_delay_ms=reading.integer("errors.retry.delay.max.ms", 10_000, 1),
-    )
+def heartbeats(reader: SettingsReader) -> HeartbeatSettings:
+    """Return the settings of heartbeats. `read.only` forbids the query."""
+    whole = reader["topic.heartbeat.name"]
+    topic = whole or reader["topic.delimiter"].join((reader["topic.heartbeat.prefix"], reader["topic.prefix"]))
+    if reader["heartbeat.interval.ms"] and len(topic) > LONGEST_NAME:
+        reader.problem("topic.heartbeat.prefix", f"short enough: a topic's name has at most {LONGEST_NAME} characters")
+    query, is_forbidden = reader["heartbeat.action.query"], reader["read.only"]
+    if query and not reader["heartbeat.interval.ms"]:
+        reader.warnings.append("heartbeat.action.query has no effect without heartbeat.interval.ms")
+    if query and is_forbidden:
+        reader.warnings.append("heartbeat.action.query has no effect with read.only=true")
+    return HeartbeatSettings.read(reader, topic=topic, action_query="" if is_forbidden else query)
 
 
-def checkpoint_location(reading: SettingsReader) -> str:
-    """A path is made absolute: Spark's workers have working directories of their own."""
-    location = reading.text("checkpoint.location")
-    if not location and not reading.given("checkpoint.location"):
-        # Debezium's place is Connect's topic of offsets; here a folder, one for each prefix.
-        location = str(checkpoint_folder(reading.text("topic.prefix")))
-        reading.warnings.append(f"checkpoint.location is not given: the job keeps its state in {location}")
-        reading.defaults["checkpoint.location"] = location
+def monitoring(reader: SettingsReader) -> MonitoringSettings:
+    """Return the settings of monitoring."""
+    for name in ("incsnap.metrics.host", "incsnap.page.token"):
+        if reader.given(name) and not reader.given("incsnap.metrics.port"):
+            reader.warnings.append(f"{name} has no effect without incsnap.metrics.port")
+    return MonitoringSettings.read(reader)
+
+
+def oversized_changes(reader: SettingsReader) -> OversizedChanges:
+    """Return the handling of changes that are too large for Kafka."""
+    if reader["incsnap.oversized.change.handling.mode"] == TRUNCATE:
+        reader.required(
+            "incsnap.oversized.change.truncate.columns",
+            "the columns that incsnap.oversized.change.handling.mode=truncate may cut",
+        )
+    own_topic = INVALID.sub("_", reader["topic.delimiter"].join((reader["topic.prefix"], "incsnap-dead-letters")))
+    topic = reader["incsnap.oversized.change.dead.letter.topic"] or own_topic
+    reader.defaults["incsnap.oversized.change.dead.letter.topic"] = own_topic
+    if len(topic) > LONGEST_NAME:
+        reader.problem("incsnap.oversized.change.dead.letter.topic", TOPIC.allowed)
+    return OversizedChanges.read(reader, topic=topic)
+
+
+def checkpoint_location(reader: SettingsReader) -> str:
+    """Return the location of the checkpoint.
+
+    A path is made absolute, because Spark's workers have other working directories.
+    """
+    location: str = reader["checkpoint.location"]
+    if not location and not reader.given("checkpoint.location"):
+        # Debezium stores offsets in a topic of Connect. Here the default is a folder for each prefix.
+        location = str(platformdirs.user_state_path("incsnap") / (reader["topic.prefix"] or "unnamed"))
+        reader.warnings.append(f"checkpoint.location is not set: the job keeps its state in {location}")
+        reader.defaults["checkpoint.location"] = location
     scheme = urlparse(location).scheme
     if scheme in ("s3", "s3n"):
-        # Spark's name for all three.
+        # Spark's name for s3 and s3n is s3a.
         return f"s3a{location[len(scheme) :]}"
     return os.path.abspath(location) if location and len(scheme) < 2 else location

@@ -1,44 +1,46 @@
-"""The servers that a job speaks to, and how: MySQL, Kafka, the schema registry."""
+"""Settings of the servers that a job connects to: MySQL, Kafka and the schema registry."""
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
-from incsnap.config.frozen import Frozen
+from incsnap.config.frozen import Frozen, of
 from incsnap.config.secrets import Properties, Secret
 
 
 class MySqlSettings(Frozen):
-    hostname: str
-    port: int = 3306
-    user: str
-    password: Secret = SecretStr("")
-    #: disabled | preferred | required | verify_ca | verify_identity
-    ssl_mode: str = "preferred"
-    #: PEM files
-    ssl_ca: str | None = None
-    ssl_cert: str | None = None
-    ssl_key: str | None = None
-    ssl_key_password: Secret = SecretStr("")
-    #: the id our replication connection gives itself; unique among the server's replicas
-    server_id: int = 0
-    connect_timeout_seconds: float = 30.0
-    #: what one SELECT of a snapshot may take at most
-    query_timeout_seconds: float = 600.0
+    """The MySQL server and the login."""
+
+    hostname: str = of("database.hostname")
+    port: int = of("database.port")
+    user: str = of("database.user")
+    password: Secret = of("database.password")
+    ssl_mode: str = of("database.ssl.mode")
+    ssl_ca: str | None = of("database.ssl.truststore")  #: path of a PEM file, as are `ssl_cert` and `ssl_key`
+    ssl_cert: str | None = of("database.ssl.keystore")
+    ssl_key: str | None = of("database.ssl.keystore")
+    ssl_key_password: Secret = of("database.ssl.keystore.password")
+    server_id: int = 0  #: id of our replication connection; unique among the server's replicas
+    connect_timeout_seconds: float = of("connect.timeout.ms")
+    query_timeout_seconds: float = of("database.query.timeout.ms")  #: most seconds for one SELECT of a snapshot
 
     @property
     def address(self) -> str:
+        """The server as `host:port`."""
         return f"{self.hostname}:{self.port}"
 
 
 class KafkaSettings(Frozen):
-    bootstrap_servers: str
-    #: librdkafka's names (``producer.`` cut off)
+    """The Kafka cluster that records are sent to."""
+
+    bootstrap_servers: str = of("bootstrap.servers")  #: host:port, separated by commas
+    #: producer settings with librdkafka's names, without `producer.`
     producer: Properties = Field(default_factory=dict, repr=False)
 
 
 class RegistrySettings(Frozen):
-    """The schema registry of Avro keys and values; its client's own names (``basic.auth.user.info``)."""
+    """The schema registry for Avro keys and values."""
 
-    url: str = ""
+    url: str = ""  #: "": no registry
+    #: settings of the registry's client, for example `basic.auth.user.info`
     client: Properties = Field(default_factory=dict, repr=False)

@@ -1,16 +1,16 @@
-"""What a job is told, typed and frozen. Nothing here is read from a file: see ``load``.
+"""The settings of a job as typed, immutable values. `load` reads them from a file.
 
-Secrets are shown by no ``repr`` and by no ordinary dump; only ``to_json`` reveals them: Spark's workers
-need them.
+`repr` and ordinary dumps hide secrets. Only `to_json` shows them, because Spark's workers need them.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from pydantic import Field, SecretStr, SerializationInfo, SerializerFunctionWrapHandler, field_serializer
+from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, field_serializer
 
-from incsnap.config.frozen import Frozen
+from incsnap.config.frozen import Frozen, of
 from incsnap.config.object_store import StoreAccess
 from incsnap.config.patterns import TableFilter
 from incsnap.config.secrets import Properties, Secret, revealing
@@ -25,108 +25,103 @@ from incsnap.types.modes import Modes
 
 
 class SignalSettings(Frozen):
-    #: of source, kafka, file
-    channels: tuple[str, ...] = ("source",)
-    data_collection: TableId | None = None
+    """The channels of signals and where to find each."""
+
+    channels: tuple[str, ...] = ("source",)  #: some of source, kafka and file
+    data_collection: TableId | None = of("signal.data.collection")  #: the signal table; None: no table
     kafka_topic: str = ""
     kafka_bootstrap_servers: str = ""
-    #: Only the name under which we read: progress is kept in our own offset, not in the group.
-    kafka_group_id: str = "kafka-signal"
-    consumer: Properties = Field(default_factory=dict, repr=False)
-    file: str = "file-signals.txt"
-    poll_interval_ms: int = 100
+    kafka_group_id: str = of("signal.kafka.groupId")
+    consumer: Properties = Field(default_factory=dict, repr=False)  #: consumer settings with librdkafka's names
+    file: str = of("signal.file")
+    poll_interval_ms: int = of("signal.poll.interval.ms")
 
 
 class Formats(Frozen):
+    """The formats of keys and values."""
+
     key: FormatChoice = FormatChoice()
     value: FormatChoice = FormatChoice()
-    key_registry: RegistrySettings = RegistrySettings()
-    value_registry: RegistrySettings = RegistrySettings()
-    #: schema.name.adjustment.mode: none | avro | avro_unicode
-    schema_names: str = "none"
+    key_registry: RegistrySettings = RegistrySettings()  #: schema registry, if keys are Avro
+    value_registry: RegistrySettings = RegistrySettings()  #: schema registry, if values are Avro
+    schema_names: str = of("schema.name.adjustment.mode")
 
     @property
     def show_schemas(self) -> bool:
-        """Do the records bring a schema, or name one?"""
+        """Whether records contain a schema or the id of one."""
         return any(choice.schemas or choice.kind == "avro" for choice in (self.key, self.value))
 
 
 class FailureHandling(Frozen):
-    """What cannot be read: ``fail`` stops the job, ``warn`` and ``skip`` go on without it, the former says so."""
+    """The handling of unreadable changes: `fail` stops the job, `skip` continues without them, `warn` also logs a
+    warning."""
 
-    #: event.processing.failure.handling.mode: a rows event that cannot be decoded
-    processing: str = "fail"
-    #: event.converting.failure.handling.mode: a value that cannot be converted; warn and skip write null
-    converting: str = "warn"
-    #: inconsistent.schema.handling.mode: a rows event that does not fit its table map, or whose definition is not known
-    inconsistent_schema: str = "fail"
-
-
-#: incsnap.oversized.change.handling.mode
-FAIL, TRUNCATE, DEAD_LETTER = "fail", "truncate", "dead_letter"
+    processing: str = of("event.processing.failure.handling.mode")
+    converting: str = of("event.converting.failure.handling.mode")  #: `warn` and `skip` write null
+    #: for a rows event that does not fit its table map, or whose table definition is unknown
+    inconsistent_schema: str = of("inconsistent.schema.handling.mode")
 
 
 class OversizedChanges(Frozen):
-    """What becomes of a change that is too large for Kafka."""
+    """The handling of changes that are too large for Kafka."""
 
-    mode: str = FAIL  #: fail | truncate | dead_letter
-    columns: tuple[str, ...] = ()  #: of truncate: Java regexes on db.table.column, of columns that may be cut
-    topic: str = ""  #: of dead_letter: where key, position and reason are written
+    mode: str = of("incsnap.oversized.change.handling.mode")
+    columns: tuple[str, ...] = of("incsnap.oversized.change.truncate.columns")
+    topic: str = ""  #: for dead_letter: the topic that gets key, position and reason
 
 
 class Notifications(Frozen):
-    #: of sink, log
-    channels: tuple[str, ...] = ()
-    sink_topic: str | None = None
+    """The channels that notifications about snapshots are sent to."""
+
+    channels: tuple[str, ...] = ()  #: some of sink and log
+    sink_topic: str | None = None  #: topic of the channel sink
 
 
 class HeartbeatSettings(Frozen):
-    #: 0: there are none
-    interval_ms: int = 0
+    """Debezium's heartbeat records, and the statement that is executed with them."""
+
+    interval_ms: int = of("heartbeat.interval.ms")  #: 0: no heartbeats
     topic: str = ""
-    #: executed at each of them; "": nothing is
-    action_query: str = ""
+    action_query: str = ""  #: SQL that is executed at each heartbeat; "": none
 
 
 class RetrySettings(Frozen):
-    #: -1: for ever
-    max_retries: int = -1
-    initial_delay_ms: int = 300
-    max_delay_ms: int = 10_000
+    """Retries of a failed query."""
+
+    max_retries: int = of("errors.max.retries")  #: -1: no limit
+    initial_delay_ms: int = of("errors.retry.delay.initial.ms")
+    max_delay_ms: int = of("errors.retry.delay.max.ms")
 
 
 class MonitoringSettings(Frozen):
-    #: of metrics, health and page; None: nothing listens
-    port: int | None = None
-    host: str = "127.0.0.1"
-    #: what a button of the page must bring; "": there are no buttons
-    token: Secret = SecretStr("")
-    #: text | json
-    log_format: str = "text"
+    """The HTTP server of a job, and the format of its log."""
+
+    port: int | None = of("incsnap.metrics.port")  #: port of metrics, health and page; None: no server
+    host: str = of("incsnap.metrics.host")  #: address to listen on
+    token: Secret = of("incsnap.page.token")  #: secret that a button of the page must send; "": no buttons
+    log_format: str = of("incsnap.log.format")
 
 
 class FrameSettings(Frozen):
-    """A DataFrame of changes, in place of Kafka's topics."""
+    """Settings of a DataFrame of changes, which replaces Kafka's topics."""
 
-    #: None: several tables, as the records that Kafka would be sent
-    table: TableId | None = None
-    #: before and after, in place of the row alone
-    envelope: bool = False
-    #: a digest of the table's columns as the DataFrame has them
-    columns: str = ""
+    table: TableId | None = None  #: None: several tables, as the records that Kafka would get
+    envelope: bool = False  #: True: rows before and after; False: the row alone
+    columns: str = ""  #: digest of the table's columns in the DataFrame
 
 
 class Settings(Frozen):
+    """The settings of a job."""
+
     mysql: MySqlSettings
-    topic_prefix: str
-    topic_delimiter: str = "."
-    #: topic.naming.strategy=DefaultUnicodeTopicNamingStrategy
-    unicode_topics: bool = False
+    topic_prefix: str = of("topic.prefix")
+    topic_delimiter: str = of("topic.delimiter")
+    unicode_topics: bool = False  #: topic.naming.strategy=DefaultUnicodeTopicNamingStrategy
     tables: TableFilter = TableFilter()
     signals: SignalSettings = SignalSettings()
-    read_only: bool = False
+    read_only: bool = of("read.only")  #: True: the job writes nothing to MySQL
     snapshot: SnapshotSettings = SnapshotSettings()
-    start: StartPlace = StartPlace()
+    start: StartPlace = StartPlace()  #: where a new job begins in the binlog
     kafka: KafkaSettings
     topic_creation: TopicCreation = TopicCreation()
     modes: Modes = Modes()
@@ -135,40 +130,30 @@ class Settings(Frozen):
     formats: Formats = Formats()
     failures: FailureHandling = FailureHandling()
     oversized: OversizedChanges = OversizedChanges()
-    tombstones_on_delete: bool = True
-    #: of c, u, d, t
-    skipped_operations: frozenset[str] = frozenset("t")
-    #: skip.messages.without.change
-    skip_unchanged: bool = False
-    #: provide.transaction.metadata, and the last part of its topic's name (topic.transaction)
-    transaction_metadata: bool = False
-    transaction_topic: str = "transaction"
-    include_query: bool = False
-    include_schema_changes: bool = True
-    #: max.batch.size: rows that changed, of one batch. None: batches are bounded by bytes alone, and no row is counted.
-    max_batch_rows: int | None = None
-    #: bytes of binlog the planner holds
-    max_queue_bytes: int = 64 << 20
-    #: From one batch to the next at least, where its files are paid for: on an object store.
-    batch_interval_ms: int = 0
+    tombstones_on_delete: bool = of("tombstones.on.delete")
+    skipped_operations: frozenset[str] = of("skipped.operations")  #: some of c, u, d and t
+    skip_unchanged: bool = of("skip.messages.without.change")
+    transaction_metadata: bool = of("provide.transaction.metadata")
+    transaction_topic: str = of("topic.transaction")  #: last part of the topic's name
+    include_query: bool = of("include.query")
+    include_schema_changes: bool = of("include.schema.changes")
+    #: most changed rows of a batch. None: only bytes limit a batch, and rows are not counted.
+    max_batch_rows: int | None = of("max.batch.size")
+    max_queue_bytes: int = of("max.queue.size.in.bytes")  #: most bytes of binlog that the planner holds
+    batch_interval_ms: int = 0  #: least time from batch to batch; for object stores, which charge for each file
     retries: RetrySettings = RetrySettings()
-    notifications: Notifications = Notifications()
+    notifications: Notifications = Notifications()  #: about snapshots
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
-    #: How long a chunk waits until what was delivered is visible. Longer only when a commit is stalled
-    #: (semi-synchronous replication); then the chunk is planned again and the stream goes on.
-    executed_wait_seconds: float = 5.0
-    #: a path or an URI that pyarrow.fs and Spark both know
-    checkpoint_location: str
-    #: where that is in a bucket
-    store: StoreAccess = StoreAccess()
-    #: None: records go to Kafka
-    frame: FrameSettings | None = None
-    spark: Properties = Field(default_factory=dict, repr=False)
+    checkpoint_location: str  #: a path, or a URI that both pyarrow.fs and Spark understand
+    store: StoreAccess = StoreAccess()  #: access to the checkpoint's bucket
+    frame: FrameSettings | None = None  #: None: records go to Kafka
+    spark: Properties = Field(default_factory=dict, repr=False)  #: Spark properties
+    spark_launch_mode: str = of("incsnap.spark.launch.mode")
 
     @property
     def asks_for_columns(self) -> bool:
-        """Must the server be asked what no table map tells of columns: DEFAULTs, and how they were defined?"""
+        """Whether the server must be asked for DEFAULTs and definitions of columns, which no table map contains."""
         return self.formats.show_schemas or bool(self.columns.narrow_booleans)
 
     @field_serializer("columns", mode="wrap")
@@ -179,9 +164,26 @@ class Settings(Frozen):
         return shown
 
     def to_json(self) -> str:
-        """With the secrets, for Spark's workers; never log it."""
+        """Return the settings as JSON with all secrets, for Spark's workers. Never log the result."""
         return self.model_dump_json(context={"reveal": True})
 
     @classmethod
+    def from_file(cls, path: str | Path, worker: str | Path | None = None) -> Settings:
+        """Return the settings in the file `path`, in the format of a Kafka Connect connector, and log warnings.
+
+        `worker`: the file of a Kafka Connect worker, whose Kafka addresses, converters and producer settings the
+        connector inherits unless it has its own. Raise ConfigError that lists all problems of the file.
+
+        >>> settings = incsnap.Settings.from_file("shop.properties")
+        >>> settings.topic_prefix, settings.max_queue_bytes
+        ('shop', 67108864)
+        """
+        # `load` imports this module, so it can only be imported here (`setup.cfg` allows the circle).
+        from incsnap.config.load import load
+
+        return load(path, worker)
+
+    @classmethod
     def from_json(cls, text: str) -> Settings:
+        """Return the settings from the text of `to_json`."""
         return cls.model_validate_json(text)

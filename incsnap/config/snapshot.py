@@ -1,12 +1,12 @@
-"""Which rows a job reads at its start, and where in the binlog a new one begins."""
+"""Settings of snapshots: the rows that a job reads at its start, and where in the binlog a new job begins."""
 
 from __future__ import annotations
 
+from incsnap.config.declarations.snapshots import SNAPSHOT_MODES
 from incsnap.config.patterns import split_list
-from incsnap.config.reading import SettingsReader
-from incsnap.config.snapshot_settings import SNAPSHOT_MODES, SnapshotSettings, StartPlace
+from incsnap.config.reader import SettingsReader
+from incsnap.config.snapshot_settings import SnapshotSettings, StartPlace
 from incsnap.errors import shorten
-from incsnap.gtid import GtidSet
 from incsnap.snapshot.throttle import REPLICA_LAG, setting_of
 from incsnap.tables import TableId
 from signals.parse import THROTTLE_LIMITS
@@ -16,145 +16,113 @@ _MODE = "snapshot.mode"
 _OVERRIDES = "snapshot.select.statement.overrides"
 _REPLICAS = "incsnap.snapshot.throttle.replicas"
 _GTIDS, _FILE, _POSITION = "incsnap.start.gtid.set", "incsnap.start.binlog.file", "incsnap.start.binlog.position"
-#: What Debezium called them, and what they are called now.
+#: Debezium's old names of modes, with the present names.
 _OLD_NAMES = {"schema_only": "no_data", "never": "no_data", "schema_only_recovery": "recovery"}
 _BASED = "configuration_based"
 _PARTS = f"{_MODE}.configuration.based."
 _DATA, _STREAM = f"{_PARTS}snapshot.data", f"{_PARTS}start.stream"
 _ON_DATA_ERROR = f"{_PARTS}snapshot.on.data.error"
-#: The first event of a binlog file.
-_FIRST_POSITION = 4
 
 
-def snapshot(reading: SettingsReader) -> SnapshotSettings:
-    patterns = split_list(reading.text("snapshot.include.collection.list"))
-    size = reading.integer("incremental.snapshot.chunk.size", 0, 1, 10_000_000)
-    threads = reading.integer("snapshot.max.threads", 0, 1, 1024)
-    return SnapshotSettings(
-        mode=_mode(reading),
-        include=tuple(each for each in patterns if reading.sound("snapshot.include.collection.list", each)),
-        conditions=_conditions(reading),
-        chunk_size=size or None,
-        threads=threads or None,
-        latency_target_ms=reading.integer("incsnap.latency.target.ms", 250, 1, 60_000),
-        throttle=_throttle(reading),
-        throttle_replicas=_replicas(reading),
-    )
+def snapshot(reader: SettingsReader) -> SnapshotSettings:
+    """Return the settings of snapshots. Add problems to `reader`."""
+    return SnapshotSettings.read(reader, mode=_mode(reader), conditions=_conditions(reader), throttle=_throttle(reader))
 
 
-def _throttle(reading: SettingsReader) -> dict[str, int]:
-    """The limits that are given; 0 is none."""
-    limits = {name: reading.integer(setting_of(name), 0, 0, most) for name, most in THROTTLE_LIMITS.items()}
-    if limits[REPLICA_LAG] and not reading.given(_REPLICAS):
-        reading.problems.append(
-            f"{setting_of(REPLICA_LAG)}: whose lag is not said; name the replicas by {_REPLICAS}=host:port"
-        )
+def _throttle(reader: SettingsReader) -> dict[str, int]:
+    """Return the limits on reading that are given, by name. 0 means no limit and is left out."""
+    limits = {name: reader[setting_of(name)] for name in THROTTLE_LIMITS}
+    if limits[REPLICA_LAG] and not reader.given(_REPLICAS):
+        reader.problems.append(f"{setting_of(REPLICA_LAG)}: has no effect without {_REPLICAS}=host:port")
     return {name: most for name, most in limits.items() if most}
 
 
-def _replicas(reading: SettingsReader) -> tuple[tuple[str, int], ...]:
-    replicas = []
-    for text in split_list(reading.text(_REPLICAS)):
-        host, _, port = (text if ":" in text else f"{text}:3306").rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
-            reading.problem(_REPLICAS, "host:port[,host:port...]")
-            return ()
-        replicas.append((host, int(port)))
-    return tuple(replicas)
-
-
-def _mode(reading: SettingsReader) -> str:
-    given = reading.text(_MODE, SNAPSHOT_MODES[0]).lower()
+def _mode(reader: SettingsReader) -> str:
+    """Return `snapshot.mode`, with old names replaced by present ones."""
+    given: str = reader[_MODE].lower()
     if given == "custom":
         allowed = " or ".join(SNAPSHOT_MODES)
-        why = "it names a Java class of your own, which does not run here"
-        reading.problem(_MODE, f"possible: {why}; name what it comes to, of {allowed}")
+        reader.problem(_MODE, f"supported: it names a Java class, which does not run here. Set {allowed}")
         return SNAPSHOT_MODES[0]
     if given == _BASED:
-        return _put_together(reading)
-    if idle := [name for name in (_DATA, _STREAM, _ON_DATA_ERROR) if reading.flag(name, False)]:
-        reading.warnings.append(f"Without effect where {_MODE} is not {_BASED}: {', '.join(idle)}")
+        return _configuration_based(reader)
+    if idle := [name for name in (_DATA, _STREAM, _ON_DATA_ERROR) if reader[name]]:
+        reader.warnings.append(f"Settings without effect, because {_MODE} is not {_BASED}: {', '.join(idle)}")
     if given in _OLD_NAMES:
-        reading.warnings.append(f"{_MODE}={given} is an old name and taken as {_OLD_NAMES[given]}")
+        reader.warnings.append(f"{_MODE}={given} is an old name of {_OLD_NAMES[given]}")
         given = _OLD_NAMES[given]
     elif given not in SNAPSHOT_MODES:
-        reading.problem(_MODE, f"one of: {', '.join(SNAPSHOT_MODES)}")
+        reader.problem(_MODE, f"one of: {', '.join(SNAPSHOT_MODES)}")
         return SNAPSHOT_MODES[0]
     if given == "recovery":
-        reading.warnings.append(
-            f"{_MODE}=recovery rebuilds Debezium's schema history; here there is none, and the job goes on from its"
-            " offset as with no_data"
+        reader.warnings.append(
+            f"{_MODE}=recovery rebuilds Debezium's schema history. incsnap has no schema history: the job continues at"
+            " its offset, as with no_data"
         )
     return given
 
 
-def _put_together(reading: SettingsReader) -> str:
-    """What ``configuration_based`` comes to: Debezium asks its parts at each start, whether there is an offset or not.
+def _configuration_based(reader: SettingsReader) -> str:
+    """Return the mode that the parts of `configuration_based` amount to, or add a problem if there is none.
 
-    Those about schemas say nothing here: tables are described by the server, and there is no schema history.
+    Debezium evaluates the parts at each start, with or without an offset. The parts about schemas have no effect here:
+    the server describes the tables, and there is no schema history.
     """
-    reads, streams = reading.flag(_DATA, False), reading.flag(_STREAM, False)
-    reads_when_lost = reading.flag(_ON_DATA_ERROR, False)
+    reads, streams, reads_when_lost = reader[_DATA], reader[_STREAM], reader[_ON_DATA_ERROR]
     mode, instead = "", ""
     if reads and not streams:
-        instead = f"{_STREAM} is false: name {_MODE}=initial_only, which reads once and not at each start"
+        instead = f"{_STREAM} is false: set {_MODE}=initial_only, which reads once and not at each start"
     elif not streams:
-        instead = f"neither {_DATA} nor {_STREAM} is true, so nothing would be done: set one of them, or name a mode"
+        instead = f"neither {_DATA} nor {_STREAM} is true, so nothing would be done: set one of them, or another mode"
     elif reads_when_lost:
         instead = (
-            f"{_ON_DATA_ERROR} is true: name {_MODE}=when_needed, which reads at a job's beginning and where the binlog"
-            f" is gone; or take it out, for {'a reading at each start' if reads else 'no reading at all'}"
+            f"{_ON_DATA_ERROR} is true: set {_MODE}=when_needed, which reads when a job is new and when the binlog is"
+            f" lost; or remove this setting, for {'a snapshot at each start' if reads else 'no snapshot'}"
         )
     else:
         mode = "always" if reads else "no_data"
     if instead:
-        reading.problems.append(f"{_MODE}: {_BASED} comes to no mode here. {instead}")
+        reader.problems.append(f"{_MODE}: {_BASED} is no mode of incsnap with these settings. {instead}")
         return SNAPSHOT_MODES[0]
     once = "; initial reads only once" if reads else ""
-    reading.warnings.append(f"{_MODE}={_BASED} comes to {mode}, by {_DATA} and {_STREAM}{once}")
+    reader.warnings.append(f"{_MODE}={_BASED} means {mode}, because of {_DATA} and {_STREAM}{once}")
     return mode
 
 
-def _conditions(reading: SettingsReader) -> dict[str, str]:
-    """The condition of each table whose rows ``snapshot.select.statement.overrides`` narrows."""
+def _conditions(reader: SettingsReader) -> dict[str, str]:
+    """Return the WHERE condition of each table in `snapshot.select.statement.overrides`."""
     conditions: dict[str, str] = {}
-    listed = split_list(reading.text(_OVERRIDES))
-    given = reading.prefixed(f"{_OVERRIDES}.")
+    listed = split_list(reader[_OVERRIDES])
+    given = reader.prefixed(f"{_OVERRIDES}.")
     for text in listed:
         try:
             table = TableId.parse(text)
         except ValueError:
-            reading.problem(_OVERRIDES, f"a list of tables as database.table ({shorten(text)})")
+            reader.problem(_OVERRIDES, f"a list of tables as database.table ({shorten(text)})")
             continue
         name = f"{_OVERRIDES}.{text}"
         if not given.get(text):
-            reading.warnings.append(f"{_OVERRIDES} names {text}, but {name} is not given: all its rows are read")
+            reader.warnings.append(f"{_OVERRIDES} lists {text}, but {name} is missing: all rows of the table are read")
             continue
         condition, problem = condition_of(given[text], table.database, table.table)
         if problem:
-            reading.problems.append(
-                f"{name}: {problem}. Write SELECT * FROM {table} WHERE <condition>, leave columns out by"
-                " column.exclude.list; or take it out, and signal execute-snapshot with additional-conditions"
+            reader.problems.append(
+                f"{name}: {problem}. Write SELECT * FROM {table} WHERE <condition>, and leave columns out by"
+                " column.exclude.list. Or remove it, and signal execute-snapshot with additional-conditions"
             )
         elif condition:
             conditions[str(table)] = condition
     if idle := sorted(set(given) - set(listed)):
-        reading.warnings.append(f"{_OVERRIDES} does not name {', '.join(idle)}: {_OVERRIDES}.{idle[0]} has no effect")
+        reader.warnings.append(f"{_OVERRIDES} does not list {', '.join(idle)}: {_OVERRIDES}.{idle[0]} has no effect")
     return conditions
 
 
-def start_place(reading: SettingsReader) -> StartPlace:
-    gtids = None
-    if reading.given(_GTIDS):
-        try:
-            gtids = str(GtidSet.parse(reading.text(_GTIDS)))
-        except ValueError as error:
-            reading.problem(_GTIDS, f"a GTID set, as uuid:1-5,uuid:1-9: {shorten(error)}")
-    file = reading.text(_FILE)
-    position = reading.integer(_POSITION, _FIRST_POSITION, _FIRST_POSITION)
-    if reading.given(_GTIDS) and reading.given(_FILE):
-        reading.problems.append(f"{_FILE}: only one of it and {_GTIDS} may be given; the latter is the surer one")
-    if reading.given(_POSITION) and not reading.given(_FILE):
-        reading.problems.append(f"{_POSITION}: it says nothing without {_FILE}")
-    return StartPlace(gtid_set=gtids, file=file, position=position)
+def start_place(reader: SettingsReader) -> StartPlace:
+    """Return where in the binlog a new job begins. Add problems to `reader`."""
+    if reader.given(_GTIDS) and reader.given(_FILE):
+        reader.problems.append(f"{_FILE}: set either {_GTIDS} or {_FILE}, not both; the GTID set is safer")
+    if reader.given(_POSITION) and not reader.given(_FILE):
+        reader.problems.append(f"{_POSITION}: has no effect without {_FILE}")
+    # A reference to an empty value is a GTID set without transactions: the job begins with the server's first one.
+    is_empty = reader.given(_GTIDS) and not reader.text(_GTIDS)
+    return StartPlace.read(reader, **({"gtid_set": ""} if is_empty else {}))

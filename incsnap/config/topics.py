@@ -1,4 +1,4 @@
-"""All names of topics that the settings give, as Debezium names them, and those behind the transforms."""
+"""The names of all topics that a job writes to: Debezium's names, changed by the transforms."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from incsnap.config.declarations.kinds import LONGEST_NAME
 from incsnap.config.settings import Settings
 from incsnap.connect.field_names import unicode_escape
 from incsnap.connect.schema import Schema
-from incsnap.envelope.control_records import SCHEMA_CHANGE_KEY, TRANSACTION_KEY
-from incsnap.envelope.heartbeat_records import HEARTBEAT_KEY
-from incsnap.envelope.notification_records import NOTIFICATION_KEY
-from incsnap.envelope.written import topics
+from incsnap.envelope.control_schemas import HEARTBEAT_KEY, NOTIFICATION_KEY, SCHEMA_CHANGE_KEY, TRANSACTION_KEY
+from incsnap.envelope.record_encoder import topics
 from incsnap.tables import TableId
-from incsnap.transforms.chain import passed
-from incsnap.transforms.form import Form, Value
+from incsnap.transforms.chain import apply_chain
+from incsnap.transforms.record_spec import RecordSpec, ValueShape
 
-#: What Kafka refuses in a topic's name.
+#: Characters that Kafka refuses in a topic's name.
 INVALID = re.compile(r"[^a-zA-Z0-9._-]")
-#: What the Unicode strategy of Debezium replaces.
+#: Characters that Debezium's Unicode strategy replaces.
 _ESCAPED = re.compile(r"[^a-zA-Z0-9.-]")
-#: Kafka's bound for a topic's name.
-LONGEST_NAME = 249
 
 
 def topic_name(prefix: str, delimiter: str, table: TableId, *, unicode: bool = False) -> str:
-    """Characters that Kafka refuses become ``_``; at most 249 are kept. Two tables may so share a topic, as in
-    Debezium. ``unicode``: they become ``_u`` and the number of the character, as ``_`` does, so that names differ.
+    """Return the topic of a table before transforms, cut to 249 characters.
+
+    Characters that Kafka refuses become `_`. So two tables may share a topic, as in Debezium. With `unicode` these
+    characters and `_` become `_u` and the code of the character, so that names stay different.
     """
     name = delimiter.join((prefix, table.database, table.table))
     if unicode:
@@ -36,40 +35,46 @@ def topic_name(prefix: str, delimiter: str, table: TableId, *, unicode: bool = F
 
 
 def topic_of(settings: Settings, table: TableId) -> str:
-    """Before transforms."""
+    """Return the topic of a table's records before transforms."""
     return topic_name(settings.topic_prefix, settings.topic_delimiter, table, unicode=settings.unicode_topics)
 
 
 def topics_of(settings: Settings, table: TableId) -> tuple[str, ...]:
-    """All that records of the table are sent to, that of rows read by SELECT first; none where all are dropped. Raises
-    ``ConfigError`` where a transform cannot be asked."""
+    """Return all topics that records of the table are sent to, first the topic of rows read by SELECT.
+
+    Return an empty tuple if transforms drop all records. Raise ConfigError if a transform cannot be evaluated.
+    """
     return topics(topic_of(settings, table), settings.transforms, settings.formats.schema_names)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlTopic:
-    """``name`` and the schema of keys behind the transforms; ``key_fields``: what these add to a key."""
+    """A topic of records that are not changes of rows, after transforms."""
 
-    name: str
-    key_schema: Schema
-    key_fields: tuple[tuple[str, str], ...]
+    name: str  #: after transforms
+    key_schema: Schema  #: with the fields that transforms add
+    key_fields: tuple[tuple[str, str], ...]  #: names and texts that transforms add to each key
 
     @classmethod
     def of(cls, settings: Settings, name: str, key_schema: Schema) -> ControlTopic | None:
-        """None where a transform drops such records. Raises ``ConfigError`` where one cannot be asked about them."""
-        form = passed(settings.transforms, Form(name, "", Value.OTHER, key_schema.name or ""))
-        if form is None:
+        """Return the topic `name` after transforms, or None if a transform drops such records.
+
+        Raise ConfigError if a transform cannot be evaluated for them.
+        """
+        spec = apply_chain(settings.transforms, RecordSpec(name, "", ValueShape.OTHER, key_schema.name or ""))
+        if spec is None:
             return None
-        more = tuple((field.name, field.text) for field in form.key_fields)
+        more = tuple((field.name, field.text) for field in spec.key_fields)
         fields = (*key_schema.fields, *((added, Schema("string")) for added, _ in more))
-        return cls(form.topic, replace(key_schema, name=form.key_name, fields=fields), more)
+        return cls(spec.topic, replace(key_schema, name=spec.key_name, fields=fields), more)
 
     def key(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Return the key `value` with the fields that transforms add."""
         return {**value, **dict(self.key_fields)}
 
 
 def transaction_topic(settings: Settings) -> ControlTopic | None:
-    """``<topic.prefix>.<topic.transaction>``; None where transactions are not told."""
+    """Return the topic `<topic.prefix>.<topic.transaction>`, or None if transactions are not reported."""
     if not settings.transaction_metadata:
         return None
     own = INVALID.sub("_", settings.topic_delimiter.join((settings.topic_prefix, settings.transaction_topic)))
@@ -77,14 +82,14 @@ def transaction_topic(settings: Settings) -> ControlTopic | None:
 
 
 def schema_topic(settings: Settings) -> ControlTopic | None:
-    """``<topic.prefix>``; None where changes of definitions are not told."""
+    """Return the topic `<topic.prefix>`, or None if schema changes are not reported."""
     if not settings.include_schema_changes:
         return None
     return ControlTopic.of(settings, INVALID.sub("_", settings.topic_prefix), SCHEMA_CHANGE_KEY)
 
 
 def notification_topic(settings: Settings) -> ControlTopic | None:
-    """None where nothing is told to a topic."""
+    """Return the topic of notifications, or None if they are not sent to a topic."""
     own = settings.notifications.sink_topic
     if not own or "sink" not in settings.notifications.channels:
         return None
@@ -92,14 +97,17 @@ def notification_topic(settings: Settings) -> ControlTopic | None:
 
 
 def heartbeat_topic(settings: Settings) -> ControlTopic | None:
-    """``<topic.heartbeat.prefix>.<topic.prefix>`` or ``topic.heartbeat.name``; None where there are no heartbeats."""
+    """Return the topic of heartbeats, or None without heartbeats.
+
+    The name is `<topic.heartbeat.prefix>.<topic.prefix>` or `topic.heartbeat.name`.
+    """
     if not settings.heartbeat.interval_ms:
         return None
     return ControlTopic.of(settings, settings.heartbeat.topic, HEARTBEAT_KEY)
 
 
 def control_topics(settings: Settings) -> set[str]:
-    """Those that this job may write to."""
+    """Return the names of all control topics that the job may write to."""
     made = (notification_topic, transaction_topic, schema_topic, heartbeat_topic)
     topics = [of(settings) for of in made]
     return {topic.name for topic in topics if topic is not None}

@@ -1,4 +1,4 @@
-"""The user's folders, as the operating system has them (https://platformdirs.readthedocs.io)."""
+"""The user's cache folder by the rules of the operating system (https://platformdirs.readthedocs.io)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,5 @@ import platformdirs
 
 
 def cache_folder() -> Path:
-    """``INCSNAP_CACHE``, else the user's cache folder for incsnap; it may be missing."""
+    """Return the folder `INCSNAP_CACHE`, or else the user's cache folder for incsnap. The folder may not exist."""
     return Path(os.environ.get("INCSNAP_CACHE") or platformdirs.user_cache_dir("incsnap")).absolute()
-
-
-def checkpoint_folder(prefix: str) -> Path:
-    """Where the checkpoint of the job with this ``topic.prefix`` is, unless the settings say where."""
-    return platformdirs.user_state_path("incsnap") / (prefix or "unnamed")

@@ -1,8 +1,8 @@
-"""Whole columns in Avro's binary encoding, then joined into rows by one Arrow kernel.
+"""Rows in Avro's binary encoding: whole columns are encoded, then one Arrow kernel joins them into rows.
 
-What is short (numbers, lengths, the member of a union, literals) is laid out as byte columns side by side: a number of
-up to ``w`` bytes is ``w`` columns, each with the rows that have such a byte. Neighbours become one piece of the join in
-one step, so that a row costs as few pieces as it has texts. Texts themselves are pieces as they are, without a copy.
+Short parts (numbers, lengths, the member of a union, literals) are laid out as byte columns side by side. A number of
+up to `w` bytes is `w` columns, each with a mask of the rows that have this byte. Neighbouring byte columns become one
+piece of the join, so a row costs as few pieces as it has texts. Texts are pieces as they are, without a copy.
 https://avro.apache.org/docs/1.12.0/specification/#binary-encoding
 """
 
@@ -29,20 +29,28 @@ _ARROW = {
     "string": pa.string(),
     "bytes": pa.binary(),
 }
-#: A longer literal is a piece of its own: as byte columns it costs 3 ns a byte and row.
+#: Bytes up to which a literal becomes byte columns, at 3 ns a byte and row. A longer literal is a piece of its own.
 _SHORT = 8
 
 
 class AvroRow:
-    """Rows that are being put together: fields are added from left to right, ``joined`` gives ``pa.binary()``."""
+    """Rows that are being put together: fields are added from left to right, then `joined` returns the rows.
+
+    >>> row = AvroRow(2)
+    >>> row.field("id", Schema("int32"), pa.array([1, 300]))
+    >>> row.field("name", Schema("string"), pa.array(["ab", "c"]))
+    >>> row.joined().to_pylist()
+    [b'\\x02\\x04ab', b'\\xd8\\x04\\x02c']
+    """
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._parts: list[Any] = []
-        #: Byte columns since the last piece: a value for each row or for all, and the rows that have it (None: all).
+        #: Byte columns since the last piece: (byte of each row or of all, mask of the rows that have it, None for all).
         self._bytes: list[tuple[Bytes | int, Bools | None]] = []
 
     def literal(self, data: bytes) -> None:
+        """Add the same bytes to every row."""
         if len(data) > _SHORT:
             self._flush()
             self._parts.append(data)
@@ -50,12 +58,15 @@ class AvroRow:
             self._bytes += [(byte, None) for byte in data]
 
     def encoded(self, parts: Any) -> None:
-        """Bytes of each row that are encoded already; a null is nothing."""
+        """Add the encoded bytes of each row (`pa.binary()`); a null adds nothing."""
         self._flush()
         self._parts.append(parts)
 
     def field(self, name: str, schema: Schema, values: Any) -> None:
-        """``values``: Connect values, one a row. Raises ``ValueRefused`` for a null in a field that is not optional."""
+        """Add a field.
+
+        `values`: one Connect value per row. Raise ValueRefused for a null in a field that is not optional.
+        """
         present = valid(values)
         if schema.optional:
             null, value = (0, 2) if schema.default is None else (2, 0)
@@ -69,7 +80,7 @@ class AvroRow:
         self._value(name, schema, values, present)
 
     def joined(self) -> Any:
-        """Raises ``IncsnapError`` when the rows would take 2 GiB."""
+        """Return the rows as `pa.binary()`. Raise IncsnapError if they would take 2 GiB."""
         self._flush()
         return join(self._parts, b"", self._rows)
 
@@ -93,7 +104,7 @@ class AvroRow:
             raise NotImplementedError(f"{schema.type} in a row")
 
     def _number(self, values: Ints, present: Bools | None) -> None:
-        """Zig-zag variable-length; int and long have the same bytes."""
+        """Add zig-zag numbers of variable length. The bytes of int and long are the same."""
         if present is not None:
             values = np.where(present, values, 0)
         if not len(values):
@@ -128,7 +139,7 @@ class AvroRow:
         self.encoded(inner.joined() if present is None else _spread(inner.joined(), present))
 
     def _array(self, name: str, of_item: Schema, values: Any, present: Bools | None) -> None:
-        """One block of all items, then the empty block that ends every array."""
+        """Add each array as one block of all its items, then the empty block that ends every array."""
         places = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + self._rows + 1]
         counts = np.diff(places).astype(np.int64)
         inner = AvroRow(len(values.values))
@@ -161,9 +172,10 @@ class AvroRow:
 
 
 def join(parts: Sequence[Any], null: bytes, rows: int) -> Any:
-    """Arrays and ``bytes`` one after another as ``pa.binary()``; a null is written ``null``.
+    """Return the pieces joined for each row (`pa.binary()`). The bytes `null` replace a null.
 
-    Raises ``IncsnapError`` when the result would take 2 GiB.
+    A piece is an array with one element per row, or bytes that all rows share. Raise IncsnapError if the result would
+    take 2 GiB.
     """
     if all(isinstance(part, bytes) for part in parts):
         return pa.array([b"".join(parts)] * rows, pa.binary())
@@ -179,7 +191,7 @@ def join(parts: Sequence[Any], null: bytes, rows: int) -> Any:
 
 
 def one(schema: Schema, value: Any) -> bytes:
-    """A single value of a primitive schema."""
+    """Return the Avro encoding of one value of a primitive schema, for a field that all rows share."""
     row = AvroRow(1)
     row.field(schema.name or schema.type, schema, pa.array([value], _ARROW[schema.type]))
     encoded: bytes = row.joined()[0].as_py()
@@ -187,7 +199,7 @@ def one(schema: Schema, value: Any) -> bytes:
 
 
 def _groups(value: int) -> int:
-    """Bytes of ``value``, seven bits in each."""
+    """Return how many bytes `value` takes with seven bits in each byte."""
     return max(1, -(-value.bit_length() // 7))
 
 
@@ -199,7 +211,7 @@ def _numpy(values: Any, fill: Any) -> npt.NDArray[Any]:
 
 
 def _spread(values: Any, present: Bools) -> Any:
-    """``values`` in the rows that are ``present``, nothing in the others."""
+    """Return an array with `values` in the rows where `present` is True, and no bytes in the other rows."""
     offsets, data = split(values)
     places = np.zeros(len(present) + 1, np.int64)
     np.cumsum(present, out=places[1:])

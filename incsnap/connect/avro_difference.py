@@ -1,4 +1,4 @@
-"""What differs between two Avro schemas, field by field: said when a registry refuses the newer one."""
+"""The differences between two Avro schemas, field by field, for the message when a registry refuses the newer one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 
 def differences(old: str, new: str) -> list[str]:
-    """``before.qty: added``, ``before.id: int became long``; of two schemas as JSON. A record that occurs twice is
-    compared once.
+    """Return one text per difference between two Avro schemas in JSON.
+
+    A text looks like `before.qty: added (int)` or `before.id: int became long`. A record that occurs twice is compared
+    once.
     """
     was, now = _fields(json.loads(old)), _fields(json.loads(new))
     changes = [f"{name}: removed (it was {was[name]})" for name in was if name not in now]
@@ -18,7 +20,7 @@ def differences(old: str, new: str) -> list[str]:
 
 
 def _fields(schema: Any, path: str = "") -> dict[str, str]:
-    """Path of each field -> its type in few words."""
+    """Return a dictionary: path of each field -> its type in a few words."""
     if isinstance(schema, list):
         return {name: text for member in schema for name, text in _fields(member, path).items()}
     if not isinstance(schema, dict):
@@ -42,6 +44,6 @@ def _words(type_: Any) -> str:
         return f"record {type_['name']}"
     inside = type_.get("items", type_.get("values"))
     text = f"{type_['type']} of {_words(inside)}" if inside is not None else str(type_["type"])
-    # The parameters tell a DECIMAL(10,2) from a DECIMAL(12,2), and an ENUM from one with more values.
+    # Connect's parameters differ for DECIMAL(10,2) and DECIMAL(12,2), and for an ENUM that gets more values.
     more = [type_.get("connect.name", "").rpartition(".")[2], *type_.get("connect.parameters", {}).values()]
     return " ".join([text, *(f"({part})" for part in more if part)])

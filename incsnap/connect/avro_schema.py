@@ -1,6 +1,7 @@
-"""A Connect schema as an Avro schema, with the names, order and properties that Confluent's converter gives it.
+"""Avro schemas of Connect schemas, with the names, the order and the properties that Confluent's converter gives them.
 
-Equal text matters: a consumer that moves here from Debezium then finds the schema under the id that it knows.
+The text must be equal to Confluent's: a consumer that moves here from Debezium then finds the schema under the id that
+it already knows.
 https://docs.confluent.io/platform/current/schema-registry/connect.html#avro-data
 """
 
@@ -15,7 +16,7 @@ from incsnap.connect.schema import Schema
 from incsnap.errors import ConfigError
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
-#: What Confluent assumes of a Decimal that names no precision.
+#: The precision that Confluent assumes for a Decimal without one.
 _PRECISION = 64
 _LOGICAL = {
     "org.apache.kafka.connect.data.Date": "date",
@@ -33,26 +34,29 @@ _PRIMITIVES = {
     "string": "string",
     "bytes": "bytes",
 }
-#: A struct without a name is this record.
+#: The name of the record for a struct without a name.
 _NAMELESS = "io.confluent.connect.avro.ConnectDefault"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def avro_schema(schema: Schema) -> Any:
-    """As plain JSON values. Records of one name are written once, then named.
+    """Return the Avro schema as plain JSON values. A record that occurs again is only named.
 
-    Raises ``ConfigError`` for a name that Avro does not allow.
+    Raise ConfigError for a name that Avro does not allow.
     """
     return _written(schema, "", set())
 
 
 def avro_json(schema: Schema) -> str:
-    """``avro_schema`` as text without blanks, the same for the same schema."""
+    """Return the Avro schema as text without blanks. Equal schemas give equal texts."""
     return json.dumps(avro_schema(schema), separators=(",", ":"), ensure_ascii=False)
 
 
 def _written(schema: Schema, space: str, known: set[str]) -> Any:
-    """``space``: the namespace of the record around; ``known``: full names of records that were written before."""
+    """Return the Avro schema; a union with null if `schema` is optional.
+
+    `space`: the namespace of the record around it. `known`: full names of the records that were already written.
+    """
     base = _base(schema, space, known)
     if not schema.optional:
         return base
@@ -105,7 +109,7 @@ def _field(name: str, schema: Schema, space: str, known: set[str]) -> dict[str, 
 
 
 def _properties(schema: Schema) -> dict[str, Any]:
-    """What Avro has no word for, so that Connect reads its own schema back."""
+    """Return the properties from which Connect reads its own schema back: what Avro itself cannot express."""
     properties: dict[str, Any] = {}
     if schema.doc is not None:
         properties["connect.doc"] = schema.doc
@@ -129,7 +133,7 @@ def _digits(schema: Schema) -> dict[str, int]:
 
 
 def _default(schema: Schema, value: Any) -> Any:
-    """Bytes are base64 in Connect's JSON, and a character each in Avro's."""
+    """Return a default for Avro. Bytes are base64 in Connect's JSON; in Avro's they have one character per byte."""
     if schema.type == "bytes":
         return base64.b64decode(value).decode("latin-1")
     if schema.type == "struct":

@@ -1,8 +1,9 @@
-"""Names that Avro takes: what field.name.adjustment.mode and schema.name.adjustment.mode make of a name.
+"""Names for Avro: how field.name.adjustment.mode and schema.name.adjustment.mode change the names of fields and
+schemas.
 
-Avro knows letters, digits and ``_``. Mode ``avro`` writes ``_`` for all else, so two names may become one;
-``avro_unicode`` writes ``_u`` and the number of the character, of ``_`` itself too, so that they cannot. Java counts in
-UTF-16 units: a character outside the basic plane is replaced twice.
+Avro allows letters, digits and `_`. The mode `avro` writes `_` for all other characters, so two names may become one.
+The mode `avro_unicode` writes `_u` and the number of the character, also for `_` itself, so two names stay different.
+Java counts in UTF-16 units, so a character outside the basic plane is replaced twice.
 https://avro.apache.org/docs/1.12.0/specification/#names
 """
 
@@ -19,12 +20,12 @@ _KEPT = {"avro": _LETTERS | {"_"}, "avro_unicode": _LETTERS}
 
 
 def adjust(name: str, mode: str) -> str:
-    """The name of a schema (``topic.Envelope``): dots divide namespaces and stay."""
+    """Return the schema name `name` (such as `topic.Envelope`) as `mode` writes it. Dots divide namespaces and stay."""
     return _adjusted(name, mode, frozenset("."))
 
 
 def adjust_field(name: str, mode: str) -> str:
-    """The name of a field, where a dot is a character like another."""
+    """Return the field name `name` as `mode` writes it. A dot is replaced like any other character."""
     return _adjusted(name, mode, frozenset())
 
 
@@ -39,7 +40,10 @@ def _adjusted(name: str, mode: str, dots: frozenset[str]) -> str:
 
 
 def _first(letter: str, mode: str) -> str:
-    """Names begin with a letter. Mode ``avro`` keeps a digit behind its ``_``, as Debezium does for old consumers."""
+    """Return the name's first character, replaced if it is no letter.
+
+    Mode `avro` keeps a digit behind its `_`, as Debezium does.
+    """
     if letter in _KEPT[mode]:
         return letter
     kept = letter if mode == "avro" and letter.isdecimal() and ord(letter) <= 0xFFFF else ""
@@ -51,9 +55,9 @@ def _replaced(letter: str, mode: str) -> str:
 
 
 def unicode_escape(letter: str) -> str:
-    """``_u`` and the number of each of the letter's UTF-16 units."""
+    """Return `_u` and the hexadecimal number for each UTF-16 unit of the letter."""
     units = _units(letter)
-    # "00" before a number of one or two digits, nothing before three: the length is not always four.
+    # As Debezium: "00" before a number of one or two digits, nothing before three digits, so the length varies.
     return "".join(f"_u00{unit:x}" if unit <= 0xFF else f"_u{unit:x}" for unit in units)
 
 

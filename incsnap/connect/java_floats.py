@@ -1,8 +1,10 @@
-"""Floating-point numbers as Java writes them, and so Connect's JsonConverter: ``0.1``, ``100.0``, ``1.0E10``.
+"""Floating-point numbers as Java and Connect's JsonConverter write them: `0.1`, `100.0`, `1.0E10`.
 
-The digits are the fewest that read back the same, but at least two. Decimal notation from 10^-3 up to 10^7, else one
-digit, the point, the others, and the exponent. Arrow finds the digits (60 ns a value); here they are only set
-otherwise, and most numbers only need ``.0`` where they are whole (30 ns more; 550 ns for an exponent).
+The digits are the fewest that read back as the same number, but at least two. From 10^-3 up to 10^7 the notation is
+decimal; otherwise it is one digit, the point, the other digits, and the exponent.
+
+Arrow finds the digits (60 ns a value). This module only changes the notation: whole numbers get `.0` (30 ns more), and
+numbers with an exponent are rebuilt (550 ns more).
 https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/lang/Double.html#toString(double)
 """
 
@@ -16,12 +18,16 @@ import pyarrow.compute as pc
 
 _LEAST, _MOST = 1e-3, 1e7
 _PARTS = r"^(?P<whole>\d+)\.?(?P<fraction>\d*)(?:e(?P<exponent>[+-]\d+))?$"
-#: Below it numbers have fewer digits the smaller they are, and one digit may not be the nearest of two.
+#: The least normal number. For a smaller one Arrow may give one digit (5e-324), but Java gives the nearest number with
+#: two digits (4.9E-324).
 _NORMAL = {pa.float32(): float(np.finfo(np.float32).tiny), pa.float64(): float(np.finfo(np.float64).tiny)}
 
 
 def java_text(values: Any) -> Any:
-    """``pa.string()`` of float32 or float64, null for null. Neither NaN nor infinity: MySQL has none."""
+    """Return the text of float32 or float64 values, null for null.
+
+    NaN and infinity are not supported: MySQL has neither.
+    """
     texts = values.cast(pa.string())
     numbers = np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False))
     size = np.abs(numbers)

@@ -1,8 +1,8 @@
 """Byte strings as base64 or hexadecimal text, a whole column in one call.
 
-Base64 works on groups of three bytes, so values padded to a multiple of three encode independently of each other: all
-of them are laid out so in one buffer, encoded by one ``binascii`` call (more than 1 GB/s), and the last characters
-overwritten with ``=``.
+Base64 encodes groups of three bytes. If values are padded to a multiple of three, they encode independently of each
+other. So one buffer holds all padded values, one `binascii` call encodes it (more than 1 GB/s), and `=` then overwrites
+the last characters.
 https://www.rfc-editor.org/rfc/rfc4648
 """
 
@@ -21,14 +21,17 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def hexadecimal(values: Any) -> Any:
-    """Lower-case hexadecimal digits."""
+    """Return the lower-case hexadecimal digits of each value (`pa.string()`), null for null."""
     offsets, data = dense(values)
     text = binascii.hexlify(data.data)
     return variable(offsets.astype(np.int64) * 2, text, pa.string(), valid(values))
 
 
 def base64(values: Any, *, url_safe: bool = False) -> Any:
-    """Base64 with padding."""
+    """Return the base64 of each value with padding (`pa.string()`), null for null.
+
+    `url_safe`: with - and _ for + and /.
+    """
     offsets, data = dense(values)
     lengths = np.diff(offsets).astype(np.int64)
     missing = -lengths % 3
@@ -43,8 +46,11 @@ def base64(values: Any, *, url_safe: bool = False) -> Any:
 
 
 def base64_of_left_aligned(rows: Bytes, lengths: Ints) -> tuple[Ints, Bytes]:
-    """``(offsets, text)`` of the first ``lengths[i]`` bytes of each row of ``rows``, zeros after them, width a
-    multiple of 3."""
+    """Return base64 of the first `lengths[i]` bytes of each row of the matrix `rows`, for decimals.
+
+    The result is `(offsets, text)`, the two buffers of an Arrow array of strings. The other bytes of a row must be 0,
+    and the width of `rows` a multiple of 3.
+    """
     n, width = rows.shape
     chars = width // 3 * 4
     text = np.frombuffer(bytearray(_encode(rows.reshape(-1), False)), np.uint8).reshape(n, chars)

@@ -1,9 +1,10 @@
-"""A text of JSON as a Connect struct: the schema that its values have, and the struct as Connect's JsonConverter writes
-it.
+"""JSON texts as Connect structs: the schema that the values have, and the struct as Connect's JsonConverter writes it.
 
-Debezium's EventRouter finds schemas so: objects are structs named by their path, all fields are optional, an array has
-one type for all of its elements, a field whose value tells no type (null, an empty array) is left out. Objects in one
-array share a struct of all of their fields. Value by value in Python: no two documents need be alike.
+The rules are those of Debezium's EventRouter. An object is a struct that is named by its path. All fields are optional.
+All elements of an array have one type; objects in one array share a struct with all of their fields. A field is left
+out if its value tells no type (null, an empty array).
+
+Each value is handled alone in Python, because no two documents need be alike.
 https://github.com/debezium/debezium (JsonSchemaData)
 """
 
@@ -22,7 +23,7 @@ from incsnap.connect.java_floats import java_text
 from incsnap.connect.schema import Schema
 
 _INT32, _INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
-#: What Jackson escapes; halves of surrogate pairs too, which JSON may hold alone.
+#: The characters that Jackson escapes; also halves of surrogate pairs, which may stand alone in JSON.
 _ESCAPED = re.compile(r'["\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 _LETTERS = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 
@@ -30,17 +31,19 @@ _LEAVES = {type_: Schema(type_, optional=True) for type_ in ("string", "boolean"
 
 
 class NotExpandedError(ValueError):
-    """The text has no form as a struct."""
+    """An error: the text cannot be a struct."""
 
 
 def expanded(text: str, name: str, *, keep_nulls: bool) -> tuple[Schema, str]:
-    """The struct's schema, called ``name``, and its JSON. ``keep_nulls``: a null that nothing tells the type of is a
-    field of bytes. Raises ``NotExpandedError``.
+    """Return the struct's schema, called `name`, and its JSON.
+
+    `keep_nulls`: a null whose type is unknown becomes a field of bytes; otherwise it is left out. Raise
+    NotExpandedError if the text cannot be a struct.
     """
     if not text.startswith("{"):
         raise NotExpandedError("it does not begin with {")
     try:
-        # As Jackson: what follows the object is not looked at.
+        # Like Jackson, this ignores text behind the object.
         document, _ = _DECODER.raw_decode(text)
         schema = _Schemas(keep_nulls).of(name, document)
         assert schema is not None
@@ -60,11 +63,13 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 class _Schemas:
+    """A maker of the schemas of values."""
+
     def __init__(self, keep_nulls: bool) -> None:
         self._null = Schema("bytes", optional=True) if keep_nulls else None
 
     def of(self, name: str | None, value: Any) -> Schema | None:
-        """None where the value tells no type."""
+        """Return the schema of `value`; None if the value tells no type."""
         if isinstance(value, dict):
             return self._struct(name, value)
         if isinstance(value, list):
@@ -85,7 +90,7 @@ class _Schemas:
         if len({_kind(value) for value in known}) > 1:
             raise NotExpandedError("an array has elements of several types")
         if known and isinstance(known[0], dict):
-            # Debezium's merged struct is not optional any more, and a null among its objects stops it there.
+            # Debezium's merged struct is not optional, and Debezium fails on a null among the objects of the array.
             schemas = list(dict.fromkeys(self._struct(name, value) for value in known))
             return replace(_merged(schemas), optional=len(schemas) == 1 or len(known) < len(values))
         items = self.of(None, known[0] if known else None)
@@ -113,7 +118,7 @@ def _type(value: Any) -> str:
 
 
 def _merged(schemas: Iterable[Schema]) -> Schema:
-    """A struct with the fields of all, also of the structs inside of them."""
+    """Return a struct with the fields of all structs; structs inside them are merged too."""
     first, *others = schemas
     fields = dict(first.fields)
     for other in others:
@@ -127,7 +132,8 @@ def _either(one: Schema, other: Schema) -> Schema:
         return _merged((one, other))
     if one.items is not None and other.items is not None:
         return replace(one, items=_either(one.items, other.items))
-    # Bytes are a null's, of which the other knows more. What does not fit is found when it is written.
+    # The type bytes stands for a null, so the other schema knows more. A value that does not fit is refused later, by
+    # `_written`.
     return other if one.type == "bytes" else one
 
 

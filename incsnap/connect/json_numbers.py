@@ -1,7 +1,7 @@
-"""Numbers as JSON text, and decimals as Connect's Decimal: bytes, base64 in JSON, and as plain digits.
+"""Numbers as JSON text, and decimals as Connect's Decimal: as bytes, as base64 of these bytes, or as plain digits.
 
-The bytes are the unscaled value as Java's ``BigInteger.toByteArray`` writes it, big-endian two's complement in as few
-bytes as keep the sign. Decimals are those of ``columns.decimals``; uint64 counts as one of scale 0.
+The bytes are the unscaled value as Java's `BigInteger.toByteArray` writes it: big-endian two's complement, in as few
+bytes as keep the sign. Decimals are Arrow's, as in `columns.decimals`. A uint64 counts as a decimal of scale 0.
 """
 
 from __future__ import annotations
@@ -19,35 +19,41 @@ from incsnap.connect.java_floats import java_text
 from incsnap.connect.json_bytes import base64_of_left_aligned
 from incsnap.connect.json_text import Encoded
 
-#: Digits after the point that are written without an exponent, whatever they are.
+#: The greatest scale at which Java never writes an exponent.
 _PLAIN_SCALE = 6
 
 
 def numbers(values: Any) -> Encoded:
-    """Booleans, integers, and floats in the shortest text that reads back the same."""
+    """Return the JSON of booleans, integers or floats.
+
+    A float has the shortest text that reads back as the same number.
+    """
     return Encoded(java_text(values) if pa.types.is_floating(values.type) else values.cast(pa.string()))
 
 
 def decimal_base64(values: Any) -> Encoded:
-    """Connect's Decimal in JSON, in one step."""
+    """Return Connect's Decimals as JSON: base64 of their bytes.
+
+    The bytes are not made as a column of their own first.
+    """
     offsets, text = base64_of_left_aligned(*_left_aligned(values))
     return Encoded(variable(offsets, text, pa.string(), valid(values)), quoted=True)
 
 
 def decimal_json(values: Any, form: str) -> Encoded:
-    """Connect's Decimal in JSON: the text of its bytes (``base64``), or a number (``numeric``)."""
+    """Return Connect's Decimals as JSON: base64 of their bytes (`form` is base64), or numbers (numeric)."""
     return decimal_base64(values) if form == "base64" else Encoded(_java_decimals(values))
 
 
 def decimal_bytes(values: Any) -> Any:
-    """What Connect's Decimal holds, as ``pa.binary()``."""
+    """Return the bytes of Connect's Decimals (`pa.binary()`)."""
     rows, lengths = _left_aligned(values)
     keep = np.arange(rows.shape[1]) < lengths[:, None]
     return variable(offsets_of(lengths), rows[keep], pa.binary(), valid(values))
 
 
 def _java_decimals(values: Any) -> Any:
-    """As Java's BigDecimal prints them: plainly from 10^-6 on, else with an exponent, which zeros have too."""
+    """Return decimals as Java's BigDecimal prints them: below 10^-6 with an exponent, zeros with scale above 6 too."""
     if pa.types.is_uint64(values.type):
         return values.cast(pa.string())
     plain = plain_text(values)
@@ -60,7 +66,7 @@ def _java_decimals(values: Any) -> Any:
 
 
 def plain_text(values: Any) -> Any:
-    """Decimals without an exponent, with exactly their scale of digits after the point."""
+    """Return decimals without an exponent (`pa.string()`), with as many digits after the point as their scale."""
     scale = values.type.scale
     whole = _unscaled(values).cast(pa.string())
     if scale == 0:
@@ -73,13 +79,13 @@ def plain_text(values: Any) -> Any:
 
 
 def _unscaled(values: Any) -> Any:
-    """The same words as a decimal of scale 0."""
+    """Return the unscaled values: the same bytes as decimals of scale 0."""
     type_ = values.type
     return pa.Array.from_buffers(decimal_type(type_.precision, 0), len(values), values.buffers(), offset=values.offset)
 
 
 def _words(values: Any) -> Bytes:
-    """The little-endian bytes of each value, a row a value."""
+    """Return the little-endian bytes of each value as a matrix with one row per value."""
     width = values.type.bit_width // 8
     data = np.frombuffer(values.buffers()[1], np.uint8) if len(values) else np.zeros(0, np.uint8)
     return data[values.offset * width : (values.offset + len(values)) * width].reshape(len(values), width)
@@ -92,7 +98,9 @@ def _unsigned_words(values: Any) -> Bytes:
 
 
 def _left_aligned(values: Any) -> tuple[Bytes, Ints]:
-    """The bytes of each unscaled value, a row a value, and how many of the row's are the value's."""
+    """Return the big-endian bytes of each unscaled value as a matrix with one row per value, and how many of them
+    count.
+    """
     if pa.types.is_uint64(values.type):
         return _wide(_unsigned_words(values))
     words = _words(values)
@@ -113,12 +121,14 @@ def _left_aligned(values: Any) -> tuple[Bytes, Ints]:
 
 
 def _wide(words: Bytes) -> tuple[Bytes, Ints]:
-    """The shortest bytes of 16- or 32-byte values: leading ones that only repeat the sign are dropped by shifting each
-    row to the left."""
+    """Return the shortest bytes of 16- or 32-byte values, as `_left_aligned` does.
+
+    Each row is shifted to the left, so that leading bytes which only repeat the sign are dropped.
+    """
     width = words.shape[1]
     big = words[:, ::-1]
     sign = np.where(big[:, :1] >= 128, np.uint8(255), np.uint8(0))
-    # A byte may go when it is the sign's and the next one still shows the sign.
+    # A byte can be dropped if it only repeats the sign and the next byte still shows the sign.
     spare = (big[:, :-1] == sign) & ((big[:, 1:] >> 7) == (sign >> 7))
     dropped = np.where(spare.all(axis=1), width - 1, np.argmin(spare, axis=1))
     lengths = (width - dropped).astype(np.int64)
@@ -129,6 +139,6 @@ def _wide(words: Bytes) -> tuple[Bytes, Ints]:
 
 
 def _three(lengths: Ints, most: int) -> int:
-    """The longest length, rounded up to a multiple of three."""
+    """Return the longest length, rounded up to a multiple of three, at most `most`."""
     longest = int(lengths.max()) if len(lengths) else 1
     return min(most, longest + (-longest % 3))

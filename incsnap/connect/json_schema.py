@@ -1,4 +1,4 @@
-"""A schema in JSON, as Kafka Connect's JsonConverter puts it before a payload.
+"""Connect schemas as JSON, as Kafka Connect's JsonConverter puts them before a payload.
 
 https://github.com/apache/kafka/blob/trunk/connect/json/src/main/java/org/apache/kafka/connect/json/JsonSchema.java
 """
@@ -16,13 +16,13 @@ from incsnap.connect.java_floats import java_text
 from incsnap.connect.json_text import literal
 from incsnap.connect.schema import Schema
 
-#: Connect's types that JSON names otherwise.
+#: Connect's types with another name in JSON.
 _NAMES = {"float32": "float", "float64": "double"}
 
 
 @lru_cache(maxsize=4096)
 def schema_json(schema: Schema) -> str:
-    """Without blanks, strings escaped as in records."""
+    """Return the schema as JSON without blanks. Strings are escaped as in records."""
     return _text(_written(schema))
 
 

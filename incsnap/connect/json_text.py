@@ -1,8 +1,8 @@
-"""JSON text of whole columns: what an encoded column is, and the escaping of strings as Jackson (so Debezium) does it.
+"""JSON text of whole columns: the `Encoded` column, and the escaping of strings as Jackson (and so Debezium) does it.
 
-Escaped are only ``"``, ``\\`` and the control characters below 0x20, those as \\b \\t \\n \\f \\r or \\u00XX in
-capitals, and characters beyond U+FFFF, as the two halves of their surrogate pair (\\uD83D\\uDE00); all else stays
-UTF-8. A column without any of them (the usual case) is tested at 0.3 ns a byte and passes through untouched.
+Three kinds of characters are escaped: `"` and `\\`; control characters below 0x20, as \\b \\t \\n \\f \\r or \\u00XX
+with capitals; and characters beyond U+FFFF, as the two halves of their surrogate pair (\\uD83D\\uDE00). All else stays
+UTF-8. Most columns have none of them: such a column passes through unchanged, at 0.3 ns a byte for the check.
 https://www.rfc-editor.org/rfc/rfc8259#section-7
 """
 
@@ -23,7 +23,7 @@ _LETTERS = {8: b"b", 9: b"t", 10: b"n", 12: b"f", 13: b"r", ord('"'): b'"', ord(
 
 
 def _escapes() -> tuple[Bytes, Bytes]:
-    """For each byte: how many bytes its escape adds (0, 1 or 5), and the escape itself in 6 columns."""
+    """Return two tables by byte: how many bytes the escape adds (0, 1 or 5), and the escape itself in 6 columns."""
     added, text = np.zeros(256, np.uint8), np.zeros((256, 6), np.uint8)
     for code in [*range(32), ord('"'), ord("\\")]:
         escape = b"\\" + _LETTERS[code] if code in _LETTERS else b"\\u%04X" % code
@@ -33,38 +33,36 @@ def _escapes() -> tuple[Bytes, Bytes]:
 
 
 _ADDED, _ESCAPE = _escapes()
-#: A character of four bytes begins with one of these, and becomes twelve.
+#: The first byte of a four-byte character is at least this. Its escape has twelve bytes.
 _FOUR_BYTES = 0xF0
 _ADDED[_FOUR_BYTES:] = 8
 _ADDED_TABLE = _ADDED.tobytes()
-#: Bytes that are escaped at once; at least four, the longest character.
+#: Bytes that are escaped at once. Must be at least four, the longest character.
 _STRETCH = 1 << 18
 _HEXADECIMAL = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """JSON text of each value, null for null; ``quoted`` text still lacks the quotes around it.
+    """A column of JSON text."""
 
-    Quotes are left out because a row's literals can carry them (``,"name":"`` … ``"``) for nothing where no value is
-    null.
-    """
-
-    text: Any
+    text: Any  #: `pa.string()`, null for null
+    #: True: the texts are strings without their quotes. A row's literals can then carry the quotes at no cost
+    #: (`,"name":"` … `"`), if no value is null.
     quoted: bool = False
 
     def complete(self) -> Any:
-        """The text with its quotes, null for null."""
+        """Return the text with its quotes, null for null."""
         if not self.quoted:
             return self.text
         return pc.binary_join_element_wise('"', self.text, '"', "", null_handling="emit_null")
 
 
 def escape(texts: Any) -> Any:
-    """``texts`` (string) as they stand between the quotes of JSON strings.
+    """Return the texts as they stand between the quotes of JSON strings.
 
-    Stretch by stretch: an escape costs some 50 bytes of index vectors, so a text of 16 MB in which every character is
-    one took 1.7 GB at once.
+    The texts are escaped in stretches, because an escape needs some 50 bytes of index vectors. Without stretches, a
+    text of 16 MB with an escape for every character took 1.7 GB.
     """
     offsets, data = split(texts)
     data = data[int(offsets[0]) : int(offsets[-1])]
@@ -82,7 +80,7 @@ def escape(texts: Any) -> Any:
         moved[own] += so_far
         if more:
             places, before = _escaped(data[begin:end], out[begin + so_far : end + so_far + more])
-            # An offset moves by what was added before the place it points at.
+            # An offset moves by the bytes that were added before it.
             moved[own] += before[np.searchsorted(places, offsets[own] - begin)]
         else:
             out[begin + so_far : end + so_far] = data[begin:end]
@@ -92,22 +90,24 @@ def escape(texts: Any) -> Any:
 
 
 def _borders(data: Bytes) -> list[int]:
-    """Where stretches begin and end, none of them inside a character."""
+    """Return where stretches begin and end. No border is inside a character."""
     borders = [0]
     while (border := borders[-1] + _STRETCH) < len(data):
-        # The last of at most three bytes that go on with a character of four.
+        # A character has at most three continuation bytes; the border moves to the character's first byte.
         borders.append(border - next(k for k in range(4) if data[border - k] & 0xC0 != 0x80 or k == 3))
     return [*borders, len(data)]
 
 
 def _added(data: Bytes) -> Bytes:
-    """How many bytes escaping adds to each byte; by a table, which is four times as fast as NumPy's index vectors."""
+    """Return how many bytes escaping adds to each byte. A table is four times as fast as NumPy's index vectors."""
     return np.frombuffer(data.tobytes().translate(_ADDED_TABLE), np.uint8)
 
 
 def _escaped(data: Bytes, out: Bytes) -> tuple[Any, Any]:
-    """Writes ``data``, escaped, to ``out``. Returns the places of what was escaped, and what was added before each of
-    them and in all."""
+    """Write `data`, escaped, to `out`.
+
+    Return the positions of the escaped bytes, and how many bytes were added before each of them and in all.
+    """
     more = _added(data)
     places = np.flatnonzero(more != 0)
     codes = data[places]
@@ -127,7 +127,7 @@ def _escaped(data: Bytes, out: Bytes) -> tuple[Any, Any]:
 
 
 def _surrogates(out: Bytes, new_places: Any, data: Bytes, places: Any) -> None:
-    """Write the two escapes of each character of four bytes at ``places`` in ``data``."""
+    """Write the two escapes of each four-byte character at `places` of `data`."""
     point = (data[places] & 7).astype(np.uint32)
     for k in range(1, 4):
         point = point << 6 | data[places + k] & 0x3F
@@ -148,10 +148,14 @@ def _needs_escape(data: Bytes) -> bool:
 
 
 def strings(texts: Any) -> Encoded:
+    """Return texts as JSON strings, escaped."""
     return Encoded(escape(texts), quoted=True)
 
 
 @lru_cache(maxsize=4096)
 def literal(text: str) -> str:
-    """One string as JSON writes it, quotes included. Kept: names come again with each block, and take 80 µs."""
+    """Return one text as JSON with its quotes.
+
+    The result is kept: names come again with each block, and each takes 80 µs.
+    """
     return f'"{escape(pa.array([text], pa.string()))[0].as_py()}"'

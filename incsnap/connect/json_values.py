@@ -1,6 +1,6 @@
-"""Connect values of every kind as JSON text, as Connect's JsonConverter writes them, a whole column at a time.
+"""Connect values of every type as JSON text, as Connect's JsonConverter writes them, a whole column at a time.
 
-This is the general way; types whose text has a measured faster way have it in their definition.
+This is the general way. Types with a measured faster way have it in their definition (`TypeDefinition.encode`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from incsnap.connect.json_text import Encoded, literal, strings
 
 
 def connect_json(values: Any) -> Encoded:
-    """Booleans, numbers, strings, bytes (base64), structs of them and lists of numbers; null for null."""
+    """Return the JSON of Connect values, null for null.
+
+    The values are booleans, numbers, strings, bytes (base64), structs of these, or lists of numbers.
+    """
     kind = values.type
     if pa.types.is_string(kind):
         return strings(values)

@@ -1,4 +1,4 @@
-"""ALTER TABLE, CREATE INDEX and DROP INDEX: what they change, read from their text."""
+"""Readers of ALTER TABLE, CREATE INDEX and DROP INDEX: the changes that a statement makes, from its text."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from incsnap.ddl.table_definition import PRIMARY
 from incsnap.ddl.table_options import one_charset, read_option, skip_partitions
 from incsnap.tables import TableId
 
-#: The place of a column that becomes the table's first.
+#: The value of `PlacedColumn.after` for a column that becomes the table's first.
 FIRST: Final = ""
-#: Words behind which a clause about partitions stands.
+#: Words that begin a clause about partitions.
 _OF_PARTITIONS = frozenset(
     ("COALESCE", "REORGANIZE", "TRUNCATE", "EXCHANGE", "ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR")
 )
-#: Words that begin another clause behind the comma of an ORDER BY.
+#: Words that, behind a comma in an ORDER BY, begin another clause.
 _VERBS = frozenset(("ADD", "DROP", "CHANGE", "ALTER", "RENAME", "CONVERT", "ORDER", "FORCE"))
 
 
@@ -34,29 +34,34 @@ _VERBS = frozenset(("ADD", "DROP", "CHANGE", "ALTER", "RENAME", "CONVERT", "ORDE
 class PlacedColumn:
     """A column that ADD, CHANGE or MODIFY defines."""
 
-    column: DeclaredColumn
-    replaces: str | None  #: the column's name before; None for a new column
-    after: str | None  #: the column that it follows, FIRST, or None: a new one comes last, another stays
+    column: DeclaredColumn  #: as the statement defines it
+    replaces: str | None  #: the column's name before the statement; None for a new column
+    #: name of the column before it, or FIRST. None: a new column comes last, another one stays where it is.
+    after: str | None
 
 
 @dataclass(slots=True)
 class Alteration:
     """The changes that one statement makes to one table."""
 
-    columns: list[PlacedColumn] = field(default_factory=list)
+    columns: list[PlacedColumn] = field(default_factory=list)  #: new and changed columns, in the order of the text
     dropped: list[str] = field(default_factory=list)  #: names of columns
-    renamed: list[tuple[str, str]] = field(default_factory=list)  #: old and new names of columns
+    renamed: list[tuple[str, str]] = field(default_factory=list)  #: (old name, new name) of columns
     keys: list[DeclaredKey] = field(default_factory=list)  #: new keys, in the order of the text
-    dropped_keys: list[str] = field(default_factory=list)
-    dropped_constraints: list[str] = field(default_factory=list)  #: a key each, or a CHECK or foreign key
-    renamed_keys: list[tuple[str, str]] = field(default_factory=list)
-    charset: str = ""  #: the new default character set, "" for none
-    converted: str = ""  #: the character set that CONVERT TO names
-    new_name: TableId | None = None
+    dropped_keys: list[str] = field(default_factory=list)  #: names of indexes; PRIMARY for the primary key
+    #: names; each is a unique key, a CHECK or a foreign key
+    dropped_constraints: list[str] = field(default_factory=list)
+    renamed_keys: list[tuple[str, str]] = field(default_factory=list)  #: (old name, new name) of indexes
+    charset: str = ""  #: the new default character set; "" if it stays
+    converted: str = ""  #: the character set that CONVERT TO names; "" without CONVERT TO
+    new_name: TableId | None = None  #: None if the table is not renamed
 
     @property
     def changes_rows(self) -> bool:
-        """Whether the changes may concern columns or the key by which rows are told apart."""
+        """Return True if the changes may concern columns, or the key that tells rows apart.
+
+        If this is False, a definition that has only columns is still right behind the statement.
+        """
         return bool(
             self.columns
             or self.dropped
@@ -68,13 +73,16 @@ class Alteration:
         )
 
     def add(self, column: DeclaredColumn, replaces: str | None, after: str | None) -> None:
-        """Take in a column, and the keys that its definition declares."""
+        """Add a column, and the keys that its definition declares."""
         self.columns.append(PlacedColumn(column, replaces, after))
         self.keys.extend(column.keys())
 
 
 def read_alter_table(words: Clauses) -> Alteration:
-    """Read the rest of an ALTER TABLE behind the table's name."""
+    """Read the rest of an ALTER TABLE behind the table's name, and return its changes.
+
+    Raise NotUnderstood, as `Clauses` does, if a word is not understood.
+    """
     alteration = Alteration()
     if not (words.at_end or words.peek() == ";"):
         while True:
@@ -91,7 +99,10 @@ def read_alter_table(words: Clauses) -> Alteration:
 
 
 def read_create_index(words: Clauses, kind: str) -> tuple[TableId, Alteration]:
-    """Read the rest of a CREATE INDEX behind INDEX. `kind`: UNIQUE, FULLTEXT, SPATIAL or ""."""
+    """Read the rest of a CREATE INDEX behind INDEX, and return the table and the change.
+
+    `kind` is UNIQUE, FULLTEXT, SPATIAL or "".
+    """
     name = words.name()
     if words.skip_any("USING", "TYPE"):
         words.expect_any("BTREE", "RTREE", "HASH")
@@ -104,7 +115,7 @@ def read_create_index(words: Clauses, kind: str) -> tuple[TableId, Alteration]:
 
 
 def read_drop_index(words: Clauses) -> tuple[TableId, Alteration]:
-    """Read the rest of a DROP INDEX behind INDEX."""
+    """Read the rest of a DROP INDEX behind INDEX, and return the table and the change."""
     name = words.name()
     words.expect("ON")
     table = words.table()
@@ -113,7 +124,7 @@ def read_drop_index(words: Clauses) -> tuple[TableId, Alteration]:
 
 
 def _skip_manner(words: Clauses) -> None:
-    """Skip ALGORITHM and LOCK, up to the end."""
+    """Skip ALGORITHM and LOCK. The statement must end behind them."""
     while words.skip_any("ALGORITHM", "LOCK"):
         words.skip("=")
         words.name()
@@ -170,7 +181,7 @@ def _clause(words: Clauses, alteration: Alteration) -> None:
         case "SECONDARY_LOAD" | "SECONDARY_UNLOAD":
             words.take()
         case "PARTITION" | "REMOVE":
-            pass  # stands behind all clauses
+            pass  # `read_alter_table` reads this, because it stands behind all clauses
         case word if word in _OF_PARTITIONS:
             words.take()
             words.expect("PARTITION")
@@ -197,7 +208,10 @@ def _add(words: Clauses, alteration: Alteration) -> None:
 
 
 def read_elements(words: Clauses, alteration: Alteration) -> None:
-    """Read columns and constraints between commas, behind the opening bracket, up to the closing one."""
+    """Read the columns and constraints of a CREATE TABLE or of ADD (...), and add them to `alteration`.
+
+    The opening bracket was read. The closing one is read here.
+    """
     while True:
         if words.peek() in CONSTRAINTS:
             alteration.keys.extend(read_constraint(words))
@@ -247,7 +261,7 @@ def _drop(words: Clauses, alteration: Alteration) -> None:
 
 
 def _alter(words: Clauses) -> None:
-    """ALTER of a default, of an index's or column's visibility, of a check: nothing of that is in rows."""
+    """Skip ALTER of a default, of the visibility of an index or column, or of a check. None of these changes rows."""
     if words.skip("INDEX"):
         words.name()
         words.expect_any("VISIBLE", "INVISIBLE")
@@ -282,7 +296,7 @@ def _convert(words: Clauses, alteration: Alteration) -> None:
     if not skip_charset_word(words):
         raise words.wrong()
     words.skip("=")
-    alteration.converted = read_charset(words)  # DEFAULT is a setting of the session, which its events do not tell
+    alteration.converted = read_charset(words)  # refuses DEFAULT, a setting of the session that is not in the binlog
     if words.skip("COLLATE"):
         words.skip("=")
         collated = read_collation(words)
@@ -290,7 +304,7 @@ def _convert(words: Clauses, alteration: Alteration) -> None:
 
 
 def _skip_order(words: Clauses, alteration: Alteration) -> None:
-    """Skip the columns of an ORDER BY. A comma stands between two of them, and also before the next clause."""
+    """Skip the columns of an ORDER BY. A comma separates two columns, but may also stand before the next clause."""
     while True:
         words.column()
         words.skip_any("ASC", "DESC")

@@ -1,7 +1,7 @@
-"""A table's definition behind an alteration, by the order in which MySQL resolves names.
+"""The definition of a table behind an alteration, with names resolved in MySQL's order.
 
-Names of columns to drop, change or rename are those before the statement. The column behind AFTER has the name that it
-has behind the statement.
+Names of columns to drop, change or rename are names before the statement. The column behind AFTER has its name behind
+the statement.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from incsnap.tables import Column, TableId, TableShape
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A column of the table that is being made."""
+    """A column of the table behind the statement."""
 
-    column: Column
-    virtual: bool
+    column: Column  #: the column after the statement
+    virtual: bool  #: generated and not stored
     before: Column | None  #: the column before the statement; None for a new one
 
 
 def altered(table: TableDefinition, alteration: Alteration) -> TableDefinition:
-    """Return the definition of the table behind the statement. The table's name stays: the caller renames it."""
+    """Return the definition of the table behind the statement. The table's name stays: the caller renames it.
+
+    Raise NotUnderstood if the statement does not fit the definition, or if its result is not certain.
+    """
     charset = alteration.converted or alteration.charset or table.charset
     places = _columns(table, alteration, charset)
     if len({place.column.name.casefold() for place in places}) != len(places):
@@ -42,7 +45,10 @@ def altered(table: TableDefinition, alteration: Alteration) -> TableDefinition:
 def made(
     table: TableId, columns: Sequence[Column], keys: Sequence[Key], charset: str, virtual: tuple[str, ...]
 ) -> TableDefinition:
-    """Return the definition that the server makes of columns and keys. A primary key's columns are never NULL."""
+    """Return the definition that the server makes of columns and keys. A primary key's columns are never NULL.
+
+    Raise NotUnderstood if there are two primary keys.
+    """
     primary = {part.column for key in keys if key.name == PRIMARY for part in key.parts}
     if sum(key.name == PRIMARY for key in keys) > 1:
         raise NotUnderstood("the table would have two primary keys, by the definition that is known")
@@ -52,7 +58,7 @@ def made(
 
 
 def _columns(table: TableDefinition, alteration: Alteration, charset: str) -> list[_Place]:
-    """Return the columns behind the statement. New and moved ones take their places one after another."""
+    """Return the columns behind the statement. New and moved columns take their places one after another."""
     names = [column.name for column in table.shape.columns]
     dropped = {position_of(name, names) for name in alteration.dropped}
     renamed = {position_of(old, names): new for old, new in alteration.renamed}
@@ -87,7 +93,10 @@ def _columns(table: TableDefinition, alteration: Alteration, charset: str) -> li
 
 
 def _declared(placed: PlacedColumn, before: Column | None, charset: str, convert: str) -> _Place:
-    """A column that the statement defines. CONVERT TO has a say in its character set too, unless that is binary."""
+    """Return a column that the statement defines.
+
+    CONVERT TO also changes the character set of such a column, unless its character set is binary.
+    """
     declared = placed.column
     if convert and (declared.charset or charset) != BINARY:
         declared = replace(declared, charset=convert)
@@ -109,7 +118,7 @@ def _insert(places: list[_Place], place: _Place, after: str | None) -> None:
 
 
 def _kept_keys(table: TableDefinition, alteration: Alteration, places: Sequence[_Place]) -> list[Key]:
-    """The keys that were there, with the names and columns that they have behind the statement."""
+    """Return the keys that stay, with their names and columns behind the statement."""
     keys = list(table.keys)
     dropped = {_key_named(name, keys) for name in alteration.dropped_keys}
     for name in alteration.dropped_constraints:
@@ -129,7 +138,11 @@ def _kept_keys(table: TableDefinition, alteration: Alteration, places: Sequence[
 
 
 def _key_named(name: str, keys: Sequence[Key]) -> int | None:
-    """The place of the key of that name; None for an index that is not unique and whose name is not known."""
+    """Return the index in `keys` of the key with that name.
+
+    Return None for an index that is not unique and whose name is unknown. Raise NotUnderstood if there is no such key,
+    or if a unique key may have this name.
+    """
     matches = [place for place, key in enumerate(keys) if key.name and is_same(key.name, name)]
     if matches and (keys[matches[0]].unique or all(key.name for key in keys)):
         return matches[0]
@@ -142,16 +155,16 @@ def _key_named(name: str, keys: Sequence[Key]) -> int | None:
 
 
 def _refuse_unnamed(keys: Sequence[Key]) -> None:
-    """Raise where a unique key may have any name."""
+    """Raise NotUnderstood if the name of a unique key is unknown."""
     if any(key.unique and not key.name for key in keys):
         raise NotUnderstood("the names that the server gave to the table's keys are not certain")
 
 
 def _kept_part(key: Key, part: KeyPart, places: Sequence[_Place]) -> KeyPart | None:
-    """The part of a key behind the statement; None if its column is gone.
+    """Return the part of a key behind the statement; None if its column is gone.
 
-    MySQL looks for the column among the new ones, in their order, by the name that each had before, and by the own name
-    of those that are new.
+    MySQL looks for the column among the columns behind the statement, in their order. A column that was there before is
+    found by its name before the statement, a new one by its own name.
     """
     if not part.column:
         return part

@@ -1,4 +1,7 @@
-"""Definitions of tables whose rows do not name their columns, as they are stored beside the checkpoint."""
+"""The definitions of tables that a batch needs, as they are stored beside the checkpoint.
+
+They are needed for tables whose binlog events do not name their columns (binlog_row_metadata=MINIMAL).
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,35 @@ from incsnap.tables import TableId, TableShape
 
 @dataclass(frozen=True, slots=True)
 class BatchDefinitions:
-    """What is known of tables at the end of a batch, and by what the batch's rows are read."""
+    """The known definitions at the end of a batch, and the definitions by which the batch's rows are read."""
 
-    known: tuple[TableShape, ...] = ()  #: columns alone, which earlier releases have stored in place of `definitions`
-    #: Tables as they were for rows of the batch, if they are otherwise or not known at the batch's end. One without
-    #: columns means that the table's rows are left out.
+    known: tuple[TableShape, ...] = ()  #: columns alone; earlier releases stored them in place of `definitions`
+    #: Tables whose definition for rows of the batch differs from `definitions` or is missing there. A table without
+    #: columns: its rows are left out.
     before: tuple[TableShape, ...] = ()
-    definitions: tuple[TableDefinition, ...] = ()  #: tables as they are at the batch's end
-    databases: tuple[tuple[str, str], ...] = ()  #: names of databases and their default character sets
+    definitions: tuple[TableDefinition, ...] = ()  #: tables at the batch's end
+    #: (name, default character set) of databases; the character set is "" if unknown
+    databases: tuple[tuple[str, str], ...] = ()
     unconfirmed: tuple[TableId, ...] = ()  #: tables of `definitions` that the server has not confirmed yet
-    lost: tuple[tuple[TableId, str], ...] = ()  #: tables that may exist and whose definition is not known, and why
-    complete: bool = False  #: whether no captured table exists that is neither in `definitions` nor in `lost`
-    unread: tuple[TableId, ...] = ()  #: tables of which rows were left out: to be read again once they are known
-    captured_by: str = ""  #: a digest of the settings that said which tables were captured
+    #: (table, reason) for tables that may exist but whose definition is unknown
+    lost: tuple[tuple[TableId, str], ...] = ()
+    complete: bool = False  #: each captured table that exists is in `definitions` or in `lost`
+    #: tables whose rows were left out; they must be read again once their definition is known
+    unread: tuple[TableId, ...] = ()
+    captured_by: str = ""  #: digest of the settings that choose the captured tables
 
     @property
     def tables(self) -> tuple[TableDefinition, ...]:
-        """The tables as they are at the batch's end."""
+        """Return the definitions of the tables at the batch's end.
+
+        Those stored by an earlier release have only columns.
+        """
         return self.definitions or tuple(map(TableDefinition, self.known))
 
     def of_rows(self, tables: Collection[TableId]) -> tuple[TableShape, ...]:
-        """Return what the batch's rows of these tables are read by."""
+        """Return the columns by which the batch's rows of `tables` are read.
+
+        Tables without a definition are left out.
+        """
         shapes = {shape.id: shape for shape in (*(each.shape for each in self.tables), *self.before)}
         return tuple(shapes[table] for table in sorted(tables) if table in shapes)

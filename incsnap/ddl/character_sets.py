@@ -1,4 +1,4 @@
-"""Character sets as statements name them: of a table, a column or a literal."""
+"""Character sets as statements name them: for a table, a column or a literal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from incsnap.ddl.words import NotUnderstood
 from incsnap.types.charsets import CHARSETS
 
 BINARY = "binary"
-#: Bytes that one character takes at most, where these are more than one.
+#: Most bytes of a character, for sets with more than one byte a character.
 _WIDTHS = {
     "big5": 2, "cp932": 2, "eucjpms": 3, "euckr": 2, "gb18030": 4, "gb2312": 2, "gbk": 2, "sjis": 2, "ucs2": 2,
     "ujis": 3, "utf16": 4, "utf16le": 4, "utf32": 4, "utf8mb3": 3, "utf8mb4": 4,
@@ -15,12 +15,12 @@ _WIDTHS = {
 
 
 def width_of(charset: str) -> int:
-    """Return how many bytes a character takes at most."""
+    """Return how many bytes a character has at most."""
     return _WIDTHS.get(charset, 1)
 
 
 def skip_charset_word(words: Clauses) -> bool:
-    """Skip CHARACTER SET, CHAR SET or CHARSET, and say whether it was there."""
+    """Skip CHARACTER SET, CHAR SET or CHARSET. Return True if it was there."""
     if words.skip("CHARSET"):
         return True
     if words.skip_any("CHARACTER", "CHAR"):
@@ -30,18 +30,18 @@ def skip_charset_word(words: Clauses) -> bool:
 
 
 def read_charset(words: Clauses) -> str:
-    """Read the name of a character set."""
+    """Read the name of a character set, and return it as the server prints it."""
     return known_charset(words.name_or_string())
 
 
 def read_collation(words: Clauses) -> str:
-    """Read the name of a collation: the character set that it is for."""
+    """Read the name of a collation, and return its character set."""
     name = words.name_or_string().lower()
     return known_charset(name if name == BINARY else name.partition("_")[0])
 
 
 def known_charset(name: str) -> str:
-    """Return the name as the server prints it."""
+    """Return the name as the server prints it. Raise NotUnderstood for an unknown character set."""
     charset = name.lower()
     if charset == "utf8":
         return "utf8mb3"

@@ -1,4 +1,8 @@
-"""A reader of whole statements, clause by clause: nothing in them is passed over without being understood."""
+"""The reader for statements whose whole text matters: each clause must be understood, up to the end.
+
+A statement with an unknown word may do anything to a table. So an unknown word raises NotUnderstood. `words.Words`, the
+base class, can stop before the end.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,25 @@ from typing import Final
 from incsnap.ddl.words import NO_BACKSLASH_ESCAPES, NotUnderstood, Words
 from incsnap.events import Session
 
-#: Bit of the SQL mode by which REAL means FLOAT.
+#: The bit of the SQL mode that makes REAL a FLOAT.
 REAL_AS_FLOAT: Final = 1 << 0
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 #: Backslash and letter -> character. Any other character stands for itself. `\%` and `\_` keep their backslash.
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _NOW = frozenset(("NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"))
 _CONSTANTS = frozenset(("NULL", "TRUE", "FALSE"))
-#: Words that make a value of the string behind them: x'ff', b'1', N'text', DATE '2026-01-01'.
+#: Words that form a value with the string behind them: x'ff', b'1', N'text', DATE '2026-01-01'.
 _PREFIXES = frozenset(("X", "B", "N", "DATE", "TIME", "TIMESTAMP"))
 
 
 class Clauses(Words):
-    """A statement of `session`, read to its end. `printed`: the text is one that SHOW CREATE TABLE prints.
+    """A statement that is read to its end.
 
-    Methods raise `NotUnderstood`, with a reason, where the statement goes on in another way, and where what it says
-    depends on a setting of the session that is not known.
+    `printed`: SHOW CREATE TABLE printed the text. Then NOT NULL and the indexes of foreign keys are written out, and
+    are not derived from other words.
+
+    The methods raise NotUnderstood, with a reason, if the statement does not go on as the method expects. They also
+    raise it if the meaning depends on a setting of the session that is unknown.
     """
 
     def __init__(self, sql: str, session: Session, *, printed: bool = False) -> None:
@@ -35,47 +42,50 @@ class Clauses(Words):
         self.printed = printed
 
     def wrong(self) -> NotUnderstood:
-        """Return the error that names the word at which the statement is not understood any more."""
+        """Return the error that names the word at which the statement is no longer understood."""
         if self._next is None:
             return NotUnderstood("the statement ends too early")
         return NotUnderstood(f"{self._next[1][:40]!r} is not understood there")
 
     def expect(self, *words: str) -> None:
-        """Skip these words, which must follow one after another."""
+        """Skip these words, which must follow one after another. Raise NotUnderstood otherwise."""
         for word in words:
             if not self.skip(word):
                 raise self.wrong()
 
     def expect_any(self, *words: str) -> str:
-        """Skip the next word, which must be one of `words`, and return it."""
+        """Skip the next word, which must be one of `words`, and return it. Raise NotUnderstood otherwise."""
         word = self.skip_any(*words)
         if not word:
             raise self.wrong()
         return word
 
     def skip_any(self, *words: str) -> str:
-        """Skip the next word if it is one of `words`, and return it; "" if it is none of them."""
+        """Skip the next word if it is one of `words`, and return it; otherwise return ""."""
         word = self.peek()
         return self.take() if word and word in words else ""
 
     def must_end(self) -> None:
-        """Raise unless the statement ends here. A semicolon may stand at its end."""
+        """Raise NotUnderstood unless the statement ends here, perhaps with a semicolon."""
         self.skip(";")
         if not self.at_end:
             raise self.wrong()
 
     @property
     def is_string(self) -> bool:
-        """Whether a text in quotes is next."""
+        """Return True if a text in quotes is next."""
         return self._next is not None and self._next[0] == "string"
 
     @property
     def is_name(self) -> bool:
-        """Whether a name, in quotes or not, is next."""
+        """Return True if a name is next, in quotes or not."""
         return self._next is not None and self._next[0] in ("name", "word")
 
     def name(self) -> str:
-        """Read a name, in quotes or not."""
+        """Read a name, in quotes or not.
+
+        Raise NotUnderstood if the server would not keep its characters (beyond U+FFFF).
+        """
         if not self.is_name:
             raise self.wrong()
         name = super().name()
@@ -84,7 +94,7 @@ class Clauses(Words):
         return name
 
     def column(self) -> str:
-        """Read a column's name, which may have the table's and the database's before it."""
+        """Read a column's name, perhaps behind the names of database and table, and return the column's name."""
         name = self.name()
         while self.skip("."):
             name = self.name()
@@ -105,25 +115,25 @@ class Clauses(Words):
         self._take()
 
     def string(self) -> str:
-        """Read a text in quotes: what it says, without quotes and escapes."""
+        """Read a text in quotes, and return it without quotes and escapes."""
         if not self.is_string:
             raise self.wrong()
         text = self._take()[1]
         quote, text = text[0], text[1:-1]
         if (self.session.sql_mode or 0) & NO_BACKSLASH_ESCAPES or "\\" not in text:
             return text.replace(quote * 2, quote)
-        # The parts between escapes may have doubled quotes. A quote behind a backslash is not half of such a pair.
+        # The parts between escapes may have doubled quotes. A quote behind a backslash is no part of a doubled quote.
         parts = _ESCAPE.split(text)
         parts[0::2] = (part.replace(quote * 2, quote) for part in parts[0::2])
         parts[1::2] = (_ESCAPED.get(letter, letter) for letter in parts[1::2])
         return "".join(parts)
 
     def name_or_string(self) -> str:
-        """Read a name or a text in quotes: character sets, engines and so on may be either."""
+        """Read a name or a text in quotes. Character sets, engines and so on may be either."""
         return self.string() if self.is_string else self.name()
 
     def skip_brackets(self, refused: Collection[str] = ()) -> None:
-        """Skip an expression in brackets. It must not begin with one of the words `refused`."""
+        """Skip an expression in brackets. Raise NotUnderstood if it begins with one of the words `refused`."""
         self.expect("(")
         if self.peek() in refused:
             raise self.wrong()
@@ -140,7 +150,7 @@ class Clauses(Words):
             self._skip_literal()
 
     def skip_now(self) -> bool:
-        """Skip CURRENT_TIMESTAMP or a synonym of it, and say whether it was there."""
+        """Skip CURRENT_TIMESTAMP or a synonym. Return True if it was there."""
         if not self.skip_any(*_NOW):
             return False
         if self.peek() == "(":
@@ -166,11 +176,11 @@ class Clauses(Words):
                 if word not in ("X", "B"):
                     raise NotUnderstood(f"the DEFAULT {word[:40]!r} is not understood")
         self.skip_string()
-        while self.is_string:  # texts one behind another are one text
+        while self.is_string:  # MySQL joins neighbouring texts to one
             self.skip_string()
 
     def _skip_number(self) -> None:
-        """Skip a number, which stands in parts: `1`, `.`, `5e`, `-`, `3`."""
+        """Skip a number, which consists of several words: `1`, `.`, `5e`, `-`, `3`."""
         last = "" if self.peek() == "." else self.take()
         if self.skip("."):
             last = self.take() if self.peek()[:1].isdecimal() else ""

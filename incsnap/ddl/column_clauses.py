@@ -1,4 +1,4 @@
-"""Definitions of columns as statements write them."""
+"""Readers of the definitions of columns."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class DeclaredColumn:
 
     name: str
     type: DeclaredType
-    nullable: bool = True
-    virtual: bool = False  #: whether it is generated and not stored
-    charset: str = ""  #: the character set that its type or its collation names; "" for the table's
-    primary: bool = False  #: whether it is the primary key
-    unique: bool = False  #: whether it has a unique key, however often its definition says so
-    references: bool = False  #: whether it has a foreign key
+    nullable: bool = True  #: it may be NULL
+    virtual: bool = False  #: it is generated and not stored
+    charset: str = ""  #: character set that its type or its collation names; "" for the table's
+    primary: bool = False  #: it is the primary key
+    unique: bool = False  #: it has a unique key, however often its definition says so
+    references: bool = False  #: it has a foreign key
 
     def keys(self) -> Iterator[DeclaredKey]:
         """Yield the keys that the definition declares, in the server's order."""
@@ -41,7 +41,7 @@ class DeclaredColumn:
             yield DeclaredKey("", False, part, for_foreign_key=True)
 
     def column(self, charset: str) -> Column:
-        """Return the column in a table whose default character set is `charset`."""
+        """Return the column in a table with the default character set `charset`."""
         return column_of(self.name, self.type, self.charset or charset, nullable=self.nullable)
 
 
@@ -63,7 +63,10 @@ def read_column(words: Clauses, name: str) -> DeclaredColumn:
 
 
 def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
-    """Read one attribute. Return whether the column may be NULL, if the attribute tells that."""
+    """Read one attribute of a column.
+
+    Return True or False if it says whether the column may be NULL, otherwise None.
+    """
     match words.take():
         case "NULL":
             return True
@@ -76,7 +79,7 @@ def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
             if not words.skip_now():
                 raise words.wrong()
         case "AUTO_INCREMENT":
-            return None if words.printed else False  # the server prints NOT NULL by itself
+            return None if words.printed else False  # SHOW CREATE TABLE prints NOT NULL beside it
         case "SERIAL":
             words.expect("DEFAULT", "VALUE")
             column.unique = True
@@ -131,7 +134,7 @@ def _not_null(words: Clauses) -> bool:
 
 
 def _collate(column: DeclaredColumn, charset: str) -> None:
-    """A collation behind a type without a character set names that too."""
+    """Set the column's character set to that of its collation. Raise NotUnderstood if the type names another one."""
     if column.charset and column.charset != charset:
         raise NotUnderstood(f"the collation of the column {column.name} is not one of its character set")
     column.charset = charset
@@ -145,7 +148,7 @@ def _generated(words: Clauses, column: DeclaredColumn) -> None:
 
 
 def _timestamp_takes_null(words: Clauses) -> bool:
-    """Whether a TIMESTAMP for which neither NULL nor NOT NULL is written may be NULL."""
+    """Return True if a TIMESTAMP without NULL and NOT NULL may be NULL."""
     if words.session.explicit_timestamps is None:
         raise NotUnderstood("explicit_defaults_for_timestamp, which decides what may be NULL, is not known")
     return words.session.explicit_timestamps

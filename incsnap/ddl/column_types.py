@@ -1,4 +1,4 @@
-"""Types of columns as statements write them, with all synonyms, and the columns that the server makes of them."""
+"""Readers of the types of columns, with all their synonyms, and the columns that the server makes of these types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTEGERS = {
     "INT3": "mediumint", "MIDDLEINT": "mediumint", "INT": "int", "INTEGER": "int", "INT4": "int", "BIGINT": "bigint",
     "INT8": "bigint",
 }  # fmt: skip
-#: Types that stand alone.
+#: Types without length and other options: name -> DATA_TYPE.
 _PLAIN = {
     "DATE": "date", "JSON": "json", "BOOL": "tinyint", "BOOLEAN": "tinyint", "TINYBLOB": "tinyblob",
     "MEDIUMBLOB": "mediumblob", "LONGBLOB": "longblob", "GEOMETRY": "geometry", "POINT": "point",
@@ -25,10 +25,10 @@ _PLAIN = {
 _TEXTS = {"TINYTEXT": "tinytext", "TEXT": "text", "MEDIUMTEXT": "mediumtext", "LONGTEXT": "longtext"}
 _DECIMALS = frozenset(("DECIMAL", "DEC", "NUMERIC", "FIXED"))
 _CLOCKS = {"TIME": "time", "DATETIME": "datetime", "TIMESTAMP": "timestamp"}
-#: The sizes of TEXT and BLOB: what each may hold in bytes.
+#: (prefix, most bytes) of the kinds of TEXT and BLOB.
 _SIZES = (("tiny", 0xFF), ("", 0xFFFF), ("medium", 0xFFFFFF), ("long", 0xFFFFFFFF))
 _LARGER = {"tinytext": "text", "text": "mediumtext", "mediumtext": "longtext", "longtext": "longtext"}
-#: Character sets in which a letter of ASCII has other bytes.
+#: Character sets in which some ASCII characters do not have their ASCII bytes.
 _NO_ASCII = frozenset(("ucs2", "utf16", "utf16le", "utf32", "swe7"))
 _AS_BINARY = {"char": "binary", "varchar": "varbinary"}
 _CHARACTERS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"))
@@ -38,17 +38,21 @@ _CHARACTERS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "l
 class DeclaredType:
     """A type as a statement declares it, before the table's character set is known."""
 
-    kind: str  #: MySQL's DATA_TYPE, of a text also where its character set is `binary`; `serial` for SERIAL
-    length: int | None = None  #: the number in brackets: characters, bytes, bits, digits or fraction
+    kind: str  #: MySQL's DATA_TYPE; that of a text also if its character set is `binary`; `serial` for SERIAL
+    length: int | None = None  #: the number in brackets: characters, bytes, bits, digits or fraction; None without one
     scale: int = 0  #: the second number of a DECIMAL
-    unsigned: bool = False
-    charset: str = ""  #: the character set that the type names; "" for the table's
-    values: tuple[str, ...] = ()  #: the literals of an ENUM or SET
-    utf8: bool = True  #: whether the bytes of the literals, in the session's character set, are UTF-8
+    unsigned: bool = False  #: the type says UNSIGNED, or implies it
+    charset: str = ""  #: character set that the type names; "" for the table's
+    values: tuple[str, ...] = ()  #: literals of an ENUM or SET
+    #: whether the literals' bytes in the session's character set are UTF-8, as a binary ENUM or SET needs
+    utf8: bool = True
 
 
 def read_type(words: Clauses) -> DeclaredType:
-    """Read a type. NULL, DEFAULT, COLLATE and so on, which stand behind it, are left to the caller."""
+    """Read a type. What stands behind the type (NULL, DEFAULT, COLLATE and so on) is left to the caller.
+
+    Raise NotUnderstood for an unknown type.
+    """
     word = words.take()
     if word in _PLAIN:
         return DeclaredType(_PLAIN[word])
@@ -112,7 +116,7 @@ def _real_is_float(words: Clauses) -> bool:
 
 
 def _string(words: Clauses, word: str) -> DeclaredType:
-    """CHAR and VARCHAR, NATIONAL or not."""
+    """Read the rest of CHAR and VARCHAR, NATIONAL or not."""
     national = word.startswith("N")
     if word == "NATIONAL":
         word = words.take()
@@ -130,7 +134,7 @@ def _string(words: Clauses, word: str) -> DeclaredType:
 
 
 def _text(words: Clauses, kind: str, length: int | None = None, values: tuple[str, ...] = ()) -> DeclaredType:
-    """The character set behind a text's type. BINARY there asks for a collation only."""
+    """Read the character set behind a text's type. BINARY there only chooses a collation."""
     charset = ""
     while True:
         if words.skip("ASCII"):
@@ -151,7 +155,7 @@ def _skip_binary(words: Clauses, charset: str) -> str:
 
 
 def _number(words: Clauses, kind: str, length: int | None = None, scale: int | None = None) -> DeclaredType:
-    """The sign behind a number's type. ZEROFILL makes a number unsigned."""
+    """Read the sign behind a number's type. ZEROFILL makes a number unsigned."""
     unsigned = False
     while option := words.skip_any("UNSIGNED", "SIGNED", "ZEROFILL"):
         unsigned |= option != "SIGNED"
@@ -174,7 +178,7 @@ def _required_length(words: Clauses) -> int:
 
 
 def _numbers(words: Clauses) -> tuple[int | None, int | None]:
-    """The two numbers of DECIMAL(10,2), where they are there."""
+    """Read the two numbers of DECIMAL(10,2); None for a number that is not there."""
     if not words.skip("("):
         return None, None
     precision = words.number()
@@ -184,7 +188,7 @@ def _numbers(words: Clauses) -> tuple[int | None, int | None]:
 
 
 def _literals(words: Clauses) -> tuple[str, ...]:
-    """The literals of an ENUM or SET. The server converts them to the session's character set first."""
+    """Read the literals of an ENUM or SET. The server first converts them to the session's character set."""
     words.expect("(")
     values = [words.string()]
     while words.skip(","):
@@ -204,8 +208,10 @@ def _is_utf8(values: tuple[str, ...], charset: str) -> bool:
 def column_of(name: str, declared: DeclaredType, charset: str, *, nullable: bool) -> Column:
     """Return the column that the server makes of a declared type.
 
-    `charset`: the character set of a text. The server makes a VARCHAR of more than 65,535 bytes a TEXT where its SQL
-    mode allows that, and refuses it elsewhere. A TEXT with a length is of the smallest kind that holds it.
+    `charset`: the character set of a text. If the SQL mode allows, the server makes a TEXT of a VARCHAR with more than
+    65,535 bytes; otherwise it refuses the statement. A TEXT with a length becomes the smallest kind that holds it.
+
+    Raise NotUnderstood if a literal of an ENUM or SET may not be a text of the character set.
     """
     kind, length = declared.kind, declared.length
     if kind in ("enum", "set"):
@@ -240,9 +246,11 @@ def _character_column(name: str, kind: str, length: int | None, charset: str, *,
 
 
 def converted(column: Column, charset: str) -> Column:
-    """Return what CONVERT TO CHARACTER SET makes of a column. A TEXT whose characters become wider becomes larger.
+    """Return the column as CONVERT TO CHARACTER SET leaves it. A TEXT whose characters become wider becomes the next
+    larger kind.
 
-    MySQL 9.7 does not convert the literals of an ENUM or SET: it takes their bytes for text of the new character set.
+    MySQL 9.7 does not convert the literals of an ENUM or SET: it reads their bytes as text of the new character set.
+    Raise NotUnderstood if this may damage a literal, or if the column becomes too long for a VARCHAR.
     """
     if not column.charset or column.charset in (BINARY, charset):
         return column

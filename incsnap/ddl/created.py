@@ -1,4 +1,4 @@
-"""CREATE TABLE, and what SHOW CREATE TABLE prints: the definition that the server makes of them."""
+"""The definition that the server makes of a CREATE TABLE, or that SHOW CREATE TABLE prints."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from incsnap.ddl.words import NotUnderstood
 from incsnap.events import Session
 from incsnap.tables import TableId
 
-#: The session of a reader of SHOW CREATE TABLE.
+#: The settings with which the text of SHOW CREATE TABLE is read.
 _PRINTED = Session(sql_mode=0, client="utf8mb4", connection="utf8mb4", explicit_timestamps=True)
 
 
 def read_definition(printed: str, table: TableId) -> TableDefinition:
-    """Return the definition of `table` by what SHOW CREATE TABLE prints of it in a session without SQL modes.
+    """Return the definition of `table` from the text of SHOW CREATE TABLE, printed in a session without SQL modes.
 
-    Raise `NotUnderstood` where the text is not understood.
+    Raise NotUnderstood if the text is not understood.
     """
     words = Clauses(printed, _PRINTED, printed=True)
     words.expect("CREATE", "TABLE")
@@ -29,15 +29,16 @@ def read_definition(printed: str, table: TableId) -> TableDefinition:
 
 
 def read_created(words: Clauses, table: TableId, database_charset: str) -> TableDefinition:
-    """Return the definition by the rest of a CREATE TABLE behind its first bracket.
+    """Return the definition from the rest of a CREATE TABLE behind its first bracket.
 
-    `database_charset`: the default of the table's database, "" where that is not known. SHOW CREATE TABLE lists the
-    indexes of foreign keys by themselves.
+    `database_charset`: the default of the table's database, "" if unknown. SHOW CREATE TABLE lists the indexes of
+    foreign keys among the indexes, so its foreign keys add none. Raise NotUnderstood if no default character set is
+    known.
     """
     elements, charset = Alteration(), ""
     read_elements(words, elements)
     while not (words.at_end or words.peek() in (";", "PARTITION")):
-        if words.skip("START"):  # the server writes it for CREATE TABLE ... SELECT, whose rows are logged behind it
+        if words.skip("START"):  # logged for CREATE TABLE ... SELECT; its rows follow in the binlog
             words.expect("TRANSACTION")
         else:
             charset = one_charset(charset, read_option(words))

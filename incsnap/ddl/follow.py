@@ -1,13 +1,18 @@
-"""The definitions of tables behind a statement: followed from the definitions before it, or not known any more.
+"""The definitions of tables behind a statement: followed from the definitions before it, or lost.
 
-The rule is that a whole statement is understood or nothing of it. A definition that is guessed wrongly would put values
-under wrong names; one that is not known only has to be asked for.
+A statement is understood as a whole or not at all. A definition that is guessed wrongly would put values under wrong
+names. A lost definition only costs a question to the server.
+
+Example: the table shop.orders has the columns id and note, and the binlog has
+`ALTER TABLE shop.orders ADD qty INT AFTER id`. `follow` returns `known` with the columns id, qty and note, and
+shop.orders in `changed`. If a word of the statement is not understood, shop.orders is in `lost` with the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from incsnap.ddl.alterations import Alteration, read_alter_table, read_create_index, read_drop_index
 from incsnap.ddl.altered import altered
@@ -15,22 +20,25 @@ from incsnap.ddl.character_sets import known_charset, read_charset, read_collati
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.created import read_created
 from incsnap.ddl.statements import renamed
-from incsnap.ddl.table_definition import INFORMATION_SCHEMA, Definitions, TableDefinition
+from incsnap.ddl.table_definition import Definitions, TableDefinition
 from incsnap.ddl.table_options import one_charset
 from incsnap.ddl.words import NotUnderstood
 from incsnap.events import SchemaChange
 from incsnap.tables import TableId
+
+Name = TypeVar("Name", str, TableId)
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
     """The definitions behind a statement."""
 
-    known: Definitions  #: all that is certain behind the statement
-    #: Tables that exist behind the statement and whose definition is not known any more, or was not before: why.
+    known: Definitions  #: what is certain behind the statement
+    #: Table -> reason, for tables that exist behind the statement but whose definition is unknown, now or already
+    #: before.
     lost: Mapping[TableId, str] = field(default_factory=dict)
     gone: frozenset[TableId] = frozenset()  #: tables that were dropped or renamed
-    changed: frozenset[TableId] = frozenset()  #: tables whose definition in `known` is new or another one
+    changed: frozenset[TableId] = frozenset()  #: tables whose definition in `known` is new or different
 
 
 def _maybe_there(_table: TableId) -> bool:
@@ -44,10 +52,10 @@ def follow(
     letter_case: int = 0,
     absent: Callable[[TableId], bool] = _maybe_there,
 ) -> Followed:
-    """Return the definitions behind `change`, which are `known` before it.
+    """Return the definitions behind `change`. `known` are the definitions before it.
 
-    `letter_case`: the server's lower_case_table_names. `absent`: whether it is certain that a table does not exist,
-    without which a CREATE TABLE IF NOT EXISTS cannot be followed where it creates the table.
+    `letter_case`: the server's lower_case_table_names. `absent` returns True if a table certainly does not exist. A
+    CREATE TABLE IF NOT EXISTS ... SELECT can only be followed then.
     """
     statement = _Statement(change, known, letter_case, absent)
     try:
@@ -58,7 +66,7 @@ def follow(
 
 
 def _not_followed(change: SchemaChange, known: Definitions, letter_case: int, why: str) -> Followed:
-    """All tables that the statement may have changed are not known any more."""
+    """Return the definitions without all tables that the statement may have changed; these are lost."""
     touched = {table for table in known.tables if change.touches(table)}
     named = {_stored(table, letter_case, known.tables) for table in change.tables or ()}
     tables = {table: each for table, each in known.tables.items() if table not in touched}
@@ -70,25 +78,29 @@ def _not_followed(change: SchemaChange, known: Definitions, letter_case: int, wh
 
 
 def _stored(table: TableId, letter_case: int, known: Iterable[TableId]) -> TableId:
-    """The name of a table as the server stores it, by its lower_case_table_names."""
-    if letter_case == 0:
-        return table
-    lower = TableId(table.database.lower(), table.table.lower())
-    if letter_case == 1:
-        return lower
-    return next((each for each in known if str(each).lower() == str(lower)), table)
+    """Return the table's name as the server stores it, by its lower_case_table_names."""
+    return _spelled(table, TableId(table.database.lower(), table.table.lower()), letter_case, known)
 
 
 def _stored_database(name: str, letter_case: int, known: Iterable[str]) -> str:
-    """The name of a database as the server stores it, by its lower_case_table_names."""
+    """Return the database's name as the server stores it, by its lower_case_table_names."""
+    return _spelled(name, name.lower(), letter_case, known)
+
+
+def _spelled(name: Name, lower: Name, letter_case: int, known: Iterable[Name]) -> Name:
+    """Return the spelling that the server stores: that of the statement, lower case, or that of the creation."""
     if letter_case == 0:
         return name
-    lower = name.lower()
-    return lower if letter_case == 1 else next((each for each in known if each.lower() == lower), name)
+    if letter_case == 1:
+        return lower
+    return next((each for each in known if str(each).lower() == str(lower)), name)
 
 
 class _Statement:
-    """One statement on its way. `tables` and `databases` are what is known up to the word that was read last."""
+    """A statement that is being followed.
+
+    `_tables` and `_databases` are the definitions up to the last word that was read.
+    """
 
     def __init__(
         self, change: SchemaChange, known: Definitions, letter_case: int, absent: Callable[[TableId], bool]
@@ -99,7 +111,7 @@ class _Statement:
         self._gone: set[TableId] = set()
 
     def follow(self) -> None:
-        """Read the statement. Raise `NotUnderstood` where that is not possible; then nothing was followed."""
+        """Read the statement. Raise NotUnderstood if this is not possible; nothing was followed then."""
         session = self._change.session
         if session.client == "binary" and not self._change.sql.isascii():
             raise NotUnderstood("the client's character set is binary, so the texts in the statement are not certain")
@@ -122,7 +134,7 @@ class _Statement:
                 raise words.wrong()
 
     def followed(self) -> Followed:
-        """Return the outcome."""
+        """Return the definitions behind the statement, after `follow`."""
         before = self._before.tables
         changed = {table for table, definition in self._tables.items() if before.get(table) != definition}
         known = Definitions(self._tables, self._databases)
@@ -146,12 +158,10 @@ class _Statement:
                 conditional = words.skip_condition()
                 name = self._database(words.name())
                 charset = _database_charset(words) or self._change.session.server
-                if not conditional or self._lacks_database(name):
-                    self._set_database(name, charset and known_charset(charset))
-                elif not self._databases.get(name):
-                    self._set_database(name, "")
+                if not conditional or self._change.has_xid:
+                    self._databases[name] = charset and known_charset(charset)
             case "TEMPORARY" if not kind:
-                pass  # a table of its session alone
+                pass  # only its own session sees a temporary table
             case _:
                 raise words.wrong()
 
@@ -159,7 +169,7 @@ class _Statement:
         conditional = words.skip_condition()
         table = self._stored(words.table())
         if table in self._tables:
-            if conditional:
+            if conditional and not self._change.has_xid:
                 return
             raise NotUnderstood(f"{table} is known, and is created nevertheless")
         bracket = words.skip("(")
@@ -174,9 +184,17 @@ class _Statement:
             definition, why = read_created(words, table, self._databases.get(self._database(table.database), "")), ""
         else:
             raise words.wrong()
-        if conditional and not self._absent(table):
-            definition, why = None, "the table may have been there before the statement"
+        if conditional and not self._is_made(table):
+            definition, why = None, "a table or view of its name may have been there before the statement"
         self._set_table(table, definition, why)
+
+    def _is_made(self, table: TableId) -> bool:
+        """Return True if the statement, a CREATE TABLE IF NOT EXISTS, certainly made the table.
+
+        The server logs the statement where there is such a table or view, too, and does nothing then. It logs a
+        CREATE TABLE IF NOT EXISTS ... SELECT only if it makes the table, but a user may write what it logs.
+        """
+        return self._change.has_xid or (self._change.in_transaction and self._absent(table))
 
     def _alter(self, words: Clauses) -> None:
         if words.skip_any("DATABASE", "SCHEMA"):
@@ -184,7 +202,7 @@ class _Statement:
             name = self._change.session.database if unnamed else words.name()
             charset = _database_charset(words)
             if charset:
-                self._set_database(self._database(name), charset)
+                self._databases[self._database(name)] = charset
             return
         words.expect("TABLE")
         table = self._stored(words.table())
@@ -247,16 +265,9 @@ class _Statement:
         else:
             self._tables[table] = replace(definition, shape=replace(definition.shape, id=table))
 
-    def _lacks_database(self, name: str) -> bool:
-        """Whether it is certain that there is no such database. The server's list of them has INFORMATION_SCHEMA."""
-        return INFORMATION_SCHEMA in self._databases and name not in self._databases
-
-    def _set_database(self, name: str, charset: str) -> None:
-        self._databases[name] = charset
-
 
 def _database_charset(words: Clauses) -> str:
-    """Read the options of a database: its character set, "" where they do not tell it."""
+    """Read the options of a database, and return its character set; "" if they do not tell it."""
     charset = ""
     while not (words.at_end or words.peek() == ";"):
         words.skip("DEFAULT")

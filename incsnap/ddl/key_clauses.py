@@ -1,4 +1,4 @@
-"""Keys and other constraints as statements write them: in CREATE TABLE, ALTER TABLE and CREATE INDEX."""
+"""Readers of keys and other constraints, in CREATE TABLE, ALTER TABLE and CREATE INDEX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.table_definition import PRIMARY, KeyPart
 
-#: Words with which a constraint or index begins. No column has such a name without quotes.
+#: Words that begin a constraint or an index. A column with such a name must be in quotes.
 CONSTRAINTS = frozenset(("CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"))
 
 
@@ -16,15 +16,17 @@ CONSTRAINTS = frozenset(("CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FUL
 class DeclaredKey:
     """An index as a statement declares it."""
 
-    name: str  #: PRIMARY for a primary key; "" where the server chooses the name
+    name: str  #: PRIMARY for a primary key; "" if the server chooses the name
     unique: bool
-    parts: tuple[KeyPart, ...]
-    #: Whether the server makes the index for a foreign key. It makes none where another index serves.
-    for_foreign_key: bool = False
+    parts: tuple[KeyPart, ...]  #: columns and expressions, in order
+    for_foreign_key: bool = False  #: The server makes the index for a foreign key, unless another index serves.
 
 
 def read_constraint(words: Clauses) -> Iterator[DeclaredKey]:
-    """Read one constraint or index, and yield the key that it defines, if it defines one."""
+    """Read one constraint or index. Yield the key that it defines, if it defines one.
+
+    Raise NotUnderstood if the constraint is unknown.
+    """
     constraint = ""
     if words.skip("CONSTRAINT") and words.peek() not in CONSTRAINTS:
         constraint = words.name()
@@ -55,7 +57,7 @@ def read_constraint(words: Clauses) -> Iterator[DeclaredKey]:
 
 
 def _read_name(words: Clauses) -> str:
-    """Read an index's name and type, which both may be left out."""
+    """Read an index's name and type, and return the name. Both may be left out; the name is then ""."""
     name = ""
     if words.peek() not in ("(", "USING"):
         name = words.name()
@@ -71,7 +73,7 @@ def _key(words: Clauses, name: str, *, unique: bool) -> DeclaredKey:
 
 
 def read_parts(words: Clauses) -> tuple[KeyPart, ...]:
-    """Read the columns and expressions of a key."""
+    """Read the columns and expressions of a key, with the brackets around them."""
     words.expect("(")
     parts = []
     while True:
@@ -92,7 +94,7 @@ def read_parts(words: Clauses) -> tuple[KeyPart, ...]:
 
 
 def skip_key_options(words: Clauses) -> None:
-    """Skip what may stand behind the columns of a key."""
+    """Skip the options behind the columns of a key."""
     while option := words.skip_any(
         "KEY_BLOCK_SIZE", "USING", "TYPE", "WITH", "COMMENT", "VISIBLE", "INVISIBLE", "ENGINE_ATTRIBUTE",
         "SECONDARY_ENGINE_ATTRIBUTE",
@@ -114,13 +116,13 @@ def skip_key_options(words: Clauses) -> None:
 
 
 def skip_check(words: Clauses) -> None:
-    """Skip the expression of a CHECK, and whether it is enforced."""
+    """Skip the expression of a CHECK, and the words that say whether it is enforced."""
     words.skip_brackets()
     skip_enforced(words)
 
 
 def skip_enforced(words: Clauses) -> bool:
-    """Skip ENFORCED or NOT ENFORCED, and say whether it was there."""
+    """Skip ENFORCED or NOT ENFORCED. Return True if it was there."""
     if words.skip("NOT"):
         words.expect("ENFORCED")
         return True
@@ -128,7 +130,7 @@ def skip_enforced(words: Clauses) -> bool:
 
 
 def skip_reference(words: Clauses) -> None:
-    """Skip what stands behind REFERENCES: what a foreign key refers to, and what it does."""
+    """Skip the text behind REFERENCES: the other table, its columns, and the actions of the foreign key."""
     words.table()
     if words.peek() == "(":
         read_parts(words)

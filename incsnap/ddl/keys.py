@@ -1,4 +1,4 @@
-"""Keys as the server makes them of what statements declare: their names, their order, and the key of rows."""
+"""Keys as the server makes them of declared keys: their names, their order, and the key of records."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from incsnap.ddl.table_definition import PRIMARY, Key, KeyPart
 from incsnap.ddl.words import NotUnderstood
 from incsnap.tables import Column
 
-#: The name of an index whose first part is an expression.
+#: The name that the server gives an index whose first part is an expression.
 _FUNCTIONAL = "functional_index"
-#: Letters of a column's name up to which a number is certain to fit behind it: names have 64 characters at most.
+#: Longest name of a column behind which a number certainly fits: names have at most 64 characters.
 _SHORT = 60
 
 
 def position_of(name: str, names: Sequence[str]) -> int:
-    """Return where `name` stands among the names of columns or keys, which the server compares in any letter case."""
+    """Return the index of `name` in the names of columns or keys. The server compares names in any letter case.
+
+    Raise NotUnderstood if there is no such name.
+    """
     if name in names:
         return names.index(name)
     folded = name.casefold()
@@ -29,12 +32,12 @@ def position_of(name: str, names: Sequence[str]) -> int:
 
 
 def is_same(name: str, other: str) -> bool:
-    """Whether the server takes both for the name of one column or key."""
+    """Return True if the server takes both names for the name of one column or key."""
     return name.casefold() == other.casefold()
 
 
 def with_declared(keys: Sequence[Key], declared: Iterable[DeclaredKey], columns: Sequence[Column]) -> tuple[Key, ...]:
-    """Return the keys of a table whose `keys` are joined by those that a statement declares, in the order given."""
+    """Return `keys` and behind them the keys that a statement declares, in the statement's order."""
     joined = list(keys)
     names = [column.name for column in columns]
     for each in declared:
@@ -51,17 +54,17 @@ def _part(part: KeyPart, columns: Sequence[Column], names: Sequence[str]) -> Key
     if not part.column:
         return part
     column = columns[position_of(part.column, names)]
-    # The prefix of a number or an ENUM, if it has one, is as long as the column.
+    # A prefix of a number or an ENUM is as long as the column, so it is no prefix.
     shorter = octets_of_text(column) or part.prefix < characters_of(column)
     return KeyPart(column.name, part.prefix if shorter else 0)
 
 
 def _chosen_name(base: str, keys: Sequence[Key]) -> str:
-    """Return the name that the server gives a key; "" where it is not certain.
+    """Return the name that the server gives a key; "" if it is not certain.
 
-    The server takes the first column's name, and puts a number behind it where another key has that name. An index that
-    was made for a foreign key goes away as soon as another one serves. So names of indexes that are not unique may be
-    free.
+    The server takes the first column's name, and adds a number if another key has that name. An index that was made for
+    a foreign key disappears as soon as another index serves. So the name of an index that is not unique may be free or
+    taken.
     """
     taken = {key.name.casefold() for key in keys if key.unique}
     doubtful = {key.name.casefold() for key in keys if not key.unique}
@@ -77,7 +80,11 @@ def _chosen_name(base: str, keys: Sequence[Key]) -> str:
 
 
 def in_order(keys: Iterable[Key], columns: Sequence[Column], virtual: Collection[str]) -> tuple[Key, ...]:
-    """Return keys in the server's order: the primary key, unique keys without NULLs, other unique keys, the rest."""
+    """Return keys in the server's order: the primary key, unique keys without NULLs, other unique keys, all others.
+
+    Among unique keys of one kind, keys of whole columns come before keys with prefixes. Keys with expressions or
+    virtual columns come last. The order decides which key stands in for a primary key (see `record_key`).
+    """
     nullable = {column.name for column in columns if column.nullable}
 
     def rank(key: Key) -> tuple[bool, ...]:
@@ -96,10 +103,12 @@ def in_order(keys: Iterable[Key], columns: Sequence[Column], virtual: Collection
 
 
 def record_key(keys: Iterable[Key], columns: Sequence[Column], virtual: Collection[str]) -> tuple[int, ...]:
-    """Return the columns by which rows are told apart: those of the primary key, or of the key that stands in for it.
+    """Return the indexes of the columns that tell rows apart: those of the primary key, or of the key that stands in
+    for it.
 
-    The first unique key of whole columns without NULLs stands in. The server also takes a TINYTEXT or TINYBLOB that is
-    indexed up to its full length for a whole column, and its dictionary does not tell such a key.
+    The first unique key of whole columns without NULLs stands in. The server also accepts a TINYTEXT or TINYBLOB that
+    is indexed up to its full length as a whole column. But its dictionary does not show such a key, so the result is
+    then empty.
     """
     places = {column.name: place for place, column in enumerate(columns)}
     by_name = {column.name: column for column in columns}
@@ -120,7 +129,10 @@ def _whole(part: KeyPart, column: Column) -> bool:
 
 
 def resized(part: KeyPart, before: Column, after: Column) -> KeyPart:
-    """Return the part of a key whose column was changed. A prefix that is not shorter than the column goes away."""
+    """Return the part of a key whose column was changed. A prefix that is not shorter than the column is dropped.
+
+    Raise NotUnderstood if the length of the prefix is not certain.
+    """
     is_text = bool(characters_of(after) or octets_of_text(after))
     if is_text and before.values:
         raise NotUnderstood(f"the prefix by which the former {before.type} {after.name} is indexed is not certain")

@@ -1,7 +1,7 @@
-"""Which tables a statement changes, read from its text.
+"""The tables that a statement changes, read from its text.
 
-Conservative on purpose: what is not understood touches all tables, for it may name those of any database. That only
-makes windows be read again; the other mistake would let a row of an old shape out.
+This is conservative on purpose: a statement that is not understood touches all tables, because it may name any of them.
+That only makes the job read windows again. The opposite mistake would send a row of an old shape.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from incsnap.ddl.words import NotUnderstood, Words, tokens
 from incsnap.events import SchemaChange
 from incsnap.tables import TableId
 
-#: Statements that leave tables as they are (XA is looked at elsewhere).
+#: Statements that leave tables as they are (`xa_statements` reads XA).
 _HARMLESS = frozenset(
     (
         "BEGIN",
@@ -38,7 +38,7 @@ _HARMLESS = frozenset(
         "KILL",
     )
 )
-#: What CREATE, ALTER and DROP may be about besides tables, indexes and databases.
+#: Objects of CREATE, ALTER and DROP other than tables, indexes and databases.
 _OTHER_OBJECTS = frozenset(
     (
         "VIEW",
@@ -58,21 +58,25 @@ _OTHER_OBJECTS = frozenset(
         "MASKING",
     )
 )
-#: How the options of ALTER DATABASE begin, which may stand without a database's name: then it is the session's.
+#: First words of the options of ALTER DATABASE. If they follow at once, the statement is about the session's database.
 _DATABASE_OPTIONS = frozenset(("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"))
-#: Statements that change rows: in a row-based binlog they are never logged as text.
+#: Statements that change rows. A row-based binlog never has their text.
 ROW_STATEMENTS = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH"))
 
 
 def first_word(sql: str) -> str:
-    """The statement's verb in capitals."""
+    """Return the first word of the statement in capitals; "" if it begins with something else."""
     for kind, text in tokens(sql):
         return text.upper() if kind == "word" else ""
     return ""
 
 
 def schema_change(sql: str, database: str, *, exact: bool = True, sql_mode: int | None = None) -> SchemaChange | None:
-    """Return what this statement changed; None for nothing. ``exact`` False: names in ``sql`` may be garbled."""
+    """Return the change that the statement makes to tables; None if it changes none.
+
+    `database`: for names without a database. `exact` is False if names in `sql` may be garbled: the change then touches
+    all tables. `sql_mode`: of the session, None if unknown.
+    """
     change = _Statement(sql, database, sql_mode).change()
     if change is not None and not exact:
         return SchemaChange(None, "", sql, change.truncates, moves_rows_in=change.moves_rows_in)
@@ -80,12 +84,15 @@ def schema_change(sql: str, database: str, *, exact: bool = True, sql_mode: int 
 
 
 class _Statement:
+    """A statement whose tables are being read."""
+
     def __init__(self, sql: str, database: str, sql_mode: int | None) -> None:
         self._sql, self._database = sql, database
         self._words = Words(sql, database, sql_mode)
         self._moves_rows_in = False
 
     def change(self) -> SchemaChange | None:
+        """Return the change that the statement makes to tables; None if it changes none."""
         words = self._words
         if words.at_end or (verb := words.peek()) in _HARMLESS:
             return None
@@ -111,7 +118,7 @@ class _Statement:
         for _ in range(24):
             word = words.take()
             if word == "TEMPORARY":
-                return None  # of its session alone; never logged with rows
+                return None  # only its own session sees it, and its rows are never logged
             if word in _OTHER_OBJECTS:
                 return None
             if word in ("DATABASE", "SCHEMA"):
@@ -152,7 +159,10 @@ class _Statement:
 
 
 def renamed(words: Words) -> list[tuple[TableId, TableId]]:
-    """The old and the new name of each table of a RENAME TABLE, of which the first word was taken."""
+    """Return (old name, new name) for each table of a RENAME TABLE. `words` stands behind RENAME.
+
+    Raise NotUnderstood if the statement goes on in another way.
+    """
     if not (words.skip("TABLE") or words.skip("TABLES")):
         raise NotUnderstood
     tables = []
@@ -166,7 +176,10 @@ def renamed(words: Words) -> list[tuple[TableId, TableId]]:
 
 
 def new_name(words: Words) -> TableId | None:
-    """The table's new name, where RENAME of an ALTER TABLE was just taken; None where a part of it is renamed."""
+    """Return the table's new name from an ALTER TABLE; None if a column or an index is renamed.
+
+    `words` stands behind RENAME.
+    """
     if words.peek() in ("COLUMN", "INDEX", "KEY"):
         return None
     _ = words.skip("TO") or words.skip("AS") or words.skip("=")

@@ -1,4 +1,4 @@
-"""Definitions of tables as far as later statements about them need them: more than a row needs to be read."""
+"""Definitions of tables: what later statements about a table need to know, which is more than reading rows needs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from incsnap.tables import TableId, TableShape
 
 #: The name of a primary key.
 PRIMARY = "PRIMARY"
-#: A database that every server has and nobody can drop.
-INFORMATION_SCHEMA = "information_schema"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
     """A column of a key."""
 
-    column: str  #: the column's name; "" for an expression
+    column: str  #: name of the column; "" for an expression
     prefix: int = 0  #: characters (bytes of a byte string) that are indexed; 0 for the whole column
 
 
@@ -25,30 +23,29 @@ class KeyPart:
 class Key:
     """An index of a table, unique or not."""
 
-    name: str  #: "" where the name, which the server chose, is not certain
+    name: str  #: "" if the server chose the name and it is not certain
     unique: bool
-    parts: tuple[KeyPart, ...]
+    parts: tuple[KeyPart, ...]  #: columns and expressions, in order
 
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table's columns and keys at one moment, and what statements that change the table start from.
+    """A table's columns and keys at one moment, from which a statement that changes the table is followed.
 
-    A definition without `charset` tells the columns only: rows can be read by it, and no statement that changes columns
+    A definition without `charset` has only the columns: rows can be read with it, but no statement that changes columns
     can be followed from it.
     """
 
-    shape: TableShape  #: the columns and the record key, as the server's dictionary tells them
-    charset: str = ""  #: the default character set of the table's new columns
+    shape: TableShape  #: the columns and the record key, as the server's dictionary has them
+    charset: str = ""  #: default character set of the table's new columns
     keys: tuple[Key, ...] = ()  #: all indexes, in the server's order
-    virtual: tuple[str, ...] = ()  #: names of the virtual generated columns, which no record key may have
+    virtual: tuple[str, ...] = ()  #: names of the virtual generated columns, which are never in a record key
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """The tables and databases whose definitions are certain at one place of the binlog."""
+    """The definitions of tables and databases that are certain at one place of the binlog."""
 
-    tables: Mapping[TableId, TableDefinition] = field(default_factory=dict)
-    #: Name of a database -> its default character set, "" where that is not known. A database that is not here does not
-    #: exist, if `INFORMATION_SCHEMA` is: then they come from the server's list.
+    tables: Mapping[TableId, TableDefinition] = field(default_factory=dict)  #: others are unknown
+    #: Name of a database -> its default character set, "" if unknown
     databases: Mapping[str, str] = field(default_factory=dict)

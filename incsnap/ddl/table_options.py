@@ -1,4 +1,4 @@
-"""Options and partitions of tables. Of all of them only the character set has a say in columns."""
+"""Readers of the options and partitions of tables. Only the character set among them affects columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from incsnap.ddl.character_sets import read_charset, read_collation, skip_charse
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.words import NotUnderstood
 
-#: Options whose value is a number, a word or a text, behind an equals sign that may be left out.
+#: Options with a number, a word or a text as their value. The equals sign may be left out.
 _VALUES = frozenset(
     (
         "ENGINE", "MAX_ROWS", "MIN_ROWS", "AVG_ROW_LENGTH", "PASSWORD", "COMMENT", "COMPRESSION", "ENCRYPTION",
@@ -20,9 +20,9 @@ _QUERIES = frozenset(("SELECT", "TABLE", "VALUES", "WITH", "AS", "IGNORE", "REPL
 
 
 def read_option(words: Clauses) -> str | None:
-    """Read one option. Return the default character set if the option tells it, else None.
+    """Read one option. Return the default character set if the option sets it, otherwise None.
 
-    Raise `NotUnderstood` where no option follows.
+    Raise NotUnderstood if no option follows.
     """
     if words.skip("DEFAULT"):
         charset = _read_charset(words)
@@ -48,7 +48,7 @@ def read_option(words: Clauses) -> str | None:
 
 
 def _read_charset(words: Clauses) -> str | None:
-    """Read the character set, or that of the collation, where one of them is next."""
+    """Read a character set, or the character set of a collation; None if neither is next."""
     if skip_charset_word(words):
         words.skip("=")
         return read_charset(words)
@@ -66,7 +66,11 @@ def _skip_value(words: Clauses) -> None:
 
 
 def one_charset(before: str, charset: str | None) -> str:
-    """Return the character set that a statement tells with one more option. The server refuses two that differ."""
+    """Return the default character set after one more option: `charset` if the option names one, otherwise `before`.
+
+    `before` is the character set that earlier options of the statement name, "" for none. Raise NotUnderstood if an
+    option names another one than before: the server refuses such a statement.
+    """
     if charset is None or charset == before:
         return before
     if before:
@@ -75,9 +79,9 @@ def one_charset(before: str, charset: str | None) -> str:
 
 
 def skip_partitions(words: Clauses, *, created: bool = False) -> None:
-    """Skip a clause about partitions, which stands last, up to the end.
+    """Skip a clause about partitions, up to the end of the statement.
 
-    `created`: in a CREATE TABLE, where a query may stand behind it.
+    `created`: in a CREATE TABLE. A query may stand behind the clause there, which raises NotUnderstood.
     """
     refused = _QUERIES if created else ()
     while not words.at_end and words.peek() != ";":

@@ -1,7 +1,7 @@
-"""What a statement says of each table it defines, as Debezium tells it on the schema change topic.
+"""The changes of definitions in a statement, as Debezium shows them on the schema change topic.
 
-One statement may be several changes (``DROP TABLE a, b``; ``RENAME TABLE a TO b, c TO d``), each of one table or of a
-whole database. Statements that leave definitions as Debezium shows them are none: other indexes than unique ones,
+One statement may be several changes (`DROP TABLE a, b`; `RENAME TABLE a TO b, c TO d`), each of one table or of a whole
+database. Statements that do not change what Debezium shows of a definition are no changes: indexes that are not unique,
 views, routines, ALTER DATABASE, TRUNCATE.
 """
 
@@ -22,17 +22,19 @@ _BETWEEN = frozenset(("OR", "REPLACE", "UNIQUE", "ONLINE", "OFFLINE", "IGNORE"))
 
 @dataclass(frozen=True, slots=True)
 class TableStatement:
-    """``type``: CREATE, ALTER, DROP of ``table``, or DATABASE: then ``table`` is None. ``ddl``: what is shown."""
+    """A change of one table's definition, or of a database."""
 
-    type: Literal["CREATE", "ALTER", "DROP", "DATABASE"]
-    database: str
-    table: TableId | None
-    ddl: str
+    type: Literal["CREATE", "ALTER", "DROP", "DATABASE"]  #: DATABASE for a change of a database
+    database: str  #: database of the table, or the changed database
+    table: TableId | None  #: None for a change of a database
+    ddl: str  #: the statement that the record shows
 
 
 def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tuple[TableStatement, ...]:
-    """``database``: of names that are written without one; ``sql_mode``: of the session. () for what defines no table,
-    and for what is not understood."""
+    """Return the changes in a statement; () if it defines no table or is not understood.
+
+    `database`: for names without a database. `sql_mode`: of the session, None if unknown.
+    """
     words = Words(sql, database, sql_mode)
     try:
         verb = words.take()
@@ -54,7 +56,7 @@ def _defined(verb: str, words: Words, sql: str) -> Iterator[TableStatement]:
     while (word := words.take()) not in _OBJECTS:
         unique |= word == "UNIQUE"
         if word not in _BETWEEN:
-            return  # TEMPORARY, and other objects
+            return  # a temporary table or another object
     if word in ("DATABASE", "SCHEMA"):
         words.skip_condition()
         if verb != "ALTER":
@@ -74,12 +76,12 @@ def _defined(verb: str, words: Words, sql: str) -> Iterator[TableStatement]:
         while words.skip(","):
             tables.append(words.table())
         tail = next((f" {how}" for how in ("RESTRICT", "CASCADE") if words.skip(how)), "")
-        for table in tables:  # Debezium makes one statement a table of it
+        for table in tables:  # like Debezium: one statement per table
             yield _of("DROP", table, f"DROP TABLE {'IF EXISTS ' if conditional else ''}{table.sql}{tail}")
 
 
 def _altered(words: Words) -> TableId:
-    """Return the table under the name that it has behind the statement."""
+    """Return the table under its name behind the statement."""
     table = words.table()
     if not words.mentions("RENAME"):
         return table

@@ -1,4 +1,7 @@
-"""What a statement is made of, and a reader of it that goes on only as far as it must."""
+"""The tokens of a statement, and `Words`, which reads a statement word by word and may stop before its end.
+
+`Words` is enough for a question such as which tables a statement names. `clauses.Clauses` reads a whole statement.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from typing import Final
 
 from incsnap.tables import TableId
 
-#: Bits of the SQL mode, which decide what a quotation is.
+#: Bits of the SQL mode that decide what quotes mean.
 ANSI_QUOTES: Final = 1 << 2
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
 
-#: Repetitions are possessive: a statement may be as long as max_allowed_packet, and a repetition that can be taken back
-#: costs 200 bytes of memory for each character.
+#: Repetitions are possessive (`++`): a statement may be as long as max_allowed_packet, and a repetition with
+#: backtracking costs 200 bytes of memory for each character.
 _TOKEN = r"""
       (?P<blank> [ \t-\r]++ | \#[^\n]*+ | --(?=[\x00-\x20\x7f]|\Z)[^\n]*+ | /\*(?!!).*?(?:\*/|\Z) | /\*!\d*+ | \*/ )
     | `(?P<name> (?:[^`]++|``)*+ )`
@@ -25,18 +28,20 @@ _TOKEN = r"""
     | (?P<other> . )
     """
 
-#: (kind, text): ``word`` as written, ``name`` without its quotes, ``other`` a single character.
+#: (kind, text). Kinds: `word` as written, `name` without its quotes, `string` with them, `other` a single character,
+#: `broken` for what cannot be read.
 Token = tuple[str, str]
 
 
 def tokens(sql: str, sql_mode: int | None = None) -> Iterator[Token]:
-    """The statement without blanks and comments; the text of ``/*!40101 ... */`` is part of the statement.
+    """Yield the tokens of the statement without blanks and comments. The text of `/*!40101 ... */` is part of the
+    statement.
 
-    ``sql_mode``: of the session that wrote it. Where it is not known (None), double quotes are those of names.
+    `sql_mode`: of the session that wrote the statement. If it is None, text in double quotes is a name.
     """
     ansi = None if sql_mode is None else bool(sql_mode & ANSI_QUOTES)
     pattern = _pattern(ansi, not (sql_mode or 0) & NO_BACKSLASH_ESCAPES)
-    for match in pattern.finditer(sql):  # lazily: a statement may have a gigabyte of values behind its first words
+    for match in pattern.finditer(sql):  # lazy: a statement may have a gigabyte of values
         kind = match.lastgroup
         if kind == "name":
             yield "name", match["name"].replace("``", "`")
@@ -50,7 +55,7 @@ def tokens(sql: str, sql_mode: int | None = None) -> Iterator[Token]:
 
 @cache
 def _pattern(ansi: bool | None, backslashes: bool) -> re.Pattern[str]:
-    """Return the pattern of a token. A backslash escapes in strings, if the mode lets it, and never in names."""
+    """Return the pattern of a token. A backslash escapes in strings, if the mode allows, and never in names."""
 
     def content(quote: str, escapes: bool) -> str:
         other = rf"[^{quote}\\]++|\\." if escapes else f"[^{quote}]++"
@@ -63,9 +68,10 @@ def _pattern(ansi: bool | None, backslashes: bool) -> re.Pattern[str]:
 
 
 class Words:
-    """A statement, word by word. ``NotUnderstood`` where it does not go on as it must.
+    """A statement that is read word by word.
 
-    ``database``: of names that are written without one; ``sql_mode``: of the session that wrote it.
+    Its methods raise NotUnderstood if the statement does not go on as they expect. The caller need not read to the end.
+    `database`: for names without a database. `sql_mode`: of the session that wrote the statement, None if unknown.
     """
 
     def __init__(self, sql: str, database: str, sql_mode: int | None) -> None:
@@ -76,40 +82,47 @@ class Words:
 
     @property
     def at_end(self) -> bool:
+        """Return True if all words were taken."""
         return self._next is None
 
     @property
     def is_broken(self) -> bool:
-        """Whether a quotation that is never closed is next, or what may be a comment's end or another one's start."""
+        """Return True if text follows that cannot be read: a quote that is never closed, or an ambiguous comment."""
         return self._next is not None and self._next[0] == "broken"
 
     def mentions(self, *words: str) -> bool:
-        """Whether the statement has one of these words in capitals, literals and comments included. It is much faster
-        than to take all of its words."""
+        """Return True if the statement contains one of these words (given in capitals), also inside literals and
+        comments.
+
+        This is much faster than taking all words.
+        """
         capitals = self._sql.upper()
         return any(word in capitals for word in words)
 
     def peek(self) -> str:
-        """Return the next word in capitals or the next character; "" for a quoted name, a string and the end."""
+        """Return the next word in capitals, or the next character.
+
+        Return "" for a quoted name, a string, unreadable text and the end.
+        """
         if self._next is None or self._next[0] in ("name", "string", "broken"):
             return ""
         return self._next[1].upper()
 
     def take(self) -> str:
-        """As ``peek``, and goes on."""
+        """Return what `peek` returns, and go on to the next word."""
         word = self.peek()
         self._take()
         return word
 
     def skip(self, word: str) -> bool:
-        """Goes on if ``word`` is the next, and says whether it was."""
+        """Go on to the next word if `word` is next. Return True if it was."""
         is_next = self.peek() == word
         if is_next:
             self._take()
         return is_next
 
     def skip_condition(self) -> bool:
-        """As ``skip``, for IF EXISTS and IF NOT EXISTS."""
+        """Skip IF EXISTS or IF NOT EXISTS. Return True if it was there."""
         present = self.skip("IF")
         if present:
             self.skip("NOT")
@@ -117,16 +130,19 @@ class Words:
         return present
 
     def skip_past(self, word: str) -> None:
+        """Go on to the word behind the next `word`."""
         while self.take() != word:
             pass
 
     def name(self) -> str:
+        """Read a name, in quotes or not. Raise NotUnderstood if no name is next."""
         kind, text = self._take()
         if kind not in ("name", "word"):
             raise NotUnderstood
         return text
 
     def table(self) -> TableId:
+        """Read a table's name, with or without a database before it."""
         name = self.name()
         return TableId(name, self.name()) if self.skip(".") else TableId(self._database, name)
 
@@ -139,4 +155,4 @@ class Words:
 
 
 class NotUnderstood(Exception):
-    """The statement is not of a form known here."""
+    """An error: the statement has a form that this package does not know."""

@@ -1,53 +1,58 @@
-"""Fields of the envelope that a transform adds to a row or to the headers: their schemas, and their values by column.
+"""The envelope fields that a transform adds to a row or to the headers: their schemas, and their values by column.
 
-Debezium takes a field's schema without its default, and optional; and its value without the default of its schema, so
-that ``snapshot`` is null in the stream.
+Debezium gives an added field the schema of the envelope's field, but optional and without a default. The field's value
+does not take the schema's default either, so an added `snapshot` is null for changes of the stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray, MapArray
 from incsnap.connect.json_text import literal, strings
 from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import SOURCE, TRANSACTION
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
-from incsnap.envelope.source_block import SourceConstants, source_values
+from incsnap.envelope.sources import SourceConstants, source_values
 from incsnap.tables import TableId
-from incsnap.transforms.form import Added, Constant, Reference
+from incsnap.transforms.record_spec import Added, Constant, EnvelopeField
 
 _STRING, _INT64 = Schema("string", optional=True), Schema("int64", optional=True)
 _ROOT = {"op": _STRING, "ts_ms": _INT64, "ts_us": _INT64, "ts_ns": _INT64}
 _STRUCTS = {"": _ROOT, "source": dict(SOURCE.fields), "transaction": dict(TRANSACTION.fields)}
 _OPS = pa.array(OPERATIONS)
 
-#: The column of a batch of records that have headers added: a map of names to bytes, or null.
+#: The column with the added headers of a batch of records: of each record a map of header name to bytes, or null.
 HEADERS = pa.field("headers", pa.map_(pa.string(), pa.binary()))
-#: A str, an int or None of all records, or an array of one for each.
+#: A str, int or None that all records share, or an Arrow array with one element per record.
 Value = Any
 
 
 def schema_of(added: Added) -> Schema:
+    """Return the Connect schema of an added field: the envelope's schema for it, optional and without a default."""
     if isinstance(added, Constant):
         return _STRING
     return replace(_STRUCTS[added.struct][added.field], optional=True, default=None)
 
 
-def is_known(reference: Reference) -> bool:
-    """Has the envelope of MySQL's changes such a field?"""
+def is_known(reference: EnvelopeField) -> bool:
+    """Return True if the envelope of MySQL's changes has the field that `reference` names."""
     return reference.field in _STRUCTS.get(reference.struct, ())
 
 
 def read_values(
     fields: Sequence[Added], source: SourceConstants, now_us: int, table: TableId, envelope: EnvelopeSettings
 ) -> list[Value]:
-    """The fields' values in records of rows that a SELECT has read."""
+    """Return one value per field for records of rows that a SELECT has read; all these records share each value.
+
+    `source`: the source of these records; `now_us`: the records' time, in microseconds since 1970.
+    """
     block = source_values(source, envelope.version, envelope.name, table.database, table.table)
     return [_read(each, block, now_us) for each in fields]
 
@@ -64,7 +69,10 @@ def _read(added: Added, block: dict[str, Any], now_us: int) -> Value:
 def change_values(
     fields: Sequence[Added], what: Changes, tables: TableId | ManyTables, envelope: EnvelopeSettings
 ) -> list[Value]:
-    """The fields' values in records of changes: arrays have one element for each record of ``what``."""
+    """Return one value per field for records of changes. An array has one element per record of `what`.
+
+    `tables`: the table of all the changes, or the table of each change.
+    """
     return [_changed(each, what, tables, envelope) for each in fields]
 
 
@@ -98,7 +106,7 @@ def _of_source(field: str, what: Changes, tables: TableId | ManyTables, envelope
         return pa.array(what.row, pa.int64())
     if field == "query" and source.query is None:
         return None
-    of_events = {
+    of_events: dict[str, Callable[[], Array]] = {
         "ts_ms": lambda: pa.array(source.ts_us // 1000),
         "ts_us": lambda: pa.array(source.ts_us),
         "ts_ns": lambda: pa.array(source.ts_us * 1000),
@@ -125,7 +133,7 @@ def _moment(field: str, now_us: int) -> int:
 
 
 def json_text(value: Value) -> Any:
-    """A text for all, or an array of texts, null for null."""
+    """Return `value` as JSON: one text that all records share, or an array with one text per record."""
     if isinstance(value, pa.Array):
         return strings(value).complete() if pa.types.is_string(value.type) else value.cast(pa.string())
     if value is None:
@@ -133,17 +141,23 @@ def json_text(value: Value) -> Any:
     return literal(value) if isinstance(value, str) else str(value)
 
 
-def header_maps(headers: Sequence[Added], values: Sequence[Value], records: int) -> Any:
-    """An array of ``HEADERS``, None where nothing is added."""
+def header_maps(headers: Sequence[Added], values: Sequence[Value], records: int) -> MapArray | None:
+    """Return an array of `HEADERS` with one map per record, or None if `headers` is empty.
+
+    `values`: the value of each header, as `read_values` or `change_values` return them. `records`: how many records.
+    """
     if not headers:
         return None
     return map_of([header.name for header in headers], [_header_bytes(value, records) for value in values])
 
 
-def map_of(headers: Sequence[str], texts: Sequence[Any]) -> Any:
-    """An array of ``HEADERS``; ``texts``: of each header a ``pa.binary()`` of all records."""
+def map_of(headers: Sequence[str], texts: Sequence[Any]) -> MapArray:
+    """Return an array of `HEADERS` with one map per record.
+
+    `headers`: the names. `texts`: for each name the values of all records (`pa.binary()`).
+    """
     columns, records = pa.concat_arrays(texts), len(texts[0])
-    # A record's headers stand together, the columns' values one after another.
+    # Arrow wants the headers of one record side by side; `columns` holds one header of all records after another.
     places = (np.arange(records)[:, None] + records * np.arange(len(headers))[None, :]).ravel()
     names = pa.array(headers, pa.string())
     return pa.MapArray.from_arrays(
@@ -153,8 +167,10 @@ def map_of(headers: Sequence[str], texts: Sequence[Any]) -> Any:
     )
 
 
-def _header_bytes(value: Value, records: int) -> Any:
-    """``pa.binary()``, one for each record: text as Connect's SimpleHeaderConverter writes it, null for null."""
+def _header_bytes(value: Value, records: int) -> BytesArray:
+    """Return the header's text as Connect's SimpleHeaderConverter writes it: `pa.binary()`, one per record, null for
+    null.
+    """
     if isinstance(value, pa.Array):
         return value.cast(pa.string()).cast(pa.binary())
     return pa.repeat(pa.scalar(None if value is None else str(value).encode(), pa.binary()), records)

@@ -1,34 +1,34 @@
-"""Kafka records of row changes, as Arrow batches, one for each topic.
+"""Kafka records of row changes, as one Arrow batch for each topic; or one batch for many tables.
 
-Most tables have one form of records, and all goes through as whole columns; where kinds are written differently, each
-is written by itself, and put into its places.
+Most tables encode all kinds of records alike, so all records go through as whole columns. If kinds of records are
+encoded differently, the records of each kind are encoded by themselves and then put into their places.
+
+The records of many tables (`EncodedImages`) are written in the same way as those of one table (`TableImages`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray, Columns, RecordBatch
 from incsnap.columns.variable import Bools, Ints, take
 from incsnap.envelope.added_fields import change_values, header_maps
 from incsnap.envelope.format import Changes, TransactionOrder
-from incsnap.envelope.header_text import key_headers
-from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.oversized import Shortening, with_origins, with_row_keys
-from incsnap.envelope.partitioner import partition
+from incsnap.envelope.partitioner import owners, partition
 from incsnap.envelope.record_columns import identities, kinds_of, marks_of, orders_of, spread
+from incsnap.envelope.record_encoder import CHANGES, RecordEncoder
 from incsnap.envelope.record_images import DELETE, INSERT, UPDATE
-from incsnap.envelope.records import batch_of, identities_of
-from incsnap.envelope.row_changes import RowChanges
-from incsnap.envelope.source_block import SourceColumns
+from incsnap.envelope.records import batch_of
+from incsnap.envelope.row_changes import RowChanges, TableImages
+from incsnap.envelope.sources import SourceColumns
 from incsnap.envelope.table_format import TableFormat
-from incsnap.envelope.written import CHANGES, Written
 from incsnap.errors import ValueRefused
 
 _log = logging.getLogger(__name__)
@@ -36,16 +36,33 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicRecords:
-    """Records (RECORDS) of one topic in binlog order; ``home``: of each the partition that its bucket goes by, of the
-    format's own topic."""
+    """The records of one topic in binlog order, or those of many tables, table by table."""
 
-    topic: str
-    records: Any
-    home: npt.NDArray[np.int32]
+    topic: str  #: name of the topic; "" for outbox events, whose rows name their topics, and for many tables
+    records: RecordBatch  #: a RecordBatch of `RECORDS`
+    #: of each record: the partition of its key in `TableFormat.topic`, which chooses the record's bucket
+    bucket_partition: npt.NDArray[np.int32]
+    crcs: int | Ints  #: `partitioner.crc` of `TableFormat.topic`: of the one table, or of each record's table
+    table: Ints | None  #: of each record the index of its table; None for one table
+
+    def by_bucket(self, buckets: int) -> Iterator[tuple[int, RecordBatch, Ints | None]]:
+        """Yield (bucket, records, index of each record's table) for each bucket that has any records.
+
+        `buckets`: how many buckets there are.
+        """
+        owner = owners(self.bucket_partition, self.crcs, buckets)
+        present = np.unique(owner).tolist()
+        if len(present) == 1:
+            yield present[0], self.records, self.table
+            return
+        for bucket in present:
+            of_bucket = np.flatnonzero(owner == bucket)
+            table = None if self.table is None else self.table[of_bucket]
+            yield bucket, self.records.take(pa.array(of_bucket)), table
 
 
 def change_records(
-    laid: RowChanges,
+    changes: RowChanges,
     source: SourceColumns,
     order: TransactionOrder | None,
     partitions: Mapping[str, int],
@@ -53,169 +70,227 @@ def change_records(
     now_us: int,
     shortening: Shortening | None = None,
 ) -> list[TopicRecords]:
-    """Return the records of the changes, by topic.
+    """Return the records of the changes: of one table by topic, of many tables as one batch.
 
-    ``source`` has one element per event, ``order`` one per record that has a value before transforms;
-    ``partitions``: how many each topic has. Records that are dropped stand in the format's own topic. ``shortening``
-    cuts records that are too large for Kafka.
+    A record that a transform drops is not sent, but still overtakes rows of windows. So the result has it under
+    `TableFormat.topic`, with partition -1.
+
+    `source` has one element per event. `order` has one element per record with a value, before transforms; None if no
+    transaction metadata is wanted. `partitions`: how many partitions each topic has. `now_us`: microseconds since 1970.
+    `shortening` cuts records of one table that are too large for Kafka.
+
+    Raise ValueRefused if an update of an outbox table is refused (table.op.invalid.behavior=fatal).
     """
-    written = [laid.format.written[kind] for kind in CHANGES]
-    kinds = kinds_of(laid.records)
-    present = np.flatnonzero(np.bincount(kinds, minlength=len(CHANGES))).tolist()
-    # A dropped tombstone says nothing that the deletion before it does not.
-    sent = [kind for kind in present if written[kind] is not None or CHANGES[kind].op]
-    if laid.format.updates and (refused := int(np.count_nonzero(kinds == UPDATE))):
-        _refuse_updates(laid.format, refused)
+    images, records = changes.images, changes.records
+    if not len(records):
+        return []
+    kinds, format_ = kinds_of(records), images.formats[0]
+    if format_.updates and (refused := int(np.count_nonzero(kinds == UPDATE))):
+        _refuse_updates(format_, refused)
+    event = changes.event_of(records.change)
+    number = images.numbers(kinds, event)
+    by_topic: Sequence[tuple[str, Bools | None]]
+    if format_.uniform:
+        # A dropped record stays, with partition -1, because it overtakes rows of windows. A dropped tombstone is left
+        # out: its deletion overtakes the same rows.
+        sent = None if number.min() >= 0 else (number >= 0) | records.has_value
+        by_topic = [(format_.topic if isinstance(images, TableImages) else "", sent)]
+    else:
+        by_topic = _by_topic(format_, kinds)
+    return [
+        _BatchWriter(changes, which, event, number, source, order, now_us, shortening).records(topic, partitions)
+        for topic, which in by_topic
+    ]
+
+
+def _by_topic(format_: TableFormat, kinds: npt.NDArray[np.uint8]) -> Sequence[tuple[str, Bools | None]]:
+    """Return the topics of one table, each with a mask of its records; None for all records.
+
+    Dropped tombstones are in no mask.
+    """
+    present = np.flatnonzero(np.bincount(kinds)).tolist()
     topics: dict[str, list[int]] = {}
-    for kind in sent:
-        one = written[kind]
-        topics.setdefault(laid.format.topic if one is None else one.form.topic, []).append(kind)
-    records = []
-    for topic, of_topic in topics.items():
-        which = np.isin(kinds, of_topic) if len(of_topic) < len(present) else None
-        records.append(_TopicWriter(laid, which, source, order, now_us, shortening).records(topic, written, partitions))
-    return records
-
-
-def _among(numbers: Sequence[int], count: int) -> Bools:
-    """By number below ``count``, whether it is one of these."""
-    among = np.zeros(count, np.bool_)
-    among[list(numbers)] = True
-    return among
+    for kind in present:
+        encoder = format_.encoders[CHANGES[kind]]
+        if encoder is not None or CHANGES[kind].op:
+            topics.setdefault(format_.topic if encoder is None else encoder.spec.topic, []).append(kind)
+    return [
+        (topic, np.isin(kinds, of_topic) if len(of_topic) < len(present) else None)
+        for topic, of_topic in topics.items()
+    ]
 
 
 def _refuse_updates(format_: TableFormat, count: int) -> None:
-    """As table.op.invalid.behavior says. Raises ``ValueRefused``."""
-    what = f"{format_.view.shape.id}: {count} updates of an outbox table are no events"
+    """Report updates of an outbox table as table.op.invalid.behavior says. Raise ValueRefused if it is fatal."""
+    what = f"{format_.view.shape.id}: {count} updates of an outbox table, whose events are its inserted rows"
     if format_.updates == "fatal":
         raise ValueRefused(
-            f"{what}, and table.op.invalid.behavior is fatal",
-            "Set it to warn, which leaves them out, and let nobody update the table.",
+            f"{what}; table.op.invalid.behavior=fatal stops the job",
+            "Set table.op.invalid.behavior=warn, which skips updates. Let the application only insert and delete rows.",
         )
-    _log.log(logging.WARNING if format_.updates == "warn" else logging.ERROR, "%s; they are left out", what)
+    _log.log(logging.WARNING if format_.updates == "warn" else logging.ERROR, "%s; they are skipped", what)
 
 
-class _TopicWriter:
-    """Writes the records that go to one topic; ``which`` they are, None where all do."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Records of a batch that are encoded together."""
+
+    which: Bools  #: mask of the records
+    encoders: Sequence[RecordEncoder]  #: one encoder of one table; of many tables the encoders of one `RecordKind`
+    of_record: Ints | None  #: of each record that `which` chooses its index in `encoders`; None for one encoder
+
+    def __len__(self) -> int:
+        return int(self.which.sum())
+
+    @property
+    def encoder(self) -> RecordEncoder:
+        """Return the first encoder, whose `RecordKind` all share."""
+        return self.encoders[0]
+
+
+class _BatchWriter:
+    """A writer of one batch of records.
+
+    `which`: a mask of these records among those of `changes`; None for all. `event`, `number`: of each record of
+    `changes` its event and the index of its encoder, -1 for a dropped record.
+    """
 
     def __init__(
         self,
-        laid: RowChanges,
+        changes: RowChanges,
         which: Bools | None,
+        event: Ints,
+        number: Ints | npt.NDArray[np.int8],
         source: SourceColumns,
         order: TransactionOrder | None,
         now_us: int,
         shortening: Shortening | None,
     ) -> None:
-        self._shortening = shortening
-        self._laid, self._source, self._now_us = laid, source, now_us
-        whole = laid.records
+        self._source, self._now_us, self._shortening = source, now_us, shortening
+        self._images, self._envelope = changes.images, changes.images.formats[0].envelope
+        whole = changes.records
         self._out = whole if which is None else whole.only(which)
-        self._kinds, self._n = kinds_of(self._out), len(self._out)
+        self._event = event if which is None else event[which]
+        self._number = number if which is None else number[which]
+        self._row = changes.changes.row[self._out.change]
         self._order = None if order is None else orders_of(order, whole, which)
 
-    def records(self, topic: str, written: Sequence[Written | None], partitions: Mapping[str, int]) -> TopicRecords:
-        laid, out, format_ = self._laid, self._out, self._laid.format
-        parts = self._parts(written)
-        own = take(laid.keys, out.key)
-        keys = own if format_.alike else spread([(which, self._keys(one, which)) for which, one in parts], self._n)
-        places = home = format_.home(own, partitions)
-        if not format_.alike:
+    def records(self, topic: str, partitions: Mapping[str, int]) -> TopicRecords:
+        """Return the records. `partitions`: how many partitions each topic has."""
+        images, out, n = self._images, self._out, len(self._out)
+        own = take(images.keys, out.key)
+        bucket_partition, crcs = images.bucket_partitions(own, self._event, partitions)
+        kept, groups = self._number >= 0, self._groups()
+        keys, places = own, bucket_partition
+        if not images.formats[0].uniform:
+            keys = spread([(each.which, self._keys(each)) for each in groups], n)
             places = partition(keys, partitions.get(topic, 1))
-        kept = np.array([one is not None for one in written])[self._kinds]
-        identity, old_identity = self._identities(own)
+        of_image, none = images.identities(), pa.nulls(n, pa.binary())
+        identity, old_identity = (none, none) if of_image is None else identities(out, of_image)
         arrays = [
             pa.array(places if kept.all() else np.where(kept, places, -1), pa.int32()),
             keys,
-            spread([(which, self._values(one, which)) for which, one in parts if one.has_bytes], self._n),
-            self._headers(out.before_key, out.moved & (out.op == INSERT)),
-            self._headers(out.after_key, out.moved & (out.op != INSERT)),
+            spread([(each.which, self._values(each, keys)) for each in groups if each.encoder.has_bytes], n),
+            images.key_headers(out.before_key, out.moved & (out.op == INSERT)),
+            images.key_headers(out.after_key, out.moved & (out.op != INSERT)),
             identity,
             old_identity,
         ]
-        headers = [(which, self._added(one, which)) for which, one in parts if one.form.headers]
-        marks = marks_of(out, laid.event_of(out.change), self._source) if format_.envelope.marked else None
-        if events := [(which, one.event) for which, one in parts if one.event is not None]:
-            return TopicRecords(topic, self._placed(self._events(arrays, events, marks)), home)
-        own_topics: tuple[Any, ...] = ()
-        if any(one.topics is not None for _, one in parts):
-            own_topics = (spread([(which, self._topics(one, which)) for which, one in parts], self._n),)
-        added = spread(headers, self._n) if headers else None
-        return TopicRecords(topic, self._placed(batch_of(arrays, added, own_topics, marks)), home)
+        marks = marks_of(out, self._event, self._source) if self._envelope.marked else None
+        headers, destinations = self._destinations(groups)
+        records = self._with_origins(batch_of(arrays, headers, destinations, marks))
+        return TopicRecords(topic, records, bucket_partition, crcs, images.table_numbers(self._event))
 
-    def _placed(self, records: Any) -> Any:
-        """The records, of which large ones tell where they stand in the binlog, and of which row they are."""
-        change = self._out.change
-        placed = with_origins(records, self._laid.event_of(change), self._laid.changes.row[change], self._source)
-        return with_row_keys(placed, self._laid.format.view, self._laid.images, self._out.key)
+    def _groups(self) -> list[_Group]:
+        """Return the records that are not dropped, grouped by what one call encodes."""
+        encoders, number = self._images.encoders, self._number
+        present = np.flatnonzero(np.bincount(number + 1)[1:]).tolist()
+        if isinstance(self._images, TableImages):
+            return [_Group(number == each, [encoders[each]], None) for each in present]
+        by_kind: dict[object, list[int]] = {}
+        for each in present:
+            by_kind.setdefault(encoders[each].kind, []).append(each)
+        groups = []
+        for numbers in by_kind.values():
+            place = np.full(len(encoders) + 1, -1, np.int64)
+            place[numbers] = np.arange(len(numbers))
+            of_record = place[number]
+            which = of_record >= 0
+            groups.append(_Group(which, [encoders[each] for each in numbers], of_record[which]))
+        return groups
 
-    def _events(self, arrays: Sequence[Any], parts: Sequence[tuple[Bools, EventFormat]], marks: Any) -> Any:
-        """What goes to the topic "", to which nothing else does."""
-        rows = [(which, event, event.rows(self._laid.images, self._out.after[which])) for which, event in parts]
-        headers = spread([(which, event.headers(each)) for which, event, each in rows], self._n)
-        own = [(which, event.own(each, self._now_us)) for which, event, each in rows]
-        by_column = [spread([(which, values[at]) for which, values in own], self._n) for at in range(len(own[0][1]))]
-        return batch_of(arrays, headers, by_column, marks)
+    def _keys(self, group: _Group) -> BytesArray:
+        """Return the keys as the encoder of one table writes them."""
+        if group.encoder.key is None:
+            return pa.nulls(len(group), pa.binary())
+        return take(group.encoder.key.keys(self._columns), self._out.key[group.which])
 
-    def _topics(self, written: Written, which: Bools) -> Any:
-        """Of records that may have their topics in their rows."""
-        if written.topics is None:
-            return pa.repeat(pa.scalar(written.form.topic), int(which.sum()))
-        return written.topics.changes(self._laid.images, self._out.before[which], self._out.after[which])
-
-    def _parts(self, written: Sequence[Written | None]) -> list[tuple[Bools, Written]]:
-        """Records that are written alike."""
-        kinds: dict[int, tuple[Written, list[int]]] = {}
-        for kind in np.unique(self._kinds).tolist():
-            one = written[kind]
-            if one is not None:
-                kinds.setdefault(id(one), (one, []))[1].append(kind)
-        return [(_among(alike, len(written))[self._kinds], one) for one, alike in kinds.values()]
-
-    def _keys(self, written: Written, which: Bools) -> Any:
-        if written.key is None:
-            return pa.nulls(int(which.sum()), pa.binary())
-        return take(written.key.keys(self._laid.images), self._out.key[which])
-
-    def _values(self, written: Written, which: Bools) -> Any:
-        if written.value is None:
-            return pa.repeat(pa.scalar(written.nothing, pa.binary()), int(which.sum()))
-        images, changes = self._laid.images, self._changes(which)
-        values = written.value.changes(images, changes)
-        if self._shortening is None or written.event is not None:
+    def _values(self, group: _Group, keys: BytesArray) -> Array:
+        """Return the values. `keys`: of all records."""
+        encoder = group.encoder
+        if encoder.value is None:
+            if group.of_record is None:
+                return pa.repeat(pa.scalar(encoder.null_value, pa.binary()), len(group))
+            return take(pa.array([one.null_value for one in group.encoders], pa.binary()), group.of_record)
+        changes = self._changes(group.which)
+        values = self._images.values(group.encoders, group.of_record, changes)
+        if self._shortening is None or encoder.event is not None or not isinstance(self._images, TableImages):
             return values
-        keys, view = self._keys(written, which), self._laid.format.view
-        return self._shortening.shortened(view, written.form.topic, written.value, images, changes, keys, values)
+        view, of_group = self._images.format.view, keys.filter(pa.array(group.which))
+        return self._shortening.shortened(
+            view, encoder.spec.topic, encoder.value, self._columns, changes, of_group, values
+        )
 
-    def _added(self, written: Written, which: Bools) -> Any:
-        format_ = self._laid.format
-        values = change_values(written.form.headers, self._changes(which), format_.view.shape.id, format_.envelope)
-        return header_maps(written.form.headers, values, int(which.sum()))
+    def _destinations(self, groups: Sequence[_Group]) -> tuple[Array | None, Sequence[Array]]:
+        """Return the headers of the records, None without headers; and the columns of `OWN` that they have."""
+        n = len(self._out)
+        if events := [(each.which, each.encoder.event) for each in groups if each.encoder.event is not None]:
+            # Nothing else goes to the topic "".
+            rows = [(which, event, event.rows(self._columns, self._out.after[which])) for which, event in events]
+            headers = spread([(which, event.headers(each)) for which, event, each in rows], n)
+            own = [(which, event.own(each, self._now_us)) for which, event, each in rows]
+            return headers, [spread([(which, of[at]) for which, of in own], n) for at in range(len(own[0][1]))]
+        added = [(each.which, self._headers(each)) for each in groups if each.encoder.spec.headers]
+        topics: Sequence[Array] = ()
+        if any(each.encoder.topics is not None for each in groups):
+            topics = (spread([(each.which, self._topics(each)) for each in groups], n),)
+        return spread(added, n) if added else None, topics
+
+    def _headers(self, group: _Group) -> Array:
+        headers = group.encoder.spec.headers
+        values = change_values(headers, self._changes(group.which), self._images.tables, self._envelope)
+        return header_maps(headers, values, len(group))
+
+    def _topics(self, group: _Group) -> Array:
+        """Return the topic of each record: from its row, or the one topic of all."""
+        encoder, which = group.encoder, group.which
+        if encoder.topics is None:
+            return pa.repeat(pa.scalar(encoder.spec.topic), len(group))
+        return encoder.topics.changes(self._columns, self._out.before[which], self._out.after[which])
+
+    def _with_origins(self, records: RecordBatch) -> RecordBatch:
+        """Return the records; those of one table with the binlog position and the row's key of large ones."""
+        if not isinstance(self._images, TableImages):
+            return records
+        placed = with_origins(records, self._event, self._row, self._source)
+        return with_row_keys(placed, self._images.format.view, self._columns, self._out.key)
+
+    @property
+    def _columns(self) -> Columns:
+        """Return the columns of the images of one table."""
+        assert isinstance(self._images, TableImages)
+        return self._images.columns
 
     def _changes(self, which: Bools) -> Changes:
         out, order = self._out, self._order
-        change = out.change[which]
         return Changes(
             before=out.before[which],
             after=out.after[which],
-            event=self._laid.event_of(change),
-            row=self._laid.changes.row[change],
-            # Headers of a tombstone tell of its deletion.
+            event=self._event[which],
+            row=self._row[which],
+            # A tombstone has the headers of its deletion.
             op=np.minimum(out.op[which], np.uint8(DELETE)),
             source=self._source,
             order=None if order is None else TransactionOrder(order.total[which], order.of_table[which]),
             now_us=self._now_us,
         )
-
-    def _headers(self, index: Ints, chosen: Bools) -> Any:
-        format_ = self._laid.format
-        if format_.envelope.marked:
-            # A DataFrame has no headers, and the modes need have no form for a key that it tells.
-            return pa.nulls(self._n, pa.binary())
-        return key_headers(format_.view, self._laid.images, index, chosen, format_.envelope.modes)
-
-    def _identities(self, own: Any) -> tuple[Any, Any]:
-        """``identity`` and ``old_identity`` of each record."""
-        out, none = self._out, pa.nulls(self._n, pa.binary())
-        of_image = identities_of(self._laid.format, self._laid.images, self._laid.keys)
-        return (none, none) if of_image is None else identities(out, of_image)

@@ -1,6 +1,7 @@
-"""Which columns are written, how, and under which names: Debezium's ``column.*`` settings and message.key.columns.
+"""The rules of the settings for columns: which are written, under which names, how changed, and which form the key.
 
-Patterns are Java regexes, matched wholly and without regard to letter case against ``db.table.column``.
+They come from Debezium's `column.*` settings and message.key.columns. Patterns are Java regexes. A pattern must match
+the whole of `db.table.column`; letter case does not matter.
 """
 
 from __future__ import annotations
@@ -16,43 +17,39 @@ from signals.regex import any_matches
 
 @dataclass(frozen=True, slots=True)
 class TransformRule:
-    """``setting`` is its name without the salt, for messages."""
+    """A mask, hash or truncation, and the columns it is for."""
 
-    setting: str
-    patterns: tuple[str, ...]
-    transform: Transform
+    setting: str  #: name of the setting without the salt, for messages
+    patterns: tuple[str, ...]  #: on `db.table.column`
+    transform: Transform  #: what is done to the values
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRules:
-    """``include``, ``exclude``: column.include.list, column.exclude.list. ``keys``: message.key.columns, pairs of a
-    pattern for ``db.table`` and patterns for columns. ``field_names``: field.name.adjustment.mode. ``booleans``: of
-    TINYINTs that are written as booleans (TinyIntOneToBooleanConverter), ``narrow_booleans`` where they were defined as
-    TINYINT(1). ``typed``, ``typed_as``: of columns
-    (``db.table.column``) and of types (``db.table.TYPE``) whose schemas show how the column was defined. ``comments``:
-    include.schema.comments, schemas show the comments of columns.
-    """
+    """The rules of a job for columns."""
 
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    transforms: tuple[TransformRule, ...] = ()
+    include: tuple[str, ...] = ()  #: column.include.list
+    exclude: tuple[str, ...] = ()  #: column.exclude.list
+    transforms: tuple[TransformRule, ...] = ()  #: column.mask.*, column.truncate.*
+    #: message.key.columns: pairs of a pattern on `db.table` and patterns on columns
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    field_names: str = "none"
-    booleans: tuple[str, ...] = ()
-    narrow_booleans: tuple[str, ...] = ()
-    typed: tuple[str, ...] = ()
-    typed_as: tuple[str, ...] = ()
-    comments: bool = False
+    field_names: str = "none"  #: field.name.adjustment.mode
+    booleans: tuple[str, ...] = ()  #: TINYINTs that are written as booleans (TinyIntOneToBooleanConverter)
+    narrow_booleans: tuple[str, ...] = ()  #: TINYINTs that are written as booleans if they were defined as TINYINT(1)
+    typed: tuple[str, ...] = ()  #: columns (`db.table.column`) whose schemas show how the column was defined
+    typed_as: tuple[str, ...] = ()  #: types (`db.table.TYPE`) whose columns' schemas show how the column was defined
+    comments: bool = False  #: include.schema.comments: schemas show the comments of columns
 
-    def written(self, name: str) -> bool:
-        """Is the column ``name`` (``db.table.column``) part of a row?"""
+    def includes(self, name: str) -> bool:
+        """Return True if the column `name` (`db.table.column`) is part of a row."""
         if self.include:
             return matches(self.include, name)
         return not matches(self.exclude, name)
 
     def transform(self, name: str) -> Transform | None:
-        """What is done to the column's values. Raises ``ConfigError`` when two settings want to: one would undo what
-        the other hides.
+        """Return the mask, hash or truncation of the column `name`, or None.
+
+        Raise ConfigError if two settings match the column: one would undo what the other hides.
         """
         matching = [rule for rule in self.transforms if matches(rule.patterns, name)]
         if len(matching) > 1:
@@ -64,28 +61,35 @@ class ColumnRules:
 
     @property
     def needs_definitions(self) -> bool:
-        """May it matter to any record how a column was defined?  Then the server must be asked."""
+        """Whether a record may depend on how a column was defined (type, length, comment).
+
+        The binlog does not tell the definition, so the planner must then ask the server.
+        """
         return bool(self.typed or self.typed_as or self.comments or self.narrow_booleans)
 
     def is_boolean(self, name: str, type_: str, source: SourceType | None) -> bool:
-        """Is the column of MySQL's ``type_`` written as a boolean?  ``source``: as it was defined, None where nobody
-        knows."""
+        """Return True if the column `name` (`db.table.column`) of MySQL's `type_` is written as a boolean.
+
+        `source`: the type as the column was defined; None if the definition is unknown.
+        """
         if type_ != "tinyint":
             return False
         narrow = source is not None and source.length == 1
         return matches(self.booleans, name) or (narrow and matches(self.narrow_booleans, name))
 
     def shows_type(self, table: TableId, column: str, source: SourceType) -> bool:
-        """Does the schema of the column show that it was defined as ``source``?"""
+        """Return True if the column's schema shows that the column was defined as `source`."""
         return matches(self.typed, f"{table}.{column}") or matches(self.typed_as, f"{table}.{source.name}")
 
     def key_patterns(self) -> tuple[str, ...]:
-        """A pattern for ``db.table.column`` for each part of a key, in the key's order."""
+        """Return the patterns of message.key.columns on `db.table.column`, in the order of the key's columns."""
         return tuple(f"{table}.{column}" for table, columns in self.keys for column in columns)
 
     def without_match(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Gives (setting, pattern) of the patterns for columns that none of these (``db.table.column``) matches: one
-        that is misspelt hides nothing."""
+        """Yield (setting, pattern) for each pattern on columns that matches none of `names` (`db.table.column`).
+
+        A misspelt pattern hides nothing, so the user must hear of it.
+        """
         known = tuple(names)
         settings = (
             ("column.include.list", self.include),
@@ -100,7 +104,7 @@ class ColumnRules:
                     yield setting, pattern
 
     def without_salts(self) -> ColumnRules:
-        """For eyes that may not see them."""
+        """Return a copy with asterisks in place of the salts, for output that people see."""
         return replace(
             self,
             transforms=tuple(
@@ -111,4 +115,5 @@ class ColumnRules:
 
 
 def matches(patterns: tuple[str, ...], name: str) -> bool:
+    """Return True if one of the Java regexes matches the whole of `name`, without regard to letter case."""
     return any_matches(patterns, name, ignore_case=True)

@@ -1,4 +1,4 @@
-"""The Connect schemas of a table's records, as Debezium 3.6.1 names and orders them: key, row, source, envelope.
+"""The Connect schemas of a table's records, with the names and the order of Debezium 3.6.1: key, row, source, envelope.
 
 https://debezium.io/documentation/reference/stable/connectors/mysql.html#mysql-events
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from incsnap.connect.schema import Schema
 from incsnap.envelope.table_view import TableView
-from incsnap.transforms.form import Form
+from incsnap.transforms.record_spec import RecordSpec
 from incsnap.types.modes import Modes
 
 _STRING, _INT32, _INT64 = Schema("string"), Schema("int32"), Schema("int64")
 _STRING_OR_NULL, _INT64_OR_NULL = _STRING.as_optional(), _INT64.as_optional()
 
-#: ``source.snapshot``: what a reader that meets no value has to assume is in the schema.
+#: The schema of `source.snapshot`. A consumer takes the default "false" if a record has no value here.
 _SNAPSHOT = Schema(
     "string",
     optional=True,
@@ -48,7 +48,7 @@ SOURCE = Schema(
     ),
 )
 
-#: Named alike in every mode of schema.name.adjustment.mode.
+#: The schema of `transaction`. No schema.name.adjustment.mode changes its name.
 TRANSACTION = Schema(
     "struct",
     optional=True,
@@ -58,19 +58,19 @@ TRANSACTION = Schema(
 )
 
 
-def key_schema(view: TableView, form: Form, modes: Modes) -> Schema:
-    """``<topic>.Key``; the view has a key."""
+def key_schema(view: TableView, spec: RecordSpec, modes: Modes) -> Schema:
+    """Return the schema of the key, `<topic>.Key`. The view must have a key."""
     fields = tuple((field.name, field.schema(modes)) for field in view.key)
-    more = tuple((field.name, _STRING) for field in form.key_fields)
-    return Schema("struct", name=form.key_name, fields=(*fields, *more))
+    more = tuple((field.name, _STRING) for field in spec.key_fields)
+    return Schema("struct", name=spec.key_name, fields=(*fields, *more))
 
 
-def envelope_schema(view: TableView, form: Form, modes: Modes) -> Schema:
-    """``<topic>.Envelope``, version 2."""
-    row = row_schema(view, form, modes)
+def envelope_schema(view: TableView, spec: RecordSpec, modes: Modes) -> Schema:
+    """Return the schema of the value, `<topic>.Envelope` of version 2."""
+    row = row_schema(view, spec, modes)
     return Schema(
         "struct",
-        name=form.envelope_name,
+        name=spec.envelope_name,
         version=2,
         fields=(
             ("before", row),
@@ -85,7 +85,7 @@ def envelope_schema(view: TableView, form: Form, modes: Modes) -> Schema:
     )
 
 
-def row_schema(view: TableView, form: Form, modes: Modes) -> Schema:
-    """The struct of ``before`` and ``after``; optional, as one of them is missing in most records."""
+def row_schema(view: TableView, spec: RecordSpec, modes: Modes) -> Schema:
+    """Return the schema of `before` and `after`. It is optional, because most records have only one of the two."""
     fields = tuple((field.name, field.schema(modes)) for field in view.fields)
-    return Schema("struct", optional=True, name=form.row_name, fields=fields)
+    return Schema("struct", optional=True, name=spec.row_name, fields=fields)

@@ -1,4 +1,4 @@
-"""What the settings say of keys and values: the names in them, the modes of types, the format of either side."""
+"""The settings for keys and values of records: names, modes of types, formats, transforms."""
 
 from __future__ import annotations
 
@@ -11,42 +11,40 @@ from incsnap.types.modes import Modes
 
 @dataclass(frozen=True, slots=True)
 class FormatChoice:
-    """The format of keys, or of values. ``kind`` is json, avro, or text or bytes (of events; all else is JSON then), of
-    values also row or images: columns of a DataFrame (``frame_format``). ``schemas``: each message brings its JSON
-    schema; ``decimals``: base64, or numeric: decimal.format of JSON. ``raw``: of events what is bytes stays what it is,
-    and only the rest is JSON."""
+    """The chosen format of keys, or of values."""
 
+    #: json, avro, text or bytes. Text and bytes are for outbox events; all other records are then JSON. For values also
+    #: row and images: columns of a DataFrame (`frame_format`).
     kind: str = "json"
-    schemas: bool = False
-    decimals: str = field(default="base64", repr=False)
-    raw: bool = False
+    schemas: bool = False  #: each message carries its JSON schema
+    decimals: str = field(default="base64", repr=False)  #: decimal.format of JSON: base64 or numeric
+    raw: bool = False  #: outbox events: values of bytes are sent as they are; all other values are JSON
 
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeSettings:
-    """``name`` is topic.prefix, ``version`` incsnap's; ``tombstones`` is tombstones.on.delete, ``skipped``
-    skipped.operations, ``transactions`` provide.transaction.metadata, ``schema_names`` schema.name.adjustment.mode,
-    ``skip_unchanged`` skip.messages.without.change. ``marked``: records bring what a DataFrame tells beside them.
-    """
+    """The settings that shape the records of tables."""
 
-    name: str
-    version: str
-    modes: Modes = field(default_factory=Modes)
-    tombstones: bool = True
-    rules: ColumnRules = field(default_factory=ColumnRules)
-    skipped: frozenset[str] = frozenset("t")
-    key: FormatChoice = field(default_factory=FormatChoice)
-    value: FormatChoice = field(default_factory=FormatChoice)
-    transactions: bool = False
-    schema_names: str = "none"
-    transforms: Chain = ()
-    skip_unchanged: bool = False
-    marked: bool = False
+    name: str  #: topic.prefix
+    version: str  #: incsnap's version
+    modes: Modes = field(default_factory=Modes)  #: how values of types are written
+    tombstones: bool = True  #: tombstones.on.delete
+    rules: ColumnRules = field(default_factory=ColumnRules)  #: which columns are written, how, and which form the key
+    skipped: frozenset[str] = frozenset("t")  #: skipped.operations, as letters of operations
+    key: FormatChoice = field(default_factory=FormatChoice)  #: the format of keys
+    value: FormatChoice = field(default_factory=FormatChoice)  #: the format of values
+    transactions: bool = False  #: provide.transaction.metadata
+    schema_names: str = "none"  #: schema.name.adjustment.mode
+    transforms: Chain = ()  #: `transforms`, in their order
+    skip_unchanged: bool = False  #: skip.messages.without.change
+    marked: bool = False  #: records carry what a DataFrame shows beside the value (`records.MARKS`)
 
     @property
     def key_modes(self) -> Modes:
+        """Return the modes for values inside keys: the decimal format is that of the key's converter."""
         return replace(self.modes, json_decimals=self.key.decimals)
 
     @property
     def value_modes(self) -> Modes:
+        """Return the modes for values inside values: the decimal format is that of the value's converter."""
         return replace(self.modes, json_decimals=self.value.decimals)

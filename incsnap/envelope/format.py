@@ -1,7 +1,7 @@
-"""How keys and values of one table become bytes: what the record builder asks, and JSON and Avro answer. For a
-DataFrame values become structs of columns instead (``frame_format``).
+"""The interfaces of formats: how keys and values of a table become bytes. JSON and Avro implement them.
 
-A format is made for one view of a table and one topic; every call takes whole columns.
+For a DataFrame values become structs of columns instead (`frame_format`). A format is made for one view of a table and
+one topic. Each call takes whole columns.
 """
 
 from __future__ import annotations
@@ -14,98 +14,123 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray, Columns, TextArray
 from incsnap.columns.variable import Ints, take
 from incsnap.connect.schema import Schema
-from incsnap.envelope.cells import Pattern
-from incsnap.envelope.source_block import SourceColumns, SourceConstants
-from incsnap.envelope.table_view import Columns
+from incsnap.envelope.row_template import RowTemplate
+from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.tables import TableId
 
-#: Connect's letters of operations, by the number that stands for them in ``Changes.op``.
+#: Connect's letters of operations; `Changes.op` has their indexes.
 OPERATIONS = ("c", "u", "d")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransactionOrder:
-    """The ``transaction`` block of each record: its number in the transaction, and among those of its table; its id is
-    the GTID of its event."""
+    """The numbers in the `transaction` block of each record. The block's id is the GTID of the record's event."""
 
-    total: Ints
-    of_table: Ints
+    total: Ints  #: number of the record in its transaction
+    of_table: Ints  #: number of the record among those of its table in the transaction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """One element per record that has a value. ``before`` and ``after``: indexes of row images, -1 for none;
-    ``event``: index into ``source``; ``row``: number within the event; ``op``: index into ``OPERATIONS``.
+    """Records of changes that one encoder writes: one element per record in each array.
+
+    Records without a value are among them only if the encoder makes headers. A tombstone then has the `op` of its
+    deletion.
     """
 
-    before: npt.NDArray[Any]
-    after: npt.NDArray[Any]
-    event: npt.NDArray[Any]
-    row: npt.NDArray[Any]
-    op: npt.NDArray[np.uint8]
-    source: SourceColumns
-    order: TransactionOrder | None
-    now_us: int
+    before: npt.NDArray[Any]  #: index of the row image before the change, -1 for none
+    after: npt.NDArray[Any]  #: index of the row image after the change, -1 for none
+    event: npt.NDArray[Any]  #: index into `source`
+    row: npt.NDArray[Any]  #: number of the changed row within its event
+    op: npt.NDArray[np.uint8]  #: index into `OPERATIONS`
+    source: SourceColumns  #: one element per event
+    order: TransactionOrder | None  #: None if no transaction metadata is wanted
+    now_us: int  #: the records' own time, in microseconds since 1970
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ManyTables:
-    """``of_event``: index into ``ids`` of each event; ``of_record``: of each record which of the formats writes it."""
+    """The tables that changes of many tables belong to."""
 
-    ids: Sequence[TableId]
-    of_event: Ints
-    of_record: Ints
+    ids: Sequence[TableId]  #: the tables
+    of_event: Ints  #: of each event: index into `ids`
+    of_record: Ints  #: of each record: index of the format that encodes it
 
     @property
-    def databases(self) -> Any:
-        """The database of each event (``pa.string()``)."""
+    def databases(self) -> TextArray:
+        """Return the database of each event (`pa.string()`)."""
         return take(pa.array([each.database for each in self.ids], pa.string()), self.of_event)
 
     @property
-    def names(self) -> Any:
-        """The table's name of each event (``pa.string()``)."""
+    def names(self) -> TextArray:
+        """Return the name of each event's table (`pa.string()`)."""
         return take(pa.array([each.table for each in self.ids], pa.string()), self.of_event)
 
 
 class KeyFormat(Protocol):
-    def keys(self, columns: Columns) -> Any:
-        """``pa.binary()``, one key per row; the view has a key."""
+    """The format of keys of one table that has a key."""
+
+    def keys(self, columns: Columns) -> BytesArray:
+        """Return the key of each row (`pa.binary()`)."""
 
 
 class ValueFormat(Protocol):
-    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
-        """``pa.binary()``, or structs: values of rows read by SELECT."""
+    """The format of values of one table."""
 
-    def changes(self, images: Columns, what: Changes) -> Any:
-        """``pa.binary()``, or structs: a value for each record of ``what``."""
+    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Array:
+        """Return the value of each row that a SELECT has read (`pa.binary()`, or structs).
+
+        `now_us`: microseconds since 1970.
+        """
+
+    def changes(self, images: Columns, what: Changes) -> Array:
+        """Return the value of each record of `what` (`pa.binary()`, or structs).
+
+        `images`: columns of the row images.
+        """
 
 
 @runtime_checkable
 class JoinedFormat(ValueFormat, Protocol):
-    """One that can also write rows of many tables at once."""
+    """A format of values that can also encode records of many tables at once."""
 
-    def pattern(self) -> Pattern:
-        """How a row is put together, without what differs from record to record."""
+    def template(self) -> RowTemplate:
+        """Return how one row is put together from the encoded values of its columns."""
 
     @property
     def constant_bytes(self) -> int:
-        """What a record takes beside its row and its source, about."""
+        """Return about how many bytes a value has besides its row and its source block.
 
-    def of_tables(self, formats: Sequence[Any], tables: ManyTables, rows: Any, what: Changes) -> Any:
-        """As ``changes``, by ``formats``, which differ from this one by their tables alone; ``rows``: of each image
-        what the patterns have given."""
+        This serves to estimate the memory of records before they are encoded.
+        """
+
+    def of_tables(self, formats: Sequence[Any], tables: ManyTables, rows: BytesArray, what: Changes) -> BytesArray:
+        """Return the value of each record of `what`, of many tables (`pa.binary()`).
+
+        `formats`: the format of each table; they differ from this one by their tables alone. `rows`: of each image the
+        row that its table's `template` has made.
+        """
 
 
 class EnvelopeFormat(ValueFormat, Protocol):
+    """A format whose values are whole envelopes. It can also encode a TRUNCATE."""
+
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
-        """The value of an ``op: "t"`` record."""
+        """Return the value of a record with `op: "t"`. `now_us`: microseconds since 1970."""
 
 
 class StructFormat(Protocol):
-    """Keys, or values, that come one at a time (notifications, transactions, schema changes): any schema."""
+    """The format of keys or values that come one at a time.
+
+    They may have any schema: notifications, transactions, schema changes.
+    """
 
     def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
-        """``value``: dicts, lists and primitives as Connect's JsonConverter would write them. ``subject`` is the
-        registry's name for the schema: ``<topic>-key`` or ``<topic>-value``."""
+        """Return `value` encoded.
+
+        `value`: dicts, lists and primitives as Connect's JsonConverter would write them. `subject`: the registry's name
+        for the schema, `<topic>-key` or `<topic>-value`.
+        """

@@ -1,7 +1,7 @@
-"""Values as columns: what a DataFrame of changes is given in place of JSON or Avro.
+"""The formats of a DataFrame of changes: values as columns, in place of JSON or Avro.
 
-A value is a struct of the row's columns, each in its own type; or of ``before`` and ``after``, which are such structs.
-What a DataFrame tells beside the row is in the records' marks (``envelope.records.MARKS``).
+A value is a struct of the row's columns, each in its own type; or a struct of `before` and `after`, which are such
+structs. What a DataFrame shows beside the row is in the marks of the records (`envelope.records.MARKS`).
 """
 
 from __future__ import annotations
@@ -13,65 +13,69 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray, Columns, StructArray
 from incsnap.columns.variable import take
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.format import OPERATIONS, Changes
-from incsnap.envelope.identity import EXACT, identifying
 from incsnap.envelope.json_rows import json_objects, rows_of
-from incsnap.envelope.source_block import SourceConstants
-from incsnap.envelope.table_view import Columns, TableView
+from incsnap.envelope.sources import SourceConstants
+from incsnap.envelope.table_view import EXACT, TableView
 
 _DELETE = OPERATIONS.index("d")
-#: Kinds of ``FormatChoice``: the row alone (of a deletion, the one that was deleted), or both images.
+#: Formats of values: the row alone (for a deletion the deleted row), or both images.
 ROW, IMAGES = FormatChoice("row"), FormatChoice("images")
 
 
 def frame_fields(view: TableView) -> list[pa.Field]:
-    """The row's columns. Raises ``UnsupportedType``."""
+    """Return the Arrow fields of the row's columns. Raise UnsupportedType for a column that incsnap cannot read."""
     return [pa.field(field.name, field.frame_type) for field in view.fields]
 
 
 class FrameKeys:
-    """What the rows of a DataFrame are told apart by, not what Kafka would be sent: an update that changes it is a
-    deletion and an insertion, also where the settings give both keys one form, or name other columns for it."""
+    """The format of keys in a DataFrame of changes: the columns that tell rows apart (`TableView.identity`).
+
+    These are not the keys that Kafka would get. An update that changes one of these columns is a deletion and an
+    insertion. This also holds where the settings give both rows one key, or name other columns for the key.
+    """
 
     def __init__(self, view: TableView) -> None:
-        self._fields = identifying(view)
+        self._fields = view.identity_fields
 
-    def keys(self, columns: Columns) -> Any:
+    def keys(self, columns: Columns) -> BytesArray:
+        """Return the key of each row as JSON (`pa.binary()`)."""
         return json_objects(self._fields, columns, EXACT)
 
 
 class FrameValues:
-    """``images``: with ``before`` and ``after``; else the row alone."""
+    """The format of values in a DataFrame. `images`: with `before` and `after`; otherwise the row alone."""
 
     def __init__(self, view: TableView, *, images: bool) -> None:
         self._view, self._images = view, images
         self._fields = frame_fields(view)
 
-    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
-        """A struct for each row."""
+    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> StructArray:
+        """Return a struct for each row that a SELECT has read."""
         row = self._rows(columns, None)
         if not self._images:
             return row
         return _struct([pa.nulls(len(row), row.type), row], self._both())
 
-    def changes(self, images: Columns, what: Changes) -> Any:
-        """A struct for each record of ``what``."""
+    def changes(self, images: Columns, what: Changes) -> StructArray:
+        """Return a struct for each record of `what`."""
         if self._images:
             return _struct([self._rows(images, what.before), self._rows(images, what.after)], self._both())
         return self._rows(images, np.where(what.op == _DELETE, what.before, what.after))
 
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
-        """There is no row: JSON of what its marks would be."""
+        """Return JSON with time and GTID of the TRUNCATE, because there is no row that could have marks."""
         return json.dumps({"ts_us": source.ts_us, "gtid": source.gtid}).encode()
 
     def _both(self) -> list[pa.Field]:
         row = pa.struct(self._fields)
         return [pa.field("before", row), pa.field("after", row)]
 
-    def _rows(self, columns: Columns, index: Any) -> Any:
-        """The rows of these images, null where the index is -1; None: of all."""
+    def _rows(self, columns: Columns, index: Any) -> StructArray:
+        """Return the rows at `index`, null where the index is -1; all rows if `index` is None."""
         values = [field.frame(columns) for field in self._view.fields]
         if index is None:
             return _struct(values, self._fields, rows_of(columns))
@@ -84,7 +88,9 @@ class FrameValues:
         )
 
 
-def _struct(values: Sequence[Any], fields: Sequence[pa.Field], rows: int | None = None, missing: Any = None) -> Any:
+def _struct(
+    values: Sequence[Any], fields: Sequence[pa.Field], rows: int | None = None, missing: Array | None = None
+) -> StructArray:
     if not values:
         # Arrow takes the length of a struct from its children.
         return pa.array([{}] * (rows or 0), pa.struct([]))
@@ -92,15 +98,19 @@ def _struct(values: Sequence[Any], fields: Sequence[pa.Field], rows: int | None 
 
 
 def key_names(view: TableView) -> tuple[str, ...]:
-    """The columns that tell rows apart, as the DataFrame names them; none where it does not tell one of them as it is
-    (``hidden_keys``), for the others may be those of several rows."""
+    """Return the names of the DataFrame's columns that tell rows apart.
+
+    The result is empty if one of these columns is hidden (`hidden_keys`): several rows may share the others.
+    """
     names = {field.index: field.name for field in view.fields}
     return () if hidden_keys(view) else tuple(names[index] for index in view.identity)
 
 
 def hidden_keys(view: TableView) -> tuple[str, ...]:
-    """Which of the columns that tell rows apart the DataFrame leaves out, or gives values that several keys share, each
-    with what does so."""
+    """Return why columns that tell rows apart are hidden: one text per column, such as "id is left out".
+
+    The DataFrame leaves such a column out, or several keys share one of its values (a mask, a boolean).
+    """
     fields = {field.index: field for field in view.fields}
     hidden = []
     for index in view.identity:
@@ -110,5 +120,5 @@ def hidden_keys(view: TableView) -> tuple[str, ...]:
         elif field.masked_in_frame:
             hidden.append(f"{name} is masked or truncated")
         elif field.boolean:
-            hidden.append(f"{name} is told as a boolean")
+            hidden.append(f"{name} is written as a boolean")
     return tuple(hidden)

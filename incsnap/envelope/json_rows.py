@@ -1,27 +1,30 @@
-"""Rows as JSON objects: whole columns of text joined with the literals between them, in one pass of one Arrow kernel.
+"""Rows as JSON objects: columns of text, joined with the literals between them by one Arrow kernel in one pass.
 
-Whatever stands before and behind the row in a record (``head``, ``tail``) goes into the same pass, because copying
-the row once more would cost as much as making it.
+The same pass adds what stands before and behind the row in a record (`head`, `tail`): copying the row once more would
+cost as much as making it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.arrow import BytesArray, Columns, TextArray
 from incsnap.columns.variable import too_large
+from incsnap.connect.json_schema import schema_json
 from incsnap.connect.json_text import Encoded, literal
-from incsnap.envelope.cells import Pattern, json_cells
-from incsnap.envelope.table_view import Columns, ViewField
+from incsnap.connect.schema import Schema
 from incsnap.types.modes import Modes
 
 
 class Member(Protocol):
-    """A member whose values come from columns, as ``ViewField``."""
+    """A member of a JSON object whose values come from columns, such as a `ViewField`.
+
+    `name` is the member's name. `encode` returns its JSON for each row.
+    """
 
     @property
     def name(self) -> str: ...
@@ -29,18 +32,19 @@ class Member(Protocol):
     def encode(self, columns: Columns, modes: Modes) -> Encoded: ...
 
 
-#: Members behind a row's own: a name, and its JSON, one text for all rows or an array of texts.
-Members = Sequence[tuple[str, Any]]
+#: Members behind a row's own, as pairs: the name, and its JSON as one text for all rows or as an array of texts.
+Members = Sequence[tuple[str, str | TextArray]]
 
 
 def json_objects(
     fields: Sequence[Member], columns: Columns, modes: Modes, *, head: str = "", tail: str = "", more: Members = ()
-) -> Any:
-    """``head{"id":1,"name":null}tail`` of each row as ``pa.binary()``; without members an empty object for each.
+) -> BytesArray:
+    """Return `head{"id":1,"name":null}tail` for each row (`pa.binary()`). Without members each object is empty.
 
-    Raises ``IncsnapError`` when the text would take 2 GiB, and ``UnsupportedType``.
+    `more`: members behind those of `fields`. Raise IncsnapError if the text would take 2 GiB, and UnsupportedType for a
+    column that incsnap cannot read.
     """
-    parts: list[Any] = []
+    parts: list[str | TextArray] = []
     text, comma = head + "{", ""
     for field in fields:
         encoded = field.encode(columns, modes)
@@ -58,9 +62,12 @@ def json_objects(
     return join([*parts, *added[:-1], f"{added[-1]}}}{tail}"])
 
 
-def _members(more: Members, text: str, comma: str) -> list[Any]:
-    """What stands behind a row's own members, as pieces of ``join``; the last of them is a text."""
-    parts: list[Any] = []
+def _members(more: Members, text: str, comma: str) -> list[str | TextArray]:
+    """Return the members behind a row's own as pieces for `join`; the last piece is a text.
+
+    `text`: the text so far. `comma`: what stands before the first of these members.
+    """
+    parts: list[str | TextArray] = []
     for name, value in more:
         text += comma + literal(name) + ":"
         comma = ","
@@ -72,39 +79,28 @@ def _members(more: Members, text: str, comma: str) -> list[Any]:
     return [*parts, text]
 
 
-def json_pattern(
-    fields: Sequence[ViewField], modes: Modes, *, head: str = "", tail: str = "", more: Sequence[tuple[str, str]] = ()
-) -> Pattern:
-    """What ``json_objects`` makes a row of; ``more``: members that are alike in all rows."""
-    literals = [f"{literal(field.name)}:" for field in fields]
-    names = [f",{name}" if place else name for place, name in enumerate(literals)]
-    constant = ",".join(f"{literal(name)}:{text}" for name, text in more)
-    end = (f",{constant}" if constant and fields else constant) + "}" + tail
-    texts = [head + "{" + names[0], *names[1:], end] if fields else [head + "{" + end]
-    return Pattern.of([text.encode() for text in texts], [(field.index, json_cells(field, modes)) for field in fields])
-
-
-def begun(fields: Sequence[ViewField], modes: Modes, *, head: str, goes_on: bool) -> Pattern:
-    """The pattern of a row up to where ``ended`` takes over; ``goes_on``: with members."""
-    pattern = json_pattern(fields, modes, head=head)
-    return replace(pattern, template=pattern.template[:-1] + (b"," if fields and goes_on else b""))
-
-
-def ended(rows: Any, more: Members, tail: str) -> Any:
-    """``rows`` as patterns of ``begun`` have given them, with ``more``, as ``json_objects`` writes that."""
+def ended(rows: BytesArray, more: Members, tail: str) -> BytesArray:
+    """Return complete objects (`pa.binary()`): `rows` from the template of `begun`, the members `more`, a brace and
+    `tail`."""
     added = _members(more, "", "")
     return join([rows.cast(pa.string()), *added[:-1], f"{added[-1]}}}{tail}"])
 
 
+def around(schema: Schema | None) -> tuple[str, str]:
+    """Return the texts before and behind a payload; both are empty if `schema` is None."""
+    return ("", "") if schema is None else (f'{{"schema":{schema_json(schema)},"payload":', "}")
+
+
 def rows_of(columns: Columns) -> int:
-    """How many rows the columns have; at least one column is there."""
+    """Return how many rows the columns have. At least one column must be there."""
     return next(len(column) for column in columns if column is not None)
 
 
-def join(parts: Sequence[Any]) -> Any:
-    """Texts (arrays and ``str``) one after another as ``pa.binary()``; a null is written ``null``.
+def join(parts: Sequence[str | TextArray]) -> BytesArray:
+    """Return the pieces joined for each row as `pa.binary()`; a null becomes `null`.
 
-    At least one piece is an array. Raises ``IncsnapError`` when the result would take 2 GiB.
+    A piece is an array of texts, or a text that all rows share. At least one piece is an array. Raise IncsnapError if
+    the result would take 2 GiB.
     """
     scalars = [pa.scalar(part) if isinstance(part, str) else part for part in parts]
     try:

@@ -1,10 +1,9 @@
-"""Values that leave the house changed: cut, replaced by asterisks, or hashed, as Debezium's ``column.mask.*`` and
-``column.truncate.*`` do it.
+"""Masked values: truncated, replaced by asterisks, or hashed, as Debezium's `column.mask.*` and `column.truncate.*` do.
 
-They work on Connect values, so on what a mode has made of a column. Masks and hashes touch character types only,
-ENUM and SET among them; cutting touches every value that is a string or bytes, a DECIMAL in the mode ``string`` or a
-TIMESTAMP too. Whatever else a pattern matches keeps its values; only its schema gets the parameter, as with Debezium.
-A NULL is replaced by asterisks too, stays NULL otherwise.
+A mask works on Connect values, so on what a mode has made of a column. Asterisks and hashes change character types
+only, ENUM and SET included. Truncation changes every value that is a string or bytes: also a DECIMAL in the mode
+`string`, or a TIMESTAMP. If a pattern matches another column, its values stay, and only its schema gets the parameter,
+as with Debezium. Asterisks also replace NULL; in all other cases NULL stays NULL.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.arrow import Array, TextArray
 from incsnap.columns.variable import MAX_BYTES, dense, too_large
 from incsnap.connect.schema import Schema
 from incsnap.tables import TEXTS, Column
 
-#: Java's names of digests, in capitals, and hashlib's. MD2, which Java has too, nobody offers here.
+#: Java's name of a digest in capitals -> hashlib's name. Java also has MD2, which hashlib lacks.
 DIGESTS = {
     "MD5": "md5",
     **dict.fromkeys(("SHA", "SHA1", "SHA-1"), "sha1"),
@@ -32,7 +31,7 @@ DIGESTS = {
 }
 
 _CHARACTERS = TEXTS | {"enum", "set"}
-#: Bytes of the longest character, by which the declared length of a column divides.
+#: Bytes of a character set's longest character. A column's length in bytes is its declared length times this number.
 _WIDEST = {
     **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
     **dict.fromkeys(("utf8mb3", "utf8", "ujis", "eucjpms"), 3),
@@ -42,34 +41,32 @@ _WIDEST = {
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """``kind``: truncate (to ``length`` characters), mask (by ``length`` asterisks), hash or hash_v2 (by ``algorithm``,
-    a name of ``DIGESTS``).
-    """
+    """A mask, hash or truncation, as the settings describe it."""
 
-    kind: str
-    length: int = 0
-    algorithm: str = ""
-    salt: str = field(default="", repr=False)
+    kind: str  #: truncate, mask (asterisks), hash or hash_v2
+    length: int = 0  #: characters that truncate keeps, or how many asterisks
+    algorithm: str = ""  #: a name of `DIGESTS`, for hashes
+    salt: str = field(default="", repr=False)  #: for hashes
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A transform as one column has it. ``parameter`` goes to the field's schema; ``values``: are values changed?
-
-    ``length``: what is left of a hash in characters; -1: all of it.
-    """
+    """A mask, hash or truncation, as it applies to one column."""
 
     transform: Transform
-    parameter: tuple[str, str]
-    values: bool
-    length: int = -1
+    parameter: tuple[str, str]  #: (name, value) in the field's schema
+    values: bool  #: False: only the schema changes
+    length: int = -1  #: characters of a hash that are kept; -1: all of them
 
     def touches(self, schema: Schema) -> bool:
-        """Are values of ``schema`` changed?  Strings, and bytes that are no number."""
+        """Return True if values of `schema` are changed: strings, and bytes that are no number."""
         return self.values and (schema.type == "string" or (schema.type == "bytes" and schema.name is None))
 
-    def apply(self, values: Any) -> Any:
-        """Connect values (``pa.string()`` or ``pa.binary()``) changed; raises ``IncsnapError`` past 2 GiB."""
+    def apply(self, values: Array) -> Array:
+        """Return the changed Connect values (`pa.string()` or `pa.binary()`).
+
+        Raise IncsnapError if they would take 2 GiB or more.
+        """
         transform = self.transform
         if transform.kind == "mask":
             if len(values) * transform.length > MAX_BYTES:
@@ -81,7 +78,10 @@ class Masked:
 
 
 def masked(column: Column, transform: Transform) -> Masked | None:
-    """``transform`` for ``column``; None where it changes nothing: a text that is never longer than it may be."""
+    """Return how `transform` applies to `column`.
+
+    Return None if it changes nothing: truncation of a text that is never longer than the limit.
+    """
     length = declared_length(column)
     if transform.kind == "truncate":
         if 0 <= length <= transform.length:
@@ -91,9 +91,10 @@ def masked(column: Column, transform: Transform) -> Masked | None:
 
 
 def declared_length(column: Column) -> int:
-    """The number in brackets behind the type as SHOW CREATE TABLE writes it, which is what Debezium goes by; -1: none.
+    """Return the number in brackets behind the type as SHOW CREATE TABLE writes it, -1 if there is none.
 
-    It takes an ENUM for one character, a SET of n members for 2n - 1, and 0 for 10.
+    Debezium goes by this number. It takes an ENUM for one character, a SET of n members for 2n - 1, and length 0 for
+    10.
     """
     if column.type == "enum":
         return 1
@@ -108,9 +109,10 @@ def declared_length(column: Column) -> int:
     return column.length or -1
 
 
-def cut(values: Any, length: int) -> Any:
-    """The first ``length`` UTF-16 units of texts, or bytes. A surrogate pair that would be cut in two is left out
-    whole: half of one is no character.
+def cut(values: Array, length: int) -> Array:
+    """Return the first `length` UTF-16 units of each text, or the first `length` bytes of each binary value.
+
+    A surrogate pair that would be cut in two is left out, because half of a pair is no character.
     """
     if pa.types.is_binary(values.type):
         return pc.binary_slice(values, 0, length)
@@ -125,8 +127,8 @@ def cut(values: Any, length: int) -> Any:
     return pa.array(wide, pa.string())
 
 
-def _hashed(values: Any, transform: Transform, length: int) -> Any:
-    """Hexadecimal digests of the salt followed by the value; each distinct value is hashed once."""
+def _hashed(values: Array, transform: Transform, length: int) -> TextArray:
+    """Return hexadecimal digests of the salt followed by the value. Each distinct value is hashed once."""
     digest = hashlib.new(DIGESTS[transform.algorithm], transform.salt.encode(), usedforsecurity=False)
     encoded = values.dictionary_encode()
     hashed = []
@@ -138,7 +140,9 @@ def _hashed(values: Any, transform: Transform, length: int) -> Any:
 
 
 def _serialized(text: str) -> bytes:
-    """``text`` as Java's ObjectOutputStream writes a String: what the first version of Debezium's hash goes over.
+    """Return `text` as Java's ObjectOutputStream writes a String: the first version of Debezium's hash is a digest of
+    that.
+
     https://docs.oracle.com/en/java/javase/21/docs/specs/serialization/protocol.html
     """
     data = text.encode()

@@ -1,44 +1,44 @@
-"""What an outbox table's rows hold, by columns: topics, keys, values, headers and times of events.
+"""The format of outbox events: topics, keys, values, headers and times from the columns of an outbox table.
 
-An event's key is a column's value alone, and so is its value, unless other columns are placed beside it. A null has
-the column's schema, so JSON writes it as the text ``null``; as text, and as bytes, it is nothing.
+The key of an event is the value of one column. The value of an event is the payload column alone, unless other columns
+are placed beside it. A null has the schema of its column, so JSON writes it as the text `null`. As text or bytes, a
+null is no value at all.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from incsnap.columns.variable import take
+from incsnap.columns.arrow import Array, BytesArray, Columns, IntArray, MapArray, TextArray
+from incsnap.columns.variable import Ints, take
 from incsnap.connect.json_numbers import plain_text
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import map_of
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import Changes
-from incsnap.envelope.json_format import around
-from incsnap.envelope.json_rows import Member, join, json_objects
+from incsnap.envelope.json_rows import Member, around, join, json_objects
 from incsnap.envelope.outbox_payloads import ExpandedPayload
 from incsnap.envelope.row_topics import BLANKS, is_topic_name
-from incsnap.envelope.source_block import SourceConstants
-from incsnap.envelope.table_view import Columns, TableView, ViewField
+from incsnap.envelope.sources import SourceConstants
+from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.errors import ConfigError, ValueRefused
-from incsnap.transforms.form import Event
+from incsnap.transforms.record_spec import OutboxEvent
 from incsnap.transforms.replacement import replaced
 from incsnap.types.modes import Modes
 
-#: Kinds of schemas whose values have parts.
+#: Types of schemas whose values have parts.
 _NESTED = ("struct", "array", "map")
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
-#: Parts of a millisecond of the schemas that a time of an event may have.
+#: Schemas that the time of an event may have -> how many of their units are a millisecond.
 _TIMES = {
     "io.debezium.time.Timestamp": 1,
     "io.debezium.time.MicroTimestamp": 1_000,
     "io.debezium.time.NanoTimestamp": 1_000_000,
 }
-#: What to do about what is no bytes.
+#: The repair for a column that must be bytes.
 _BYTES = (
     "Make it a BLOB (with binary.handling.mode=bytes); or name io.debezium.converters.BinaryDataConverter with"
     " delegate.converter.type=org.apache.kafka.connect.json.JsonConverter, which writes the rest as JSON"
@@ -46,9 +46,13 @@ _BYTES = (
 
 
 class EventFormat:
-    """Raises ``ConfigError`` where the table has not the columns that ``event`` names, or of other types."""
+    """The format of the events of one outbox table.
 
-    def __init__(self, view: TableView, event: Event, envelope: EnvelopeSettings) -> None:
+    The constructor raises ConfigError if the table lacks a column that `event` names, or if the column has a wrong
+    type.
+    """
+
+    def __init__(self, view: TableView, event: OutboxEvent, envelope: EnvelopeSettings) -> None:
         self._table, self._event = view.shape.id, event
         self._modes, self._key_modes = envelope.value_modes, envelope.key_modes
         self._fields = {field.column.name: field for field in view.fields}
@@ -65,7 +69,7 @@ class EventFormat:
             (each.name, self._header(placement, each.column)) for each in placed if each.place == "header"
         ]
         beside = [(each.name, self._field(placement, each.column)) for each in placed if each.place == "envelope"]
-        #: The last that is named, as with Debezium.
+        #: The column with the partition, None without one. If several are named, the last one counts, as in Debezium.
         self._place = next(
             (self._number(placement, each.column) for each in reversed(placed) if each.place == "partition"), None
         )
@@ -79,28 +83,34 @@ class EventFormat:
         ]
         self._time = self._time_field(event.timestamp) if event.timestamp else None
 
-    # -- of rows that are at hand
+    # -- values of rows
 
-    def keys(self, columns: Columns) -> Any:
+    def keys(self, columns: Columns) -> BytesArray:
+        """Return the key of each event (`pa.binary()`)."""
         if self._key_is_plain:
             return self._plain(self._key, columns)
         return self._alone(self._key, columns, self._key_ends, self._key_modes)
 
-    def topics(self, columns: Columns) -> Any:
-        """``pa.string()``. Raises ``ValueRefused`` where a row's is none; each distinct value is looked at once."""
+    def topics(self, columns: Columns) -> TextArray:
+        """Return the topic of each event (`pa.string()`). Each distinct value of the column is checked once.
+
+        Raise ValueRefused for a value that makes no name of a topic.
+        """
         routes = self._route.connect(columns, self._modes).dictionary_encode()
         names = [self._topic(value) for value in routes.dictionary.to_pylist()]
         if routes.null_count:
             self._topic(None)
         return pa.array(names, pa.string()).take(routes.indices)
 
-    def headers(self, columns: Columns) -> Any:
-        """A map of names to bytes for each row, as Connect's SimpleHeaderConverter writes them."""
+    def headers(self, columns: Columns) -> MapArray:
+        """Return a map of header name to bytes for each event, as Connect's SimpleHeaderConverter writes them."""
         texts = [self._text(field, columns) for _, field in self._headers]
         return map_of([name for name, _ in self._headers], texts)
 
-    def times(self, columns: Columns, now_us: int) -> Any:
-        """Milliseconds since 1970, ``pa.int64()``; that of now where the row has none."""
+    def times(self, columns: Columns, now_us: int) -> IntArray:
+        """Return the time of each event in milliseconds since 1970 (`pa.int64()`); the present time if the row has
+        none.
+        """
         now = pa.scalar(now_us // 1000, pa.int64())
         if self._time is None:
             return pa.repeat(now, next(len(column) for column in columns if column is not None))
@@ -109,24 +119,27 @@ class EventFormat:
         # Java divides towards zero, and so does Arrow.
         return pc.fill_null(pc.divide(times, parts), now)
 
-    def own(self, columns: Columns, now_us: int) -> tuple[Any, ...]:
-        """What each event has of its own: its topic, its time, and its partition, where that is in a column."""
+    def own(self, columns: Columns, now_us: int) -> tuple[Array, ...]:
+        """Return the columns by which a row says where its event goes (see `records.OWN`): topics, times, and
+        partitions if a column holds them."""
         of_each = (self.topics(columns), self.times(columns, now_us))
         return of_each if self._place is None else (*of_each, self._place.connect(columns, self._modes))
 
-    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> Any:
+    def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
+        """Return the value of each row that a SELECT has read (`pa.binary()`)."""
         return self._values(columns)
 
-    def changes(self, images: Columns, what: Changes) -> Any:
+    def changes(self, images: Columns, what: Changes) -> BytesArray:
+        """Return the value of each record of `what` (`pa.binary()`)."""
         return self._values(self.rows(images, what.after))
 
-    def rows(self, images: Columns, index: Any) -> list[Any]:
-        """The rows that events are made of."""
+    def rows(self, images: Columns, index: Ints) -> list[Array]:
+        """Return the row images at `index`, as columns for the other methods."""
         return [None if column is None else take(column, index) for column in images]
 
-    # -- of columns
+    # -- encoding of columns
 
-    def _values(self, columns: Columns) -> Any:
+    def _values(self, columns: Columns) -> BytesArray:
         if self._event.in_envelope:
             values = json_objects(self._struct, columns, self._modes)
         elif self._expanded is not None:
@@ -144,16 +157,16 @@ class EventFormat:
             empty = pc.or_(empty, pc.fill_null(blank, False))
         return pc.if_else(empty, pa.scalar(None, pa.binary()), values)
 
-    def _alone(self, field: ViewField, columns: Columns, ends: tuple[str, str], modes: Modes) -> Any:
+    def _alone(self, field: ViewField, columns: Columns, ends: tuple[str, str], modes: Modes) -> BytesArray:
         return join([ends[0], field.encode(columns, modes).complete(), ends[1]])
 
-    def _plain(self, field: ViewField, columns: Columns) -> Any:
-        """Bytes as they are, and all else as text: ``pa.binary()``, null for null."""
+    def _plain(self, field: ViewField, columns: Columns) -> BytesArray:
+        """Return the values as bytes (`pa.binary()`), null for null: bytes stay as they are, all else is text."""
         if self._is_bytes(field):
             return field.connect(columns, self._modes).cast(pa.binary())
         return self._text(field, columns)
 
-    def _text(self, field: ViewField, columns: Columns) -> Any:
+    def _text(self, field: ViewField, columns: Columns) -> BytesArray:
         schema = self._schema(field)
         if schema.type == "string":
             return field.connect(columns, self._modes).cast(pa.binary())
@@ -176,7 +189,7 @@ class EventFormat:
             )
         return topic
 
-    # -- of the table
+    # -- checks of the table's columns
 
     def _schema(self, field: ViewField) -> Schema:
         return field.schema(self._modes)
@@ -192,7 +205,7 @@ class EventFormat:
         return field
 
     def _part(self, setting: str, column: str, choice: FormatChoice) -> tuple[ViewField, bool]:
-        """The field of a key or a payload. Is it written without JSON around it?"""
+        """Return the field of a key or a payload, and True if its values are written without JSON around them."""
         field = self._field(setting, column)
         type_, is_bytes = self._schema(field).type, self._is_bytes(field)
         if choice.kind == "text" and (is_bytes or type_ in _NESTED):
@@ -215,14 +228,14 @@ class EventFormat:
         return field, parts
 
     def _number(self, setting: str, column: str) -> ViewField:
-        """Debezium takes no other type for a partition."""
+        """Return the field with the partition. Debezium takes INT only."""
         field = self._field(setting, column)
         schema = self._schema(field)
         if schema.type != "int32" or schema.name is not None:
             raise self._wrong(setting, column, "is no INT, which the number of a partition must be")
         return field
 
-    def _wrong(self, setting: str, column: str, why: str, repair: str = "Correct it") -> ConfigError:
+    def _wrong(self, setting: str, column: str, why: str, repair: str = "Name a suitable column") -> ConfigError:
         start = f"transforms.{self._event.name}."
         return ConfigError(
             f"{start}{setting} names {column}, which in {self._table} {why}",

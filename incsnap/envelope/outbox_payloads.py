@@ -1,7 +1,8 @@
-"""Payloads of outbox events that are JSON, as structs: table.expand.json.payload.
+"""JSON payloads of outbox events as structs: table.expand.json.payload.
 
-What is no JSON object stays the text that it is, as Debezium leaves what it cannot read. (There an array, or a number
-beyond 64 bits, also stops the connector: it gives the schema of what it has read to the text that it has kept.)
+A payload that is no JSON object stays text, as Debezium leaves a payload that it cannot read. Debezium's connector
+stops at an array, or at a number beyond 64 bits: it gives the schema of what it has read to the text that it has kept.
+Here such a payload stays text.
 """
 
 from __future__ import annotations
@@ -11,32 +12,35 @@ from typing import Any
 
 import pyarrow as pa
 
+from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.connect.json_expansion import NotExpandedError, expanded
 from incsnap.connect.json_text import Encoded
 from incsnap.connect.schema import Schema
-from incsnap.envelope.json_format import around
-from incsnap.envelope.json_rows import join
-from incsnap.envelope.table_view import Columns, ViewField
-from incsnap.transforms.form import Event
+from incsnap.envelope.json_rows import around, join
+from incsnap.envelope.table_view import ViewField
+from incsnap.transforms.record_spec import OutboxEvent
 from incsnap.types.modes import Modes
 
 _log = logging.getLogger(__name__)
 
 
 class ExpandedPayload:
-    """The payload of ``event``, which is a text, in the column of ``field``."""
+    """The payload of outbox events. `field`: the text column with the JSON."""
 
     name = "payload"
 
-    def __init__(self, field: ViewField, event: Event) -> None:
+    def __init__(self, field: ViewField, event: OutboxEvent) -> None:
         self._field, self._event = field, event
 
     def encode(self, columns: Columns, modes: Modes) -> Encoded:
-        """The payloads' JSON, null for null."""
+        """Return the JSON of each payload, null for null."""
         return Encoded(self._payloads(columns, modes)[1])
 
-    def alone(self, columns: Columns, modes: Modes, *, schemas: bool) -> Any:
-        """``pa.binary()``; with ``schemas`` each behind the one that it has itself."""
+    def alone(self, columns: Columns, modes: Modes, *, schemas: bool) -> BytesArray:
+        """Return the values of events that have nothing beside their payload: the JSON of each payload (`pa.binary()`).
+
+        `schemas`: whether each value begins with the schema of its payload.
+        """
         known, texts = self._payloads(columns, modes)
         if not schemas:
             return join([texts])
@@ -45,7 +49,7 @@ class ExpandedPayload:
         return join([pa.array(heads, pa.string()), texts, end])
 
     def _payloads(self, columns: Columns, modes: Modes) -> tuple[list[Schema | None], Any]:
-        """Schemas, None where the payload stays a text, and JSON (``pa.string()``)."""
+        """Return the schema of each payload, None for one that stays text, and its JSON (`pa.string()`)."""
         schemas: list[Schema | None] = []
         written: list[str | None] = []
         left = 0
@@ -60,5 +64,10 @@ class ExpandedPayload:
             schemas.append(payload[0])
             written.append(payload[1])
         if left:
-            _log.warning("%s: %d payloads are not expanded, they stay text; the last: %s", self._field.table, left, why)
+            _log.warning(
+                "%s: %d payloads stay text, because they cannot be expanded as JSON; the last reason: %s",
+                self._field.table,
+                left,
+                why,
+            )
         return schemas, pa.array(written, pa.string())

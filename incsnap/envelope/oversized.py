@@ -1,7 +1,8 @@
-"""Large records of changes: where each stands in the binlog, and which columns are cut so that Kafka takes it."""
+"""Large records of changes: their binlog positions, and columns that are cut so that Kafka accepts the record."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,31 +12,55 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.arrow import Array, BytesArray, Columns, RecordBatch
 from incsnap.columns.variable import Ints
 from incsnap.envelope.column_rules import matches
 from incsnap.envelope.format import Changes, ValueFormat
 from incsnap.envelope.masks import cut
-from incsnap.envelope.record_key import key_text
-from incsnap.envelope.source_block import SourceColumns
-from incsnap.envelope.table_view import Columns, TableView
+from incsnap.envelope.sources import SourceColumns
+from incsnap.envelope.table_view import TableView
 from incsnap.errors import shorten
 
 _log = logging.getLogger(__name__)
 
-#: Name of the column that says of large records where they stand in the binlog; null for all others.
+#: Name of the column with the binlog position of large records; null for all other records.
 ORIGIN = "origin"
-#: Name of the column that says of large records which row they are about, where their keys are no text (Avro).
+#: Name of the column with the row's key as text, for large records whose keys are no text (Avro).
 ROW_KEY = "row_key"
-#: Bytes of a value from which on a record is large. Far below what Kafka takes by default, far above usual rows.
+#: A record whose value has more bytes is large: 64 KiB is far below Kafka's default limit of 1 MB, far above most rows.
 _LARGE = 64 << 10
-#: What a key begins with that is no text: Avro's, as the registry's clients write them.
+#: The first byte of an Avro key, as the registry's clients write it.
 _NO_TEXT = b"\0"
 
 
-def with_origins(records: Any, event: Ints, row: Ints, source: SourceColumns) -> Any:
+def key_text(key: bytes | None) -> str:
+    """Return the values of a record's key, joined with commas. Return the hexadecimal bytes of a key that is not JSON.
+
+    >>> key_text(b'{"schema":{"type":"struct"},"payload":{"id":5,"name":"x"}}'), key_text(bytes([0, 1, 255]))
+    ('5,x', '0x0001ff')
+    """
+    if not key:
+        return "<none>"
+    try:
+        content = json.loads(key)
+    except ValueError:
+        return shorten(f"0x{key.hex()}")
+    if isinstance(content, dict) and content.keys() == {"schema", "payload"}:
+        content = content["payload"]
+    values = content.values() if isinstance(content, dict) else (content,)
+    return shorten(",".join(map(_value_text, values)))
+
+
+def _value_text(value: Any) -> str:
+    if value is None:
+        return "<null>"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def with_origins(records: RecordBatch, event: Ints, row: Ints, source: SourceColumns) -> RecordBatch:
     """Return the records (RECORDS), with a column ORIGIN if some of them are large.
 
-    ``event``: of each record its event, a row of ``source``; ``row``: of each its number in the event.
+    `event`: of each record its event, as an index into `source`. `row`: of each record its number in the event.
     """
     large = _large(records)
     if not large:
@@ -46,10 +71,10 @@ def with_origins(records: Any, event: Ints, row: Ints, source: SourceColumns) ->
     return records.append_column(ORIGIN, pa.array(origins, pa.string()))
 
 
-def with_row_keys(records: Any, view: TableView, columns: Columns, rows: Ints) -> Any:
+def with_row_keys(records: RecordBatch, view: TableView, columns: Columns, rows: Ints) -> RecordBatch:
     """Return the records (RECORDS), with a column ROW_KEY if some of them are large and have keys that are no text.
 
-    ``rows``: of each record the row of ``columns`` that its key is of.
+    `rows`: of each record the row of `columns` whose key it has.
     """
     keys = records.column("key")
     large = [record for record in _large(records) if (keys[record].as_py() or b"")[:1] == _NO_TEXT]
@@ -62,8 +87,8 @@ def with_row_keys(records: Any, view: TableView, columns: Columns, rows: Ints) -
     return records.append_column(ROW_KEY, pa.array(texts, pa.string()))
 
 
-def _large(records: Any) -> list[int]:
-    """Return the numbers of the records that are large."""
+def _large(records: RecordBatch) -> list[int]:
+    """Return the indexes of the large records."""
     values = records.column("value")
     if not len(values) or values.nbytes <= _LARGE or not pa.types.is_binary(values.type):
         return []
@@ -73,37 +98,47 @@ def _large(records: Any) -> list[int]:
 
 
 class Room(Protocol):
-    """The room that topics have for a record."""
+    """The limits of Kafka's topics for the size of a record."""
 
     def fits(self, topic: str, content: bytes) -> bool:
-        """Whether Kafka takes a record with this key and value."""
+        """Return True if Kafka accepts a record with this key and value.
+
+        `content`: key and value, one after the other.
+        """
 
     def most(self, topic: str) -> int:
-        """Return the bytes of key and value that Kafka takes, however badly they compress."""
+        """Return how many bytes of key and value Kafka accepts, however badly they compress."""
 
 
-#: What is kept of the columns is lowered by a fifth each time the record is still too large: escapes are not spread
-#: evenly over a text. After so many times nothing is kept.
+#: While the cut record is still too large, the share that is kept shrinks by a fifth: escapes are not spread evenly
+#: over a text. After this many times nothing is kept.
 _TIMES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Shortening:
-    """A cut through the columns that ``incsnap.oversized.change.truncate.columns`` names, of oversized changes.
+    """A rule that cuts columns of oversized changes: `incsnap.oversized.change.truncate.columns`.
 
     Each column loses the same share of its text or bytes, in the row before the change and in the row after it.
     """
 
-    room: Room  #: of Kafka's topics
-    columns: tuple[str, ...]  #: Java regexes on db.table.column
+    room: Room  #: limits of Kafka's topics
+    columns: tuple[str, ...]  #: Java regexes on `db.table.column`
 
     def shortened(
-        self, view: TableView, topic: str, format_: ValueFormat, images: Columns, what: Changes, keys: Any, values: Any
-    ) -> Any:
-        """Return the values of changes, of which those that are too large are cut.
+        self,
+        view: TableView,
+        topic: str,
+        format_: ValueFormat,
+        images: Columns,
+        what: Changes,
+        keys: BytesArray,
+        values: Array,
+    ) -> BytesArray:
+        """Return `values`, with those that are too large for Kafka cut.
 
-        ``images``, ``what``: what ``format_`` made the ``values`` of; ``keys``: of the records. A value that is too
-        large though all is cut stays as it is.
+        `format_` has made `values` from `images` and `what`. `keys`: of the records. A value stays as it is if it would
+        be too large even with nothing left of the columns.
         """
         large = np.flatnonzero(pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False) > _LARGE)
         cut_values: dict[int, bytes] = {}
@@ -124,7 +159,7 @@ class Shortening:
     def _cut(
         self, view: TableView, format_: ValueFormat, images: Columns, what: Changes, value: bytes, most: int
     ) -> bytes | None:
-        """Return the value of one change, cut to ``most`` bytes; None if the columns that may be cut are too small."""
+        """Return the value of one change, cut to `most` bytes; None if the columns that may be cut are too small."""
         rows = [index for index in (int(what.before[0]), int(what.after[0])) if index >= 0]
         own = [None if column is None else column.take(pa.array(rows)) for column in images]
         places = {index: place for place, index in enumerate(rows)}
@@ -157,7 +192,7 @@ class Shortening:
 
 
 def _only(what: Changes, record: int) -> Changes:
-    """Return one record of ``what``."""
+    """Return one record of `what`."""
     one = slice(record, record + 1)
     order = what.order
     return replace(
@@ -171,8 +206,8 @@ def _only(what: Changes, record: int) -> Changes:
     )
 
 
-def _share(column: Any, kept: float) -> Any:
-    """Return the first part of each value of a column of texts or bytes; ``kept``: which share of it."""
+def _share(column: Array, kept: float) -> Array:
+    """Return the first part of each value of a column of texts or bytes. `kept`: its share of the value, 0 to 1."""
     lengths: Sequence[int | None] = (
         pc.binary_length(column) if column.type == pa.binary() else pc.utf8_length(column)
     ).to_pylist()

@@ -1,26 +1,28 @@
-"""Which partition a key goes to: Kafka's murmur2, of a whole column of keys at once, and the bucket of a partition.
+"""The partition of each key, by Kafka's murmur2, and the bucket of each partition.
 
-Equal to what a Java producer chooses (org.apache.kafka.common.utils.Utils.murmur2, the default partitioner), so that
-a consumer that moves here from Debezium finds every key where it was. Keys advance in lock-step over their 4-byte
-words; sorted by length, those that still have a word are the first ones.
+A key gets the partition that a Java producer chooses for it (org.apache.kafka.common.utils.Utils.murmur2, the default
+partitioner). A consumer that moves here from Debezium then finds every key where it was.
+
+All keys of a column advance together over their 4-byte words. The keys are sorted by length, so those that still have a
+word come first.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from incsnap.columns.arrow import BytesArray
 from incsnap.columns.variable import dense
 
 _SEED, _M, _R = np.uint32(0x9747B28C), np.uint32(0x5BD1E995), np.uint32(24)
 _PAD = 8
 
 
-def murmur2(keys: Any) -> npt.NDArray[np.uint32]:
-    """The hash of each key (``pa.binary()`` or string); a null is hashed as an empty key."""
+def murmur2(keys: BytesArray) -> npt.NDArray[np.uint32]:
+    """Return the hash of each key (`pa.binary()` or string). A null is hashed as an empty key."""
     offsets, data = dense(keys)
     start = offsets[:-1].astype(np.int64)
     length = np.diff(offsets).astype(np.int64)
@@ -32,7 +34,7 @@ def murmur2(keys: Any) -> npt.NDArray[np.uint32]:
     if len(words) and not bool((words == words[0]).all()):
         order = np.argsort(-words, kind="stable")
         start, length, words, hashes = start[order], length[order], words[order], hashes[order]
-    # active[k]: how many keys have more than k words; the arrays are sorted so that they come first.
+    # active[k]: how many keys have more than k words. These keys come first.
     most = int(words[0]) if len(words) else 0
     active = np.searchsorted(-words, -np.arange(most), side="left")
     for k in range(most):
@@ -57,9 +59,12 @@ def murmur2(keys: Any) -> npt.NDArray[np.uint32]:
     return result
 
 
-def partition(keys: Any, count: int | npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
-    """The partition, 0 to ``count`` - 1, of each key; a null key goes to partition 0, so that a table without key
-    keeps its order. ``count``: of the topic, or of each key's topic."""
+def partition(keys: BytesArray, count: int | npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
+    """Return the partition of each key, 0 to `count` - 1.
+
+    A null key goes to partition 0, so that a table without a key keeps its order. `count`: how many partitions the
+    topic has, or of each key the partitions of its topic.
+    """
     if keys.null_count == len(keys) or np.max(count) == 1:
         return np.zeros(len(keys), np.int32)
     chosen = ((murmur2(keys) & np.uint32(0x7FFFFFFF)) % np.asarray(count, np.uint32)).astype(np.int32)
@@ -69,16 +74,21 @@ def partition(keys: Any, count: int | npt.NDArray[np.uint32]) -> npt.NDArray[np.
 
 
 def bucket_of(topic: str, partitions: npt.NDArray[np.int32], buckets: int) -> npt.NDArray[np.int32]:
-    """The bucket, 0 to ``buckets`` - 1, of each partition of ``topic``; topics of one partition spread over the
-    buckets too."""
+    """Return the bucket of each partition of `topic`, 0 to `buckets` - 1.
+
+    Topics with one partition are spread over the buckets too: the topic's checksum shifts its partitions.
+    """
     return owners(partitions, crc(topic), buckets)
 
 
 def crc(topic: str) -> int:
-    """By which the partitions of topics are spread over the buckets."""
+    """Return the checksum that spreads the partitions of different topics over the buckets."""
     return zlib.crc32(topic.encode())
 
 
 def owners(partitions: npt.NDArray[np.int32], crcs: int | npt.NDArray[np.int64], buckets: int) -> npt.NDArray[np.int32]:
-    """As ``bucket_of``, where each partition may have a topic of its own."""
+    """Return the bucket of each partition, as `bucket_of`, also for partitions of several topics.
+
+    `crcs`: `crc` of the one topic, or of the topic of each partition.
+    """
     return ((partitions.astype(np.int64) + crcs % buckets) % buckets).astype(np.int32)

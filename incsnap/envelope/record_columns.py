@@ -1,40 +1,49 @@
-"""Columns of records that are made alike, whether the records are of one table or of many."""
+"""Columns of records that are made in one way for the records of one table and of many tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.arrow import Array, BytesArray, StructArray
 from incsnap.columns.variable import Bools, Ints, take, variable
 from incsnap.envelope.format import TransactionOrder
 from incsnap.envelope.record_images import DELETE, UPDATE, RecordImages
 from incsnap.envelope.records import MARKS
-from incsnap.envelope.source_block import SourceColumns
+from incsnap.envelope.sources import SourceColumns
 
-#: The place of a tombstone among the first four of ``written.CHANGES``.
+#: Index of the tombstone in `record_encoder.CHANGES`.
 _TOMBSTONE = 3
 
 
 def kinds_of(records: RecordImages) -> npt.NDArray[np.uint8]:
-    """Indexes into ``written.CHANGES``: the operation, a tombstone last of four, and another four of moved rows."""
+    """Return the kind of each record as an index into `record_encoder.CHANGES`.
+
+    The indexes 0 to 3 are the three operations and the tombstone. The indexes 4 to 7 are those of updates of the key.
+    """
     return np.minimum(records.op, np.uint8(_TOMBSTONE)) + np.uint8(4) * records.moved
 
 
 def orders_of(order: TransactionOrder, whole: RecordImages, which: Bools | None) -> TransactionOrder:
-    """The numbers of the records that ``which`` names, None for all; ``order``: those of the records of ``whole`` that
-    have a value. Tombstones have no number of their own."""
+    """Return the transaction numbers of the records of `whole` that the mask `which` chooses; of all records if `which`
+    is None.
+
+    `order` has the numbers of the records with a value, in their order. A tombstone gets the numbers of its deletion.
+    """
     at = np.cumsum(whole.has_value) - 1
     at = at if which is None else at[which]
     return TransactionOrder(order.total[at], order.of_table[at])
 
 
-def marks_of(records: RecordImages, event: Ints, source: SourceColumns) -> Any:
-    """MARKS of each record, in binlog order; ``event``: of each, ascending. Tombstones have no operation."""
+def marks_of(records: RecordImages, event: Ints, source: SourceColumns) -> StructArray:
+    """Return MARKS of each record. The records are in binlog order; a tombstone has no operation.
+
+    `event`: of each record its event, ascending.
+    """
     assert source.number is not None
     row = np.arange(len(records)) - np.searchsorted(event, event)
     is_change = records.has_value
@@ -48,17 +57,23 @@ def marks_of(records: RecordImages, event: Ints, source: SourceColumns) -> Any:
     return pa.StructArray.from_arrays(values, fields=list(MARKS))
 
 
-def identities(records: RecordImages, of_image: Any) -> tuple[Any, Any]:
-    """``identity`` and ``old_identity`` of each record; ``of_image``: what ``identities_of`` gives, null where the key
-    serves."""
+def identities(records: RecordImages, of_image: BytesArray) -> tuple[BytesArray, BytesArray]:
+    """Return the columns `identity` and `old_identity` of the records.
+
+    `old_identity` is null, except for an update that changed the row's identity. `of_image`: the identity of each row
+    image, null where the key identifies rows.
+    """
     identity = take(of_image, records.key)
     before = take(of_image, np.where(records.op == UPDATE, records.before_key, -1))
     changed = pc.fill_null(pc.not_equal(before, identity), False)
     return identity, pc.if_else(changed, before, pa.scalar(None, pa.binary()))
 
 
-def spread(parts: Sequence[tuple[Bools, Any]], n: int) -> Any:
-    """Values of the records that each part names, null for the others."""
+def spread(parts: Sequence[tuple[Bools, Array]], n: int) -> Array:
+    """Return an array of `n` elements with the values of each part in the places that its mask chooses, null elsewhere.
+
+    `parts`: pairs of a mask of `n` elements and one value for each True in it.
+    """
     if not parts:
         return pa.nulls(n, pa.binary())
     if len(parts) == 1 and pa.types.is_binary(parts[0][1].type) and not parts[0][1].null_count:
@@ -70,8 +85,8 @@ def spread(parts: Sequence[tuple[Bools, Any]], n: int) -> Any:
     return take(pa.concat_arrays([values for _, values in parts]), index)
 
 
-def _with_gaps(values: Any, present: Bools) -> Any:
-    """``values`` spread over the records that are ``present``, null elsewhere; the bytes stay where they are."""
+def _with_gaps(values: Array, present: Bools) -> BytesArray:
+    """Return `values` in the places where `present` is True, null elsewhere, without a copy of the bytes."""
     if present.all():
         return values
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]

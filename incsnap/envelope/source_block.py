@@ -1,90 +1,28 @@
-"""The ``source`` block of a record: where it comes from. What does not change from row to row is one literal.
+"""The `source` block of records as JSON.
 
-Per event, not per row, its text is made; rows of one event then share it by ``take``.
+Parts that do not change from row to row are one literal. The text is made once per event; the rows of the event share
+it by `take`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.columns.arrow import TextArray
 from incsnap.columns.variable import Ints, take
 from incsnap.connect.json_text import literal, strings
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.json_rows import join
+from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.tables import TableId
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SourceColumns:
-    """One element per rows event, in binlog order.
-
-    ``gtid``: pa.string(), null without one. ``ts_us``: microseconds since the epoch of the original commit.
-    ``thread``: pa.int64(), null where the server does not tell. ``file``: pa.string(). ``pos``: the first byte of the
-    rows event in the binlog file.
-    """
-
-    gtid: Any
-    ts_us: npt.NDArray[np.int64]
-    server_id: npt.NDArray[np.int64]
-    thread: Any
-    file: Any
-    pos: npt.NDArray[np.int64]
-    #: pa.string(), the statement (include.query); None when nobody asked for it.
-    query: Any = None
-    #: The number of each event in its batch.
-    number: npt.NDArray[np.int64] | None = None
-
-    def place(self, event: int, row: int) -> str:
-        """Return where a row of an event stands in the binlog, for people."""
-        gtid = self.gtid[event].as_py()
-        return f"{self.file[event]}:{self.pos[event]}, row {row}" + (f", GTID {gtid}" if gtid else "")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceConstants:
-    """The source of records that share one: of a chunk's rows, of a TRUNCATE. ``snapshot``: incremental or false."""
-
-    file: str
-    pos: int
-    ts_us: int
-    server_id: int = 0
-    gtid: str | None = None
-    thread: int | None = None
-    query: str | None = None
-    snapshot: str = "incremental"
-
-
-def source_values(source: SourceConstants, version: str, name: str, database: str, table: str | None) -> dict[str, Any]:
-    """The block as plain values, in the order of its schema. ``version`` is incsnap's, ``name`` topic.prefix."""
-    return {
-        "version": version,
-        "connector": "mysql",
-        "name": name,
-        "ts_ms": source.ts_us // 1000,
-        "snapshot": source.snapshot,
-        "db": database,
-        "sequence": None,
-        "ts_us": source.ts_us,
-        "ts_ns": source.ts_us * 1000,
-        "table": table,
-        "server_id": source.server_id,
-        "gtid": source.gtid,
-        "file": source.file,
-        "pos": source.pos,
-        "row": 0,
-        "thread": source.thread,
-        "query": source.query,
-    }
-
-
 def one_source(table: TableId, source: SourceConstants, envelope: EnvelopeSettings) -> str:
-    """The whole ``"source":{...}`` of records that share it."""
+    """Return the whole `"source":{...}` of records that share one source."""
     thread = "null" if source.thread is None else str(source.thread)
     return (
         _begin(envelope)
@@ -96,23 +34,30 @@ def one_source(table: TableId, source: SourceConstants, envelope: EnvelopeSettin
     )
 
 
-def event_sources(table: TableId, source: SourceColumns, envelope: EnvelopeSettings) -> tuple[Any, Any]:
-    """``("source":{... up to the number of the row, what follows that number up to the block's end)``: texts, one
-    element per event."""
+def event_sources(table: TableId, source: SourceColumns, envelope: EnvelopeSettings) -> tuple[TextArray, TextArray]:
+    """Return the source blocks of the events as JSON, each in two parts: up to the row's number, and behind the number.
+
+    Both parts have one text per event. The first part begins with `"source":{`.
+    """
     return _event_sources(_middle(table), literal(table.table), source, envelope)
 
 
 def sources_of_tables(
     tables: Sequence[TableId], of_event: Ints, source: SourceColumns, envelope: EnvelopeSettings
-) -> tuple[Any, Any]:
-    """As ``event_sources``; ``of_event``: the table of each event."""
+) -> tuple[TextArray, TextArray]:
+    """Return the source blocks of events of many tables, in two parts as `event_sources` does.
+
+    `of_event`: of each event the index of its table.
+    """
     names = [(_middle(table), literal(table.table)) for table in tables]
     middles, quoted = (take(pa.array(texts, pa.string()), of_event) for texts in zip(*names, strict=True))
     return _event_sources(middles, quoted, source, envelope)
 
 
-def _event_sources(middle: Any, table: Any, source: SourceColumns, envelope: EnvelopeSettings) -> tuple[Any, Any]:
-    """``middle``, ``table``: a text, or a text for each event."""
+def _event_sources(
+    middle: str | TextArray, table: str | TextArray, source: SourceColumns, envelope: EnvelopeSettings
+) -> tuple[TextArray, TextArray]:
+    """Return the source blocks in two parts. `middle`, `table`: a text that all events share, or one per event."""
     gtid = _quoted(source.gtid)
     begin = join(
         [
@@ -143,7 +88,7 @@ def _event_sources(middle: Any, table: Any, source: SourceColumns, envelope: Env
 
 
 def moments(now_us: int) -> str:
-    """The envelope's own ``ts_ms``, ``ts_us`` and ``ts_ns``."""
+    """Return the envelope's own members `ts_ms`, `ts_us` and `ts_ns` as JSON."""
     return f'"ts_ms":{now_us // 1000},"ts_us":{now_us},"ts_ns":{now_us * 1000}'
 
 
@@ -161,9 +106,9 @@ def _or_null(text: str | None) -> str:
     return "null" if text is None else literal(text)
 
 
-def _digits(values: npt.NDArray[np.int64]) -> Any:
+def _digits(values: npt.NDArray[np.int64]) -> TextArray:
     return pa.array(values, pa.int64()).cast(pa.string())
 
 
-def _quoted(texts: Any) -> Any:
+def _quoted(texts: TextArray) -> TextArray:
     return strings(texts).complete()

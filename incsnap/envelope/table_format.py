@@ -1,192 +1,237 @@
-"""What makes a table's rows into what its topics hold: the view of the table, and formats for keys and values."""
+"""The way from a table's rows to the records of its topics: the view of the table, and the encoders of each kind of
+record.
+
+`table_format` asks the transforms of the settings once for each kind of record, and makes one encoder for each
+different answer. Example, with JSON and ExtractNewRecordState (delete.tombstone.handling.mode=drop):
+
+    kind of record   encoder in TableFormat.encoders
+    Operation("c")        row to topic shop.inventory.customers, key {"id":1}
+    Operation("u")        the same object as for Operation("c")
+    Operation("d")        None: the transform drops deletions
+    Operation("r")        the same object as for Operation("c")
+
+All records go to one topic with one key, so `uniform` is True.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues, Register
 from incsnap.envelope.connect_envelope import envelope_schema, key_schema, row_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import AvroRows, FlatRows, JsonRows, flat_schema
 from incsnap.envelope.format import EnvelopeFormat, JoinedFormat, KeyFormat, StructFormat, ValueFormat
 from incsnap.envelope.frame_format import IMAGES, ROW, FrameKeys, FrameValues
-from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues, around
-from incsnap.envelope.json_rows import rows_of
+from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues
+from incsnap.envelope.json_rows import around, json_objects, rows_of
 from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.partitioner import partition
+from incsnap.envelope.record_encoder import CHANGES, Operation, RecordEncoder, record_kind, specs_of, topics
+from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.row_topics import RowTopics
-from incsnap.envelope.table_view import Columns, TableView, view_of
-from incsnap.envelope.written import Kind, Written, forms, topics
+from incsnap.envelope.table_view import EXACT, TableView, view_of
+from incsnap.envelope.value_texts import json_template
 from incsnap.tables import TableShape
 from incsnap.transforms.chain import refusal_of_updates
-from incsnap.transforms.form import Form, Value, change_form
+from incsnap.transforms.record_spec import RecordSpec, ValueShape, change_spec
 
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """Where the Avro schemas of keys and of values are registered; unused for JSON."""
+    """The functions that register Avro schemas. JSON does not use them."""
 
-    key: Register | None = None
-    value: Register | None = None
+    key: Register | None = None  #: for schemas of keys; None with JSON
+    value: Register | None = None  #: for schemas of values; None with JSON
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFormat:
-    """``topic``: by whose partitions buckets are chosen. ``written``: None where records of that kind are dropped.
+    """The formats of one table's records."""
 
-    ``alike``: all that are sent have one topic and one form of key. Else ``key``, by which buckets are chosen, is none
-    that is sent. None for a table whose records have no key.
-    """
-
-    view: TableView
-    topic: str
-    envelope: EnvelopeSettings
-    alike: bool
+    view: TableView  #: which columns are written, how, and with which key
+    topic: str  #: the topic whose partitions choose the buckets
+    envelope: EnvelopeSettings  #: the settings
+    uniform: bool  #: all records that are sent go to one topic and have one format of keys
+    #: format of the keys that choose buckets. If not `uniform`, these keys are never sent. None for a table without a
+    #: key.
     key: KeyFormat | None
-    written: Mapping[Kind, Written | None]
-    #: Are rows events?  Then the table has one bucket: events of one key, whichever rows they are in, stay in order.
+    #: the encoder of each kind of record; None: a transform drops these records
+    encoders: Mapping[Operation, RecordEncoder | None]
+    change_encoders: tuple[RecordEncoder, ...]  #: the encoders of changes, each once
+    encoder_numbers: tuple[int, ...]  #: of each of `CHANGES` the index into `change_encoders`, -1 for a dropped kind
+    #: True: the rows are outbox events. The table then has one bucket, so that the events of one key stay in order,
+    #: whichever rows they are in.
     routed: bool = False
-    #: What is to be done about an update that is no event: warn, error or fatal; "" where there is none.
+    #: table.op.invalid.behavior for updates that are no events: warn, error or fatal; "" if updates are allowed
     updates: str = ""
-    #: Of a record what does not grow with the values of its row: names of columns, a schema. About, and 0 for an event.
+    #: estimated bytes of a record that do not grow with the values of its row, such as names and schemas; 0 for events
     literal_bytes: int = 0
 
     @property
     def key_identifies(self) -> bool:
-        """Whether equal bytes of ``key`` mean equal rows, and unequal bytes unequal ones.
+        """Return True if equal bytes of `key` mean equal rows, and unequal bytes unequal rows.
 
-        Not where the bytes depend on the key's schema: a window's rows and events may have it before and behind an
-        ALTER of a column's DEFAULT.
+        The result is False if keys contain their schema. An ALTER of a column's DEFAULT changes that schema, so the
+        same row could have one key in a window and another one in an event.
         """
         plain = isinstance(self.key, FrameKeys) or (isinstance(self.key, JsonKeys) and not self.key.has_schema)
         return plain and self.view.key_is_identity
 
-    def home(self, keys: Any, partitions: Mapping[str, int]) -> npt.NDArray[np.int32]:
-        """The partition of ``topic`` that decides each key's bucket; ``keys`` as the method of that name gives them."""
+    def bucket_partitions(self, keys: BytesArray, partitions: Mapping[str, int]) -> npt.NDArray[np.int32]:
+        """Return for each key its partition in `topic`, which chooses the bucket.
+
+        `keys` are those of the method `keys`.
+        """
         return partition(keys, 1 if self.routed else partitions.get(self.topic, 1))
 
-    def keys(self, columns: Columns) -> Any:
-        """``pa.binary()``, of each row."""
+    def keys(self, columns: Columns) -> BytesArray:
+        """Return the key of each row (`pa.binary()`); null for a table without a key."""
         return pa.nulls(rows_of(columns), pa.binary()) if self.key is None else self.key.keys(columns)
+
+    def identities(self, columns: Columns, keys: BytesArray) -> BytesArray | None:
+        """Return the identity of each row; None if the records' keys identify the rows.
+
+        `keys` are those of the method `keys`. If they identify the rows, but transforms give some records other keys,
+        `keys` are returned.
+        """
+        if self.key_identifies or not self.view.identity:
+            return None if self.uniform or not self.view.key else keys
+        return json_objects(self.view.identity_fields, columns, EXACT)
+
+    def identity_template(self) -> RowTemplate | None:
+        """Return the template of the identities of a uniform table; None if its keys identify the rows."""
+        serves = self.key_identifies or not self.view.identity
+        return None if serves else json_template(self.view.identity_fields, EXACT)
 
 
 @lru_cache(maxsize=4096)
 def table_format(
     shape: TableShape, topic: str, envelope: EnvelopeSettings, registers: Registers = Registers()
 ) -> TableFormat:
-    """Made once per shape of a table and process; ``topic`` is the table's before transforms. May ask the registry:
-    then its errors come from here, as ``ConfigError`` of a transform that cannot be asked.
+    """Return the formats of a table. They are made once per shape of a table and process.
+
+    `topic` is the table's topic before transforms. This function may ask the schema registry and then raises its
+    errors. It raises ConfigError if the transforms cannot be asked about a kind of record.
     """
     maker = _Maker(view_of(shape, envelope.rules), envelope, registers)
-    form_of = forms(topic, envelope.transforms, envelope.schema_names)
-    known: dict[Form, Written] = {}
-    written: dict[Kind, Written | None] = {}
-    for kind, form in form_of.items():
-        if form is not None and form.written not in known:
-            known[form.written] = maker.written(form.written)
-        written[kind] = None if form is None else known[form.written]
+    spec_of = specs_of(topic, envelope.transforms, envelope.schema_names)
+    known: dict[RecordSpec, RecordEncoder] = {}
+    encoders: dict[Operation, RecordEncoder | None] = {}
+    for kind, spec in spec_of.items():
+        if spec is not None and spec.encoder_key not in known:
+            known[spec.encoder_key] = maker.encoder(spec.encoder_key)
+        encoders[kind] = None if spec is None else known[spec.encoder_key]
     home = (*topics(topic, envelope.transforms, envelope.schema_names), topic)[0]
     sent = list(known.values())
     routed = any(one.event is not None for one in sent)
     by_rows = routed or any(one.topics is not None for one in sent)
-    alike = not by_rows and len({(one.form.topic, one.key) for one in sent}) == 1
-    updates = refusal_of_updates(envelope.transforms, change_form(topic, "u", envelope.schema_names))
-    key = sent[0].key if alike else maker.own_key()
+    of_changes = [encoders[kind] for kind in CHANGES]
+    once = tuple(dict.fromkeys(one for one in of_changes if one is not None))
+    numbers = tuple(-1 if one is None else once.index(one) for one in of_changes)
+    uniform = not by_rows and len({(one.spec.topic, one.key) for one in sent}) == 1
+    updates = refusal_of_updates(envelope.transforms, change_spec(topic, "u", envelope.schema_names))
+    key = sent[0].key if uniform else maker.own_key()
     literal_bytes = max((_literal_bytes(one.value) for one in sent), default=0)
-    return TableFormat(maker.view, home, envelope, alike, key, written, routed, updates, literal_bytes)
+    return TableFormat(
+        maker.view, home, envelope, uniform, key, encoders, once, numbers, routed, updates, literal_bytes
+    )
 
 
 def _literal_bytes(values: ValueFormat | None) -> int:
     if not isinstance(values, JoinedFormat):
         return 0
-    pattern = values.pattern()
-    # A cell is two bytes of the template, and "null" four.
-    return len(pattern.template) + 2 * len(pattern.cells) + values.constant_bytes
+    template = values.template()
+    # The template has two bytes (%b) for a value, but the shortest value (null) has four.
+    return len(template.literals) + 2 * len(template.texts) + values.constant_bytes
 
 
 class _Maker:
-    """Each format is made once: Avro's ask the registry."""
+    """A maker of the formats of one table. It makes each format once, because Avro's formats ask the registry."""
 
     def __init__(self, view: TableView, envelope: EnvelopeSettings, registers: Registers) -> None:
         self.view, self._envelope, self._registers = view, envelope, registers
         self._keys: dict[tuple[object, ...], KeyFormat | None] = {}
 
     def own_key(self) -> KeyFormat | None:
-        """The key's format from the columns alone, as no transform has changed it."""
+        """Return the format of keys that no transform has changed: JSON of the columns alone."""
         return JsonKeys(self.view, self._envelope, None) if self.view.key else None
 
-    def written(self, form: Form) -> Written:
-        if form.event is not None:
-            event = EventFormat(self.view, form.event, self._envelope)
-            return Written(form, event, event, event=event)
-        written = self._of_row(form)
-        if form.route is None:
-            return written
-        return replace(written, topics=RowTopics(self.view, form, form.route, self._envelope.value_modes))
+    def encoder(self, spec: RecordSpec) -> RecordEncoder:
+        kind = record_kind(spec.value, spec.op, spec.fields, spec.headers)
+        if spec.event is not None:
+            event = EventFormat(self.view, spec.event, self._envelope)
+            return RecordEncoder(spec, kind, event, event, event=event)
+        topics = None if spec.route is None else RowTopics(self.view, spec, spec.route, self._envelope.value_modes)
+        key = self._key(spec)
+        if spec.value is ValueShape.ENVELOPE:
+            envelope = self._envelope_format(spec)
+            return RecordEncoder(spec, kind, key, envelope, envelope, topics=topics)
+        if spec.value is ValueShape.ROW:
+            rows = FlatRows(self.view.shape.id, spec, self._envelope, self._rows(spec))
+            return RecordEncoder(spec, kind, key, rows, topics=topics)
+        return RecordEncoder(spec, kind, key, null_value=self._null_value(spec), topics=topics)
 
-    def _of_row(self, form: Form) -> Written:
-        key = self._key(form)
-        if form.value is Value.ENVELOPE:
-            envelope = self._envelope_format(form)
-            return Written(form, key, envelope, envelope)
-        if form.value is Value.ROW:
-            return Written(form, key, FlatRows(self.view.shape.id, form, self._envelope, self._rows(form)))
-        return Written(form, key, nothing=self._nothing(form))
-
-    def _key(self, form: Form) -> KeyFormat | None:
+    def _key(self, spec: RecordSpec) -> KeyFormat | None:
         if not self.view.key:
             return None
         choice, modes = self._envelope.key, self._envelope.key_modes
-        same = (form.topic, form.key_name, form.key_fields)
+        same = (spec.topic, spec.key_name, spec.key_fields)
         if same not in self._keys:
             if self._envelope.value in (ROW, IMAGES):
                 self._keys[same] = FrameKeys(self.view)
             elif choice.kind == "avro":
                 assert self._registers.key is not None
-                self._keys[same] = AvroKeys(self.view, form, self._envelope, self._registers.key)
+                self._keys[same] = AvroKeys(self.view, spec, self._envelope, self._registers.key)
             else:
-                schema = key_schema(self.view, form, modes) if choice.schemas else None
-                self._keys[same] = JsonKeys(self.view, self._envelope, schema, form.key_fields)
+                schema = key_schema(self.view, spec, modes) if choice.schemas else None
+                self._keys[same] = JsonKeys(self.view, self._envelope, schema, spec.key_fields)
         return self._keys[same]
 
-    def _envelope_format(self, form: Form) -> EnvelopeFormat:
+    def _envelope_format(self, spec: RecordSpec) -> EnvelopeFormat:
         choice, modes = self._envelope.value, self._envelope.value_modes
         if choice in (ROW, IMAGES):
             return FrameValues(self.view, images=choice == IMAGES)
         if choice.kind == "avro":
             assert self._registers.value is not None
-            return AvroValues(self.view, form, self._envelope, self._registers.value)
-        schema = envelope_schema(self.view, form, modes) if choice.schemas else None
+            return AvroValues(self.view, spec, self._envelope, self._registers.value)
+        schema = envelope_schema(self.view, spec, modes) if choice.schemas else None
         return JsonValues(self.view, self._envelope, schema)
 
-    def _rows(self, form: Form) -> JsonRows | AvroRows:
+    def _rows(self, spec: RecordSpec) -> JsonRows | AvroRows:
         choice, modes = self._envelope.value, self._envelope.value_modes
         if choice.kind == "avro":
             assert self._registers.value is not None
-            return AvroRows(self.view, form, modes, self._registers.value)
-        schema = flat_schema(self.view, form, modes)
-        return JsonRows(self.view, form, modes, schema if choice.schemas else None)
+            return AvroRows(self.view, spec, modes, self._registers.value)
+        schema = flat_schema(self.view, spec, modes)
+        return JsonRows(self.view, spec, modes, schema if choice.schemas else None)
 
-    def _nothing(self, form: Form) -> bytes | None:
-        """What stands for no value: JSON writes a null that has a schema as a text, Avro as no bytes."""
+    def _null_value(self, spec: RecordSpec) -> bytes | None:
+        """Return the bytes in place of a missing value, or None for no bytes.
+
+        JSON writes a null that has a schema as a text; Avro writes no bytes.
+        """
         choice = self._envelope.value
-        if form.value is Value.NOTHING or choice.kind == "avro":
+        if spec.value is ValueShape.NOTHING or choice.kind == "avro":
             return None
-        schema = row_schema(self.view, form, self._envelope.value_modes) if choice.schemas else None
+        schema = row_schema(self.view, spec, self._envelope.value_modes) if choice.schemas else None
         head, tail = around(schema)
         return f"{head}null{tail}".encode()
 
 
 @lru_cache(maxsize=16)
 def struct_format(choice: FormatChoice, register: Register | None = None) -> StructFormat:
-    """For keys or for values that come one at a time. Kept, because it knows the schemas it has registered."""
+    """Return the encoder for keys or for values that come one at a time.
+
+    It is kept, because it knows its registered schemas.
+    """
     if choice.kind == "avro":
         assert register is not None
         return AvroStructs(register)

@@ -1,8 +1,13 @@
-"""What of a table is written: which columns under which names, changed how, with which key.
+"""The view of a table: which columns are written, under which names, how changed, and with which key.
 
-As in Debezium, the key stands outside ``column.*``: its columns are in it though they are left out of the row, and
-unchanged though they are masked there. De-duplication goes by the primary key (``identity``), whatever the
-record's key is; in a table without one by the columns that message.key.columns names.
+As in Debezium, the `column.*` settings do not apply to the key. A key has its columns even if the row leaves them out,
+and unchanged even if the row masks them. De-duplication goes by the primary key (`identity`), whatever the record's key
+is. In a table without a primary key it goes by the columns that message.key.columns names.
+
+The identity of a row is JSON of the columns of `TableView.identity`, encoded with `EXACT`. No two values of a column
+look alike in it. A zero date is null in it, though its column is NOT NULL: Kafka's records write the epoch for a zero
+date, which is another date. Dates that are zero in part (2024-00-00) and days that no month has are null too, so
+nothing tells these apart.
 """
 
 from __future__ import annotations
@@ -10,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.arrow import Array, Columns
 from incsnap.connect.field_names import adjust_field
 from incsnap.connect.json_text import Encoded
 from incsnap.connect.json_values import connect_json
@@ -26,42 +31,41 @@ from incsnap.tables import Column, SourceType, TableId, TableShape
 from incsnap.types.column_type import ColumnType, describe
 from incsnap.types.modes import Modes
 
-#: Canonical columns in the order of the shape; None for those that no view of the table needs.
-Columns = Sequence[Any]
 _DEFAULT_MODES = Modes()
+#: The modes of identities: without enable.time.adjuster, which would make year 1 look like 2001.
+EXACT = Modes(time_adjuster="false")
 
 
 @dataclass(frozen=True, slots=True)
 class ViewField:
-    """A field of a record: column ``index`` of the shape under the name ``name``."""
+    """A field of a record, made from one column of the table."""
 
-    index: int
-    name: str
-    column: Column
-    table: TableId
-    masked: Masked | None = None
-    #: A TINYINT that is written as a boolean: is it more than 0?
-    boolean: bool = False
-    #: The column's DEFAULT as information_schema prints it, where it is known and wanted.
-    default: str | None = None
-    #: What its schema shows of how the column was defined; None for nothing.
+    index: int  #: of the column in the shape
+    name: str  #: of the field in the record
+    column: Column  #: as in the shape
+    table: TableId  #: for messages
+    masked: Masked | None = None  #: the column's mask, hash or truncation
+    boolean: bool = False  #: True: a TINYINT that is written as a boolean, true for values above 0
+    default: str | None = None  #: the column's DEFAULT as information_schema prints it; None if unknown or not wanted
+    #: how the column was defined, for the schema's parameters; None: the schema does not show it
     source: SourceType | None = None
-    #: The column's, where schemas show comments.
-    comment: str = ""
+    comment: str = ""  #: the column's comment for the schema; "" for none
 
     @property
     def type(self) -> ColumnType:
-        """Raises ``UnsupportedType``."""
+        """Return the column's type. Raise UnsupportedType for a type that incsnap cannot read."""
         return describe(self.column, self.table)
 
     def schema(self, modes: Modes) -> Schema:
+        """Return the Connect schema of the field, with default, comment and parameters."""
         schema = self.type.schema(modes)
         if self.boolean:
             schema = Schema("boolean", optional=schema.optional)
         if self.default is not None:
             default = self.type.default(self.default, modes)
             schema = replace(schema, default=default > 0 if self.boolean and default is not None else default)
-        # A doc that the type has of its own stays: Debezium stops there, and Avro writes a named type once.
+        # A type's own doc (geometries) stays: Debezium stops with an error on a comment there, and Avro writes a named
+        # type only once.
         doc = schema.doc or self.comment or None
         return replace(schema, doc=doc, parameters=(*schema.parameters, *self._more_parameters()))
 
@@ -76,8 +80,8 @@ class ViewField:
         parameters = [(what, str(value)) for what, value in (*declared, *more) if value is not None]
         return tuple((f"__debezium.source.column.{what}", value) for what, value in parameters)
 
-    def connect(self, columns: Columns, modes: Modes) -> Any:
-        """The field's Connect values."""
+    def connect(self, columns: Columns, modes: Modes) -> Array:
+        """Return the field's Connect values, masked."""
         values = self.type.connect(columns[self.index], modes)
         if self.boolean:
             values = pc.greater(values, 0)
@@ -87,18 +91,21 @@ class ViewField:
 
     @property
     def frame_type(self) -> pa.DataType:
-        """The Arrow type of the field as a DataFrame's column."""
+        """Return the Arrow type of the field as a DataFrame's column."""
         return pa.bool_() if self.boolean else self.type.frame_type
 
     @property
     def masked_in_frame(self) -> bool:
-        """A mask changes what is a text or bytes both to Connect and to a DataFrame."""
+        """Return True if the mask applies in a DataFrame.
+
+        It applies to values that are text or bytes both there and in Connect.
+        """
         if self.masked is None or self.boolean or self.type.frame_type not in (pa.string(), pa.binary()):
             return False
         return self.masked.touches(self.type.schema(_DEFAULT_MODES))
 
-    def frame(self, columns: Columns) -> Any:
-        """The field as a DataFrame's column."""
+    def frame(self, columns: Columns) -> Array:
+        """Return the field as a DataFrame's column."""
         values = columns[self.index]
         if self.boolean:
             return pc.greater(values, 0)
@@ -106,7 +113,7 @@ class ViewField:
         return self.masked.apply(values) if self.masked is not None and self.masked_in_frame else values
 
     def encode(self, columns: Columns, modes: Modes) -> Encoded:
-        """The field's JSON text."""
+        """Return the field's JSON text."""
         if self.boolean:
             return Encoded(self.connect(columns, modes).cast(pa.string()))
         if self.masked is None or not self.masked.touches(self.type.schema(modes)):
@@ -116,33 +123,43 @@ class ViewField:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """``identity``: indexes of the columns that tell rows apart, which de-duplication goes by: the primary key's,
-    whatever the message key is, else the message key's, which nothing but the settings calls unique.
-    """
+    """The fields of one table's records, and its key."""
 
-    shape: TableShape
-    fields: tuple[ViewField, ...]
-    key: tuple[ViewField, ...]
+    shape: TableShape  #: the table's columns
+    fields: tuple[ViewField, ...]  #: the row's fields
+    key: tuple[ViewField, ...]  #: the key's fields in order; empty for no key
+    #: indexes of the columns that tell rows apart for de-duplication: the primary key. Without a primary key the
+    #: message key's columns, which only the settings call unique.
     identity: tuple[int, ...]
 
     @property
     def needed(self) -> frozenset[int]:
-        """Columns of the shape that must be read: at least one, because it tells how many rows there are."""
+        """Return the indexes of the columns to read: those of the row, the key and the identity.
+
+        If there are none, the first column is read, because only a column tells how many rows there are.
+        """
         indexes = frozenset(field.index for field in (*self.fields, *self.key)) | frozenset(self.identity)
         return indexes or frozenset((0,))
 
     @property
     def key_is_identity(self) -> bool:
-        """Whether equal values of the key mean equal rows, whatever the modes."""
+        """Return True if equal values of the key mean equal rows, whatever the modes."""
         return sorted(field.index for field in self.key) == sorted(self.identity) and not any(
             field.boolean or field.type.rounded for field in self.key
         )
 
+    @property
+    def identity_fields(self) -> list[ViewField]:
+        """Return the fields that form the identity of a row. They must be encoded with `EXACT`."""
+        columns = [(index, replace(self.shape.columns[index], nullable=True)) for index in self.identity]
+        return [ViewField(index, column.name, column, self.shape.id) for index, column in columns]
+
 
 @lru_cache(maxsize=4096)
 def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
-    """Raises ``ConfigError`` where the rules contradict each other on this table. Columns that are not ``needed`` may
-    be of unknown types.
+    """Return the view of a table. Columns that are not `needed` may have unknown types.
+
+    Raise ConfigError if the rules contradict each other on this table.
     """
     names = [f"{shape.id}.{column.name}" for column in shape.columns]
     defaults = dict(shape.defaults)
@@ -163,7 +180,7 @@ def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
     fields = tuple(
         _in_row(field, names[field.index], rules, sources.get(field.index))
         for field in plain
-        if rules.written(names[field.index])
+        if rules.includes(names[field.index])
     )
     key = _key(shape, rules, names)
     _refuse_equal_names(shape, fields, rules)
@@ -172,8 +189,11 @@ def view_of(shape: TableShape, rules: ColumnRules) -> TableView:
 
 
 def _in_row(field: ViewField, name: str, rules: ColumnRules, source: SourceType | None) -> ViewField:
-    """A key has neither: masks and types are of rows. Of the two a column has one, as in Debezium, here always the
-    mask."""
+    """Return `field` as it stands in a row: masked, or with its defined type in the schema. Fields of keys have
+    neither.
+
+    As in Debezium a column has only one of the two; here the mask always wins.
+    """
     transform = rules.transform(name)
     if transform is not None:
         return replace(field, masked=masked(field.column, transform))
@@ -183,14 +203,18 @@ def _in_row(field: ViewField, name: str, rules: ColumnRules, source: SourceType 
 
 
 def _key(shape: TableShape, rules: ColumnRules, names: Sequence[str]) -> tuple[int, ...]:
-    """Columns in the order of message.key.columns; where that names none of the table's, the primary key."""
+    """Return the key's columns in the order of message.key.columns.
+
+    Return the primary key if the setting names no column of the table.
+    """
     indexes = [
         index for pattern in rules.key_patterns() for index, name in enumerate(names) if matches((pattern,), name)
     ]
     twice = next((index for place, index in enumerate(indexes) if index in indexes[:place]), None)
     if twice is not None:
         raise ConfigError(
-            f"message.key.columns puts {names[twice]} into the key twice", "Let one of its patterns match the column."
+            f"message.key.columns puts {names[twice]} into the key twice",
+            "Change its patterns so that only one of them matches the column.",
         )
     return tuple(indexes) or shape.key
 

@@ -1,4 +1,4 @@
-"""The records of announcements: read from partition 0 of the control topic, and written to it."""
+"""The log of announcements in partition 0 of the control topic, with methods to read and to write them."""
 
 from __future__ import annotations
 
@@ -12,36 +12,39 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import client_error, control_topic
 from incsnap.kafka.refusals import ClientError
 
-#: Announcements are in the partition of bucket 0: one partition gives them one order.
+#: All announcements are in the partition of bucket 0, because one partition gives them one order.
 PARTITION = 0
-#: Records from the end of the partition that are read first. A running job repeats its announcement among them.
+#: Records to read first, from the end of the partition. A running job repeats its announcement among them.
 _FIRST_LOOK = 1_000
-#: The topic is not there, or not yet.
+#: Error codes for a topic that does not exist, or not yet.
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
-#: By prefix and settings; Spark's workers run the tasks of many batches.
+#: Logs by prefix and client settings. They are kept, because one worker of Spark runs the tasks of many batches.
 _kept: dict[str, AnnouncementLog] = {}
 
 
 class AnnouncementLog:
-    """The announcements of a prefix, read further at each look. Used by one thread at a time; ``close`` it."""
+    """The announcements of a prefix. Each look continues where the previous one ended.
+
+    One thread uses the log at a time, until `close`.
+    """
 
     def __init__(self, settings: ClientSettings, prefix: str) -> None:
         self._settings = settings
         self._topic = control_topic(prefix)
-        # A transaction that a dead job has left open must not hide what is behind it.
+        # A dead job's open transaction must not hide later records, so read uncommitted ones.
         hasty = {"isolation.level": "read_uncommitted", "enable.partition.eof": "true", "fetch.wait.max.ms": "10"}
         self._consumer = Consumer({**settings.for_consumer(f"incsnap-{prefix}-starts"), **hasty})
         self._producer: Producer | None = None
-        #: The place behind what was read; None before the first look.
+        #: Offset of the next record to read; None before the first look.
         self._next: int | None = None
         self._owner: Announcement | None = None
-        #: The owner before this one, by its last record; None where that was not read.
+        #: The previous owner by its last record; None if that record was not read.
         self.before: Announcement | None = None
 
     def owner(self, seconds: float) -> Announcement | None:
-        """Read to the end of the partition and return the owner of the prefix; None where no start has announced.
+        """Read to the end of the partition and return the owner of the prefix, or None if no start has announced.
 
-        Raise ``ClientError``.
+        Raise ClientError if Kafka cannot be read within `seconds`.
         """
         try:
             low, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, PARTITION), timeout=seconds)
@@ -61,7 +64,11 @@ class AnnouncementLog:
         return self._owner
 
     def was_written_to(self, partitions: int, seconds: float) -> bool:
-        """Whether any of the topic's first ``partitions`` partitions was ever written to. Raise ``ClientError``."""
+        """Return True if any of the topic's first `partitions` partitions was ever written to.
+
+        If nobody has announced a start, this tells whether a job of an older release has used the prefix. Raise
+        ClientError if Kafka cannot be asked.
+        """
         try:
             ends = (
                 self._consumer.get_watermark_offsets(TopicPartition(self._topic, each), timeout=seconds)
@@ -71,8 +78,18 @@ class AnnouncementLog:
         except KafkaException as problem:
             raise client_error(problem) from problem
 
+    def producer(self) -> Producer:
+        """Return the producer of announcements, and create it at the first call.
+
+        A new producer asks a broker for its id. If no connection is open yet, librdkafka asks again after 500 ms. So
+        create the producer ahead of the first announcement.
+        """
+        if self._producer is None:
+            self._producer = Producer(self._settings.for_announcements())
+        return self._producer
+
     def announce(self, what: Announcement, seconds: float) -> None:
-        """Write the announcement; return when all replicas have it. Raise ``ClientError``."""
+        """Write the announcement, and return when all replicas have it. Raise ClientError if that fails."""
         problems: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
@@ -80,26 +97,29 @@ class AnnouncementLog:
                 problems.append(error)
 
         try:
-            if self._producer is None:
-                self._producer = Producer(self._settings.for_announcements())
+            producer = self.producer()
             key, value = what.record()
-            self._producer.produce(self._topic, value, key, PARTITION, on_delivery=delivered)
-            left = self._producer.flush(seconds)
+            producer.produce(self._topic, value, key, PARTITION, on_delivery=delivered)
+            left = producer.flush(seconds)
         except KafkaException as problem:
             raise client_error(problem) from problem
         if problems:
             raise client_error(problems[0])
         if left:
-            self._producer.purge()
+            producer.purge()
             self._producer = None
-            raise ClientError(KafkaError._TIMED_OUT, f"{self._topic} was not written to in {seconds:.0f} s")
+            raise ClientError(KafkaError._TIMED_OUT, f"{self._topic} could not be written within {seconds:.0f} s")
 
     def close(self) -> None:
+        """Close the connections to Kafka."""
         self._consumer.close()
         self._producer = None
 
     def _from_the_end(self, low: int, high: int, seconds: float) -> Announcement | None:
-        """Read back until the announcement of the highest term is confirmed, ten times further each time."""
+        """Return the owner of the prefix, or None, from the last records of the partition.
+
+        Read ten times further back each time, until the announcement with the highest term is a confirmed one.
+        """
         look = _FIRST_LOOK
         while high > low:
             begin = max(low, high - look)
@@ -110,7 +130,10 @@ class AnnouncementLog:
         return None
 
     def _announcements(self, begin: int, end: int, seconds: float) -> Iterator[Announcement]:
-        """Yield the announcements of the records from ``begin`` on, to ``end`` at least."""
+        """Yield the announcements from record `begin` on, at least up to `end`.
+
+        Raise ClientError if that takes too long.
+        """
         self._consumer.assign([TopicPartition(self._topic, PARTITION, begin)])
         try:
             deadline = time.monotonic() + seconds
@@ -134,7 +157,7 @@ class AnnouncementLog:
 
 
 def announcement_log(settings: ClientSettings, prefix: str) -> AnnouncementLog:
-    """Return the process's own log of the prefix: a new consumer takes 10 to 20 ms, one that is there 1 to 5 ms."""
+    """Return this process's log of the prefix. A new consumer takes 10 to 20 ms, a kept one 1 to 5 ms."""
     who = repr((prefix, sorted(settings.for_admin().items())))
     if who not in _kept:
         _kept[who] = AnnouncementLog(settings, prefix)

@@ -1,7 +1,7 @@
-"""Announcements: which start of a ``topic.prefix`` owns it, as values (``docs/adr/0018-one-start-of-a-prefix.md``).
+"""Announcements as values: which start of a `topic.prefix` owns it (`docs/adr/0018-one-start-of-a-prefix.md`).
 
 Each start of a job writes an announcement into partition 0 of the control topic and repeats it as a beat. The order of
-the log decides which start owns the prefix. ``incsnap.kafka.announcement_log`` reads and writes the records.
+the log decides which start owns the prefix. `incsnap.kafka.announcement_log` reads and writes the records.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from incsnap.errors import ConfigError
 BEAT_SECONDS = 3.0
 #: A start whose newest beat is older than this many seconds may be dead.
 ALIVE_SECONDS = 20.0
-#: Seconds for which a start that may be dead is watched: two beats. Clocks of two machines may differ.
+#: Seconds for which a possibly dead start is watched: two beats. The clocks of two machines may differ.
 WATCH_SECONDS = 2 * BEAT_SECONDS
 _KEY = b"start:"
-#: Earlier jobs that an announcement names.
+#: Most earlier jobs that an announcement names.
 _EARLIER = 8
 
 
 class PrefixTaken(ConfigError):
-    """Another start has the ``topic.prefix``: this one does not start, or ends."""
+    """An error: another start has the `topic.prefix`, so this start does not begin, or ends."""
 
     hint = "Stop the other job, or give this job another topic.prefix."
 
@@ -35,25 +35,19 @@ class PrefixTaken(ConfigError):
 class StartFacts:
     """A start and its job, as other starts see them."""
 
-    #: The start id, drawn at random.
-    start: str
-    #: The job id; "" while the start has no job yet.
-    job: str = ""
-    #: ``checkpoint.location`` as the start was given it.
-    checkpoint: str = ""
-    #: Identity of the file that is locked, or of the bucket: a copy has another one. "" where nothing can be locked.
+    start: str  #: start id, a random text
+    job: str = ""  #: job id; "" while the start has no job yet
+    checkpoint: str = ""  #: `checkpoint.location` as given to the start
+    #: Identity of the locked file, or of the bucket. A copy of the checkpoint has another identity. "" if nothing can
+    #: be locked.
     lock: str = ""
-    host: str = ""
-    pid: int = 0
-    #: When the start began, in milliseconds since 1970, by its own clock.
-    started_ms: int = 0
-    #: When the start wrote this, in milliseconds since 1970, by its own clock.
-    beat_ms: int = 0
-    #: Whether the start has ended in order.
-    ended: bool = False
-    #: Whether the job has taken the prefix from another one by ``--replace-job``.
-    replaces: bool = False
-    #: What the job has delivered completely: ``{"batch": number, "offset": ..., "tables": [...]}``; None if unknown.
+    host: str = ""  #: name of the start's machine
+    pid: int = 0  #: process id on that machine
+    started_ms: int = 0  #: when the start began, in ms since 1970 by its own clock
+    beat_ms: int = 0  #: when the start wrote this record, in ms since 1970 by its own clock
+    ended: bool = False  #: whether the start has ended in order
+    replaces: bool = False  #: whether the job took the prefix from another job by `--replace-job`
+    #: What the job has delivered completely: `{"batch": number, "offset": ..., "tables": [...]}`; None if unknown.
     place: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
@@ -62,37 +56,43 @@ class StartFacts:
 
     @property
     def is_young(self) -> bool:
-        """Whether the newest beat is younger than ``ALIVE_SECONDS`` by this machine's clock."""
+        """Whether the newest beat is younger than `ALIVE_SECONDS` by this machine's clock."""
         return not self.ended and time.time() * 1000 - self.beat_ms < ALIVE_SECONDS * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """One record of a start on the control topic."""
+    """A record of a start on the control topic."""
 
-    facts: StartFacts
-    #: Counts the owners of the prefix. A start announces the term of the owner + 1.
-    term: int = 1
-    #: Whether the start has read its own announcement back as the owner's.
-    confirmed: bool = False
-    #: The most buckets that any start of the prefix had.
-    buckets: int = 0
-    #: Whether the place of the replaced job is still to be taken over.
-    pending: bool = False
-    #: Earlier jobs of the prefix, the newest first.
-    earlier: tuple[StartFacts, ...] = field(default=())
+    facts: StartFacts  #: the start that wrote the record
+    term: int = 1  #: number of this owner of the prefix: the term of the previous owner + 1
+    confirmed: bool = False  #: whether the start has read its own announcement back as the owner's
+    buckets: int = 0  #: most buckets that any start of the prefix had
+    pending: bool = False  #: whether the place of the replaced job is still to be taken over
+    earlier: tuple[StartFacts, ...] = field(default=())  #: earlier jobs of the prefix, newest first
 
     @property
     def jobs(self) -> tuple[StartFacts, ...]:
-        """All jobs of the prefix that the announcement knows, the newest first."""
+        """The jobs of the prefix that the announcement knows, newest first."""
         return (self.facts, *self.earlier)
 
     def with_job(self, job: str) -> Announcement:
-        """Return the announcement of the start that has the job ``job`` now: its job before is an earlier one then."""
+        """Return a copy whose start has the job `job`.
+
+        The start's previous job becomes an earlier one. Nothing else changes.
+        """
         if job == self.facts.job:
             return self
         earlier = (self.facts, *self.earlier)[:_EARLIER] if self.facts.job else self.earlier
         return replace(self, facts=replace(self.facts, job=job, place=None), earlier=earlier)
+
+    def begun(self, job: str, buckets: int) -> Announcement:
+        """Return a copy for the moment when the job `job` begins to write with `buckets` buckets.
+
+        As in `with_job`, the previous job becomes an earlier one. The copy is no longer `pending`, and `buckets` never
+        falls.
+        """
+        return replace(self.with_job(job), buckets=max(buckets, self.buckets), pending=False)
 
     def record(self) -> tuple[bytes, bytes]:
         """Return the record's key and value."""
@@ -100,7 +100,7 @@ class Announcement:
 
 
 def announcement(key: bytes | None, value: bytes | None) -> Announcement | None:
-    """Return the announcement in a record of the control topic; None for a record of another kind."""
+    """Return the announcement in a record of the control topic, or None for a record of another kind."""
     if key is None or value is None or not key.startswith(_KEY):
         return None
     content = json.loads(value)
@@ -110,26 +110,27 @@ def announcement(key: bytes | None, value: bytes | None) -> Announcement | None:
 
 
 def _facts(content: Mapping[str, Any]) -> StartFacts:
-    """A newer release may write more; what this release does not know is left out."""
+    """Return the facts of a start. Ignore fields that only a newer release knows."""
     return StartFacts(**{name: content[name] for name in StartFacts.__slots__ if name in content})
 
 
 def owner_after(owner: Announcement | None, records: Iterable[Announcement]) -> Announcement | None:
-    """Return the owner of the prefix behind ``records``, which come in the order of the log behind ``owner``."""
+    """Return the owner of the prefix after `records`, which follow `owner` in the order of the log."""
     for each in records:
         if owner is None or each.term > owner.term:
             owner = each if owner is None or each.confirmed else _behind(each, owner)
         elif each.term == owner.term:
-            # Of two that announced at once only the owner confirms; a reader may have begun between the two.
+            # Of two starts that announced at once only the owner confirms. A reader may have begun between the two
+            # announcements.
             is_beat, wins = each.facts.start == owner.facts.start, each.confirmed and not owner.confirmed
             owner = each if is_beat or wins else owner
     return owner
 
 
 def _behind(first: Announcement, before: Announcement) -> Announcement:
-    """Return an unconfirmed announcement with the jobs and buckets that the owner before it had at its end.
+    """Return an unconfirmed announcement with the jobs and buckets that the previous owner had at its end.
 
-    Its start may have looked before the owner announced a new job, and may be dead before it looks again.
+    The new start may have looked before the previous owner announced a new job, and may die before it looks again.
     """
     is_same = first.facts.job and first.facts.job == before.facts.job
     earlier = before.earlier if is_same or not before.facts.job else before.jobs[:_EARLIER]
@@ -139,17 +140,17 @@ def _behind(first: Announcement, before: Announcement) -> Announcement:
 def first_announcement(
     owner: Announcement | None, facts: StartFacts, *, buckets: int, pending: bool = False, is_own: bool = False
 ) -> Announcement:
-    """Return what a start writes first, behind the owner ``owner``.
+    """Return the first announcement of a start, which follows `owner`.
 
-    ``facts`` are the start's own. ``buckets`` is the number that its job has, or that an older release left behind.
-    ``pending``: whether the job is to take over the place of an earlier job. ``is_own``: whether the owner was an
+    `facts` describe the start. `buckets` is the number of buckets that its job has, or that an older release left
+    behind. `pending`: whether the job must take over the place of an earlier job. `is_own`: whether the owner was an
     earlier start of the same checkpoint.
     """
     if owner is None:
         return Announcement(facts, buckets=buckets, pending=pending)
     before, earlier = owner.facts, owner.earlier
     if is_own and facts.job == before.job:
-        # A copy has planned other batches than those that the place counts.
+        # A copy of the checkpoint has planned other batches than those in the place.
         place = before.place if facts.lock and facts.lock == before.lock else None
         facts = replace(facts, replaces=facts.replaces or before.replaces, place=place)
     elif before.job:
@@ -158,18 +159,20 @@ def first_announcement(
 
 
 class OwnStart(NamedTuple):
-    """What a task knows of its own start."""
+    """The identity of the start that runs a task.
 
-    #: The start id.
-    start: str
-    #: The term of the start's announcement.
-    term: int
+    `refuse_another` compares this identity with the owner of the prefix.
+    """
+
+    start: str  #: start id
+    term: int  #: term of the start's announcement
 
 
 def refuse_another(owner: Announcement | None, own: OwnStart) -> None:
-    """Raise ``PrefixTaken`` if the owner of the prefix is another start than ``own``.
+    """Raise PrefixTaken if the owner of the prefix is another start than `own`.
 
-    An owner of a lower term means that the topic was made again: the next beat of this start puts that right.
+    Raise nothing without an owner, or if the owner's term is lower than our own. A lower term means that the control
+    topic was deleted and created again. Then the next beat of this start announces it with the right term.
     """
     if owner is None or owner.facts.start == own.start or owner.term < own.term:
         return

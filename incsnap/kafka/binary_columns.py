@@ -1,4 +1,4 @@
-"""Where the values of a binary Arrow column lie in memory, for C functions that take addresses and lengths."""
+"""Memory addresses of the values in a binary Arrow column, for C functions that take addresses and lengths."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-_NOT_NULL = ctypes.create_string_buffer(1)  # where an empty string that is not NULL points to
+_NOT_NULL = ctypes.create_string_buffer(1)  # address of an empty string that is not NULL
 
 
 def plain(column: Any) -> Any:
-    """With 32-bit offsets, which is what ``RECORDS`` has; Spark may widen them."""
+    """Return the column with 32-bit offsets, which `places` reads. Spark may have widened the offsets to 64 bits."""
     return column if pa.types.is_binary(column.type) else column.cast(pa.binary())
 
 
 def places(column: Any) -> tuple[Any, Any]:
-    """Address and length of each value of a binary column; a null has address 0."""
+    """Return two arrays: the address and the length of each value. A null has address 0."""
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.uint64)
     base = data.address if data is not None and data.address else ctypes.addressof(_NOT_NULL)

@@ -1,7 +1,7 @@
-"""What each of our Kafka clients is given: the user's settings, the ones that were measured, and the ones that must be.
+"""The settings of each Kafka client: the user's settings, defaults that were measured, and values that are fixed.
 
-The user's settings come in librdkafka's words (``incsnap.config.clients`` translates those of a Java client). The
-producer takes all of them; an admin client or a consumer only how to reach the brokers.
+The user's settings have librdkafka's names (`incsnap.config.clients` translates those of a Java client). A producer
+gets all of them. An admin client or consumer gets only those about reaching the brokers.
 """
 
 from __future__ import annotations
@@ -9,46 +9,49 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: Where both a user and we have a wish, the user's wins.
+#: Our defaults. The user's settings override them.
 _PRODUCER_DEFAULTS = {
-    # 780-byte JSON records: lz4 840 thousand/s, zstd 480, none 250 (the broker on the same two cores).
+    # Records/s of 780 bytes of JSON, with the broker on the same two cores: lz4 840,000, zstd 480,000, none 250,000.
     "compression.type": "lz4",
-    # 1 MB is also the most a broker accepts by default (max.message.bytes).
+    # 1 MB is also the largest batch that a broker accepts by default (max.message.bytes).
     "batch.size": "1000000",
     "linger.ms": "5",
-    # Above a batch, so that producing seldom waits; memory is bounded by bytes.
+    # More than the messages of a batch, so that producing rarely waits. A limit in bytes bounds the memory.
     "queue.buffering.max.messages": "1000000",
-    # A zombie's open transaction ends by itself after this long; brokers allow up to 15 minutes.
+    # The broker ends a zombie's open transaction after this time. Brokers allow up to 15 minutes.
     "transaction.timeout.ms": "60000",
-    # With the default 100 ms, a transaction that follows another at once waits that long for the first to be complete.
+    # With the default of 100 ms a transaction that follows at once waits so long for the previous one to complete.
     "retry.backoff.ms": "3",
-    # A topic that was deleted under a running job is named after this long; must be below the wait for a commit.
+    # After this time an error names a topic that was deleted under a running job. It must be below the wait for a
+    # commit.
     "topic.metadata.propagation.max.ms": "10000",
 }
-#: A second of what a broker takes. It is memory of each task that sends, beside the blocks of its batch.
+#: Records for about one second of a broker. Each sending task needs this memory, in addition to the blocks of its
+#: batch.
 _QUEUE_KILOBYTES = 65_536
-#: librdkafka's own default of message.max.bytes.
+#: librdkafka's default of message.max.bytes.
 _LARGEST_MESSAGE = 1_000_000
-#: What librdkafka counts for a message besides key, value and headers: the longest form of its lengths and numbers.
+#: Bytes that librdkafka adds for a message besides key, value and headers: the longest encoding of lengths and numbers.
 _MESSAGE_OVERHEAD = 36
-#: Exactly-once stands on these.
+#: Settings that exactly-once delivery needs. The user cannot change them.
 _PRODUCER_FIXED = {
-    # Successful deliveries need no word: commit_transaction waits for all of them.
+    # Successful deliveries need no report: commit_transaction waits for all of them.
     "delivery.report.only.error": "true",
     "enable.idempotence": "true",
     "acks": "all",
-    # A topic that was deleted under the job would come back by looking for it, with the brokers' number of partitions
-    # in place of those that its records are cut for. The planner makes it again, as its group says.
+    # A look-up would create a deleted topic again with the brokers' default of partitions, but the job's records are
+    # laid out for another number. The planner creates the topic again with the settings of its group.
     "allow.auto.create.topics": "false",
 }
 _CLIENT_DEFAULTS = {
-    # The default opens connections late, one by one: a new producer takes 57 ms (505 by a race within); so 5-8 ms.
+    # The default opens connections late and one by one. Then a new producer takes 57 ms (505 ms if a race inside it is
+    # lost). Without the default a new producer takes 5 to 8 ms.
     "enable.sparse.connections": "false",
-    # Errors reach us as exceptions; librdkafka would write them to a worker's stderr as well.
+    # Errors arrive as exceptions. librdkafka would also write them to a worker's stderr.
     "log_level": "0",
     "client.id": "incsnap",
 }
-#: Beginnings of names that say how to reach the brokers.
+#: Prefixes of settings about reaching the brokers.
 _CONNECTION = (
     "security.",
     "sasl.",
@@ -68,10 +71,13 @@ _CONNECTION = (
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How to reach one Kafka cluster and how to write to it. Has no ``repr`` of its settings: they hold secrets."""
+    """The address of a Kafka cluster, and the user's producer settings.
 
-    bootstrap_servers: str
-    producer: Mapping[str, str] = field(default_factory=dict, repr=False)
+    `repr` hides the settings, because they hold secrets.
+    """
+
+    bootstrap_servers: str  #: host:port, separated by commas
+    producer: Mapping[str, str] = field(default_factory=dict, repr=False)  #: with librdkafka's names
 
     def for_producer(self, transactional_id: str) -> dict[str, str]:
         """Return the settings of a transactional producer."""
@@ -87,40 +93,44 @@ class ClientSettings:
 
     @property
     def largest_message(self) -> int:
-        """``producer.max.request.size``, which librdkafka calls ``message.max.bytes``."""
+        """The setting `producer.max.request.size` in bytes, which librdkafka calls `message.max.bytes`."""
         given = self.producer.get("message.max.bytes", "")
         return int(given) if given.isdigit() else _LARGEST_MESSAGE
 
     @property
     def largest_record(self) -> int:
-        """Bytes of key and value that librdkafka takes as one message without headers."""
+        """The most bytes of key and value that librdkafka accepts as one message without headers."""
         return self.largest_message - _MESSAGE_OVERHEAD
 
     @property
     def compression(self) -> str:
-        """The producer's ``compression.type``."""
+        """The producer's `compression.type`."""
         settings = {**_PRODUCER_DEFAULTS, **self.producer}
         return settings.get("compression.codec", settings["compression.type"])
 
     @property
     def has_compression_level(self) -> bool:
-        """Whether the user has chosen how hard the producer compresses."""
+        """Whether the user has set the producer's compression level."""
         return "compression.level" in self.producer
 
     @property
     def batch_bytes(self) -> int:
-        """The producer's ``batch.size``: bytes of a batch, before compression."""
+        """The producer's `batch.size`: most bytes of a batch before compression."""
         return int({**_PRODUCER_DEFAULTS, **self.producer}["batch.size"])
 
     def for_announcements(self) -> dict[str, str]:
-        """Return the settings of a producer that writes single records, each of them confirmed by all replicas."""
+        """Return the settings of a producer for single records that all replicas confirm."""
         return {**self.for_admin(), "acks": "all", "enable.idempotence": "true", "linger.ms": "0"}
 
     def _queue_kilobytes(self) -> int:
-        """Room for the largest message: one that is larger than the queue would never be taken."""
+        """Return the size of the queue, with room for the largest message.
+
+        The queue never accepts a message larger than itself.
+        """
         return max(_QUEUE_KILOBYTES, self.largest_message // 1000)
 
     def for_admin(self) -> dict[str, str]:
+        """Return the settings of an admin client."""
         return {
             **_CLIENT_DEFAULTS,
             **{name: value for name, value in self.producer.items() if name.startswith(_CONNECTION)},
@@ -128,10 +138,10 @@ class ClientSettings:
         }
 
     def for_consumer(self, group: str) -> dict[str, str]:
-        """For a consumer that asks for committed records and offsets, and commits nothing itself."""
+        """Return the settings of a consumer that reads committed records and offsets, and commits nothing itself."""
         return {
             **self.for_admin(),
             "group.id": group,
             "enable.auto.commit": "false",
-            "isolation.level": "read_committed",  # committed() then waits for an open transaction on the offset
+            "isolation.level": "read_committed",  # with this, committed() waits for an open transaction on the offset
         }

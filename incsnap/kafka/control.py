@@ -1,8 +1,8 @@
-"""The control topic: which batch a bucket has committed last, kept where a transaction can keep it.
+"""The control topic: the last batch that each bucket has committed, stored inside the bucket's transaction.
 
-Twice, for two reasons. As the committed offset of the group ``incsnap-<prefix>-<job>`` on the bucket's partition: one
-round trip reads it. And as a record on the compacted topic itself, because brokers forget the offsets of a group
-without members after ``offsets.retention.minutes`` (7 days): a job that was stopped for longer still finds its number.
+The number is stored twice. As the committed offset of the group `incsnap-<prefix>-<job>` on the bucket's partition it
+is read in one round trip. As a record on the compacted control topic it survives longer. Brokers forget the offsets of
+a group without members after `offsets.retention.minutes` (7 days), and a job may be stopped longer.
 """
 
 from __future__ import annotations
@@ -21,37 +21,49 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.refusals import ClientError
 
 _log = logging.getLogger(__name__)
-#: Records from the end of the partition that are looked at first; the newest of a job are nearly always among them.
+#: Records to read first, from the end of the partition. The newest record of a job is nearly always among them.
 _FIRST_LOOK = 1_000
+#: Errors of a partition without a leader, or a group without a coordinator. Both find another broker within seconds.
+_MOVING = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedBatch:
-    """The last batch that a bucket has committed: its number and the digest of its end ("" if written without)."""
+    """The last batch that a bucket has committed."""
 
-    batch: int
-    digest: str = ""
-    #: The beginning and the end of the batch (``planner.delivered_place``); None where only the offset was read, or
-    #: where an older release wrote the record.
+    batch: int  #: number of the batch
+    digest: str = ""  #: digest of the batch's end; "" if it was written without
+    #: Beginning and end of the batch (`planner.delivered_place`). None if only the offset was read, or if an older
+    #: release wrote the record.
     place: Mapping[str, Any] | None = None
 
 
 def control_topic(prefix: str) -> str:
+    """Return the name of the prefix's control topic."""
     return f"{prefix}.incsnap-control"
 
 
 def group_of(prefix: str, job_id: str) -> str:
+    """Return the consumer group whose offsets hold the batch numbers of a job."""
     return f"incsnap-{prefix}-{job_id}"
 
 
 def transactional_id(prefix: str, bucket: int) -> str:
+    """Return the transactional id of a bucket's producer."""
     return f"incsnap-{prefix}-{bucket}"
 
 
 def control_record(job_id: str, bucket: int, batch: int, digest: str, place: str = "") -> tuple[bytes, bytes]:
-    """Return key and value: compaction keeps the newest batch number of each job in the bucket's partition.
+    """Return key and value of the record with a batch number.
 
-    ``place`` is JSON: the beginning and the end of the batch; "" where they are not known.
+    Compaction keeps the newest record of each job in the bucket's partition. `place` is JSON of the beginning and the
+    end of the batch, or "" if they are unknown.
     """
     value = json.dumps({"job": job_id, "bucket": bucket, "batch": batch, "digest": digest})
     return job_id.encode(), (f'{value[:-1]}, "place": {place}}}' if place else value).encode()
@@ -60,9 +72,10 @@ def control_record(job_id: str, bucket: int, batch: int, digest: str, place: str
 def committed_batch(
     settings: ClientSettings, prefix: str, job_id: str, bucket: int, seconds: float
 ) -> CommittedBatch | None:
-    """The last batch that the bucket has committed for this job; ``None`` when there is none.
+    """Return the last batch that the bucket has committed for this job, or None if there is none.
 
-    Call it after ``init_transactions``: no transaction of the bucket is open then. Raises ``ClientError``.
+    Call it after `init_transactions`, when the bucket has no open transaction. Raise ClientError if Kafka cannot be
+    asked.
     """
     group = group_of(prefix, job_id)
     partition = TopicPartition(control_topic(prefix), bucket)
@@ -79,22 +92,25 @@ def committed_batch(
     recorded = recorded_batch(settings, prefix, job_id, bucket, seconds)
     if recorded is not None:
         _log.warning(
-            "The brokers have forgotten the offset of group %s, bucket %d; its record on %s says batch %d",
+            "The brokers have dropped the offset of group %s, bucket %d; the control record on %s says batch %d",
             group, bucket, partition.topic, recorded.batch,
         )  # fmt: skip
     return recorded
 
 
 def committed_numbers(
-    settings: ClientSettings, prefix: str, job_id: str, buckets: int, seconds: float
+    settings: ClientSettings, prefix: str, job_id: str, buckets: int, seconds: float, *, fenced: bool = True
 ) -> dict[int, int]:
-    """Return the last batch of the job by bucket, of the buckets whose offsets the brokers have not forgotten.
+    """Return the last batch of the job for each bucket, without buckets whose offsets the brokers have forgotten.
 
-    Raise ``ClientError``.
+    `fenced` says that the buckets have no open transaction. Pass False if one may be open: with True the brokers would
+    answer only after its end, and a dead job's transaction ends by its time-out. Raise ClientError if Kafka cannot be
+    asked.
     """
     group = group_of(prefix, job_id)
     partitions = [TopicPartition(control_topic(prefix), bucket) for bucket in range(buckets)]
-    consumer = Consumer(settings.for_consumer(group))
+    isolation = "read_committed" if fenced else "read_uncommitted"
+    consumer = Consumer({**settings.for_consumer(group), "isolation.level": isolation})
     try:
         answers = consumer.committed(partitions, timeout=seconds)
     except KafkaException as problem:
@@ -109,7 +125,7 @@ def recorded_batch(
 ) -> CommittedBatch | None:
     """Return the last batch that the bucket has committed for this job, from the records of the control topic.
 
-    Read back from the partition's end, ten times further each time. Raise ``ClientError``.
+    Read backwards from the partition's end, ten times further each time. Raise ClientError if Kafka cannot be read.
     """
     topic = control_topic(prefix)
     hasty = {"enable.partition.eof": "true", "fetch.wait.max.ms": "10"}
@@ -131,11 +147,12 @@ def recorded_batch(
 
 
 def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: float) -> CommittedBatch | None:
+    """Return the job's last batch in the records from `start` on, or None. Raise ClientError if that takes too long."""
     consumer.assign([start])
     key, newest = job_id.encode(), None
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        message = consumer.poll(0.1)  # consume(n) would wait for n, or out its time
+        message = consumer.poll(0.1)  # consume(n) would wait for n records or for its whole time-out
         if message is None:
             continue
         error = message.error()
@@ -151,13 +168,15 @@ def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: fl
     raise ClientError(KafkaError._TIMED_OUT, f"{start.topic} could not be read in time", retriable=True)
 
 
-# A consumer that knows its coordinator answers in 1 ms, a new one in 10-20 ms; Spark's Python workers live on between
-# batches. It never subscribes, so it is no member of the group.
+# A consumer that knows its coordinator answers in 1 ms, a new one in 10 to 20 ms. So it is kept: Spark's Python workers
+# live on between batches. It never subscribes, so it is no member of the group.
 @lru_cache(maxsize=4)
 def _consumer(_bootstrap_servers: str, settings: tuple[tuple[str, str], ...]) -> Consumer:
     return Consumer(dict(settings))
 
 
 def client_error(problem: KafkaException | KafkaError) -> ClientError:
+    """Return an error of confluent-kafka as ClientError."""
     error = problem.args[0] if isinstance(problem, KafkaException) else problem
-    return ClientError(error.code(), error.str(), fatal=error.fatal(), retriable=error.retriable())
+    retriable = error.retriable() or error.code() in _MOVING
+    return ClientError(error.code(), error.str(), fatal=error.fatal(), retriable=retriable)

@@ -1,4 +1,7 @@
-"""Topics that only the rows of an outbox table name: looked up, and made, where their events are sent."""
+"""Topics that rows of an outbox table name.
+
+The sink looks them up, and creates missing ones, when it sends the events.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,24 @@ from incsnap.config.topic_groups import TopicCreation
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, ensure_topics
 
-#: Seconds for which the number of a topic's partitions is believed: one that was deleted must come back some time.
+#: Seconds for which a topic's number of partitions is cached. A deleted topic must be created again at some time.
 _KNOWN_SECONDS = 60.0
 _kept: dict[str, EventTopics] = {}
 
 
 class EventTopics:
+    """A cache of the partition counts of such topics."""
+
     def __init__(self, client: ClientSettings, creation: TopicCreation) -> None:
         self._admin = admin_client(client)
         self._creation = creation
         self._known: dict[str, tuple[int, float]] = {}
 
     def partitions(self, topic: str) -> int:
-        """How many it has; it is made where there is none. Raises ``SinkError``."""
+        """Return the number of partitions of `topic`, which is created if it does not exist.
+
+        Raise SinkError if Kafka cannot be asked, or refuses to create the topic.
+        """
         count, until = self._known.get(topic, (0, 0.0))
         if time.monotonic() > until:
             group = self._creation.group_of(topic)
@@ -31,7 +39,10 @@ class EventTopics:
 
 
 def event_topics(client: ClientSettings, creation: TopicCreation) -> EventTopics:
-    """One for the worker's life: an admin client has connections of its own."""
+    """Return the worker's EventTopics for these settings.
+
+    It is kept, because an admin client has its own connections.
+    """
     who = repr((sorted(client.for_admin().items()), creation.model_dump_json()))
     if who not in _kept:
         _kept[who] = EventTopics(client, creation)

@@ -1,9 +1,9 @@
-"""The part of librdkafka's C interface that writes whole columns; nothing else of incsnap calls C.
+"""Bindings to the part of librdkafka's C interface that sends whole columns. Only incsnap's producer calls C.
 
-confluent-kafka wants a Python dictionary a message: 100,000 messages of 780 bytes cost it 100-140 ms. The C function
-beneath it, ``rd_kafka_produce_batch``, takes an array of structures that NumPy fills from Arrow's offsets in 5 ms; the
-call then copies the bytes: 30-40 ms, without the GIL. The library is the one that confluent-kafka brings along: there
-is nothing more to install, and settings mean the same in both. Its C interface is stable:
+confluent-kafka takes one Python call for each message: 100 to 140 ms for 100,000 messages of 780 bytes. The C function
+`rd_kafka_produce_batch` takes an array of structures, which NumPy fills from Arrow's offsets in 5 ms. The call then
+copies the bytes in 30 to 40 ms, without the GIL. The library is the one in confluent-kafka's package. So nothing more
+is installed, and settings mean the same in both. Its C interface is stable:
 https://github.com/confluentinc/librdkafka/blob/master/src/rdkafka.h
 """
 
@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from typing import Any
 
 import confluent_kafka.cimpl
 import numpy as np
 
 from incsnap.errors import ConfigError
 
+#: Seconds to reach a first broker.
+REACH_SECONDS = 3.0
+
 PRODUCER = 0  # rd_kafka_type_t
 MSG_F_COPY = 0x2
-PURGE_F_QUEUE = 0x1  # messages that are not in flight
+PURGE_F_QUEUE = 0x1  # purge messages that are not in flight
 CONF_OK = 0  # rd_kafka_conf_res_t
 
-# rd_kafka_vtype_t: what an element of the array given to rd_kafka_produceva means.
+# rd_kafka_vtype_t: the meaning of an element in the array for rd_kafka_produceva.
 VTYPE_RKT, VTYPE_PARTITION, VTYPE_VALUE, VTYPE_KEY, VTYPE_OPAQUE, VTYPE_MSGFLAGS = 2, 3, 4, 5, 6, 7
 VTYPE_TIMESTAMP, VTYPE_HEADER = 8, 9
 
@@ -45,7 +49,7 @@ MESSAGE = np.dtype(
 
 
 class Message(ctypes.Structure):
-    """The same structure, as a callback receives it."""
+    """The structure rd_kafka_message_t, as a callback receives it."""
 
     _fields_ = (
         ("err", ctypes.c_int),
@@ -61,7 +65,7 @@ class Message(ctypes.Structure):
 
 
 class TopicPartition(ctypes.Structure):
-    """rd_kafka_topic_partition_t, as far as it is written to."""
+    """The first fields of rd_kafka_topic_partition_t, as far as they are written."""
 
     _fields_ = (
         ("topic", ctypes.c_char_p),
@@ -73,7 +77,7 @@ class TopicPartition(ctypes.Structure):
 
 
 class MetadataTopic(ctypes.Structure):
-    """rd_kafka_metadata_topic_t."""
+    """The structure rd_kafka_metadata_topic."""
 
     _fields_ = (
         ("topic", ctypes.c_char_p),
@@ -84,7 +88,7 @@ class MetadataTopic(ctypes.Structure):
 
 
 class ClusterMetadata(ctypes.Structure):
-    """rd_kafka_metadata_t, as far as it is read."""
+    """The first fields of rd_kafka_metadata, as far as they are read."""
 
     _fields_ = (
         ("broker_cnt", ctypes.c_int),
@@ -116,7 +120,7 @@ class _Value(ctypes.Union):
 
 
 class Argument(ctypes.Structure):
-    """rd_kafka_vu_t: one named argument of rd_kafka_produceva."""
+    """The structure rd_kafka_vu_t: one named argument of rd_kafka_produceva."""
 
     _fields_ = (("vtype", ctypes.c_int), ("u", _Value))
 
@@ -175,15 +179,16 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
 
 
 def milliseconds(seconds: float) -> int:
-    """A time-out as the functions take it, and never 0."""
+    """Return a time-out in milliseconds as librdkafka's functions take it, at least 1."""
     return max(1, int(seconds * 1000))
 
 
 @cache
 def loaded_library() -> ctypes.CDLL:
-    """Gives librdkafka as confluent-kafka has loaded it: a name is looked up in a module's dependencies too.
+    """Return librdkafka as confluent-kafka has loaded it, with the types of the functions set.
 
-    Raises ``ConfigError`` where confluent-kafka was linked with a librdkafka of hidden names.
+    Names are found because the loader also searches the dependencies of confluent-kafka's module. Raise ConfigError if
+    this build of confluent-kafka hides the names of librdkafka.
     """
     loaded = ctypes.CDLL(confluent_kafka.cimpl.__file__)
     try:
@@ -197,3 +202,19 @@ def loaded_library() -> ctypes.CDLL:
             "Install confluent-kafka from its wheel (pip install --only-binary :all: confluent-kafka).",
         ) from problem
     return loaded
+
+
+def look_up(lib: Any, rk: int | None, topic: int | None, seconds: float = REACH_SECONDS) -> int:
+    """Ask a broker for its cluster and, if `topic` (a topic handle) is given, for that topic. Wait at most `seconds`.
+
+    The request also makes librdkafka connect to the broker and learn the topic's partitions. Return the topic's error
+    as a code of `KafkaError`, or 0. A missing answer also gives 0: the next call reports that failure better.
+    """
+    metadata = ctypes.POINTER(ClusterMetadata)()
+    if lib.rd_kafka_metadata(rk, 0, topic, ctypes.byref(metadata), milliseconds(seconds)):
+        return 0
+    try:
+        cluster = metadata.contents
+        return int(cluster.topics[0].err) if topic is not None and cluster.topic_cnt == 1 else 0
+    finally:
+        lib.rd_kafka_metadata_destroy(metadata)

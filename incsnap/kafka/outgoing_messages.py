@@ -1,4 +1,4 @@
-"""Arrow columns of records as librdkafka's messages, cut into the calls that they are handed over by."""
+"""Arrow columns of records as an array of librdkafka's messages, divided into calls."""
 
 from __future__ import annotations
 
@@ -13,29 +13,27 @@ from incsnap.kafka import librdkafka as c
 from incsnap.kafka.binary_columns import places, plain
 from incsnap.kafka.record_headers import RecordHeaders
 
-#: Name of the column in which a sender may number its records, to be told which of them Kafka refuses.
+#: Name of the column in which a sender may number its records. The numbers tell which records Kafka refuses.
 NUMBER = "number"
 
 
 class SingleRecord(NamedTuple):
-    """A record that needs a call for itself.
-
-    ``timestamp``: milliseconds since 1970; 0: now. ``number``: the sender's number of the record; -1: none.
-    """
+    """A record that needs its own call, because it has headers."""
 
     partition: int
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[bytes, bytes | None]] = ()
-    timestamp: int = 0
-    number: int = -1
+    timestamp: int = 0  #: milliseconds since 1970; 0: now
+    number: int = -1  #: the sender's number of the record; -1: none
 
 
 class OutgoingMessages:
-    """``records`` (columns of ``envelope.records.RECORDS``, at least one) by topic and partition, else in their order.
+    """The messages for `records`, ordered by topic and partition and otherwise in the order of `records`.
 
-    ``topics``: how many records go to which topic, one after the other. ``array``: messages (``librdkafka.MESSAGE``)
-    whose addresses lead into the columns, which are held as long as this object.
+    `records` has the columns of `envelope.records.RECORDS` and at least one row. `topics` tells how many records go to
+    each topic, one topic after the other. `array` holds messages (`librdkafka.MESSAGE`) with addresses in the columns,
+    which live as long as this object.
     """
 
     def __init__(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None:
@@ -48,23 +46,24 @@ class OutgoingMessages:
         messages["payload"], messages["len"] = places(self._values)
         self._numbers = records.column(NUMBER).to_numpy() if NUMBER in records.schema.names else None
         if self._numbers is not None:
-            messages["_private"] = self._numbers + 1  # 0, a null pointer, is a message without a number
+            messages["_private"] = self._numbers + 1  # 0, a null pointer, means no number
         topic_numbers = np.repeat(np.arange(len(topics)), [count for _, count in topics])
-        #: The record of each message.
+        #: Index of the record for each message.
         self._order = np.lexsort((messages["partition"], topic_numbers))
         self.array: Any = messages[self._order]
-        #: The messages that have headers.
+        #: Indexes of messages that have headers.
         self.with_headers = frozenset(np.flatnonzero(self._headers.present[self._order]).tolist())
         self._topics = topics
         self._topic_numbers = topic_numbers
 
     def calls(self) -> list[tuple[str, int, int]]:
-        """Topic, first message and end of each call: one for each partition, and one for each message with headers.
+        """Return topic, first message and end of each call: one call for each partition, and one for each message with
+        headers.
 
-        With a partition in each message (MSG_F_PARTITION) one call would do for a topic, but then librdkafka 2.16 adds
-        partition -1 to the transaction whenever it has yet to learn of the topic, and the brokers refuse that.
+        With MSG_F_PARTITION (a partition in each message) one call a topic would do. But then librdkafka 2.16 adds
+        partition -1 to the transaction if it does not know the topic yet, and brokers refuse that.
         """
-        # Ordering leaves each topic's records where they were, so the numbers need not be ordered.
+        # The order keeps each topic's records together, so the topic numbers need not be reordered.
         numbers = self._topic_numbers
         changes = (np.diff(self.array["partition"]) != 0) | (np.diff(numbers) != 0)
         alone = self.with_headers
@@ -74,7 +73,7 @@ class OutgoingMessages:
         return [(name, begin, end) for name, (begin, end) in zip(names, pairwise(ordered), strict=True)]
 
     def single(self, message: int) -> SingleRecord:
-        """One with headers, as values."""
+        """Return the message with index `message` as a SingleRecord."""
         record = int(self._order[message])
         return SingleRecord(
             int(self.array["partition"][message]),

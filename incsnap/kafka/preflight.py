@@ -1,4 +1,7 @@
-"""Is this Kafka fit for the job? Asked before anything is written; answers with findings, never with an exception."""
+"""A check of the Kafka cluster before a job starts.
+
+It writes nothing, and returns findings instead of raising errors.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import ClientError, sink_error
 from incsnap.kafka.topics import creatable_together, partition_counts
 
-#: (problem, what to do), each one line.
+#: A problem and its repair, one line each.
 Finding = tuple[str, str]
 
 
@@ -29,9 +32,10 @@ def cluster_check(
     replication: int = -1,
     seconds: float = 10.0,
 ) -> list[Finding]:
-    """Reachable? May ``topics`` and the control topic be created (asked, not done)? Are transactions allowed?
+    """Return problems with reaching the brokers, with creating topics, and with transactions.
 
-    ``seconds`` bounds each of the three questions. An empty list: all is well.
+    An empty list means success. `topics` and the control topic are validated, not created. `seconds` is the limit of
+    each of the three requests.
     """
     reasons: list[str] = []
     options: dict[str, Any] = {**settings.for_admin(), "error_cb": lambda error: reasons.append(error.str())}
@@ -51,8 +55,10 @@ def cluster_check(
 def partitions_of_signals(
     bootstrap_servers: str, topic: str, group: str, settings: Mapping[str, str], seconds: float = 3.0
 ) -> int | None:
-    """How many partitions the signal topic has, 0 where there is none. None where its brokers do not tell: the job
-    waits for them, and says so."""
+    """Return how many partitions the signal topic has; 0 if the topic does not exist.
+
+    Return None if its brokers do not answer. The job waits for these brokers and logs that.
+    """
     try:
         options: dict[str, Any] = {
             "log_level": 0,
@@ -68,7 +74,8 @@ def partitions_of_signals(
 
 
 def _unreachable(settings: ClientSettings, problem: KafkaException, admin: AdminClient, reasons: list[str]) -> Finding:
-    admin.poll(0)  # the reasons wait in a queue until somebody asks for them
+    """Return the finding that no broker answers, with librdkafka's last reason."""
+    admin.poll(0)  # callbacks with the reasons run only in poll()
     known_reasons = [reason for reason in reasons if "brokers are down" not in reason] or [problem.args[0].str()]
     return (
         f"Kafka does not answer at {settings.bootstrap_servers}: {known_reasons[-1]}",
@@ -77,6 +84,7 @@ def _unreachable(settings: ClientSettings, problem: KafkaException, admin: Admin
 
 
 def _creatable(admin: AdminClient, names: set[str], partitions: int, replication: int, seconds: float) -> list[Finding]:
+    """Return findings about topics that do not exist and could not be created."""
     try:
         missing = sorted(names - partition_counts(admin, names).keys())
     except IncsnapError as error:
@@ -108,6 +116,7 @@ def _not_creatable(name: str, problem: KafkaException) -> Finding:
 
 
 def _transactions(settings: ClientSettings, name: str, seconds: float) -> list[Finding]:
+    """Return a finding if the cluster does not open a transaction."""
     try:
         with TransactionalProducer(settings.for_producer(name)) as producer:
             producer.init_transactions(seconds)

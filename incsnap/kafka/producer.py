@@ -1,4 +1,4 @@
-"""A transactional producer that takes Arrow columns: no Python object for any record, but for re-keyed ones."""
+"""A transactional producer that takes Arrow columns. Only records with headers become Python objects."""
 
 from __future__ import annotations
 
@@ -13,32 +13,30 @@ from confluent_kafka import KafkaError
 
 from incsnap.errors import ConfigError
 from incsnap.kafka import librdkafka as c
-from incsnap.kafka.left_behind import Calls
+from incsnap.kafka.bounded_calls import BoundedCalls
 from incsnap.kafka.lost_answers import LostAnswers, logged
-from incsnap.kafka.metadata_request import REACH_SECONDS, look_up
 from incsnap.kafka.outgoing_messages import SingleRecord
 from incsnap.kafka.producer_errors import ProducerErrors
 from incsnap.kafka.producer_queue import ProducerQueue
 from incsnap.kafka.refusals import ClientError, OversizedRecord
 
-#: Seconds in which it is looked every millisecond whether all records have been taken.
+#: At a commit: seconds for which this module asks every millisecond whether brokers have taken all records. Later it
+#: asks every 50 ms.
 _CLOSE_LOOK_SECONDS = 0.1
-#: Seconds after which the brokers are asked whether a topic is gone: librdkafka adds it to the transaction again and
-#: again until the time is up. Far above what a transaction takes.
+#: Seconds after which the brokers are asked whether a topic is gone. librdkafka would add a missing topic to the
+#: transaction again and again until the time is up. A transaction takes far less than these seconds.
 _DOUBT_SECONDS = 2.0
 
 
 class TransactionalProducer:
-    """One librdkafka producer. Blocking; used by one thread; every method raises ``ClientError``. What asks the brokers
-    has its limit of time from ``left_behind`` too.
+    """A librdkafka producer with a transactional id. Its methods block, and one thread uses it.
 
-    ``refused`` tells of the first record that the broker or the client would not take, with its topic and key, for
-    those who have to find it.
+    Every method raises ClientError. `bounded_calls` also limits the time of requests to brokers.
     """
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._lib: Any = c.loaded_library()
-        self._calls = Calls()
+        self._calls = BoundedCalls()
         self._errors = ProducerErrors(self._lib)
         rk, self._lost_answers = _opened(self._lib, settings, self._errors)
         self._rk: int | None = rk
@@ -46,10 +44,12 @@ class TransactionalProducer:
 
     @property
     def refused(self) -> str | None:
+        """The reason, the topic and the key of the first record that broker or client refused; None: no record."""
         return self._errors.refused
 
     @property
     def refused_code(self) -> int:
+        """The error code for `refused`; 0: no record."""
         return self._errors.refused_code
 
     @property
@@ -59,8 +59,10 @@ class TransactionalProducer:
 
     @property
     def has_lost_answers(self) -> bool:
-        """Whether the broker may still execute an earlier request of this producer. Then the producer must not begin
-        another transaction."""
+        """Whether a broker may still execute an earlier request of this producer.
+
+        If so, the producer must not begin another transaction.
+        """
         return self._calls.lost or self._lost_answers.any()
 
     def __enter__(self) -> Self:
@@ -70,11 +72,14 @@ class TransactionalProducer:
         self.close()
 
     def close(self) -> None:
-        """Drops what is still in the queue; an open transaction stays open until the broker times it out or the
-        next writer's ``init_transactions`` ends it."""
+        """Close the producer and drop records in its queue.
+
+        An open transaction stays open until the broker times it out, or until the next writer's `init_transactions`
+        ends it.
+        """
         self._calls.close()
         if self._calls.lost:
-            # A thread is in it still: to destroy it would wait for that thread.
+            # A thread is still inside librdkafka. Destroying the producer would wait for that thread.
             self._rk = None
         if self._rk:
             self._queue.close()
@@ -85,25 +90,26 @@ class TransactionalProducer:
     # -- transactions ------------------------------------------------------------------------------------------------
 
     def init_transactions(self, seconds: float) -> None:
-        """Fences every older producer of the same transactional id and ends its open transaction.
+        """Fence every older producer with this transactional id and end its open transaction.
 
-        A broker is reached first: when none is, librdkafka may look again only after 500 ms.
+        Connect to a broker first: without a connection librdkafka may retry only after 500 ms.
         """
-        self._calls.run("init_transactions", lambda: self._init_transactions(seconds), seconds + REACH_SECONDS)
+        self._calls.run("init_transactions", lambda: self._init_transactions(seconds), seconds + c.REACH_SECONDS)
 
     def _init_transactions(self, seconds: float) -> None:
-        look_up(self._lib, self._rk, None, min(seconds, REACH_SECONDS))
+        c.look_up(self._lib, self._rk, None, min(seconds, c.REACH_SECONDS))
         self._errors.check(self._lib.rd_kafka_init_transactions(self._rk, c.milliseconds(seconds)))
 
     def begin(self) -> None:
+        """Begin a transaction."""
         self._queue.begin()
         self._errors.too_large.clear()
         self._errors.check(self._lib.rd_kafka_begin_transaction(self._rk))
 
     def send_offset(self, topic: str, partition: int, offset: int, metadata: str, group: str, seconds: float) -> None:
-        """Makes ``offset``, with ``metadata``, the group's committed one when, and only when, the transaction commits.
+        """Make `offset`, with `metadata`, the committed offset of the group if and only if the transaction commits.
 
-        Asks the transaction's coordinator, so a producer that was fenced learns of it here.
+        This asks the transaction coordinator, so a fenced producer learns here that it is fenced.
         """
 
         def call() -> None:
@@ -115,7 +121,7 @@ class TransactionalProducer:
         lib = self._lib
         offsets = lib.rd_kafka_topic_partition_list_new(1)
         member = lib.rd_kafka_consumer_group_metadata_new(group.encode())
-        # librdkafka copies as many bytes as it is told and sends those up to the first NUL, so the NUL is counted.
+        # librdkafka copies the given number of bytes and sends those before the first NUL. So the NUL is counted.
         text = ctypes.create_string_buffer(metadata.encode())
         added = lib.rd_kafka_topic_partition_list_add(offsets, topic.encode(), partition).contents
         added.offset = offset
@@ -125,19 +131,21 @@ class TransactionalProducer:
                 lib.rd_kafka_send_offsets_to_transaction(self._rk, offsets, member, c.milliseconds(seconds))
             )
         finally:
-            added.metadata, added.metadata_size = None, 0  # ours: the list would free it
+            added.metadata, added.metadata_size = None, 0  # the memory is ours, and the list would free it
             lib.rd_kafka_topic_partition_list_destroy(offsets)
             lib.rd_kafka_consumer_group_metadata_destroy(member)
 
     def commit(self, seconds: float) -> None:
-        """Waits for every record, then commits. Fails when any record of the transaction failed.
+        """Wait until brokers have taken every record, then commit.
 
-        librdkafka's own wait looks every 10 ms only, which is most of a small transaction; so the first looks are ours.
-        Either way linger.ms is not waited for: there is nothing to come.
+        Raise ClientError if any record of the transaction failed. librdkafka checks its queue only every 10 ms, which
+        is most of the time of a small transaction. So this method checks more often at first. Neither waits for
+        linger.ms, because no more records follow.
         """
-        self._calls.run("commit_transaction", lambda: self._commit(seconds), seconds + _DOUBT_SECONDS + REACH_SECONDS)
+        self._calls.run("commit_transaction", lambda: self._commit(seconds), seconds + _DOUBT_SECONDS + c.REACH_SECONDS)
 
     def _commit(self, seconds: float) -> None:
+        """Commit. Raise ClientError that names the topic if a topic of the transaction was deleted."""
         began = time.monotonic()
         taken = self._taken(min(seconds, _CLOSE_LOOK_SECONDS), 1) or self._taken(min(seconds, _DOUBT_SECONDS), 50)
         if not taken:
@@ -146,18 +154,18 @@ class TransactionalProducer:
         try:
             self._errors.check(self._lib.rd_kafka_commit_transaction(self._rk, c.milliseconds(left)))
         except ClientError as error:
-            # A client that has learned by itself that it is gone does not say which.
+            # librdkafka reports that a topic is gone without naming the topic.
             if error.code == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 self._refuse_gone()
             raise
 
     def _refuse_gone(self) -> None:
-        """Raises where a topic of the open transaction is not there any more."""
+        """Raise ClientError if a topic of the open transaction does not exist any more."""
         if (topic := self._queue.gone()) is not None:
-            raise ClientError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"the topic {topic} is not there any more")
+            raise ClientError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"the topic {topic} no longer exists")
 
     def _taken(self, seconds: float, look_ms: int) -> bool:
-        """Have all records been taken, or been refused, before the time is up?"""
+        """Return True if brokers took or refused all records within `seconds`. Check every `look_ms` milliseconds."""
         deadline = time.monotonic() + seconds
         while self._lib.rd_kafka_outq_len(self._rk):
             if time.monotonic() >= deadline:
@@ -168,8 +176,8 @@ class TransactionalProducer:
     def abort(self, seconds: float) -> None:
         """End the transaction without effect, unless a record may still be on its way to a broker.
 
-        Behind the end of the transaction, brokers older than 3.6 would take such a record for one of the next
-        transaction. So the transaction stays open: the next `init_transactions` ends it with a higher epoch.
+        After the end of the transaction, brokers older than 3.6 would count such a record to the next transaction. So
+        the transaction then stays open, and the next `init_transactions` ends it with a higher epoch.
         """
         self._calls.run("abort_transaction", lambda: self._abort(seconds), seconds)
 
@@ -186,19 +194,20 @@ class TransactionalProducer:
     # -- records -----------------------------------------------------------------------------------------------------
 
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch, patience: float = 60.0) -> None:
-        """Queues all ``records`` (columns of ``envelope.records.RECORDS``) in order; order holds within a partition.
+        """Queue all `records` (columns of `envelope.records.RECORDS`). Order is kept within a partition.
 
-        ``topics``: how many records go to which topic, one after the other. ``patience``: seconds to wait for room in
-        the queue before giving up.
+        `topics` tells how many records go to each topic, one topic after the other. `patience` is how many seconds to
+        wait for room in the queue.
         """
         self._queue.send(topics, records, patience)
 
     def send_one(self, topic: str, partition: int, key: bytes, value: bytes, patience: float = 60.0) -> None:
+        """Queue one record without headers. `patience` is how many seconds to wait for room in the queue."""
         self._queue.send_one(topic, SingleRecord(partition, key, value), patience)
 
 
 def _opened(lib: Any, settings: Mapping[str, str], errors: ProducerErrors) -> tuple[int, LostAnswers]:
-    """Return a new librdkafka producer, and what it logs. Raise ConfigError where it does not take a setting."""
+    """Return a new librdkafka producer and its log. Raise ConfigError if librdkafka refuses a setting."""
     reason = ctypes.create_string_buffer(512)
     conf = lib.rd_kafka_conf_new()
     for name, value in logged(settings).items():

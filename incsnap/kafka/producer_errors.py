@@ -1,4 +1,4 @@
-"""What librdkafka says went wrong in a producer, as ``ClientError``, and the first record that was not taken."""
+"""Errors of a producer as ClientError, and the records that were refused."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from incsnap.errors import shorten
 from incsnap.kafka import librdkafka as c
 from incsnap.kafka.refusals import ClientError, OversizedRecord
 
-#: What is said of every record behind the first failure.
+#: The codes of records that were purged because an earlier record failed.
 _PURGED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
 
 class ProducerErrors:
-    """Errors of one producer.
+    """The errors of one producer.
 
-    ``refused``, ``refused_code``: of the first record that the broker or the client would not take. ``too_large``: the
-    numbered records of the open transaction that were refused for their size.
+    `refused` describes the first record that broker or client refused, and `refused_code` is its error code.
+    `too_large` holds the numbered records of the open transaction that were refused for their size.
     """
 
     def __init__(self, lib: Any) -> None:
@@ -27,9 +27,11 @@ class ProducerErrors:
         self.refused: str | None = None
         self.refused_code = 0
         self.too_large: list[OversizedRecord] = []
-        self.callback = c.DELIVERY_CALLBACK(self._delivered)  # kept: librdkafka holds only its address
+        # a reference for Python: librdkafka holds only the address
+        self.callback = c.DELIVERY_CALLBACK(self._delivered)
 
     def _delivered(self, _rk: int, message: Any, _opaque: int) -> None:
+        """Record the result of one message. librdkafka calls this function."""
         record = message.contents
         topic = self._lib.rd_kafka_topic_name(record.rkt) if record.rkt else b"?"
         number = (record._private or 0) - 1
@@ -38,14 +40,14 @@ class ProducerErrors:
     def note(
         self, code: int, topic: str, key: int | bytes, key_len: int, size: int, number: int = -1, *, by_client: bool
     ) -> None:
-        """Keep what is said of a record, if anything is.
+        """Record that a message was refused with `code`. Record nothing for code 0, a delivered message.
 
-        ``key``: its bytes, or the address of ``key_len`` of them. ``number``: the sender's number of the record.
-        ``by_client``: librdkafka refused the record before it reached a broker.
+        `key` is the key's bytes, or the address of `key_len` bytes. `number` is the sender's number of the record; -1
+        means none. `by_client`: librdkafka refused the record before it reached a broker.
         """
         if code == KafkaError.MSG_SIZE_TOO_LARGE and number >= 0:
             self.too_large.append(OversizedRecord(number, topic, key_len + size, by_client))
-        # After the first failure the rest are purged: only the first says anything.
+        # librdkafka purges all records after the first failure, so only the first code has a meaning.
         if code and self.refused is None and code not in _PURGED:
             raw = key if isinstance(key, bytes) else ctypes.string_at(key, key_len) if key else b""
             reason = self._lib.rd_kafka_err2str(code).decode()
@@ -54,7 +56,10 @@ class ProducerErrors:
             self.refused = f"{reason} (topic {topic}, key {name}, value of {size} bytes)"
 
     def failure(self, rk: int | None, code: int) -> ClientError:
-        """What a code without an error object stands for: the fatal error, when there is one, is the cause."""
+        """Return the error for a code without an error object.
+
+        If the producer has a fatal error, that error is the cause.
+        """
         reason = ctypes.create_string_buffer(512)
         fatal = self._lib.rd_kafka_fatal_error(rk, reason, len(reason))
         if fatal:
@@ -62,7 +67,10 @@ class ProducerErrors:
         return ClientError(code, self.refused or self._lib.rd_kafka_err2str(code).decode(), requires_abort=True)
 
     def check(self, error: int | None) -> None:
-        """Raises, and frees, the error object that a function has returned, if there is one."""
+        """Raise ClientError for the error object that a C function returned, and free the object.
+
+        Do nothing without one.
+        """
         if not error:
             return
         lib = self._lib

@@ -1,4 +1,4 @@
-"""The queue of a producer, from the side that fills it: what librdkafka cannot take now is waited for, in order."""
+"""Filling the queue of a producer, in order. If librdkafka cannot take a record now, the queue waits."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pyarrow as pa
 from confluent_kafka import KafkaError
 
 from incsnap.kafka import librdkafka as c
-from incsnap.kafka.left_behind import Calls
-from incsnap.kafka.metadata_request import REACH_SECONDS, look_up
+from incsnap.kafka.bounded_calls import BoundedCalls
 from incsnap.kafka.outgoing_messages import OutgoingMessages, SingleRecord
 from incsnap.kafka.producer_errors import ProducerErrors
 from incsnap.kafka.refusals import ClientError
 
-# At most so many messages a call: 72 bytes each, and the sending thread sees the first ones while the next are copied.
+# Most messages of one call. Each takes 72 bytes, and brokers get the first ones while the next ones are copied.
 _MESSAGES_A_CALL = 20_000
 _QUEUE_FULL, _UNKNOWN_PARTITION = KafkaError._QUEUE_FULL, KafkaError._UNKNOWN_PARTITION
-#: What passes; any other code is the end of the transaction.
+#: Codes after which a retry may help. Any other code ends the transaction.
 _PASSING = frozenset((_QUEUE_FULL, _UNKNOWN_PARTITION))
-#: Seconds until each broker knows of partitions that a topic was given: the planner has them from another one.
+#: Seconds until every broker knows the partitions that were added to a topic. The planner may have learned of them from
+#: another broker than the one that the producer asks.
 _SPREAD_SECONDS = 5.0
-#: What comes before the headers in each call for one record.
+#: The arguments before the headers in each call for one record.
 _VTYPES = (
     c.VTYPE_RKT,
     c.VTYPE_PARTITION,
@@ -37,35 +37,37 @@ _VTYPES = (
 
 
 class ProducerQueue:
-    """The queue of the producer ``rk`` is used by its thread alone. Every method raises ``ClientError``. ``patience``:
-    seconds to wait for room before giving up."""
+    """The queue of the producer `rk`. Only the producer's thread uses it.
 
-    def __init__(self, lib: Any, rk: int, calls: Calls, errors: ProducerErrors) -> None:
+    Its methods raise ClientError. `patience` is how many seconds a method waits for room before it gives up.
+    """
+
+    def __init__(self, lib: Any, rk: int, calls: BoundedCalls, errors: ProducerErrors) -> None:
         self._lib = lib
         self._rk = rk
         self._calls = calls
         self._errors = errors
         self._topics: dict[str, int] = {}
-        #: Those of the open transaction.
+        #: The topics of the open transaction.
         self._written: set[str] = set()
 
     def begin(self) -> None:
-        """A transaction begins."""
+        """Record that a transaction begins."""
         self._written.clear()
 
     def gone(self) -> str | None:
-        """A topic of the open transaction that the brokers do not have any more."""
-        deadline = time.monotonic() + REACH_SECONDS
+        """Return a topic of the open transaction that the brokers do not have any more, or None."""
+        deadline = time.monotonic() + c.REACH_SECONDS
         for topic in sorted(self._written):
             left = deadline - time.monotonic()
             if left <= 0:
                 break
-            if look_up(self._lib, self._rk, self._topics[topic], left) == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if c.look_up(self._lib, self._rk, self._topics[topic], left) == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return topic
         return None
 
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch, patience: float) -> None:
-        """Queues all ``records``, as ``OutgoingMessages`` are, in order within a partition."""
+        """Queue all `records`, with the meaning of `OutgoingMessages`. Order is kept within a partition."""
         if not records.num_rows:
             return
         messages = OutgoingMessages(topics, records)
@@ -77,18 +79,20 @@ class ProducerQueue:
                 self._enqueue(topic, handle, messages.array[begin:end], patience)
 
     def send_one(self, topic: str, record: SingleRecord, patience: float) -> None:
+        """Queue one record."""
         self._enqueue_one(self._topic(topic), record, patience)
 
     def close(self) -> None:
+        """Release the topic handles."""
         for handle in self._topics.values():
             self._lib.rd_kafka_topic_destroy(handle)
         self._topics.clear()
 
     def _enqueue(self, topic: str, handle: int, messages: Any, patience: float) -> None:
-        """Hands over messages of one partition, waiting where the queue is full.
+        """Queue messages of one partition, and wait while the queue is full.
 
-        librdkafka stops at the first message that finds the queue full and takes none after it, so what is left is a
-        tail, and order holds.
+        librdkafka stops at the first message that finds the queue full. So the messages that are left form a tail, and
+        the order is kept.
         """
         at = 0
         partition = int(messages["partition"][0])
@@ -109,6 +113,7 @@ class ProducerQueue:
             at += first
 
     def _enqueue_one(self, handle: int, record: SingleRecord, patience: float) -> None:
+        """Queue one record, and wait while the queue is full. Raise the producer's error if it is refused."""
         arguments = _arguments(handle, record)
         began = time.monotonic()
         while True:
@@ -122,13 +127,17 @@ class ProducerQueue:
                     raise self._errors.failure(self._rk, error.code) from None
 
     def _waited(self, code: int, handle: int, began: float, patience: float) -> bool:
-        """A moment, for room in the queue, or until the topic was looked up again: librdkafka does that every five
-        minutes, and a producer is kept longer than a topic its number of partitions. False: it does not pass."""
+        """Wait a moment before a retry, and return False if a retry cannot help.
+
+        For a full queue, wait for room. For an unknown partition, look up the topic: librdkafka itself does so only
+        every five minutes, and a kept producer may outlive a topic's number of partitions. Raise ClientError if the
+        queue stays full.
+        """
         passed = time.monotonic() - began
         if code == _UNKNOWN_PARTITION:
             if passed > _SPREAD_SECONDS:
                 return False
-            self._calls.run("metadata", lambda: look_up(self._lib, self._rk, handle), REACH_SECONDS)
+            self._calls.run("metadata", lambda: c.look_up(self._lib, self._rk, handle), c.REACH_SECONDS)
         elif passed > patience:
             raise ClientError(_QUEUE_FULL, "the brokers take no records: the queue has been full for too long")
         else:
@@ -136,6 +145,7 @@ class ProducerQueue:
         return True
 
     def _topic(self, topic: str) -> int:
+        """Return librdkafka's handle of the topic. Raise ClientError if the name is not possible."""
         self._written.add(topic)
         handle = self._topics.get(topic)
         if handle is None:
@@ -143,12 +153,12 @@ class ProducerQueue:
             if not handle:
                 del self._topics[topic]
                 self._written.discard(topic)
-                raise ClientError(KafkaError._INVALID_ARG, f"{topic!r} is not a possible topic name")
+                raise ClientError(KafkaError._INVALID_ARG, f"{topic!r} is not a valid topic name")
         return handle
 
 
 def _arguments(handle: int, record: SingleRecord) -> Any:
-    """The array that ``rd_kafka_produceva`` takes; it is good as long as ``record`` is held."""
+    """Return the argument array for `rd_kafka_produceva`. It is valid as long as `record` is referenced."""
     arguments = (c.Argument * (len(_VTYPES) + len(record.headers)))()
     topic, partition, flags, timestamp, number, key, value, *headers = arguments
     for argument, kind in zip(arguments, _VTYPES, strict=False):

@@ -1,4 +1,4 @@
-"""What Kafka said, sorted by what it means for the job: repeat the batch, or wait for a person."""
+"""Kafka's errors, sorted by their meaning for the job: repeat the batch, or wait for a person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from incsnap.errors import SinkError
 
 
 class SinkRefused(SinkError):
-    """Kafka will refuse the same again; somebody has to change something first."""
+    """An error: Kafka will refuse the same batch again until a person changes something."""
 
     hint = "Change what Kafka refuses, then start the job again; nothing is lost."
     resumable = False
@@ -27,13 +27,17 @@ class OversizedRecord:
 
 
 class RecordsTooLarge(SinkRefused):
-    """A transaction that failed because of the size of some of its records."""
+    """An error: a transaction failed because some of its records are too large."""
 
-    records: tuple[OversizedRecord, ...] = ()  #: at least one; lost where the error crosses a process
+    records: tuple[OversizedRecord, ...] = ()  #: at least one record; empty if the error has crossed a process
 
 
 class ClientError(Exception):
-    """An error of librdkafka as plain values; lives and dies within a task."""
+    """An error of librdkafka as plain values. It exists only within a task.
+
+    `code` is one of KafkaError's codes. `retriable`: the same call may succeed. `requires_abort`: the transaction must
+    be aborted. `fatal`: the producer cannot be used any more.
+    """
 
     def __init__(
         self, code: int, text: str, *, fatal: bool = False, retriable: bool = False, requires_abort: bool = False
@@ -46,9 +50,9 @@ class ClientError(Exception):
         self.requires_abort = requires_abort
 
 
-#: Another writer took the transactional id over.
+#: Codes that mean that another writer has taken over the transactional id.
 FENCED = frozenset((KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED))
-#: Codes that the same records or the same rights will meet again, and the way out.
+#: Codes that the same records or privileges will meet again, each with the repair.
 _REFUSALS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: (
         "Give the principal WRITE and DESCRIBE on the job's topics and on the control topic (kafka-acls --producer)."
@@ -64,10 +68,10 @@ _REFUSALS = {
     KafkaError.INVALID_TRANSACTION_TIMEOUT: (
         "Lower producer.transaction.timeout.ms, or raise the brokers' transaction.max.timeout.ms."
     ),
-    KafkaError.POLICY_VIOLATION: "A policy of the brokers forbids it; ask those who run them.",
-    KafkaError.INVALID_RECORD: "The topic takes no such record: a compacted topic needs a key in each.",
+    KafkaError.POLICY_VIOLATION: "A policy of the brokers forbids this. Ask their administrators.",
+    KafkaError.INVALID_RECORD: "The topic refuses this record: a compacted topic needs a key in each record.",
     KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "Set producer.compression.type to one that the brokers know (lz4).",
-    KafkaError.TOPIC_EXCEPTION: "The topic's name is not one that Kafka takes; change topic.prefix or topic.delimiter.",
+    KafkaError.TOPIC_EXCEPTION: "Kafka refuses the topic's name; change topic.prefix or topic.delimiter.",
     KafkaError.INVALID_REPLICATION_FACTOR: (
         "Lower topic.creation.default.replication.factor: there are fewer brokers than that."
     ),
@@ -75,15 +79,18 @@ _REFUSALS = {
         "Raise max.message.bytes of the topic and producer.max.request.size of the job above the record's size."
     ),
 }
-#: Of a topic that somebody has deleted.
+#: The repair for a topic that somebody has deleted.
 _GONE = (
-    "The job makes it again, as topic.creation.* says, and repeats the batch. What was in it before is gone: signal"
-    " execute-snapshot for the rows that there are."
+    "The job creates the topic again (topic.creation.*) and repeats the batch. Its earlier records are gone: signal"
+    " execute-snapshot to send the present rows."
 )
 
 
 def sink_error(what: str, error: ClientError, transactional_id: str) -> SinkError:
-    """The error to raise when ``what`` (a clause: "committing batch 7 of bucket 0") has failed."""
+    """Return the error to raise when `what` has failed, for example "committing batch 7 of bucket 0".
+
+    The result is a SinkRefused if a repetition cannot help.
+    """
     if error.code in FENCED:
         return SinkError(
             f"Another writer took over {transactional_id} while {what}: {error.text}",

@@ -1,6 +1,7 @@
-"""The schema registry: a schema goes in, the number comes out that stands before each Avro record.
+"""A client of the schema registry: it exchanges a schema for the id that precedes each Avro record.
 
-Asked once per schema and process. https://docs.confluent.io/platform/current/schema-registry/develop/api.html
+The registry is asked once for each schema and process.
+https://docs.confluent.io/platform/current/schema-registry/develop/api.html
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _MOST_DIFFERENCES = 8
 
 
 class Registry:
-    """One registry, reached with the converter's own settings. Raises ``ConfigError`` when they are wrong."""
+    """A schema registry, reached with the settings of a converter. Raise ConfigError if the settings are wrong."""
 
     def __init__(self, url: str, client: Mapping[str, str]) -> None:
-        # Imported late: it takes 0.25 s, and a job that writes JSON never comes here.
+        # Imported here, because the import takes 0.25 s and a job that writes JSON does not need it.
         from confluent_kafka import schema_registry
 
         settings = client_settings(url, client)
@@ -34,7 +35,7 @@ class Registry:
         self._settings = settings
         self._errors = schema_registry.SchemaRegistryError
         self._avro: Callable[[str], Any] = lambda text: schema_registry.Schema(text, "AVRO")
-        # A client for each question: questions are rare, and an idle connection for each worker is not needed.
+        # A new client for each request: requests are rare, and workers need no idle connection.
         self._open: Callable[[], Any] = lambda: schema_registry.SchemaRegistryClient(dict(settings.client))
         try:
             with self._open():
@@ -47,9 +48,11 @@ class Registry:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def register(self, subject: str, schema: str) -> int:
-        """The number of ``schema`` (JSON), which is registered under ``subject`` where that is new and allowed.
+        """Return the id of `schema` (JSON).
 
-        Raises ``ServerUnreachable``, and ``SinkRefused`` naming what differs when the registry does not take it.
+        If the schema is new under `subject`, register it if the settings allow that. Raise ServerUnreachable if the
+        registry does not answer. Raise SinkRefused with the differences if the registry refuses the schema. Raise
+        ConfigError if the login fails.
         """
         known = self._numbers.get((subject, schema))
         if known is None:
@@ -58,10 +61,11 @@ class Registry:
         return known
 
     def reach(self) -> None:
-        """Raises what a first question would: ``ServerUnreachable``, or ``ConfigError`` when we are not let in."""
+        """Send a first request. Raise ServerUnreachable if there is no answer, and ConfigError if the login fails."""
         self._ask("listing its subjects", "", "", lambda client: client.get_subjects())
 
     def _number(self, subject: str, schema: str) -> int:
+        """Return the id of `schema` in the way that the settings ask for: latest version, look-up or registration."""
         if self._settings.latest:
             return self._latest(subject, schema)
         if not self._settings.auto_register:
@@ -84,7 +88,10 @@ class Registry:
         return number
 
     def _latest(self, subject: str, schema: str) -> int:
-        """Records are written by our schema, so the latest must be the same."""
+        """Return the id of the subject's latest schema.
+
+        Raise SinkRefused if that is not `schema`, which the records have.
+        """
         what = f"looking up the latest schema of {subject} (use.latest.version=true)"
         latest = self._ask(what, subject, schema, lambda client: client.get_latest_version(subject))
         if json.loads(latest.schema.schema_str) != json.loads(schema):
@@ -98,24 +105,26 @@ class Registry:
         return number
 
     def _ask(self, what: str, subject: str, schema: str, question: Callable[[Any], _T]) -> _T:
+        """Return `question(client)`. `what` describes the request in errors."""
         try:
             with self._open() as client:
                 return question(client)
         except self._errors as error:
             raise self._refusal(what, subject, schema, error) from error
-        except Exception as error:  # the HTTP library's own errors have another name in each version of the client
+        except Exception as error:  # the class of the HTTP library's errors differs between versions of the client
             raise ServerUnreachable(
                 f"The schema registry {self._url} does not answer {what}: {type(error).__name__} {error}",
                 "Check schema.registry.url of key.converter and value.converter, and that the registry runs there.",
             ) from error
 
     def _refusal(self, what: str, subject: str, schema: str, error: Any) -> IncsnapError:
+        """Return the error for the registry's HTTP status."""
         status, reason = error.http_status_code, str(error.error_message)
         if status >= 500 or status in (408, 429):
             return ServerUnreachable(f"The schema registry {self._url} failed {what}: {reason} (status {status})")
         if status in (401, 403):
             return ConfigError(
-                f"The schema registry {self._url} does not let us in {what}: {reason} (status {status})",
+                f"The schema registry {self._url} denies access {what}: {reason} (status {status})",
                 "Check basic.auth.user.info of key.converter and value.converter, and the user's rights.",
             )
         if status == 409:
@@ -132,14 +141,15 @@ class Registry:
             )
         return SinkRefused(
             f"The schema registry {self._url} refused {what}: {reason} (status {status})",
-            "Look at what it says; the schema is:\n" + schema,
+            "See the answer of the registry; the schema is:\n" + schema,
         )
 
     def _compared(self, subject: str, schema: str) -> str:
+        """Return the differences to the subject's latest schema as text, or "" if that schema cannot be read."""
         try:
             with self._open() as client:
                 latest = client.get_latest_version(subject).schema.schema_str
-        except Exception:  # noqa: BLE001 - the refusal is the news; without the older schema it is told without it
+        except Exception:  # noqa: BLE001 - the refusal matters more; it is reported without the older schema
             return ""
         return _listed(differences(latest, schema))
 

@@ -1,6 +1,6 @@
-"""What follows ``value.converter.`` of an Avro converter: some is for the registry's client, some we do ourselves.
+"""The options of an Avro converter (`value.converter.*`): some go to the registry's client, some are handled here.
 
-The names are those of Confluent's Java converter; the Python client shares most of them.
+The names are those of Confluent's Java converter. The Python client shares most of them.
 https://docs.confluent.io/platform/current/schema-registry/connect.html#configuration-options
 """
 
@@ -18,18 +18,18 @@ _log = logging.getLogger(__name__)
 
 _PREFIX = "schema.registry."
 _NUMBERS = words("timeout max.retries retries.wait.ms retries.max.wait.ms")
-#: Taken by the client as they are; all that begins with bearer.auth. is, too.
+#: Options that the client takes unchanged, besides all bearer.auth.* options.
 _SAME = words("basic.auth.user.info ssl.ca.location ssl.certificate.location ssl.key.location ssl.key.password proxy")
-#: Java's name -> the client's. PEM only: the client reads no Java key stores.
+#: Java's names of files, with the client's names. Only PEM: the client reads no Java key stores.
 _FILES = {"ssl.truststore.location": "ssl.ca.location", "ssl.keystore.location": "ssl.certificate.location"}
-#: A setting that must have this value, or be absent: it would change schemas or subjects.
+#: Options with the only value that is supported. Another value would change schemas or subjects.
 _FIXED = {
     "connect.meta.data": "true",
     "scrub.invalid.names": "false",
     "key.subject.name.strategy": "TopicNameStrategy",
     "value.subject.name.strategy": "TopicNameStrategy",
 }
-#: Makes no difference to what we write.
+#: Options that make no difference to our records.
 _IDLE = words(
     """
     schemas.cache.config schemas.cache.size max.schemas.per.subject enhanced.avro.schema.support
@@ -37,23 +37,22 @@ _IDLE = words(
     ssl.truststore.type ssl.keystore.type ssl.endpoint.identification.algorithm ssl.protocol schemas.enable
     """
 )
-#: Without a timeout the client would wait for ever; a registry answers in milliseconds.
+#: Our defaults. Without a timeout the client would wait for ever; a registry answers in milliseconds.
 _DEFAULTS: dict[str, Any] = {"timeout": 10, "max.retries": 3, "retries.wait.ms": 200, "retries.max.wait.ms": 2000}
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryClientSettings:
-    """``client``: for the Python client, with secrets. ``auto_register``: auto.register.schemas; ``latest``:
-    use.latest.version; ``normalize``: normalize.schemas."""
+    """The options of one Avro converter."""
 
-    client: Mapping[str, Any] = field(repr=False)
-    auto_register: bool = True
-    latest: bool = False
-    normalize: bool = False
+    client: Mapping[str, Any] = field(repr=False)  #: settings of the Python client, with secrets
+    auto_register: bool = True  #: auto.register.schemas
+    latest: bool = False  #: use.latest.version
+    normalize: bool = False  #: normalize.schemas
 
 
 def client_settings(url: str, given: Mapping[str, str]) -> RegistryClientSettings:
-    """Raises ``ConfigError``."""
+    """Return the options in `given`, and log unknown ones. Raise ConfigError for a value that is not supported."""
     client: dict[str, Any] = {"url": url, **_DEFAULTS}
     flags = {"auto.register.schemas": True, "use.latest.version": False, "normalize.schemas": False}
     unknown = []

@@ -1,4 +1,4 @@
-"""Topics as they are and as the job needs them: create what is missing, leave alone what is there."""
+"""Creating and describing topics. Missing topics are created, existing ones stay as they are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from incsnap.kafka.control import client_error, control_topic
 from incsnap.kafka.refusals import sink_error
 
 _T = TypeVar("_T")
-#: One record a bucket and batch, of which only a job's newest matters: small segments, so that compaction comes soon.
+#: The control topic gets one record for each bucket and batch, and only the newest one of a job matters. With small
+#: segments, compaction comes soon.
 _CONTROL_CONFIG = {
     "cleanup.policy": "compact",
     "segment.ms": "3600000",
@@ -25,21 +26,26 @@ _CONTROL_CONFIG = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 _REQUEST_SECONDS = 15.0
-#: Topics of one request to create or describe them. A broker makes some 200 a second, and a request has its time.
+#: Most topics of one request to create or describe topics. A broker creates about 200 a second within the request's
+#: time.
 _TOGETHER = 500
-#: Partitions of one request to create topics: brokers refuse it when it makes 10,000 records, of partitions and topics.
-#: Where their own default decides how many a topic has, it is taken for at most 10.
+#: Most partitions of one request to create topics. Brokers refuse a request that makes 10,000 records (partitions plus
+#: topics). If the brokers' default decides the number of partitions, at most 10 are assumed.
 _PARTITIONS_TOGETHER = 5_000
-#: Seconds in which another topic must get its leaders. A busy broker that has thousands was seen to take 30.
+#: Seconds in which at least one more topic must get its leaders. A busy broker with thousands of topics took 30 s.
 _READY_SECONDS = 60.0
 
 
 def admin_client(settings: ClientSettings) -> AdminClient:
+    """Return an admin client for these settings."""
     return AdminClient(dict(settings.for_admin()))
 
 
 def partition_counts(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
-    """Partitions of those topics that exist. A topic counts only when each partition has a leader."""
+    """Return the number of partitions of each topic that exists and whose partitions all have leaders.
+
+    Raise SinkError if Kafka cannot describe a topic.
+    """
     counts: dict[str, int] = {}
     topics = sorted(set(names))
     answers: dict[str, Future[Any]] = {}
@@ -49,7 +55,7 @@ def partition_counts(admin: AdminClient, names: Iterable[str]) -> dict[str, int]
         try:
             description = answer.result()
         except KafkaException as problem:
-            # An impossible name is told of when it comes to creating it.
+            # A name that is not possible is reported when the topic is created.
             if problem.args[0].code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION):
                 raise _failed(f"describing topic {name}", problem) from problem
         else:
@@ -65,9 +71,9 @@ def ensure_topics(
     replication: int = -1,
     config: Mapping[str, str] | None = None,
 ) -> dict[str, int]:
-    """Creates the missing ones and returns the partition count of each; existing topics stay as they are.
+    """Create missing topics and return the number of partitions of each. Existing topics stay as they are.
 
-    ``partitions`` and ``replication`` of -1 mean the brokers' own defaults. Raises ``SinkError``.
+    -1 for `partitions` or `replication` means the brokers' default. Raise SinkError if Kafka refuses.
     """
     topics = sorted(set(names))
     counts = partition_counts(admin, topics)
@@ -84,7 +90,10 @@ def ensure_topics(
 
 
 def creatable_together(topics: list[NewTopic], partitions: int) -> Iterator[list[NewTopic]]:
-    """What one request may ask for, of topics with so many partitions (-1: the brokers' default)."""
+    """Divide topics into groups that one request may create.
+
+    `partitions` is their number of partitions; -1: the default.
+    """
     return _parts(topics, max(1, min(_TOGETHER, _PARTITIONS_TOGETHER // max(1, partitions))))
 
 
@@ -94,7 +103,10 @@ def _parts(items: list[_T], size: int = _TOGETHER) -> Iterator[list[_T]]:
 
 
 def ensure_control_topic(admin: AdminClient, prefix: str, buckets: int, replication: int = -1) -> str:
-    """The control topic with at least one partition a bucket; it grows, so a bucket keeps its partition."""
+    """Create the control topic with at least one partition for each bucket, or add partitions. Return its name.
+
+    The topic never shrinks, so a bucket keeps its partition. Raise SinkError if Kafka refuses.
+    """
     name = control_topic(prefix)
     have = ensure_topics(admin, [name], buckets, replication, _CONTROL_CONFIG)[name]
     if have < buckets:
@@ -105,7 +117,11 @@ def ensure_control_topic(admin: AdminClient, prefix: str, buckets: int, replicat
 
 
 def _ready(admin: AdminClient, least: Mapping[str, int]) -> dict[str, int]:
-    """Waits until every broker asked knows the topics: creation is answered before it has spread."""
+    """Wait until the brokers know the topics with at least `least` partitions. Return the numbers of partitions.
+
+    Brokers answer a creation before all of them know the topic. Raise SinkError if no further topic is ready for
+    `_READY_SECONDS`.
+    """
     deadline = time.monotonic() + _READY_SECONDS
     counts: dict[str, int] = {}
     waiting = dict(least)
@@ -124,6 +140,7 @@ def _ready(admin: AdminClient, least: Mapping[str, int]) -> dict[str, int]:
 
 
 def _settle(what: str, answer: Future[Any], *fine: int) -> None:
+    """Wait for the answer. Raise SinkError unless it succeeds or fails with a code in `fine`."""
     try:
         answer.result()
     except KafkaException as problem:

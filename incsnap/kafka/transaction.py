@@ -1,14 +1,14 @@
-"""One bucket's share of one batch is one Kafka transaction, and the batch's number is committed in it.
+"""The transaction of one bucket in one batch. It sends the bucket's records and commits the batch's number with them.
 
-So a batch that Spark runs again finds its number and does nothing, and a task that outlived its batch (a zombie) is
-fenced by the transactional id of the bucket before it can commit. The order is what makes it safe: first fence, then
-read the number, then write. Read the other way round, a zombie could commit between the reading and the fencing.
+A batch that Spark runs again finds its number committed and does nothing. A task that outlives its batch (a zombie) is
+fenced by the bucket's transactional id before it can commit. The order of the steps makes this safe: fence first, then
+read the number, then write. If the number was read first, a zombie could commit between the reading and the fencing.
 
-A producer that committed an earlier batch in this process goes on without both: that it is not fenced says that the
-number is still its own (``kept``).
+A producer that has committed an earlier batch in this process skips both steps. If it is not fenced, the committed
+number is still its own (`kept`).
 
-Another start with the same ``topic.prefix`` is told from a zombie by the announcements on the control topic: whoever
-opens a producer looks at them before and after it fences (``docs/adr/0018-one-start-of-a-prefix.md``).
+Fencing cannot tell another start with the same `topic.prefix` from a zombie. The announcements on the control topic
+can: a writer that opens a producer reads them before and after it fences (`docs/adr/0018-one-start-of-a-prefix.md`).
 """
 
 from __future__ import annotations
@@ -35,36 +35,35 @@ from incsnap.kafka.control import (
     group_of,
     transactional_id,
 )
-from incsnap.kafka.kept import Kept, KeptProducers
-from incsnap.kafka.patience import STEP_SECONDS, patiently
 from incsnap.kafka.producer import TransactionalProducer
+from incsnap.kafka.producer_cache import CachedProducer, ProducerCache
 from incsnap.kafka.refusals import FENCED, ClientError, RecordsTooLarge, SinkRefused, sink_error
+from incsnap.kafka.retries import STEP_SECONDS, with_retries
 from incsnap.kafka.topic_limits import batch_settings
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
-#: Seconds that a kept producer is given to begin; after that a new one tries, with all its patience.
+#: Seconds in which a kept producer must begin. After that a new producer is opened, with the full patience.
 _KEPT_SECONDS = 5.0
-#: Of this process; Spark's workers run the tasks of many batches.
-PRODUCERS = KeptProducers()
+#: The kept producers of this process. A worker of Spark runs the tasks of many batches.
+PRODUCERS = ProducerCache()
 
 
 @dataclass(frozen=True, slots=True)
 class BucketWriter:
-    """Opens transactions: ``writer.open(bucket, batch, digest)``. Pickles; holds no connection."""
+    """The settings with which the transactions of all buckets are opened. It can be pickled and holds no connection."""
 
-    client: ClientSettings
-    prefix: str
-    #: A job is one checkpoint's life: its batches are numbered without gaps, a new job begins anew.
+    client: ClientSettings  #: settings of the Kafka client
+    prefix: str  #: topic.prefix
+    #: A job is the life of one checkpoint. Its batches are numbered without gaps, and a new job counts anew.
     job_id: str
-    #: The start of the job that writes; None where no other start can be.
-    start: OwnStart | None = None
+    start: OwnStart | None = None  #: the start that writes; None if there can be no other start
 
     def open(self, bucket: int, batch: int, digest: str) -> Transaction | None:
-        """Return a transaction that has begun, or ``None`` when the bucket has committed this batch before.
+        """Return a transaction that has begun, or None if the bucket has committed this batch before.
 
-        ``digest`` tells the batch from any other of its number. Raise ``SinkError`` (worth a repetition),
-        ``SinkRefused`` (not worth one), or ``PrefixTaken`` where another start owns the prefix.
+        `digest` distinguishes the batch from any other batch with its number. Raise SinkError if a retry may help, and
+        SinkRefused if not. Raise PrefixTaken if another start owns the prefix.
         """
         kept = PRODUCERS.take(self.owner(bucket), before=batch)
         if kept is not None and (transaction := self._go_on(kept, bucket, batch, digest)) is not None:
@@ -72,7 +71,7 @@ class BucketWriter:
         producer = TransactionalProducer(self._settings(bucket))
         try:
             transaction = Transaction(self, producer, bucket, batch, digest)
-            # Spares a newer start the disturbance; what makes it safe is the second look.
+            # This look spares a newer start the fencing. Safety comes from the second look.
             transaction.step("looking for another start", self.look)
             transaction.step("fencing older writers", producer.init_transactions)
             transaction.step("looking for another start", self.look)
@@ -88,14 +87,17 @@ class BucketWriter:
             raise
         return transaction
 
-    def _go_on(self, kept: Kept, bucket: int, batch: int, digest: str) -> Transaction | None:
-        """With the producer of an earlier batch; ``None``, and that closed, when there is any doubt about it."""
+    def _go_on(self, kept: CachedProducer, bucket: int, batch: int, digest: str) -> Transaction | None:
+        """Return a transaction of a kept producer.
+
+        If there is any doubt about the producer, close it and return None.
+        """
         transaction = Transaction(self, kept.producer, bucket, batch, digest)
         try:
             transaction.begin(_KEPT_SECONDS)
         except SinkError as error:
-            # Each time the bucket was last written by another worker: nothing that a user must know.
-            _log.debug("The producer of batch %d is given up, another is opened: %s", kept.batch, error)
+            # This happens whenever another worker wrote the bucket last, so it is logged at debug level.
+            _log.debug("The producer of batch %d is closed, a new one is opened: %s", kept.batch, error)
             kept.producer.close()
             return None
         except BaseException:
@@ -104,29 +106,36 @@ class BucketWriter:
         return transaction
 
     def fence(self, bucket: int) -> None:
-        """Fence every producer of the bucket: what it has not committed never is. Raise ``SinkError``."""
+        """Fence every producer of the bucket, so that their open transactions can never be committed.
+
+        Raise SinkError if that fails.
+        """
         with TransactionalProducer(self.client.for_producer(transactional_id(self.prefix, bucket))) as producer:
             Transaction(self, producer, bucket, 0, "").step("fencing older writers", producer.init_transactions)
 
     def look(self, seconds: float) -> None:
-        """Raise ``PrefixTaken`` if another start owns the prefix, ``ClientError`` if that cannot be read."""
+        """Raise PrefixTaken if another start owns the prefix, and ClientError if the announcements cannot be read."""
         if self.start is not None:
             refuse_another(announcement_log(self.client, self.prefix).owner(seconds), self.start)
 
     def owner(self, bucket: int) -> object:
-        """Return whose producer may be kept for whom: the same bucket of the same start, with the same settings."""
+        """Return the key under which `PRODUCERS` keeps the bucket's producer.
+
+        The key differs for another bucket, another start and other settings.
+        """
         return self.job_id, self.start, tuple(sorted(self._settings(bucket).items()))
 
     def _settings(self, bucket: int) -> dict[str, str]:
-        """The settings of the bucket's producer."""
+        """Return the settings of the bucket's producer."""
         return {**self.client.for_producer(transactional_id(self.prefix, bucket)), **batch_settings(self.client)}
 
     def _committed(self, bucket: int) -> Callable[[float], CommittedBatch | None]:
+        """Return a function of the seconds left that reads the bucket's committed batch."""
         return lambda seconds: committed_batch(self.client, self.prefix, self.job_id, bucket, seconds)
 
 
 class Transaction:
-    """An open transaction. As a context manager it aborts on an error, and unless ``commit`` was called."""
+    """An open transaction of one bucket. As a context manager it aborts unless `commit` has succeeded."""
 
     def __init__(
         self, writer: BucketWriter, producer: TransactionalProducer, bucket: int, batch: int, digest: str
@@ -137,8 +146,8 @@ class Transaction:
         self._batch = batch
         self._digest = digest
         self._open = True
-        #: Whether a fenced producer means that another start may own the prefix. While a kept producer begins it mostly
-        #: means that another worker had the bucket; a new producer looks then.
+        #: Whether a fenced producer means that another start may own the prefix. While a kept producer begins, being
+        #: fenced mostly means that another worker had the bucket. A new producer looks for another start anyway.
         self._looks = False
 
     def __enter__(self) -> Self:
@@ -148,7 +157,7 @@ class Transaction:
         self.abort()
 
     def begin(self, patience: float = STEP_SECONDS) -> None:
-        """Begins with the batch's number: whoever has been fenced learns of it before a record is copied."""
+        """Begin with the batch's number as an offset. So a fenced producer learns of it before any record is copied."""
         topic = control_topic(self._writer.prefix)
         group = group_of(self._writer.prefix, self._writer.job_id)
         self.step("beginning", lambda _: self._producer.begin(), patience)
@@ -160,18 +169,20 @@ class Transaction:
         self._looks = True
 
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None:
-        """Queues records (``envelope.records.RECORDS``); they are delivered at the latest by ``commit``. ``topics``:
-        how many of them go to which, one after the other."""
+        """Queue records (`envelope.records.RECORDS`), which `commit` delivers at the latest.
+
+        `topics` tells how many records go to each topic, one topic after the other. Raise SinkError if Kafka refuses a
+        record.
+        """
         where = topics[0][0] if len(topics) == 1 else f"{len(topics)} topics"
         self.step(f"writing to {where}", lambda seconds: self._producer.send(topics, records, seconds))
 
     def commit(self, place: str = "") -> None:
-        """Commit the records, the batch number and its fall-back record: all or none.
+        """Commit the records, the batch number and its fall-back record together.
 
-        ``place`` is the JSON of the batch's beginning and end, by which another job can go on from here.
-
-        The producer is kept for the next batch, unless a request of it may still be on its way: a late copy of the
-        commit would commit the beginning of the next batch.
+        `place` is the JSON of the batch's beginning and end, from which another job can continue. The producer is kept
+        for the next batch, unless one of its requests may still be on its way. A late copy of the commit would commit
+        the beginning of the next batch.
         """
         topic = control_topic(self._writer.prefix)
         key, value = control_record(self._writer.job_id, self._bucket, self._batch, self._digest, place)
@@ -184,7 +195,10 @@ class Transaction:
             PRODUCERS.keep(self._writer.owner(self._bucket), self._producer, self._batch)
 
     def abort(self) -> None:
-        """Give up, or do nothing after `commit`. Never raises: what is not aborted, the next writer's fence ends."""
+        """Abort the transaction; do nothing after `commit`.
+
+        Never raise an error: the next writer's fence ends an open transaction.
+        """
         if self._open:
             self._open = False
             with contextlib.suppress(ClientError):
@@ -192,9 +206,14 @@ class Transaction:
             self._producer.close()
 
     def step(self, doing: str, call: Callable[[float], Result], patience: float = STEP_SECONDS) -> Result:
-        """Return ``call(seconds left)``, repeated as ``patiently`` does. Raise ``SinkError`` where it fails."""
+        """Run `call(seconds left)`, one request of the transaction, with the retries of `with_retries`, and return its
+        result.
+
+        `doing` names the step in messages. Raise SinkError if the step fails for good. Raise PrefixTaken if the
+        producer was fenced and another start owns the prefix.
+        """
         try:
-            return patiently(doing, call, patience)
+            return with_retries(doing, call, patience)
         except ClientError as error:
             if self._looks and error.code in FENCED:
                 with contextlib.suppress(ClientError):
@@ -205,7 +224,7 @@ class Transaction:
         where = f"{doing} (bucket {self._bucket}, batch {self._batch})"
         refused = self._producer.refused
         if refused is not None and error.code not in FENCED:
-            # What Kafka says of the transaction ("a message failed") has a cause, and the cause has a topic and a key.
+            # Kafka's error for the transaction is general ("a message failed"). The cause has a topic and a key.
             error = ClientError(self._producer.refused_code, refused)
         failure = sink_error(where, error, transactional_id(self._writer.prefix, self._bucket))
         if error.code == KafkaError.MSG_SIZE_TOO_LARGE and self._producer.too_large:
@@ -215,10 +234,10 @@ class Transaction:
 
 
 def _refuse_another(done: CommittedBatch, bucket: int, batch: int, digest: str) -> None:
-    """Raises when what the bucket has committed is a later batch, or another one of the same number.
+    """Raise SinkRefused if the bucket has committed a later batch, or another batch with the same number.
 
-    Digests of two forms (another release) cannot be compared. A replay is of the last batch only: batches are begun
-    when the one before is done.
+    Digests of two forms (another release) cannot be compared. Only the last batch is ever repeated, because a batch
+    begins when the previous one is done.
     """
     ours, theirs = digest.partition(":"), done.digest.partition(":")
     if done.batch == batch and (ours == theirs or ours[0] != theirs[0]):
@@ -227,5 +246,5 @@ def _refuse_another(done: CommittedBatch, bucket: int, batch: int, digest: str) 
     raise SinkRefused(
         f"Bucket {bucket} has sent batch {done.batch} to Kafka, but the checkpoint {which}",
         "This is an older copy of the checkpoint, or a second job on it; what it sends would be skipped."
-        " Stop the second job; or start with --replace-job, which goes on where the topics end.",
+        " Stop the second job; or start with --replace-job, which continues where the topics end.",
     )

@@ -1,4 +1,4 @@
-"""Numbers as people read them: rows, bytes, durations, moments."""
+"""Numbers as text for people: counts, sizes, durations and times."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import time
 
 
 def count(number: float) -> str:
-    """``1,234,567``; large ones with three digits: ``12.3 M``."""
+    """Return `number` as text, for example `1,234,567`. From ten million on, use three digits and a unit: `12.3 M`."""
     if abs(number) < 10_000_000:
         return f"{number:,.0f}"
     return f"{number / 1e9:.3g} G" if abs(number) >= 999.5e6 else f"{number / 1e6:.3g} M"
 
 
 def size(number: float) -> str:
-    """So many bytes, in words: ``12 B``, ``1.5 MB``."""
+    """Return a number of bytes as text with a unit, for example `12 B` or `1.5 MB`.
+
+    The largest unit, `TB`, takes every larger number, so the AssertionError at the end is never raised.
+    """
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if number < 999.5 or unit == "TB":
             return f"{number:.0f} {unit}" if number >= 99.5 or unit == "B" else f"{number:.2g} {unit}"
@@ -22,7 +25,7 @@ def size(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``0.06 s``, ``12 s``, ``3 min 20 s``, ``5 h 12 min``, ``3 d 4 h``."""
+    """Return `seconds` as text in at most two units: `0.06 s`, `12 s`, `3 min 20 s`, `5 h 12 min`, `3 d 4 h`."""
     if seconds < 10:
         return f"{seconds:.2g} s"
     whole = round(seconds)
@@ -34,5 +37,5 @@ def duration(seconds: float) -> str:
 
 
 def moment(ms: int) -> str:
-    """Milliseconds since 1970 in the time zone of whoever reads."""
+    """Return `ms` (milliseconds since 1970) as date and time in the time zone of this machine."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))

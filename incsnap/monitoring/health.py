@@ -1,6 +1,7 @@
-"""What a supervisor asks: should the job be killed and started anew, and does it do its work? "" means yes, it is well.
+"""Checks for a supervisor: whether a job should be restarted (`healthy`), and whether the job streams (`ready`).
 
-A job that waits for a server that is away is healthy: to start it anew would help nobody. It is not ready.
+Both functions return a problem as text, and "" if there is no problem. A job that waits for an unreachable server is
+healthy, because a restart would not help. Such a job is not ready.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from incsnap.monitoring.status import FAILED, RUNNING, JobStatus, clock_ms
 
 
 def healthy(status: JobStatus) -> str:
-    """What is wrong where a new start would help."""
+    """Return the problem that a restart of the job may solve, or "" if the job is healthy."""
     now_ms = clock_ms()
     if status.state == FAILED:
         return "it has failed"
     if now_ms - status.written_ms > silence_ms(status):
-        return "its own watch hangs"
+        return "its status is not updated any more"
     if stalled(status, now_ms):
         return f"no batch has ended for {(now_ms - max(status.asked_ms, status.since_ms)) // 1000} s"
     return ""
 
 
 def ready(status: JobStatus) -> str:
-    """What keeps it from streaming."""
+    """Return the reason why the job does not stream now, or "" if the job streams."""
     problem = healthy(status)
     if problem:
         return problem

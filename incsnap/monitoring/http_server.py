@@ -1,13 +1,14 @@
-"""One port for metrics, health and the page: a thread of the driver's process, which ends with the job.
+"""An HTTP server for metrics, health checks and the page. It runs in the driver's process and ends with the job.
 
-    GET /                      the page, with /page.css and /page.js
-    GET /status /history /settings   what the page shows, as JSON
-    GET /metrics               Prometheus
-    GET /health                200 while the job lives and moves, 503 when it hangs
-    GET /ready                 200 while it streams, 503 otherwise
-    POST /signal               a signal; only with the token
+    GET /           the page, with /page.css and /page.js
+    GET /status     the page's data as JSON; also /history and /settings
+    GET /metrics    metrics for Prometheus
+    GET /health     200 while the job makes progress, 503 when it hangs
+    GET /ready      200 while the job streams, 503 otherwise
+    POST /signal    sends a signal; needs the token
 
-It listens on loopback unless told otherwise, tells no secrets, and changes nothing without ``incsnap.page.token``.
+By default the server listens on loopback only. It shows no secrets. It changes nothing unless `incsnap.page.token` is
+set.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from incsnap.config.explained import Explained
 from incsnap.config.settings import MonitoringSettings
 from incsnap.errors import ConfigError, IncsnapError
 from incsnap.monitoring.health import healthy, ready
+from incsnap.monitoring.job_status import Point
 from incsnap.monitoring.metrics import exposition
 from incsnap.monitoring.status import JobStatus, dump
-from incsnap.monitoring.watch import Point
 
 log = logging.getLogger(__name__)
 
-#: Sends a signal of this type with this data, and gives its id. Raises ``IncsnapError``.
+#: A function that sends a signal of a type with its data, and returns the signal's id. It raises IncsnapError.
 Send = Callable[[str, dict[str, Any]], str]
 
 _PAGE = {
@@ -41,7 +42,7 @@ _PAGE = {
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
-#: A browser gives the page nothing from elsewhere, and shows it in nobody's frame.
+#: The browser loads nothing for the page from other hosts, and shows the page in no other site's frame.
 _SOURCES = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 _HEADERS = {
     "Content-Security-Policy": _SOURCES,
@@ -50,17 +51,17 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-#: Seconds for one request, so that a client that says nothing holds no thread for ever.
+#: Seconds for one request. A client that sends nothing holds its thread no longer than this.
 _SECONDS = 10.0
-#: Bytes of a signal.
+#: Most bytes of a signal.
 _MOST = 1 << 20
 _SIGNALS = frozenset({"execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle"})
 
 
 class StatusServer:
-    """Listens from the beginning; ``close`` it. ``explained``: the job's settings, without secrets.
+    """The HTTP server of one job. It listens from its creation until `close`.
 
-    Raises ``ConfigError`` where the port cannot be had.
+    `explained` are the job's settings without secrets. Raise ConfigError if the server cannot listen on the port.
     """
 
     def __init__(
@@ -80,19 +81,20 @@ class StatusServer:
             self._server = _StatusHttpServer((settings.host, settings.port or 0), _Handler, self)
         except OSError as error:
             raise ConfigError(
-                f"incsnap.metrics.port: nobody can listen to {place}: {error.strerror or error}",
-                "Choose another incsnap.metrics.port or incsnap.metrics.host, or stop what has it.",
+                f"incsnap.metrics.port: cannot listen on {place}: {error.strerror or error}",
+                "Choose another incsnap.metrics.port or incsnap.metrics.host, or stop the program that uses it.",
             ) from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="incsnap-http", daemon=True)
         self._thread.start()
 
     @property
     def address(self) -> tuple[str, int]:
+        """The host and the port on which the server listens."""
         host, port = self._server.server_address[:2]
         return str(host), int(port)
 
     def close(self) -> None:
-        """Nobody is answered any more; may be called twice."""
+        """Stop the server. A second call has no effect."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -101,7 +103,7 @@ class StatusServer:
 
 class _StatusHttpServer(ThreadingHTTPServer):
     daemon_threads = True
-    # What still talks to a job that ends need not be waited for.
+    # Do not wait for open requests when the job ends.
     block_on_close = False
 
     def __init__(self, address: tuple[str, int], handler: type[_Handler], pages: StatusServer) -> None:
@@ -113,18 +115,19 @@ class _StatusHttpServer(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is nobody's fault."""
-        log.debug("A request of %s ended with an error", client_address, exc_info=True)
+        """Log at debug level: a client that hangs up is no error of the job."""
+        log.debug("A request from %s failed", client_address, exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _StatusHttpServer
     timeout = _SECONDS
-    # A connection for each request: a kept one would be answered by its thread after the job's end.
+    # One request a connection: after the job's end a kept connection's thread would still answer.
     protocol_version = "HTTP/1.0"
     server_version, sys_version = "incsnap", ""
 
     def do_GET(self) -> None:
+        """Answer with a page, a metric text or JSON, or with 404 for an unknown path."""
         pages, path = self.server.pages, self.path.partition("?")[0]
         if not self._is_for_us():
             return
@@ -145,32 +148,34 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/settings":
             self._tell(HTTPStatus.OK, [asdict(each) for each in pages.explained])
         else:
-            self._tell(HTTPStatus.NOT_FOUND, {"problem": f"there is no {path[:80]}"})
+            self._tell(HTTPStatus.NOT_FOUND, {"problem": f"{path[:80]} does not exist"})
 
     def do_HEAD(self) -> None:
-        """Answers as to GET, without a body: so load balancers and watchers of uptime ask for health."""
+        """Answer like GET without a body. Load balancers and uptime monitors check health this way."""
         self.do_GET()
 
     def do_POST(self) -> None:
+        """Answer a signal: send it if the token is right."""
         pages = self.server.pages
         length = self.headers.get("Content-Length", "")
         if not self._is_for_us():
             return
         if not length.isdecimal() or int(length) > _MOST:
-            self._tell(HTTPStatus.BAD_REQUEST, {"problem": "a signal is a JSON object of a megabyte at most"})
+            self._tell(HTTPStatus.BAD_REQUEST, {"problem": "a signal must be a JSON object of at most 1 MB"})
             return
         body = self.rfile.read(int(length))
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.path != "/signal":
-            self._tell(HTTPStatus.NOT_FOUND, {"problem": f"there is no {self.path[:80]}"})
+            self._tell(HTTPStatus.NOT_FOUND, {"problem": f"{self.path[:80]} does not exist"})
         elif not pages.token:
-            self._tell(HTTPStatus.FORBIDDEN, {"problem": "signals by the page need incsnap.page.token in the settings"})
+            self._tell(HTTPStatus.FORBIDDEN, {"problem": "set incsnap.page.token to send signals from the page"})
         elif not hmac.compare_digest(token.encode(), pages.token.encode()):
-            self._tell(HTTPStatus.FORBIDDEN, {"problem": "the token is another one"})
+            self._tell(HTTPStatus.FORBIDDEN, {"problem": "wrong token"})
         else:
             self._signal(body)
 
     def _signal(self, body: bytes) -> None:
+        """Send the signal in `body` and answer 202 with its id, 400 for a wrong signal, or 502 if the channel fails."""
         try:
             signal = json.loads(body)
             kind, data = signal["type"], signal.get("data") or {}
@@ -189,17 +194,21 @@ class _Handler(BaseHTTPRequestHandler):
         except IncsnapError as error:
             self._tell(HTTPStatus.BAD_GATEWAY, {"problem": error.message, "hint": error.hint})
         else:
-            log.info("Signal %s %s sent by the page, for %s", kind, name, self.client_address[0])
+            log.info("The page sent signal %s %s for %s", kind, name, self.client_address[0])
             self._tell(HTTPStatus.ACCEPTED, {"id": name})
 
     def _is_for_us(self) -> bool:
-        """Not for another name that somebody has made to mean this machine, so that their page could read ours."""
+        """Return True if the request's Host header names this machine; otherwise answer 421.
+
+        Only a server on loopback checks this. The check stops DNS rebinding: a foreign site's name that resolves to
+        127.0.0.1 would let that site's scripts read the page.
+        """
         own = self.server.pages.own_hosts
         host = self.headers.get("Host", "")
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
         if own is None or name.lower() in own:
             return True
-        self._tell(HTTPStatus.MISDIRECTED_REQUEST, {"problem": f"this is not {name[:80]}; ask for localhost"})
+        self._tell(HTTPStatus.MISDIRECTED_REQUEST, {"problem": f"unknown host {name[:80]}: use localhost"})
         return False
 
     def _tell(self, code: HTTPStatus, content: object) -> None:

@@ -1,4 +1,4 @@
-"""Is a job alive? Told from its status file alone, so that another machine can tell too."""
+"""Checks whether a job is alive. They read only its status file, so they also work from another machine."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ from dataclasses import dataclass
 
 from incsnap.monitoring.status import ENDED, RUNNING, STOPPING, JobStatus
 
-#: A living job renews its status every second, or every ten where each write is paid for. It may be late by some of
-#: these: a machine that swaps, a store that is slow.
+#: Renewals of the status file that a living job may miss in a row, because the machine swaps or the store is slow. A
+#: job renews the file every second, or every ten seconds in a store that charges for each write.
 _RENEWALS = 5
 _LEAST_SILENCE_MS = 10_000
-#: A planner that nothing was asked of for so long hangs: Spark asks at the end of each batch, and a batch is bounded in
-#: bytes (a second) and, when a server is away, in time (Kafka: 30 s, then it fails and is started again).
+#: A job hangs if its planner was not asked for a batch for this long. Spark asks at the end of each batch. A batch is
+#: limited in bytes (about a second of work). If Kafka is away, a batch fails after 30 s and the query starts again.
 STALLED_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """``alive``: the job runs, or tries to. ``since_ms``: since when it is so; of a dead one, its last sign of life.
-    ``has_ended``: it has ended by itself, and said so."""
+    """The result of `liveness_of`."""
 
-    alive: bool
+    alive: bool  #: True if the job runs or tries to run
+    #: when the job started, when it ended, or the last sign of life of a job that vanished; ms since 1970
     since_ms: int
-    has_ended: bool = False
+    has_ended: bool = False  #: True if the job ended by itself and recorded its end
 
 
 def liveness_of(status: JobStatus, now_ms: int) -> Liveness:
-    """``now_ms`` by the clock of whoever asks; on another machine the two clocks may differ by seconds."""
+    """Return whether the job that wrote `status` is alive at `now_ms` (milliseconds since 1970 by the caller's clock).
+
+    The job's clock may be the clock of another machine. The two may differ by seconds.
+    """
     if status.state in ENDED:
         return Liveness(False, status.since_ms, has_ended=True)
     if now_ms - status.written_ms > silence_ms(status):
@@ -37,13 +40,18 @@ def liveness_of(status: JobStatus, now_ms: int) -> Liveness:
 
 
 def silence_ms(status: JobStatus) -> int:
-    """A job that has not renewed its status for longer is dead."""
+    """Return how many milliseconds a living job may go without renewing its status.
+
+    A job that is silent longer is dead.
+    """
     return max(_LEAST_SILENCE_MS, _RENEWALS * status.every_ms)
 
 
 def is_gone(status: JobStatus) -> bool:
-    """True if the job ran on a machine of this name, and there is no such process here. A reason to look again, no
-    more: machines may share a name."""
+    """Return True if the job ran on a machine with this host name and its process does not exist here.
+
+    Take True as a reason to look again, not as proof: two machines may have the same host name.
+    """
     if status.host != socket.gethostname():
         return False
     try:
@@ -56,8 +64,10 @@ def is_gone(status: JobStatus) -> bool:
 
 
 def stalled(status: JobStatus, now_ms: int) -> bool:
-    """True if the job says that it runs, but nothing has moved for two minutes: neither a batch has ended, nor has its
-    planner been asked for one since the run began."""
+    """Return True if the job claims to run but has made no progress for `STALLED_MS`.
+
+    Progress is a call of Spark that asks the planner for the next batch, or the beginning of the run.
+    """
     if status.state not in (RUNNING, STOPPING):
         return False
     return now_ms - max(status.asked_ms, status.since_ms) > STALLED_MS

@@ -1,8 +1,8 @@
-"""The lines of the log: for people, or one JSON object each.
+"""Formatters for log lines: plain text for people, or one JSON object a line.
 
-A record that is about a snapshot names it (``extra=about(signal)``): in text at the line's end, in JSON as
-``snapshot``. All lines of one snapshot can so be found by the id of the signal that asked for it, as its
-notifications can.
+A log record that concerns a snapshot carries the id of the signal that asked for the snapshot (`extra=about(signal)`).
+The text format appends the id to the line. The JSON format has the id in the field `snapshot`. So all lines of one
+snapshot can be found by the signal id, which the snapshot's notifications carry as well.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ _SNAPSHOT = "snapshot"
 
 
 def about(signal: str) -> dict[str, str]:
-    """``extra`` of a record; "" for one that is about no snapshot, or all of them."""
+    """Return the `extra` argument for a log call about the snapshot of `signal`.
+
+    "" means no snapshot, or all snapshots.
+    """
     return {_SNAPSHOT: signal} if signal else {}
 
 
 class TextFormatter(logging.Formatter):
+    """A formatter for people. It appends `[snapshot ID]` to lines about a snapshot."""
+
     def __init__(self) -> None:
         super().__init__(_TEXT)
 
@@ -30,8 +35,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
+    """A formatter that writes each record as one JSON object on one line."""
+
     def format(self, record: logging.LogRecord) -> str:
-        """Times are UTC, as ISO 8601 with milliseconds."""
+        """Return the record as JSON. `time` is UTC in ISO 8601 with milliseconds."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = {
             "time": at.replace("+00:00", "Z"),
@@ -48,5 +55,5 @@ class JsonFormatter(logging.Formatter):
 
 
 def formatter(log_format: str) -> logging.Formatter:
-    """``text`` or ``json``, as ``incsnap.log.format`` has it."""
+    """Return the formatter for `log_format`, the value of `incsnap.log.format`: `text` or `json`."""
     return JsonFormatter() if log_format == "json" else TextFormatter()

@@ -1,16 +1,16 @@
-"""The line that a healthy job writes into its log every half a minute."""
+"""The line that a running job logs every 30 seconds, and the warning about binlog files that MySQL may soon purge."""
 
 from __future__ import annotations
 
 from incsnap.monitoring.amounts import count, duration, moment, size
 from incsnap.monitoring.status import JobStatus, TableStatus
 
-#: Tables that are named; the line is to be read at one glance.
+#: Tables that the line names. With more tables the line would be too long to read at a glance.
 _TABLES = 3
 
 
 def line(status: JobStatus) -> str:
-    """``Lag 0.06 s; 1,234 events/s, ...``; "" before the first planning."""
+    """Return the log line of a job, for example `Lag 0.06 s; 1,234 events/s, ...`, or "" before the first planning."""
     if status.stream is None:
         return ""
     stream, rates, snapshot = status.stream, status.rates, status.snapshot
@@ -38,7 +38,7 @@ def purge_warning(status: JobStatus) -> str:
     waiting = f"XA transactions wait for their XA COMMIT: {', '.join(stream.prepared)}" if stream.prepared else ""
     why, when = waiting or f"the job is {duration(stream.lag_ms / 1000)} behind", moment(stream.purge_not_before_ms)
     return (
-        f"MySQL may purge {stream.needs_file} from {when} on, and the job still needs that file of the binlog"
+        f"MySQL may purge {stream.needs_file} from {when} on, but the job still needs this binlog file"
         f" ({why}). Raise binlog_expire_logs_seconds on the server until the job has caught up"
     )
 

@@ -1,9 +1,8 @@
-"""What the planner knows of how the job is doing, told to the driver once a second.
+"""The planner's report to the driver, once a second: position, lag, snapshot and notifications.
 
-The planner's thread only leaves what it has at hand here, some references for each batch. A thread of this module
-makes the report of them, asks the server on a connection of its own, and writes a small file into the folder that the
-two processes of the driver's machine share. A file, because only the newest report counts: nobody waits for a reader,
-and what a planner that died has left is still there.
+The planner's thread only stores references after each batch. A thread of this module builds the report, asks the server
+on its own connection, and writes a small file into a folder that planner and driver share. A file fits, because only
+the newest report counts, writing does not wait for a reader, and the report of a dead planner can still be read.
 """
 
 from __future__ import annotations
@@ -36,47 +35,50 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two reports.
 EVERY_SECONDS = 1.0
-#: Seconds between two questions to the server: four statements of a millisecond, one of which waits for a commit that
-#: is being written.
+#: Seconds between two sets of questions to the server. Each set is four statements of a millisecond. The question about
+#: the end of the binlog waits while MySQL writes a commit to the binlog.
 _ASK_SECONDS = 5.0
-#: Characters of the delivered GTID set: servers that were replaced often have long ones.
+#: Most characters of the delivered GTID set. After several failovers the set may be long.
 _GTIDS = 2_000
 _KEPT = 50
-#: Where the last planning found no change, and Spark came back for more so recently, there is nothing to come: a batch
-#: of windows alone takes two seconds at most.
+#: The stream is idle if the last planning found no change and Spark asked again within this time. A batch of windows
+#: alone takes two seconds at most.
 _IDLE_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class PlannerReport:
-    """What a planner tells; see ``status.JobStatus``. Rates are missing here."""
+    """A report of the planner, with the parts of `status.JobStatus` that only the planner knows."""
 
-    made_ms: int  #: when it was true, in milliseconds since 1970
-    asked_ms: int  #: when Spark last asked for a batch
+    made_ms: int  #: when the report was made, in milliseconds since 1970
+    asked_ms: int  #: when Spark last asked for a batch, in milliseconds since 1970
     stream: StreamStatus
-    snapshot: SnapshotStatus
-    notifications: tuple[NotificationStatus, ...] = ()
-    has_delivered: bool = True  #: whether a batch of this run was done, or nothing was to come; else no lag is known
+    snapshot: SnapshotStatus  #: without rates and remaining times, which the driver adds
+    notifications: tuple[NotificationStatus, ...] = ()  #: the last 50
+    #: Whether this run of the query has finished a batch or had nothing to send. Otherwise the lag is unknown.
+    has_delivered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What one planning found: the offset at the end of the batch that was planned, or at the beginning of one that
-    was not worth it; how far the stream was read; the commit of its last transaction, 0 where there is none, and
-    whether more is buffered. ``waits_for``: why no chunk was planned. ``limits``: of reading, in force."""
+    """The result of one planning."""
 
-    offset: Offset
-    read_to: StreamPosition
-    last_ts_us: int
-    is_more_buffered: bool
-    waits_for: str
-    failed_readings: int
-    limits: LimitsInForce = NO_LIMITS
+    offset: Offset  #: the end of the planned batch; the unchanged start if no batch was worth planning
+    read_to: StreamPosition  #: position that the stream has reached
+    last_ts_us: int  #: commit time of the last transaction, in microseconds since 1970; 0: no transaction
+    is_more_buffered: bool  #: whether the tail holds changes after `read_to`
+    waits_for: str  #: why no chunk was planned; "" if nothing prevents it
+    failed_readings: int  #: readings of chunks that failed or were lost
+    limits: LimitsInForce = NO_LIMITS  #: limits on reading that are in force
 
 
 class Reporter:
-    """One planner's, who begins at ``start``. Its methods are called by the planner's thread and cost a microsecond;
-    ``close`` it."""
+    """The reporter of one planner. It writes a report to `path` every `every_seconds` until `close`.
+
+    `start` is the offset that the planner begins with, which is reported before the first planning. `connect` opens a
+    connection for questions to the server. `tail` returns the condition of the tail. `buffer_bytes` is the most binlog
+    that the tail may hold. The planner's thread calls the public methods; each call takes about a microsecond.
+    """
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class Reporter:
         self._planned_ms = self._batch_ms = 0
         self._under_way_us = self._reached_us = self._last_change_us = 0
         self._worst_ms = 0
-        #: Nothing is to come that was read: the last planning was worth no batch, or one without changes.
+        #: True if everything that was read is sent: the last planning made no batch, or a batch without changes.
         self._quiet = True
         self._retried = 0
         self._notices: deque[NotificationStatus] = deque(maxlen=_KEPT)
@@ -111,7 +113,7 @@ class Reporter:
     # -- the planner's thread
 
     def batch_asked(self) -> None:
-        """Spark asks for a batch: the one before is done."""
+        """Record that Spark asks for a batch, so the previous batch is done."""
         with self._lock:
             self._batch_asked_ms = clock_ms()
             if self._planned_ms:
@@ -122,7 +124,7 @@ class Reporter:
                 self._worst_ms = max(self._worst_ms, self._behind_ms(self._batch_asked_ms))
 
     def planned(self, planned: Planned, *, is_batch: bool, notifications: Iterable[Notification]) -> None:
-        """A planning has come to its end; with ``is_batch`` Spark runs it now."""
+        """Record the result of a planning. With `is_batch` Spark now runs the planned batch."""
         now_ms = clock_ms()
         with self._lock:
             self._planned = planned
@@ -132,7 +134,7 @@ class Reporter:
             if is_batch:
                 self._planned_ms = now_ms
                 self._under_way_us = planned.last_ts_us
-            # Transactions that concern no captured table are read and passed, though the offset waits for a batch.
+            # The tail passes transactions of tables that are not captured, though the offset moves only with a batch.
             self._quiet = not planned.is_more_buffered and not (is_batch and planned.last_ts_us)
             if self._quiet:
                 self._reached_us = (now_ms + self._facts.ahead_ms) * 1000
@@ -147,7 +149,10 @@ class Reporter:
                     self._finished.append(ended)
 
     def close(self) -> None:
-        """Ends the thread, after a last report, unless the server lets it wait; may be called twice."""
+        """End the thread after a last report.
+
+        Wait at most two seconds, because the server may not answer. May be called twice.
+        """
         self._closing.set()
         self._thread.join(timeout=2.0)
 
@@ -168,14 +173,17 @@ class Reporter:
             self._connection.close()
 
     def _ask(self, planned: Planned) -> None:
-        """A server that does not answer is the stream's matter, which says so; what was known before stays."""
+        """Update the facts of the server.
+
+        If the server does not answer, keep the old facts: the stream reports the outage.
+        """
         try:
             if self._connection is None or not self._connection.open:
                 self._connection = self._connect()
                 prepare(self._connection)
             facts = ask(self._connection, self._facts.tables, planned.offset.snapshot.scans, planned.read_to.at)
         except IncsnapError as error:
-            log.debug("The server was not asked how the job is doing: %s", error.message)
+            log.debug("Cannot read figures of the job from MySQL: %s", error.message)
             if self._connection is not None and self._connection.open:
                 self._connection.close()
             return
@@ -187,7 +195,8 @@ class Reporter:
         with self._lock:
             planned, facts = self._planned, self._facts
             if tail.replaying:
-                # As good as asked: this may take as long as a transaction is large, and a job that does it is not hung.
+                # Counts as a request for a batch: a replay takes as long as the transaction is large, and the job does
+                # not hang.
                 self._batch_asked_ms = now_ms
             idle = self._quiet and now_ms - self._batch_asked_ms < _IDLE_MS
             lag_ms = max(self._worst_ms, 0 if idle or not self._reached_us else self._behind_ms(now_ms))
@@ -206,7 +215,7 @@ class Reporter:
             server_uuid=at.server_uuid,
             lag_ms=lag_ms,
             lag_bytes=facts.bytes_behind(at),
-            # The stream may have passed the end that was asked for some seconds ago.
+            # The stream may have passed the end, which was asked for some seconds ago.
             end_file=at.file if passed else facts.file,
             end_pos=at.pos if passed else facts.pos,
             last_change_ms=last_change_ms,
@@ -225,18 +234,19 @@ class Reporter:
         return PlannerReport(now_ms, asked_ms, stream, snapshot, notices, has_delivered)
 
     def _behind_ms(self, now_ms: int) -> int:
+        """Return the lag at `now_ms` in milliseconds, corrected by the difference between the two clocks."""
         return max(0, now_ms + self._facts.ahead_ms - self._reached_us // 1000)
 
 
 def write(path: Path, report: PlannerReport) -> None:
-    """Whole or absent; raises ``OSError`` where the folder is gone."""
+    """Write the report atomically: a reader sees the old or the new file. Raise OSError if the folder is gone."""
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(asdict(report)))
     os.replace(temporary, path)
 
 
 def read(path: Path) -> PlannerReport | None:
-    """What ``write`` wrote; None where there is nothing yet. The two processes are of one release."""
+    """Return the report at `path`, or None if there is none yet. Planner and driver are of the same release."""
     try:
         content: Mapping[str, Any] = json.loads(path.read_text())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""How fast it goes: differences of sums over the last seconds. Pure; the caller brings the clock."""
+"""Rates: how fast sums grew over the last seconds. Pure; the caller passes the time."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from dataclasses import replace
 
 from incsnap.monitoring.status import Rates, SnapshotStatus, Sums, TableStatus
 
-#: Seconds over which rates are taken: some batches of any kind, and no longer than a person waits for a change.
+#: Seconds over which a rate is taken. They cover several batches, and a change shows soon enough for a person.
 _SECONDS = 10.0
-#: The same for the rows of a table, which come in windows of up to 50,000.
+#: Seconds for a table's rows, which come in windows of up to 50,000.
 _TABLE_SECONDS = 30.0
-#: A rate over less says nothing.
+#: Seconds that a rate needs at least; over less time it would be noise.
 _LEAST_SECONDS = 2.0
 
 
 class Meter:
-    """One number that grows, looked at now and then."""
+    """A meter of one growing number. Its rate covers the last `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._samples: deque[tuple[float, int]] = deque()
 
     def see(self, now: float, value: int) -> float | None:
-        """``now`` in seconds of any clock that does not jump. The rate a second, None until enough was seen.
+        """Add a sample and return the rate a second, or None if the samples cover less than `_LEAST_SECONDS`.
 
-        A value that has gone down (a table that is begun again) is a new beginning.
+        `now` is in seconds of a monotonic clock. A smaller `value` than before starts the meter anew; a table's rows
+        fall when the table is begun again.
         """
         if self._samples and value < self._samples[-1][1]:
             self._samples.clear()
@@ -37,13 +38,14 @@ class Meter:
 
 
 class JobRates:
-    """The rates of one job, over restarts of its query."""
+    """The rates of one job. They continue when its query is restarted."""
 
     def __init__(self) -> None:
         self._events, self._rows, self._bytes = Meter(_SECONDS), Meter(_SECONDS), Meter(_SECONDS)
         self._tables: dict[int, Meter] = {}
 
     def of_job(self, now: float, sums: Sums) -> Rates:
+        """Return the job's rates after a sample of its counters. A rate that is not known yet is 0."""
         return Rates(
             events=self._events.see(now, sums.events) or 0.0,
             rows=self._rows.see(now, sums.reads + sums.discarded) or 0.0,
@@ -51,7 +53,7 @@ class JobRates:
         )
 
     def of_tables(self, now: float, snapshot: SnapshotStatus) -> SnapshotStatus:
-        """The tables with their rows a second, and the time that is left where that can be said."""
+        """Return `snapshot` with rows a second for each table, and the remaining time if it can be estimated."""
         tables = snapshot.tables
         self._tables = {each.number: self._tables.get(each.number) or Meter(_TABLE_SECONDS) for each in tables}
         timed = (

@@ -1,42 +1,46 @@
-"""How many rows a snapshot of a table will read, as an interval. Pure.
+"""An estimate of how many rows a snapshot of a table will read, as an interval. Pure.
 
-Two witnesses. The server's statistics: MySQL's manual says that TABLE_ROWS of InnoDB may be wrong by 40 to 50 %
-(https://dev.mysql.com/doc/refman/8.4/en/information-schema-tables-table.html). And, where the chunks are in the order
-of a number, what was read so far together with how far the keys have come: that is exact in the end, and worth little
-at first, because keys need not lie evenly. What is in flight is counted, so the interval closes as the table is read.
+The first source is the server's statistics. MySQL's manual says that TABLE_ROWS of InnoDB may be wrong by 40 to 50 %
+(https://dev.mysql.com/doc/refman/8.4/en/information-schema-tables-table.html).
+
+The second source is the keys, if the column that orders the chunks is a number. It uses the rows read so far and the
+share of the key range that they cover. At the end this source is exact. At the beginning it is weak, because keys need
+not be spread evenly.
+
+Rows of chunks in flight count as known. So the interval closes as the table is read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: TABLE_ROWS of InnoDB may be wrong by this share of the rows, either way.
+#: Greatest relative error of InnoDB's TABLE_ROWS, in both directions.
 _STATISTICS_ERROR = 0.5
-#: Rows may lie so many times denser, or thinner, among the keys to come than among those that were read.
+#: The remaining keys may be this many times denser or sparser than the keys that were read.
 _UNEVEN = 2.0
-#: Less of the range of keys than this says nothing about the rest.
+#: A smaller share of the key range than this says nothing about the rest.
 _LEAST_SHARE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Rows in all: ``low <= likely <= high``."""
+    """An interval of the number of rows of a whole table: `low <= likely <= high`."""
 
-    low: int
-    likely: int
-    high: int
+    low: int  #: least number that the sources allow
+    likely: int  #: the best guess
+    high: int  #: greatest number that the sources allow
 
 
 def expected_rows(read: int, being_read: int, statistics: int | None, planned_share: float | None) -> Expected | None:
-    """``read``: rows of windows, released or held; ``being_read``: rows that the others were cut for.
+    """Return how many rows the table has, or None if neither statistics nor keys are known.
 
-    ``statistics``: TABLE_ROWS, None where it is not known. ``planned_share``: of the
-    range of keys, how much is read or being read, from 0 to 1; None where that cannot be told. None when there is no
-    witness.
+    `read` counts the rows of windows that were read, released or not. `being_read` counts the rows that the unread
+    windows were planned for. `statistics` is TABLE_ROWS, or None if unknown. `planned_share` is the share of the key
+    range (0 to 1) that is read or being read, or None if unknown.
     """
     planned = read + being_read
     if planned_share is not None and planned_share >= 1:
-        # No key is left to plan; by deletions chunks may have fewer rows than they were cut for.
+        # No key is left to plan. Chunks may have fewer rows than they were planned for, because rows were deleted.
         return Expected(read, planned, planned)
     by_statistics = by_keys = None
     if statistics is not None:
@@ -57,14 +61,17 @@ def expected_rows(read: int, being_read: int, statistics: int | None, planned_sh
 
 
 def share_of_keys(least: str | None, planned: str | None, maximum: str | None) -> float | None:
-    """How much of the range of keys lies up to ``planned``, all three as text of the first ordering column; 0 at the
-    beginning, where ``planned`` is None. None where they are no numbers, and where the range is empty."""
+    """Return which share (0 to 1) of the key range from `least` to `maximum` lies at or below `planned`.
+
+    All three are text of the first ordering column. `planned` is None at the beginning of the table; the share is then
+    0. Return None if a value is not a number, or if the range is empty.
+    """
     try:
         begin, end = float(least or ""), float(maximum or "")
         at = begin if planned is None else float(planned)
     except ValueError:
         return None
-    # Not infinite: a key may be any text that float() reads.
+    # float() also reads "inf" and "nan", and a key may be any text.
     if not (begin <= at <= end and begin < end < float("inf")):
         return None
     return (at - begin) / (end - begin)

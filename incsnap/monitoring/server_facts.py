@@ -1,6 +1,6 @@
-"""What only the server knows of how the job is doing: where its binlog ends, when it purges, how large tables are.
+"""Facts that only the MySQL server knows: where its binlog ends, when it purges files, and how large tables are.
 
-Asked every few seconds on a connection of its own, by a thread that no batch waits for.
+A thread of `planner_report` asks the server every few seconds on its own connection. No batch waits for this thread.
 """
 
 from __future__ import annotations
@@ -20,30 +20,33 @@ from incsnap.mysql.watermarks import high_watermark, server_uuid
 from incsnap.snapshot.context import Scan
 from incsnap.tables import TableId, quote
 
-#: Types whose values say how far a scan has come among its keys.
+#: Column types whose values show how far a scan has come among its keys.
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year"})
-#: Milliseconds for the least key of a table: its index's first entry, unless many before it are deleted.
+#: Milliseconds that the SELECT of a table's least key may take. The SELECT reads the first entry of an index. It is
+#: slow only if many deleted entries precede the first one.
 _LEAST_MS = 1_000
-#: Tables that are asked about; of thousands of small ones hundreds are open, and each is one chunk.
+#: Most tables to ask about. A snapshot of thousands of small tables has hundreds open, and each is a single chunk.
 _TABLES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """``file``, ``pos``: the end of the binlog of ``uuid``; ``sizes``: of its files in order. ``expire_seconds``: age
-    at which a file is purged, 0 where the server does not by itself. ``ahead_ms``: by how much the server's clock is
-    ahead of ours. ``tables``: of those being read."""
+    """The state of the server at one moment."""
 
-    uuid: str = ""
-    file: str = ""
-    pos: int = 0
+    uuid: str = ""  #: server_uuid; "" before the first answer
+    file: str = ""  #: the last binlog file
+    pos: int = 0  #: byte of `file` where the binlog ends
+    #: names and bytes of the binlog files, in order; of the last file alone if the stream is in that file
     sizes: tuple[tuple[str, int], ...] = ()
-    expire_seconds: int = 0
-    ahead_ms: int = 0
-    tables: Mapping[TableId, TableFacts] = field(default_factory=dict)
+    expire_seconds: int = 0  #: age at which the server purges a file; 0: never by itself
+    ahead_ms: int = 0  #: how far the server's clock is ahead of ours
+    tables: Mapping[TableId, TableFacts] = field(default_factory=dict)  #: tables that have chunks left to plan
 
     def bytes_behind(self, at: BinlogPosition) -> int | None:
-        """Bytes of binlog from ``at`` to the end; None where the two are of different binlogs, or a file is gone."""
+        """Return the bytes of binlog between `at` and the end of the binlog.
+
+        Return None if `at` belongs to another server's binlog, or if its file is gone.
+        """
         if not self.file or server_of(at.server_uuid) != self.uuid:
             return None
         if at.reached(self.file, self.pos):
@@ -55,9 +58,12 @@ class ServerFacts:
         return max(0, sum(size for _, size in between) + self.pos - at.pos)
 
     def purge_not_before_ms(self, file: str, last_change_ms: int) -> int | None:
-        """The server does not purge the file before that moment: ``expire_seconds`` after its last change, of which
-        ``last_change_ms`` is the last known one, and never while it is the last file. 0: it does not purge it by
-        itself; None: not known."""
+        """Return the time (ms since 1970) before which the server does not purge `file`.
+
+        A file is purged `expire_seconds` after its last change. `last_change_ms` is the last known change; 0 means
+        unknown. The server never purges its last file. Return 0 if the server does not purge `file` by itself, and None
+        if unknown.
+        """
         if not self.file or not file:
             return None
         if not self.expire_seconds or file_number(file) >= file_number(self.file):
@@ -66,21 +72,23 @@ class ServerFacts:
 
 
 def prepare(connection: Connection[Any]) -> None:
-    """Prepares the session, once, for ``ask``: statistics are those of the engine, not what they were up to a day
-    ago."""
+    """Set up a session for `ask`, once: make the server return fresh statistics, not statistics up to a day old."""
     query(connection, "SET SESSION information_schema_stats_expiry = 0")
 
 
 def ask(
     connection: Connection[Any], known: Mapping[TableId, TableFacts], scans: Sequence[Scan], at: BinlogPosition
 ) -> ServerFacts:
-    """Tables in ``known`` are not asked about again, nor those of which no chunk is left to plan. ``at``: how far the
-    stream is. Raises ``IncsnapError``."""
+    """Return the facts of the server. Raise IncsnapError if the server does not answer.
+
+    Reuse the facts of tables in `known`. Ask only about tables that have chunks left to plan. `at` is the position that
+    the stream has reached.
+    """
     before = time.time()
     server_now = float(query(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
     ahead = server_now - (before + time.time()) / 2
     file, pos = high_watermark(connection)
-    # A server may have thousands of files, and looks at each.
+    # SHOW BINARY LOGS reads the size of every file, and a server may have thousands.
     sizes = ((file, pos),) if at.file == file else _sizes(connection)
     unplanned = [scan for scan in scans if scan.described and not scan.wholly_planned][:_TABLES]
     return ServerFacts(
@@ -101,14 +109,18 @@ def _sizes(connection: Connection[Any]) -> tuple[tuple[str, int], ...]:
 def _expire_seconds(connection: Connection[Any]) -> int:
     rows = query(connection, "SHOW GLOBAL VARIABLES LIKE 'binlog\\_expire\\_logs\\_%%'", ())
     variables = {str(name): str(value) for name, value in rows}
-    # Servers before 8.0.29 have not the second one, and purge.
+    # MySQL before 8.0.29 has no binlog_expire_logs_auto_purge and always purges.
     if variables.get("binlog_expire_logs_auto_purge", "ON") != "ON":
         return 0
     return int(variables.get("binlog_expire_logs_seconds", "0"))
 
 
 def _facts(connection: Connection[Any], scan: Scan) -> TableFacts:
-    """What cannot be had (the table is locked, or gone) is not known, and not asked for again."""
+    """Return the statistics and the least key of a table, or empty facts if the table is locked or gone.
+
+    The caller keeps the result, so the server is not asked about the table again. Raise ServerUnreachable if the
+    connection is lost.
+    """
     table = scan.table
     where = "WHERE table_schema = %s AND table_name = %s"
     names = (table.database, table.table)
@@ -123,6 +135,7 @@ def _facts(connection: Connection[Any], scan: Scan) -> TableFacts:
 
 
 def _least(connection: Connection[Any], scan: Scan) -> str | None:
+    """Return the least value of the first ordering column, or None if the table is empty or the column is no number."""
     table, column = scan.table, scan.columns[0]
     rows = query(
         connection,

@@ -1,4 +1,4 @@
-"""Sends a signal to a job by one of the channels that it listens to: for ``incsnap signal`` and the page's buttons."""
+"""Sending a signal to a job by one of the job's channels, for `incsnap signal` and the page's buttons."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Data = Mapping[str, object]
 
 
 def send_signal(settings: Settings, name: str, kind: str, data: Data, channel: str | None = None) -> str:
-    """Sends it, by ``channel`` or the first that serves. The channel.
+    """Send a signal by `channel`, or by the channel that `channel_for` chooses, and return that channel.
 
-    Raises ``ConfigError`` for a signal that the job would ignore and a channel that it does not listen to,
-    ``ServerUnreachable`` or ``IncsnapError`` where it cannot be sent.
+    `name` is the signal's id, `kind` its type. Raise ConfigError if the job would ignore the signal or does not listen
+    to `channel`. Raise ServerUnreachable or IncsnapError if the signal cannot be sent.
     """
     chosen = channel_for(settings, channel)
-    # The job's own reading of it: what it would ignore is not sent.
+    # Parse the signal as the job does, to refuse a signal that the job would ignore.
     meant = parse(SignalRecord(name, kind, dict(data)))
     if isinstance(meant, InvalidSignal):
         raise ConfigError(f"The signal would be ignored: {meant.reason}", meant.hint)
@@ -46,7 +46,11 @@ def send_signal(settings: Settings, name: str, kind: str, data: Data, channel: s
 
 
 def channel_for(settings: Settings, channel: str | None = None) -> str:
-    """Raises ``ConfigError`` where the job does not listen to ``channel``, or to nothing at all."""
+    """Return the channel to send by: `channel`, or the first enabled one.
+
+    With `read.only` the channel `source` is chosen last, because nothing may be written to MySQL. Raise ConfigError if
+    the job does not listen to `channel`, or listens to no channel.
+    """
     enabled = settings.signals.channels
     if channel is not None and channel not in enabled:
         raise ConfigError(
@@ -59,7 +63,7 @@ def channel_for(settings: Settings, channel: str | None = None) -> str:
         )
     if channel is not None:
         return channel
-    # A job that may not write to its server must not be signalled by a row.
+    # With `read.only` nothing is written to the server, so the signal table is not an option.
     return next((other for other in enabled if not (settings.read_only and other == "source")), enabled[0])
 
 
@@ -72,13 +76,13 @@ def _by_row(settings: Settings, name: str, kind: str, data: Data) -> None:
         send.to_table(connection, table.sql, name, kind, data)
     except pymysql.err.MySQLError as error:
         text, hint = _refusal(connection, table, error)
-        raise IncsnapError(f"The row was not inserted into {table}: {text}", hint) from None
+        raise IncsnapError(f"MySQL did not insert the signal into {table}: {text}", hint) from None
     finally:
         connection.close()
 
 
 def _refusal(connection: Connection[Any], table: TableId, error: pymysql.err.MySQLError) -> tuple[str, str]:
-    """Why the row was not inserted, and what to do."""
+    """Return why MySQL did not insert the row, and the repair."""
     code, text = error_of(error)
     if code == ER.DUP_ENTRY:
         return text, "Choose another --id."
@@ -86,7 +90,7 @@ def _refusal(connection: Connection[Any], table: TableId, error: pymysql.err.MyS
         return text, "Make the columns of the signal table wider, or name fewer tables."
     grant = f"GRANT INSERT ON {table.sql} TO the user, or signal by --channel kafka."
     if code in (ER.BAD_DB_ERROR, ER.NO_SUCH_TABLE) or code in NO_PRIVILEGE:
-        # Who may not insert is told only that, also of a table that is not there.
+        # Without the privilege MySQL reports only a refusal, even if the table does not exist.
         shape, lack, repair = shape_or_lack(connection, table)
         if shape is None and code in NO_PRIVILEGE:
             return f"{text}; {lack}, or the user may not see it", f"{repair} {grant}"

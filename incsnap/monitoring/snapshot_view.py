@@ -1,6 +1,6 @@
-"""The snapshot as people see it, read off the context that the offset carries. Pure.
+"""The snapshot's part of the status, derived from the context in the offset. Pure.
 
-Rates and the time that is left come from the driver, which sees how the rows go up (``watch``).
+Rates and the remaining time are missing here. The driver adds them, because it sees how the rows grow (`watch`).
 """
 
 from __future__ import annotations
@@ -19,39 +19,40 @@ from incsnap.snapshot.throttle import ROWS
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
 
-#: Windows that are listed; a signal for thousands of small tables has 256 in flight.
+#: Windows that are listed. A signal for thousands of small tables has 256 in flight.
 _LISTED_WINDOWS = 64
-#: Tables that are listed, read and waiting. With them the file stays below 100 kB.
+#: Tables that are listed, both of those being read and of those waiting. This keeps the status file below 100 kB.
 _LISTED_TABLES = 64
-#: Of a key range's share, where some of it is still to be planned.
+#: Greatest share of the key range to report while some keys are still to be planned.
 _NOT_ALL = 0.999
 
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What the server said of a table when it was first asked: ``rows`` of its statistics, and the ``least`` value of
-    the column that orders the chunks where that is a number. None: not known."""
+    """The server's answers about a table, asked once."""
 
-    rows: int | None = None
-    least: str | None = None
+    rows: int | None = None  #: TABLE_ROWS of information_schema; None: unknown
+    least: str | None = None  #: least value of the first ordering column; None: unknown, or not a number
 
 
 @dataclass(frozen=True, slots=True)
 class LimitsInForce:
-    """``listed``: those in force. ``held_back_by``: the name of the one that chunks wait for, "" for none; ``why``: the
-    same for people."""
+    """The limits on reading that are in force, and the one that holds chunks back now."""
 
-    listed: tuple[LimitStatus, ...] = ()
-    held_back_by: str = ""
-    why: str = ""
+    listed: tuple[LimitStatus, ...] = ()  #: all limits, with their measured values
+    held_back_by: str = ""  #: name of the limit that chunks wait for; "" for none
+    why: str = ""  #: `held_back_by` as a sentence for people; "" for none
 
 
-#: Of a job that has none.
+#: The value for a job without limits.
 NO_LIMITS = LimitsInForce()
 
 
 def limits_of(plan: Plan, facts: BatchFacts) -> LimitsInForce:
-    """What holds reading back, or may, at the end of the batch that was planned by these facts."""
+    """Return the limits on reading as they are when a batch was planned, with their measured values.
+
+    `plan` is the engine's decision about the batch. `facts` are the facts that the engine has decided by.
+    """
     context, bounds, held = plan.context, plan.bounds, plan.held_back
     listed = tuple(
         LimitStatus(bound.name, bound.most, bound.signal, _measured(bound.name, facts.loads))
@@ -67,6 +68,7 @@ def limits_of(plan: Plan, facts: BatchFacts) -> LimitsInForce:
 
 
 def _measured(name: str, loads: Sequence[MeasuredLoad]) -> int | None:
+    """Return the greatest measured value of the limit `name`, or None if nothing was measured."""
     return max((load.value for load in loads if load.name == name and load.value is not None), default=None)
 
 
@@ -78,7 +80,7 @@ def snapshot_status(
     retried: int = 0,
     limits: LimitsInForce = NO_LIMITS,
 ) -> SnapshotStatus:
-    """``facts``: of the tables being read, as far as they are known."""
+    """Return the status of all snapshots in `context`. `facts` holds the known facts of tables that are being read."""
     in_flight = context.in_flight
     of_scan: dict[int, list[Window]] = {}
     for window in in_flight:
@@ -94,7 +96,7 @@ def snapshot_status(
         tables=tuple(_table(scan, of_scan.get(scan.number, []), facts.get(scan.table, TableFacts())) for scan in scans),
         windows_in_flight=len(in_flight),
         windows=tuple(_window(window) for window in in_flight[:_LISTED_WINDOWS]),
-        rows_held=sum(_rows_left(window) for window in in_flight if window.reading is not None),
+        rows_held=sum(_rows_left(window) for window in in_flight if window.result is not None),
         retried=retried,
         finished=tuple(finished),
     )
@@ -103,25 +105,27 @@ def snapshot_status(
 def waits_for(
     context: SnapshotContext, now_ms: int, behind_seconds: float | None, limits: LimitsInForce = NO_LIMITS
 ) -> str:
-    """Why no chunk is planned at the end of a batch, "" where nothing is in the way. ``behind_seconds``: of the stream,
-    where it is so far behind that none is planned."""
+    """Return why no chunk is planned at the end of a batch, or "" if nothing prevents it.
+
+    `behind_seconds` is the lag of the stream if that lag holds chunks back, else None.
+    """
     if not context.active:
         return ""
     if context.paused:
-        return f"paused by signal {context.paused_by or '(of a former release)'}; resume-snapshot goes on"
+        return f"paused by signal {context.paused_by or '(of an earlier release)'}; resume-snapshot continues it"
     if behind_seconds is not None:
-        return f"the stream is {behind_seconds:,.0f} s behind the server, and is let catch up first"
+        return f"the stream is {behind_seconds:,.0f} s behind the server and must catch up first"
     if limits.why:
         return limits.why
     due = [scan for scan in context.scans if not scan.wholly_planned or scan.again]
     if due and not context.in_flight and all(scan.not_before_ms > now_ms for scan in due):
         left = (min(scan.not_before_ms for scan in due) - now_ms) / 1000
-        return f"questions about the table failed, see the log; asked again in {left:.1f} s"
+        return f"queries about the table failed (see the log); next try in {left:.1f} s"
     return ""
 
 
 def finished_table(notification: Notification) -> FinishedTable | None:
-    """The table whose end a notification tells, None for other notifications."""
+    """Return the table whose end `notification` reports, or None for another notification."""
     if notification.type != TABLE_SCAN_COMPLETED:
         return None
     fields = dict(notification.fields)
@@ -138,10 +142,10 @@ def finished_table(notification: Notification) -> FinishedTable | None:
 
 def _table(scan: Scan, windows: Sequence[Window], facts: TableFacts) -> TableStatus:
     sent = sum(_rows_sent(window) for window in windows)
-    read = scan.rows_read + sum(window.reading.rows for window in windows if window.reading is not None)
-    being_read = sum(window.rows for window in windows if window.reading is None)
+    read = scan.rows_read + sum(window.result.rows for window in windows if window.result is not None)
+    being_read = sum(window.rows for window in windows if window.result is None)
     being_read += sum(missed.rows for missed in scan.again)
-    # What of a table a condition holds for, neither statistics nor keys tell.
+    # Neither statistics nor keys tell how many rows fulfil a condition.
     has_condition = bool(scan.request.collection.condition)
     expected = None if has_condition else expected_rows(read, being_read, facts.rows, _planned_share(scan, facts))
     return TableStatus(
@@ -166,6 +170,7 @@ def _table(scan: Scan, windows: Sequence[Window], facts: TableFacts) -> TableSta
 
 
 def _planned_share(scan: Scan, facts: TableFacts) -> float | None:
+    """Return which share (0 to 1) of the key range is read or being read, or None if unknown."""
     if scan.wholly_planned:
         return 1.0
     if facts.least is None or scan.maximum is None:
@@ -176,29 +181,30 @@ def _planned_share(scan: Scan, facts: TableFacts) -> float | None:
 
 
 def _window(window: Window) -> WindowStatus:
-    reading = window.reading
+    result = window.result
     read = "releasing" if window.passed else "read"
     return WindowStatus(
         id=window.id,
         table=str(window.table),
-        state=read if reading is not None else "reading",
-        rows=reading.rows if reading is not None else window.rows,
+        state=read if result is not None else "reading",
+        rows=result.rows if result is not None else window.rows,
         planned_ms=window.planned_ms,
-        bytes=reading.record_bytes if reading is not None else 0,
-        file=reading.high_file if reading is not None else "",
-        pos=reading.high_pos if reading is not None else 0,
-        parts=reading.parts if reading is not None else 1,
+        bytes=result.record_bytes if result is not None else 0,
+        file=result.high_file if result is not None else "",
+        pos=result.high_pos if result is not None else 0,
+        parts=result.parts if result is not None else 1,
         sent=window.sent,
         attempt=window.attempt,
     )
 
 
 def _rows_sent(window: Window) -> int:
-    """Rows of the parts that were released: those of a window are spread over its parts about evenly."""
-    reading = window.reading
-    return reading.rows * window.sent // max(1, reading.parts) if reading is not None else 0
+    """Return how many rows of the window were sent, about: rows are spread over the parts about evenly."""
+    result = window.result
+    return result.rows * window.sent // max(1, result.parts) if result is not None else 0
 
 
 def _rows_left(window: Window) -> int:
-    reading = window.reading
-    return reading.rows - _rows_sent(window) if reading is not None else window.rows
+    """Return about how many rows are not sent yet. An unread window counts the rows that it was planned for."""
+    result = window.result
+    return result.rows - _rows_sent(window) if result is not None else window.rows

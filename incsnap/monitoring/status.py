@@ -1,7 +1,8 @@
-"""How a job is doing, as one value: what the status file, ``incsnap status``, the metrics and the page all show.
+"""The status of a job as one value: the status file, `incsnap status`, the metrics and the page all show it.
 
-The driver writes it beside the checkpoint as versioned JSON, with every field; times are milliseconds since 1970 by the
-clock of the driver's machine, sizes are bytes, durations say their unit. Pure values; nothing here reads or writes.
+The driver writes the status beside the checkpoint as versioned JSON with all fields. Times are milliseconds since 1970
+by the clock of the driver's machine. Sizes are bytes. Durations have their unit in the name. The classes hold values
+only; nothing here reads or writes a file.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from incsnap.errors import OffsetError, shorten
 from incsnap.snapshot.dataclass_json import from_json
 
-#: Another version is refused and not migrated: the file is renewed every second by the release that runs the job.
+#: Other versions are refused, not migrated: the release that runs the job renews the file every second.
 FORMAT, VERSION = "incsnap-status", 1
 
 STARTING, RUNNING, RETRYING, STOPPING, STOPPED, FAILED = (
@@ -24,244 +25,226 @@ STARTING, RUNNING, RETRYING, STOPPING, STOPPED, FAILED = (
     "stopped",
     "failed",
 )
-#: States in which the job has ended and says so; in any other one a job that is silent is dead.
+#: States of a job that has ended and recorded its end. A silent job in another state is dead.
 ENDED = frozenset({STOPPED, FAILED})
 
-#: An hour: long enough for the person on call to give the binlog more time.
+#: One hour: time enough for the person on call to raise the expiry of the binlog.
 _SOON_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Keys above ``lower`` up to ``upper``, shortened as in notifications."""
+    """A range of keys, `lower < key <= upper`. Long keys are shortened, as in notifications."""
 
-    lower: str
-    upper: str
+    lower: str  #: not in the range
+    upper: str  #: in the range
 
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """A table that is being read.
+    """A table that is being read for a snapshot."""
 
-    ``rows_done``: rows of released windows, before those that events have overtaken are discarded. ``rows_expected``
-    lies in ``rows_low`` to ``rows_high`` and is None where nothing is known of it. ``rows_per_second`` and the three
-    ``seconds`` are None until rows were released for a while. ``read_again``: ranges that wait to be read once more,
-    ``readings``: how often the one among them that was read most often was. ``planned_key``: all keys up to it are
-    read or being read. ``lost_readings``: readings that came to no end and were repeated.
-    """
-
-    number: int
-    table: str
-    signal: str
-    condition: str = ""
-    rows_done: int = 0
-    rows_expected: int | None = None
-    rows_low: int | None = None
-    rows_high: int | None = None
-    rows_per_second: float | None = None
-    seconds_left: float | None = None
-    seconds_low: float | None = None
-    seconds_high: float | None = None
-    chunk_rows: int = 0
-    windows: int = 0
-    planned_key: str = ""
-    maximum_key: str = ""
-    read_again: int = 0
-    readings: int = 0
-    not_before_ms: int = 0
-    quarantined: tuple[KeyRange, ...] = ()
-    lost_readings: int = 0
+    number: int  #: number of the scan, unique in this job
+    table: str  #: `db.table`
+    signal: str  #: id of the signal that asked for the table
+    condition: str = ""  #: additional condition of the SELECT; "" for none
+    rows_done: int = 0  #: rows of released windows, including rows that were then discarded
+    rows_expected: int | None = None  #: likely number of rows in all; None: unknown
+    rows_low: int | None = None  #: lower bound of `rows_expected`
+    rows_high: int | None = None  #: upper bound of `rows_expected`
+    rows_per_second: float | None = None  #: None until rows were released for a while
+    seconds_left: float | None = None  #: likely time to the end; None: unknown
+    seconds_low: float | None = None  #: lower bound of `seconds_left`
+    seconds_high: float | None = None  #: upper bound of `seconds_left`
+    chunk_rows: int = 0  #: rows of the next chunk
+    windows: int = 0  #: windows in flight
+    planned_key: str = ""  #: all keys up to this one are read or being read; "" at the beginning
+    maximum_key: str = ""  #: last key of the snapshot; "" until it is known
+    read_again: int = 0  #: key ranges that wait to be read again
+    readings: int = 0  #: most attempts of a range in `read_again`
+    not_before_ms: int = 0  #: when a failed question about the table is asked again
+    quarantined: tuple[KeyRange, ...] = ()  #: key ranges that were given up
+    lost_readings: int = 0  #: readings that never reported a result and were repeated
 
 
 @dataclass(frozen=True, slots=True)
 class WindowStatus:
-    """A window in flight. ``state``: ``reading``, ``read`` (it waits until the stream has passed its high watermark,
-    which is at ``file`` and ``pos``) or ``releasing``. ``rows``: that were read, or that it was cut for."""
+    """A window in flight."""
 
-    id: str
-    table: str
-    state: str
-    rows: int
-    planned_ms: int
-    bytes: int = 0
-    file: str = ""
-    pos: int = 0
-    parts: int = 1
-    sent: int = 0
-    attempt: int = 0
+    id: str  #: also in the names of the window's files
+    table: str  #: `db.table`
+    state: str  #: `reading`; `read`: the stream has not passed its high watermark yet; or `releasing`
+    rows: int  #: rows that were read; before, the rows that it was planned for
+    planned_ms: int  #: when the window was planned
+    bytes: int = 0  #: keys and values of its records; 0 until read
+    file: str = ""  #: binlog file of its high watermark; "" until read
+    pos: int = 0  #: byte of its high watermark in `file`
+    parts: int = 1  #: parts that are sent one by one
+    sent: int = 0  #: parts that were sent
+    attempt: int = 0  #: failed or dropped readings before this one
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedTable:
-    """``status`` and ``missing_keys`` are those of Debezium's TABLE_SCAN_COMPLETED."""
+    """A table whose snapshot has ended."""
 
-    table: str
-    signal: str
-    status: str
-    rows: int
-    ended_ms: int
-    reason: str = ""
-    missing_keys: str = ""
+    table: str  #: `db.table`
+    signal: str  #: id of the signal that asked for the table
+    status: str  #: `status` of Debezium's TABLE_SCAN_COMPLETED
+    rows: int  #: rows that were read
+    ended_ms: int  #: time of the notification
+    reason: str = ""  #: why the table was not read to its end; "" if it was
+    missing_keys: str = ""  #: key ranges in quarantine, as in TABLE_SCAN_COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """A limit of reading that is in force: its name as signals have it, the most that it may be, the signal that has
-    set it ("" for the settings), and the worst of what was measured, None where nothing was."""
+    """A limit on reading that is in force."""
 
-    name: str
-    most: int
-    signal: str = ""
-    measured: int | None = None
+    name: str  #: the name that signals use
+    most: int  #: greatest value that lets chunks be read
+    signal: str = ""  #: id of the signal that set the limit; "": the settings
+    measured: int | None = None  #: worst measured value; None: not measured
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """``waits_for``: why no chunk is planned at the moment, "" where nothing is in the way. ``limits`` of reading are
-    in force, and ``held_back_by`` names the one that chunks wait for. ``waiting``: tables that are not begun, the first
-    of them by name in ``waiting_first``. ``rows_held``: of windows that are read and not sent. ``windows`` are listed
-    up to a bound, ``windows_in_flight`` counts all. ``retried``: readings of chunks that failed or were lost since the
-    job's start. ``finished``: the last tables that ended since then."""
+    """The snapshots that are asked for and not finished."""
 
-    paused: bool = False
-    waits_for: str = ""
-    limits: tuple[LimitStatus, ...] = ()
-    held_back_by: str = ""
-    waiting: int = 0
-    waiting_first: tuple[str, ...] = ()
-    tables: tuple[TableStatus, ...] = ()
-    windows_in_flight: int = 0
-    windows: tuple[WindowStatus, ...] = ()
-    rows_held: int = 0
-    retried: int = 0
-    finished: tuple[FinishedTable, ...] = ()
+    paused: bool = False  #: whether a signal has paused all snapshots
+    waits_for: str = ""  #: why no chunk is planned now; "" if nothing prevents it
+    limits: tuple[LimitStatus, ...] = ()  #: limits on reading that are in force
+    held_back_by: str = ""  #: name of the limit that chunks wait for; "" for none
+    waiting: int = 0  #: tables in the queue
+    waiting_first: tuple[str, ...] = ()  #: names of the first tables in the queue
+    tables: tuple[TableStatus, ...] = ()  #: tables that are being read, at most 64
+    windows_in_flight: int = 0  #: number of all windows in flight
+    windows: tuple[WindowStatus, ...] = ()  #: the first 64 windows in flight
+    rows_held: int = 0  #: rows that were read and not sent
+    retried: int = 0  #: readings of chunks that failed or were lost since the query's start
+    finished: tuple[FinishedTable, ...] = ()  #: the last tables that ended since the query's start
 
     @property
     def active(self) -> bool:
-        """Is anything asked for and not finished?"""
+        """Whether a table is being read or waits in the queue."""
         return bool(self.tables or self.waiting)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """How far the stream of changes is.
+    """The position and the lag of the stream of changes."""
 
-    ``lag_ms``: from the commit of a change to its being in Kafka, the longest of the last second; it grows while
-    nothing arrives, and is 0 where nothing is to come. ``lag_bytes``: of binlog between the stream and the server's end
-    of it (``end_file``, ``end_pos``), None where that is not known. ``buffered_bytes`` of ``buffer_bytes`` are read
-    ahead. ``needs_file``: the oldest file of the binlog that a restart reads; the server does not purge it before
-    ``purge_not_before_ms`` (None: not known, 0: not by itself). ``prepared``: XA transactions whose rows wait for their
-    XA COMMIT.
-    """
-
-    batch: int
-    file: str
-    pos: int
-    delivered: str
-    server_uuid: str = ""
+    batch: int  #: number of the last planned batch
+    file: str  #: binlog file that the stream has reached
+    pos: int  #: byte of `file` that the stream has reached
+    delivered: str  #: GTID set of transactions that are wholly in batches, cut to 2,000 characters
+    server_uuid: str = ""  #: server whose binlog `file` belongs to
+    #: Time from a commit in MySQL to its arrival in Kafka: the longest of the last second. The lag grows while nothing
+    #: arrives. 0 if nothing is left to send.
     lag_ms: int = 0
-    lag_bytes: int | None = None
-    end_file: str = ""
-    end_pos: int = 0
-    last_change_ms: int = 0
-    batch_ms: int = 0
-    buffered_bytes: int = 0
-    buffer_bytes: int = 0
-    connected: bool = True
-    disconnects: int = 0
-    needs_file: str = ""
+    lag_bytes: int | None = None  #: binlog between the stream and its end; None: unknown
+    end_file: str = ""  #: last binlog file of the server
+    end_pos: int = 0  #: byte of `end_file` where the binlog ends
+    last_change_ms: int = 0  #: commit time of the last transaction; 0: none yet
+    batch_ms: int = 0  #: how long the last batch took
+    buffered_bytes: int = 0  #: binlog that is read ahead now
+    buffer_bytes: int = 0  #: most binlog that may be read ahead
+    connected: bool = True  #: whether the server sends its binlog
+    disconnects: int = 0  #: connections that were lost since the query's start
+    needs_file: str = ""  #: binlog file that a restart reads first: about the file that the stream has reached
+    #: The server does not purge `needs_file` before this time. None: unknown; 0: the server does not purge by itself.
     purge_not_before_ms: int | None = None
-    prepared: tuple[str, ...] = ()
+    prepared: tuple[str, ...] = ()  #: ids of XA transactions whose rows wait for XA COMMIT
 
     def is_purged_soon(self, now_ms: int) -> bool:
-        """Return True if the server may purge ``needs_file`` within the next hour."""
+        """Return True if the server may purge `needs_file` within the next hour."""
         return bool(self.purge_not_before_ms) and (self.purge_not_before_ms or 0) - now_ms < _SOON_MS
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums over all committed batches, since the job's first start. ``reads``: rows of windows that were sent,
-    ``discarded``: those that an event had overtaken."""
+    """Counters over all committed batches since the job's first start."""
 
-    batches: int = 0
-    events: int = 0
-    reads: int = 0
-    discarded: int = 0
-    bytes: int = 0
+    batches: int = 0  #: committed batches
+    events: int = 0  #: change events
+    reads: int = 0  #: rows of windows that were sent
+    discarded: int = 0  #: rows of windows that were not sent, because a newer event of their key came first
+    bytes: int = 0  #: keys and values
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Each second, over the last ten; ``rows``: of windows, sent or discarded."""
+    """Amounts a second, averaged over the last ten seconds."""
 
-    events: float = 0.0
-    rows: float = 0.0
-    bytes: float = 0.0
+    events: float = 0.0  #: change events
+    rows: float = 0.0  #: rows of windows, sent or discarded
+    bytes: float = 0.0  #: keys and values
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The last error that ended a run of the query. ``count``: failures in a row; 0 once a run has lasted."""
+    """The last error that ended a run of the query."""
 
-    message: str
-    hint: str
-    at_ms: int
-    count: int = 0
-    next_try_ms: int = 0
+    message: str  #: the error in one sentence, at most 2,000 characters
+    hint: str  #: what to do about the error
+    at_ms: int  #: when the run ended
+    count: int = 0  #: failures in a row; 0 once a run has lasted
+    next_try_ms: int = 0  #: when the query is started again; 0: not planned
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationStatus:
-    """A notification that was sent, as Debezium writes it; IN_PROGRESS is left out, the tables themselves tell more."""
+    """A notification that was sent, with Debezium's fields. IN_PROGRESS is left out, because the tables say more."""
 
-    id: str
-    type: str
-    timestamp_ms: int
-    fields: dict[str, str]
+    id: str  #: id of the signal
+    type: str  #: for example STARTED or TABLE_SCAN_COMPLETED
+    timestamp_ms: int  #: when the batch was planned, in ms since 1970
+    fields: dict[str, str]  #: `additional_data` of the notification
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """``state`` is one of the names above, since ``since_ms``. ``written_ms``: when this was true; a job that lives
-    writes it anew every ``every_ms``. ``asked_ms``: when Spark last asked the planner for a batch: several times a
-    second, or at the end of each batch. ``stream`` is None before the first planning of a life."""
+    """The whole status of a job."""
 
-    release: str
-    topic_prefix: str
-    host: str
-    pid: int
-    started_ms: int
-    state: str
-    since_ms: int
-    written_ms: int
-    every_ms: int
-    asked_ms: int = 0
-    stream: StreamStatus | None = None
+    release: str  #: version of incsnap
+    topic_prefix: str  #: `topic.prefix` of the job
+    host: str  #: name of the driver's machine
+    pid: int  #: process id of the driver
+    started_ms: int  #: when the driver's process started the job
+    state: str  #: `STARTING`, `RUNNING`, ... of this module
+    since_ms: int  #: when the job entered `state`
+    written_ms: int  #: when this status was made
+    every_ms: int  #: how often a living job writes its status file
+    asked_ms: int = 0  #: when Spark last asked the planner for a batch; 0 before the first time
+    stream: StreamStatus | None = None  #: None before the first planning of this process
     snapshot: SnapshotStatus = SnapshotStatus()
     sums: Sums = Sums()
     rates: Rates = Rates()
-    failure: Failure | None = None
-    notifications: tuple[NotificationStatus, ...] = ()
+    failure: Failure | None = None  #: None until a run of the query has failed
+    notifications: tuple[NotificationStatus, ...] = ()  #: the last 50, oldest first
 
 
 def clock_ms() -> int:
-    """Now, as all times of a status are: milliseconds since 1970."""
+    """Return the present time in milliseconds since 1970, the unit of all times in a status."""
     return time.time_ns() // 1_000_000
 
 
 def dump(status: JobStatus) -> dict[str, Any]:
-    """A dict of JSON primitives with every field."""
+    """Return the status as a dict of JSON primitives with all fields, format and version."""
     return {"format": FORMAT, "version": VERSION, **asdict(status)}
 
 
 def load(content: Any) -> JobStatus:
-    """What ``dump`` wrote and JSON has carried. Raises ``OffsetError`` for anything else."""
+    """Return the status that `dump` wrote, after parsing the JSON.
+
+    Raise OffsetError if the content is not a status, is damaged or has another version.
+    """
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise OffsetError(f"this is not a status of incsnap: {shorten(content)}")
     if content.get("version") != VERSION:
         raise OffsetError(
             f"the status has version {shorten(content.get('version'))}; this release reads {VERSION}",
-            "Run the release of incsnap that runs the job.",
+            "Use the same release of incsnap as the job.",
         )
     try:
         return from_json(

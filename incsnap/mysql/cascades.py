@@ -1,7 +1,7 @@
-"""Foreign keys whose cascades InnoDB executes by itself: what they change in child tables is in no binlog.
+"""A check for foreign keys whose cascades InnoDB executes itself: the binlog has no events of the changed child rows.
 
-MySQL 9.6 and newer execute cascades above the engine and log each changed row, unless the server was started with
-`innodb_native_foreign_keys`. Older servers leave them to InnoDB always.
+MySQL 9.6 and newer execute cascades above the storage engine and log each changed row, unless the server was started
+with `innodb_native_foreign_keys`. In older versions InnoDB always executes them.
 https://dev.mysql.com/doc/refman/9.7/en/replication-features-foreign-keys.html
 """
 
@@ -17,12 +17,14 @@ from incsnap.mysql.session import query
 from incsnap.tables import TableId
 
 _VARIABLE = "innodb_native_foreign_keys"
-#: Tables that are named; a schema may have hundreds of them.
+#: Most tables that the warning names. A schema may have hundreds.
 _NAMED = 20
 
 
 def cascades_in_engine(variables: Mapping[str, str]) -> bool:
-    """Whether InnoDB cascades by itself. ``variables``: of SHOW GLOBAL VARIABLES; MySQL 9.5 lacks the one that counts.
+    """Return True if InnoDB executes cascades itself.
+
+    `variables` come from SHOW GLOBAL VARIABLES. MySQL 9.5 and older do not have `innodb_native_foreign_keys`.
 
     >>> cascades_in_engine({}), cascades_in_engine({"innodb_native_foreign_keys": "OFF"})
     (True, False)
@@ -33,7 +35,7 @@ def cascades_in_engine(variables: Mapping[str, str]) -> bool:
 def cascade_findings(
     connection: Connection[Any], variables: Mapping[str, str], captured: Collection[TableId]
 ) -> Iterable[Finding]:
-    """Yield a warning that names the tables of ``captured`` whose rows change without a word in the binlog."""
+    """Yield one warning that names the tables of `captured` whose rows change without an event in the binlog."""
     if not captured or not cascades_in_engine(variables):
         return
     changed: dict[str, list[str]] = {}
@@ -57,11 +59,11 @@ def cascade_findings(
 
 
 def _finding(changed: Mapping[str, Collection[str]], *, known: bool) -> Finding:
-    """Return the warning. ``changed``: table -> its foreign keys; ``known``: the server has the variable."""
+    """Return the warning. `changed` maps each table to its foreign keys. `known`: the server has the variable."""
     names = [f"{table} ({', '.join(keys)})" for table, keys in changed.items()]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     problem = (
-        "InnoDB cascades by itself, and the binlog has nothing of the rows that it deletes or changes so. The topics of"
+        "InnoDB runs these cascades itself, and the binlog lacks the rows that they delete or change. The topics of"
         f" these tables keep such rows as they were: {', '.join(names[:_NAMED])}{more}"
     )
     repair = f"start mysqld with {_VARIABLE}=OFF" if known else f"use MySQL 9.6 or newer, where {_VARIABLE} is OFF"

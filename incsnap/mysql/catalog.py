@@ -1,8 +1,8 @@
-"""Tables as information_schema describes them, in the words that a table map event uses.
+"""Tables as information_schema describes them, expressed in the terms of a table map event.
 
-Which columns are in a full row image (seen on MySQL 9.7): all of the table in ordinal order, invisible ones, stored
-generated ones and virtual generated ones, whose values are computed for the image. Only the hidden columns behind
-functional indexes are left out, and information_schema does not show those either.
+A full row image (seen on MySQL 9.7) has all columns of the table in ordinal order. That includes invisible columns,
+stored generated columns and virtual generated columns, whose values are computed for the image. Only the hidden columns
+of functional indexes are missing, and information_schema does not show these either.
 """
 
 from __future__ import annotations
@@ -29,24 +29,34 @@ _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 
 
 def tables(connection: Connection[Any], included: TableFilter) -> list[TableId]:
-    """The base tables that ``included`` takes, in the order of their names; only those the user may see."""
+    """Return the base tables that `included` accepts and the user may see, in the order of their names."""
+    return [table for table in all_tables(connection) if included.included(table)]
+
+
+def all_tables(connection: Connection[Any]) -> list[TableId]:
+    """Return the base tables that the user may see, without the server's own, in the order of their names."""
     rows = query(
         connection,
         "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
         " WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
         (tuple(sorted(BUILTIN)),),
     )
-    visible = (TableId(str(database), str(name)) for database, name in rows)
-    return [table for table in visible if included.included(table)]
+    return [TableId(str(database), str(name)) for database, name in rows]
 
 
 def stores_lower_case(connection: Connection[Any]) -> bool:
-    """Is lower_case_table_names 1? Whatever a statement calls a table, its name is stored in lower case then."""
+    """Return True if lower_case_table_names is 1.
+
+    Then names of tables are stored in lower case, however a statement spells them.
+    """
     return lower_case_table_names(connection) == 1
 
 
 def ignores_letter_case(connection: Connection[Any]) -> bool:
-    """Is lower_case_table_names 1 or 2? Names of databases and tables are equal in any letter case then."""
+    """Return True if lower_case_table_names is 1 or 2.
+
+    Then names of databases and tables are equal in any letter case.
+    """
     return lower_case_table_names(connection) != 0
 
 
@@ -56,12 +66,15 @@ def lower_case_table_names(connection: Connection[Any]) -> int:
 
 
 def shape_of(connection: Connection[Any], table: TableId) -> TableShape | None:
-    """The table as it is now; ``None`` when it does not exist or the user may not see it."""
+    """Return the present shape of a table, or None if the table does not exist or the user may not see it."""
     return next(iter(shapes_of(connection, [table]).values()), None)
 
 
 def shapes_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[TableId, TableShape]:
-    """The shapes of the tables that exist, by the names the server gives them. Two queries for each 500 tables."""
+    """Return the shapes of the tables that exist, by their names on the server.
+
+    Send two queries for each 500 tables.
+    """
     shapes: dict[TableId, TableShape] = {}
     for part in _parts(ids):
         keys: dict[TableId, list[str]] = {}
@@ -94,7 +107,7 @@ def shapes_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[Table
 
 
 def collations_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[TableId, dict[str, str]]:
-    """The collations of the columns that have one, by name."""
+    """Return for each table the collation of each column that has one."""
     by_table: dict[TableId, dict[str, str]] = {}
     for part in _parts(ids):
         for database, name, column, collation in query(
@@ -108,7 +121,7 @@ def collations_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[T
 
 
 def indexes_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[TableId, list[Index]]:
-    """The visible ordered ones, the primary key's and unique ones first."""
+    """Return the visible B-tree indexes of each table: the primary key first, then unique indexes, then the others."""
     by_table: dict[TableId, dict[str, list[tuple[str | None, bool]]]] = {}
     for part in _parts(ids):
         for database, name, index, column, prefix, direction in query(
@@ -130,22 +143,22 @@ def _index(name: str, parts: Sequence[tuple[str | None, bool]]) -> Index:
 
 
 def _parts(ids: Sequence[TableId]) -> Iterator[tuple[tuple[str, str], ...]]:
-    """For each 500 tables, what a statement needs."""
+    """Yield pairs of database and table name, in tuples of at most 500."""
     for start in range(0, len(ids), 500):
         yield tuple((table.database, table.table) for table in ids[start : start + 500])
 
 
 def _promoted_key(connection: Connection[Any], table: TableId, columns: set[str]) -> list[str]:
-    """The columns of the unique key without NULLs that stands in for a missing primary key, in their order.
+    """Return the columns of the unique key without NULLs that replaces a missing primary key, in the key's order.
 
-    Table map events tell such a key as the primary key. SHOW INDEX lists keys in the server's order, so the first key
-    of these columns is the one.
+    Table map events report such a key as the primary key. SHOW INDEX lists keys in the server's order. So the first key
+    with these columns is the right one.
     """
     indexes: dict[str, list[str]] = {}
     try:
         rows = named(connection, f"SHOW INDEX FROM {table.sql}")
     except QueryRefusedError:
-        return []  # dropped while we look, or not ours to read: a finding of its own
+        return []  # the table was dropped, or may not be read, which preflight reports
     for row in rows:
         if not row["Non_unique"] and not row["Sub_part"]:
             indexes.setdefault(row["Key_name"], []).append(row["Column_name"])
@@ -159,7 +172,7 @@ def database_charsets(connection: Connection[Any]) -> dict[str, str]:
 
 
 def charsets(connection: Connection[Any]) -> dict[int, str]:
-    """Character set of each collation id, as table map events name them: ``{255: "utf8mb4", 63: "binary", ...}``."""
+    """Return the character set of each collation id in table map events: `{255: "utf8mb4", 63: "binary", ...}`."""
     rows = query(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
     return {int(collation): str(charset) for collation, charset in rows}
 
@@ -174,9 +187,11 @@ def _column(
     precision: int | None,
     fraction: int | None,
 ) -> Column:
+    """Return a column for one row of information_schema.COLUMNS."""
     kind = data_type.lower()
     declared = column_type.decode() if isinstance(column_type, bytes) else column_type
-    # NUMERIC_PRECISION may be wrong: 81 for decimal(65,0) that CREATE TABLE ... SELECT made of a number of 81 digits.
+    # NUMERIC_PRECISION may be wrong: 81 for a decimal(65,0) that CREATE TABLE ... SELECT made of a number with 81
+    # digits.
     digits = _DECIMAL.match(declared) if kind == "decimal" else None
     without_charset = "binary" if kind in BYTE_STRINGS or kind in _LISTS else ""
     return Column(
@@ -194,7 +209,10 @@ def _column(
 
 
 def literals(declared: str) -> tuple[str, ...]:
-    """Return the values of ``enum('a','it''s',x'ff')``; a binary one is hexadecimal where utf8mb3 cannot show it."""
+    """Return the values of `enum('a','it''s',x'ff')`.
+
+    The server shows a value in hexadecimal if utf8mb3 cannot represent it.
+    """
     shown = _LITERAL.findall(declared)
     return tuple(literal_text(bytes.fromhex(text), "binary") if x else _unescape(text) for x, text in shown)
 
@@ -204,4 +222,5 @@ def _unescape(text: str) -> str:
 
 
 def databases(ids: Iterable[TableId]) -> tuple[str, ...]:
+    """Return the databases of the tables, without duplicates."""
     return tuple(dict.fromkeys(table.database for table in ids))

@@ -1,6 +1,6 @@
-"""A chunk: one SELECT in a bounded time and a bounded number of bytes, as canonical columns.
+"""Reading a chunk: one SELECT, limited in time and bytes, that returns canonical columns.
 
-Both bounds turn into ``ChunkFailed``, never into a slow stream: the chunk is planned again, smaller.
+A SELECT that exceeds a limit raises ChunkFailed and never slows the stream. The chunk is then planned again, smaller.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pymysql.err import MySQLError
 
 from incsnap.columns.variable import MAX_BYTES
 from incsnap.errors import ChunkFailed, ServerUnreachable
+from incsnap.mysql.driver_internals import read_time_out
 from incsnap.mysql.session import error_of, is_gone
 from incsnap.mysql.text_rows import BLOCK_BYTES, columns_of, fetch_rows
 from incsnap.tables import TableShape, quote
 from incsnap.types.column_type import ColumnType, describe
 
-#: The client waits for the socket longer than the server may take, so that the server's own error arrives.
+#: Seconds that the client waits longer than the server, so that the server's own error arrives.
 _GRACE_SECONDS = 5.0
 
 
@@ -33,30 +34,31 @@ def read_chunk(
     timeout_seconds: float,
     needed: Set[int] | None = None,
 ) -> list[Any]:
-    """The canonical columns, in the order of ``shape``, of ``SELECT <columns> <from_where_sql>``.
+    """Return the canonical columns of `SELECT <columns> <from_where_sql>`, in the order of `shape`.
 
-    ``needed``: indexes of the columns to read (None: all); None stands for each of the others.
+    `needed` holds the indexes of the columns to read; None means all. The result has None for each other column.
 
-    Raises ``ChunkFailed`` when the server fails, when it takes longer than ``timeout_seconds``, or when the rows take
-    more than ``max_bytes`` on the wire, unless it is one row (which may take 2 GiB); in the last case, and when the
-    connection broke, ``connection.open`` is False.
-    Raises ``UnsupportedType`` for a column that cannot be read.
+    Raise ChunkFailed if the server fails, if the SELECT takes longer than `timeout_seconds`, or if the rows take more
+    than `max_bytes` on the wire. A single row may take 2 GiB. If the rows are too large or the connection broke,
+    `connection.open` is False afterwards. Raise UnsupportedType for a column that cannot be read.
     """
     indexes = sorted(needed) if needed is not None else range(len(shape.columns))
     types = [describe(shape.columns[index], shape.id) for index in indexes]
     sql = chunk_select(shape, types, from_where_sql, timeout_seconds)
     blocks: list[list[Any]] = []
     size = count = 0
-    before, connection._read_timeout = connection._read_timeout, timeout_seconds + _GRACE_SECONDS
     try:
-        with closing(fetch_rows(connection, sql, block_bytes=min(BLOCK_BYTES, max_bytes))) as fetched:
+        with (
+            read_time_out(connection, timeout_seconds + _GRACE_SECONDS),
+            closing(fetch_rows(connection, sql, block_bytes=min(BLOCK_BYTES, max_bytes))) as fetched,
+        ):
             for rows in fetched:
                 size += rows.packets.size
                 count += len(rows)
                 if size > (max_bytes if count > 1 else MAX_BYTES):
                     raise ChunkFailed(
                         f"{shape.id}: a chunk takes more than {max_bytes} bytes",
-                        "It is read again in smaller chunks; set incremental.snapshot.chunk.size lower to begin so.",
+                        "It is read again in smaller chunks. Lower incremental.snapshot.chunk.size to begin with such.",
                     )
                 blocks.append(_canonical(shape, types, columns_of(rows, len(types))))
         read = [pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)] if blocks else _empty(types)
@@ -66,15 +68,14 @@ def read_chunk(
         return columns
     except MySQLError as error:
         raise _failed(shape, error, timeout_seconds) from error
-    finally:
-        connection._read_timeout = before
 
 
 def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed: Set[int]) -> Iterator[list[Any]]:
-    """The canonical columns of one SELECT, as of ``read_chunk``, in blocks of about 1 MiB: memory is bounded, time is
-    not, and the rows are those of one moment. The server waits for whoever takes them (net_write_timeout).
+    """Yield the canonical columns of one SELECT in blocks of about 1 MiB, in the form of `read_chunk`.
 
-    Raises ``ServerUnreachable`` where the connection breaks, ``ChunkFailed`` where the server fails.
+    A batch read of a table as a DataFrame uses this. Memory is limited, time is not. All rows belong to one moment. The
+    server waits while the caller uses a block (net_write_timeout). Raise ServerUnreachable if the connection breaks,
+    and ChunkFailed if the server fails.
     """
     indexes = sorted(needed)
     types = [describe(shape.columns[index], shape.id) for index in indexes]
@@ -94,7 +95,7 @@ def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed:
 
 
 def chunk_select(shape: TableShape, types: list[ColumnType], from_where_sql: str, timeout_seconds: float) -> str:
-    """Gives the SELECT, which the server ends by itself after so long.
+    """Return the SELECT of a chunk, which the server ends by itself after `timeout_seconds`.
 
     https://dev.mysql.com/doc/refman/en/optimizer-hints.html#optimizer-hints-execution-time
     """
@@ -103,14 +104,18 @@ def chunk_select(shape: TableShape, types: list[ColumnType], from_where_sql: str
 
 
 def _canonical(shape: TableShape, types: list[ColumnType], raw: list[Any]) -> list[Any]:
+    """Return the columns converted from MySQL's text.
+
+    Raise ChunkFailed for a value that is not of the column's type.
+    """
     columns = []
     for type_, values in zip(types, raw, strict=True):
         try:
             columns.append(type_.from_text(values))
         except (pa.ArrowInvalid, ValueError) as error:
             raise ChunkFailed(
-                f"{shape.id}: column {type_.column.name} holds a value that is no {type_.column.type.upper()}: {error}",
-                "Has the table changed? It is read again with its new shape; otherwise please report this.",
+                f"{shape.id}: column {type_.column.name} has a value that is not {type_.column.type.upper()}: {error}",
+                "If the table has changed, it is read again with its new columns. Otherwise please report this.",
             ) from error
     return columns
 
@@ -124,6 +129,6 @@ def _failed(shape: TableShape, error: Exception, timeout_seconds: float) -> Chun
     if code == ER.QUERY_TIMEOUT:
         return ChunkFailed(
             f"{shape.id}: a chunk took more than {timeout_seconds:g} seconds",
-            "It is read again in smaller chunks; look at the server's load if this goes on.",
+            "It is read again in smaller chunks. If this repeats, check the server's load.",
         )
     return ChunkFailed(f"{shape.id}: the server could not read a chunk: error {code}, {text}")

@@ -1,5 +1,7 @@
-"""The DEFAULT, the defined type and the comment of columns: only schemas show them, and no table map tells them, so the
-server is asked."""
+"""Querying the DEFAULT, the defined type and the comment of columns.
+
+Only schemas need them, and no table map has them.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,17 @@ from incsnap.mysql.session import query
 from incsnap.mysql.table_definitions import as_printed, source_type
 from incsnap.tables import Declared, Defaults, TableId, TableShape, quote
 
-#: An expression (``DEFAULT (UUID())``) is no value; CURRENT_TIMESTAMP counts as an expression there too, and is one
-#: that schemas can show.
+#: An expression such as `DEFAULT (UUID())` is not a value. information_schema also marks CURRENT_TIMESTAMP as an
+#: expression, but schemas can show CURRENT_TIMESTAMP.
 _VALUE = "EXTRA NOT LIKE '%%DEFAULT_GENERATED%%' OR COLUMN_DEFAULT LIKE 'CURRENT_TIMESTAMP%%'"
 _DEFAULT = f"COLUMN_DEFAULT IS NOT NULL AND ({_VALUE})"
 _ALL = (
     f"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), IF({_DEFAULT}, COLUMN_DEFAULT, NULL),"
     " COLUMN_TYPE, COLUMN_COMMENT FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s"
 )
-#: Milliseconds for the exact DEFAULTs of a table, which a statement about the table may hold up.
+#: Milliseconds that the query for exact DEFAULTs of a table may take. A statement on the table may block the query.
 _EXACT_MS = 1_000
-#: A FLOAT of so many digits may be cut by what is shown: the server prints six.
+#: A FLOAT that is shown with so many digits may be cut, because the server prints six.
 _FLOAT_DIGITS = 6
 _ORDER = " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
 
@@ -31,10 +33,9 @@ _ORDER = " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
 def defaults_of(
     connection: Connection[Any], tables: Sequence[TableId], *, definitions: bool = False
 ) -> dict[TableId, Defaults]:
-    """Return the DEFAULTs as they are now, an entry for each of ``tables``.
+    """Return the present DEFAULTs, with an entry for each of `tables`.
 
-    ``definitions``: with the types and comments that columns were defined with, else columns without a DEFAULT are left
-    out.
+    With `definitions` include defined types and comments. Without it leave out columns that have no DEFAULT.
     """
     by_table: dict[TableId, list[Declared]] = {table: [] for table in tables}
     if not tables:
@@ -50,10 +51,10 @@ def defaults_of(
 
 
 def _exact(connection: Connection[Any], table: TableId, columns: Sequence[Declared]) -> Defaults:
-    """Return ``columns`` with the DEFAULTs that rows get, where information_schema shows less.
+    """Return `columns` with the DEFAULTs that rows really get, if information_schema shows less.
 
-    It shows a question mark for a character beyond U+FFFF, bytes up to the first zero byte, and six digits of a FLOAT.
-    What is shown stays where the server refuses the question, or a lock holds it up.
+    information_schema shows a question mark for a character above U+FFFF, bytes only up to the first zero byte, and six
+    digits of a FLOAT. If the server refuses the query or a lock blocks it, keep the values of information_schema.
     """
     unsure = [index for index, column in enumerate(columns) if _may_be_cut(column)]
     if not unsure:
@@ -73,6 +74,7 @@ def _exact(connection: Connection[Any], table: TableId, columns: Sequence[Declar
 
 
 def _may_be_cut(column: Declared) -> bool:
+    """Return True if information_schema may show the DEFAULT incompletely."""
     if column.default is None:
         return False
     if column.type == "float":
@@ -81,6 +83,7 @@ def _may_be_cut(column: Declared) -> bool:
 
 
 def _exact_value(column: Declared) -> str:
+    """Return the SQL expression for the exact DEFAULT of a column."""
     value = f"DEFAULT(t.{quote(column.column)})"
     if column.type == "float":
         return f"{value} * 1e0"
@@ -92,9 +95,10 @@ def _shown(value: object, kind: str) -> str:
 
 
 def _text(value: object) -> str:
-    """COLUMN_TYPE is a text that some servers send as bytes."""
+    """Return COLUMN_TYPE as text. Some servers send it as bytes."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def shape_with_defaults(connection: Connection[Any], shape: TableShape, *, definitions: bool = False) -> TableShape:
+    """Return `shape` with the present DEFAULTs of its columns, and with types and comments if `definitions` is True."""
     return shape.with_defaults(defaults_of(connection, [shape.id], definitions=definitions)[shape.id])

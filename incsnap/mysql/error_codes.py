@@ -1,4 +1,4 @@
-"""Error numbers of MySQL, by what they mean to us. https://dev.mysql.com/doc/mysql-errors/en/"""
+"""Groups of MySQL's error numbers by their meaning for incsnap. https://dev.mysql.com/doc/mysql-errors/en/"""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Final
 
 from pymysql.constants import CR, ER
 
-#: Numbers that PyMySQL has no name for: a user without password, GTIDs purged, and five ends of a connection.
+#: Error numbers without a name in PyMySQL: a user without password, purged GTIDs, and five ends of a connection.
 _ACCESS_DENIED_NO_PASSWORD = 1698
 PURGED_GTIDS: Final = 1789
 _CONNECTION_KILLED, _SESSION_KILLED, _IDLE_TOO_LONG = 1927, 3169, 4031
 _OFFLINE_MODE, _SERVER_NOT_AVAILABLE = 3032, 3168
 
-#: The connection has ended: by KILL, a shutdown, an error of the network.
+#: The connection has ended by KILL, by a shutdown or by a network error.
 _ENDED = frozenset(
     {
         ER.SERVER_SHUTDOWN,
@@ -25,8 +25,7 @@ _ENDED = frozenset(
         _IDLE_TOO_LONG,
     }
 )
-#: What a client is told when its connection cannot be used any more, or none can be had; 0: an error of the driver's
-#: own, without a number.
+#: The connection cannot be used any more, or no connection can be opened. 0 is an error of the driver without a number.
 GONE: Final = _ENDED | {
     0,
     CR.CR_CONNECTION_ERROR,
@@ -35,7 +34,7 @@ GONE: Final = _ENDED | {
     _OFFLINE_MODE,
     _SERVER_NOT_AVAILABLE,
 }
-#: What a replica is told when its stream breaks off, and nothing is wrong with the binlog.
+#: The replication stream has broken off, and the binlog is in order.
 STREAM_ENDED: Final = _ENDED | {
     ER.FORCING_CLOSE,
     ER.NET_READ_INTERRUPTED,
@@ -46,12 +45,13 @@ STREAM_ENDED: Final = _ENDED | {
     _SESSION_KILLED,
 }
 
-#: The user is not let in.
+#: The server refuses the login, or the user's access to the database.
 NOT_LET_IN: Final = frozenset({ER.DBACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR, _ACCESS_DENIED_NO_PASSWORD})
-#: The user is let in, perhaps, but lacks the right to what it asks for.
+#: The user lacks the privilege for a statement, or cannot log in.
 NO_PRIVILEGE: Final = NOT_LET_IN | {ER.TABLEACCESS_DENIED_ERROR, ER.SPECIFIC_ACCESS_DENIED_ERROR}
 
-#: Somebody else is in the way for a moment: a locked table, a deadlock, KILL QUERY.
+#: Another session blocks for a moment: a locked table, a deadlock or KILL QUERY.
 IN_THE_WAY: Final = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, ER.QUERY_INTERRUPTED})
-#: No such column, table, index: a DDL is on its way through the log.
+#: No such column, table or index. The binlog already contains the DDL that changed it, but the stream has not reached
+#: it.
 CHANGED: Final = frozenset({ER.BAD_FIELD_ERROR, ER.NO_SUCH_TABLE, ER.KEY_DOES_NOT_EXITS})

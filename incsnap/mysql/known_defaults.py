@@ -1,7 +1,8 @@
-"""The DEFAULTs, defined types and comments of columns that schemas show: asked of the server once a table, and again
-when a statement changed it.
+"""A cache of the DEFAULTs, defined types and comments of columns, which schemas show.
 
-Right but for a backlog: then they are today's, where Debezium, which follows every statement, has those of then.
+The server is asked once for each table, and again when a statement has changed the table. If the stream lags, the
+server answers with its present values, not with those at the time of the change. Debezium follows each statement, so it
+has the values of the time of the change.
 """
 
 from __future__ import annotations
@@ -15,13 +16,12 @@ from incsnap.events import SchemaChange
 from incsnap.mysql.column_defaults import defaults_of
 from incsnap.tables import Defaults, TableDefaults, TableId
 
-#: Tables of which they are remembered, some 0.5 MB as JSON. Past that all but those at hand are asked for again.
+#: Tables in the cache, about 0.5 MB as JSON. Beyond this number only the tables of the present call are kept.
 _MOST = 1_000
 
 
 class KnownDefaults:
-    """What the server was asked for in one life of the planner. ``definitions``: with the types and comments of
-    columns."""
+    """The cache of one planner process. With `definitions` it includes types and comments of columns."""
 
     def __init__(self, *, definitions: bool = False) -> None:
         self._definitions = definitions
@@ -30,8 +30,11 @@ class KnownDefaults:
     def learned(
         self, connection: Connection[Any], tables: Iterable[TableId], changes: Iterable[SchemaChange]
     ) -> TableDefaults:
-        """All that is known, ``tables`` among it, but for those without any; sorted by table. ``changes``: statements
-        since the last call."""
+        """Return the known DEFAULTs, sorted by table, after asking the server for those of `tables` that are missing.
+
+        `changes` are the statements since the last call. The tables that they changed are forgotten first, so they are
+        asked for again when `tables` names them. Tables without any DEFAULT are left out.
+        """
         asked_for = set(tables)
         for change in changes:
             self._known = {table: defaults for table, defaults in self._known.items() if not change.touches(table)}

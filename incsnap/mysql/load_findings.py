@@ -1,4 +1,7 @@
-"""Can the loads be measured that hold snapshots back? What cannot be known would hold them back for ever."""
+"""A check that the loads which limit snapshots can be measured.
+
+A load that cannot be measured would block them for ever.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, setting_of
 
 
 def load_findings(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
-    """Warnings, as the stream needs none of it. Replicas are asked also where only a signal may limit their lag."""
+    """Yield a warning for each load that cannot be measured. The stream itself needs none of them.
+
+    Replicas are also asked if no limit on their lag is set, because a signal may set one.
+    """
     if COMMIT_LATENCY in settings.snapshot.throttle:
         try:
             CommitLatency()(connection)
@@ -32,4 +38,6 @@ def load_findings(connection: Connection[Any], settings: Settings) -> Iterable[F
 
 
 def _waiting(name: str, problem: str, repair: str) -> Finding:
-    return Finding(setting_of(name), f"{problem}; with this limit snapshots wait until that ends", repair, "warning")
+    return Finding(
+        setting_of(name), f"{problem}; with this limit snapshots wait until this is repaired", repair, "warning"
+    )

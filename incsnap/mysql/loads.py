@@ -1,6 +1,6 @@
-"""How busy a server is, for the limits of a throttle. Each is one or two statements of a millisecond.
+"""Measuring how busy a server is, for the limits on reading. Each measurement takes one or two quick statements.
 
-Raises ``IncsnapError`` where the server does not tell, with what to do.
+A measurement raises IncsnapError with a repair if the server does not provide the value.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.session import QueryRefusedError, named, query
 from incsnap.mysql.versions import replica_status_statement, says_replica, version
 
-#: Seconds for which a server may let a question wait.
+#: Seconds that a measurement may wait for a server.
 PATIENCE_SECONDS = 5.0
-#: Of performance_schema's timers in a millisecond.
+#: Units of performance_schema's timers in a millisecond.
 _PICOSECONDS = 10**9
-#: All of both must be ON, as they are by default.
+#: Counts what must be enabled to time COMMIT: one instrument and three consumers. All are ON by default.
 _TIMED = (
     "SELECT (SELECT COUNT(*) FROM performance_schema.setup_instruments"
     " WHERE NAME = 'statement/sql/commit' AND ENABLED = 'YES' AND TIMED = 'YES')"
@@ -39,7 +39,10 @@ _UNDER_WAY = (
 
 
 def replicas_of(mysql: MySqlSettings, snapshot: SnapshotSettings) -> dict[str, MySqlSettings]:
-    """How each replica whose lag is looked at is asked, by its address: as the server itself is."""
+    """Return the connection settings of each replica whose lag is measured, by its `host:port`.
+
+    User and password are those of the server itself.
+    """
     return {
         f"{host}:{port}": mysql.model_copy(
             update={"hostname": host, "port": port, "connect_timeout_seconds": PATIENCE_SECONDS}
@@ -49,32 +52,37 @@ def replicas_of(mysql: MySqlSettings, snapshot: SnapshotSettings) -> dict[str, M
 
 
 class Measure(Protocol):
-    """What was measured since it was asked last, in the unit of its limit; None where that begins now."""
+    """A function that measures a load over a connection, in the unit of the load's limit.
+
+    It returns None if it has nothing to compare with, as `CommitLatency` does at the first call.
+    """
 
     def __call__(self, connection: Connection[Any]) -> int | None: ...
 
 
 def threads_running(connection: Connection[Any]) -> int:
-    """As SHOW GLOBAL STATUS has it: the thread that asks, and those that send the binlog, are among them."""
+    """Return Threads_running of SHOW GLOBAL STATUS. It includes this session and the threads that send the binlog."""
     return int(query(connection, "SHOW GLOBAL STATUS LIKE 'Threads\\_running'")[0][1])
 
 
 class CommitLatency:
-    """Milliseconds that a COMMIT takes: the mean of those that have ended since it was asked last, or what the longest
-    that has not ended has taken so far, if that is more. 0 where nobody has committed, None when it is asked first.
+    """A measurement of how many milliseconds a COMMIT takes.
 
-    A statement that commits by itself (autocommit) is not counted: the server does not tell its commit apart from it.
+    The result is the mean of the COMMITs that ended since the previous call, or the time of the longest running COMMIT
+    if that is greater. It is 0 if there was no COMMIT, and None at the first call. An autocommit statement does not
+    count: the server does not time its commit separately.
     """
 
     def __init__(self) -> None:
         self._ended: tuple[int, int] | None = None
 
     def __call__(self, connection: Connection[Any]) -> int | None:
+        """Return the latency in milliseconds. Raise IncsnapError if performance_schema is off or may not be read."""
         try:
             if self._ended is None and int(query(connection, _TIMED)[0][0]) != 4:
                 raise IncsnapError(
-                    "performance_schema does not time COMMIT on the server",
-                    "Start mysqld with performance_schema=ON, and switch statement/sql/commit on in setup_instruments.",
+                    "performance_schema does not measure COMMIT",
+                    "Start mysqld with performance_schema=ON, and enable statement/sql/commit in setup_instruments.",
                 )
             [(count, wait)] = query(connection, _ENDED)
             [(longest,)] = query(connection, _UNDER_WAY)
@@ -87,26 +95,29 @@ class CommitLatency:
         before, self._ended = self._ended, (int(count), int(wait))
         if before is None:
             return None
-        # Fewer than before: somebody has truncated the summary.
+        # The count falls if somebody truncates the summary table.
         count, wait = self._ended[0] - before[0], self._ended[1] - before[1]
         mean = wait // count if count > 0 else 0
         return max(mean, int(longest)) // _PICOSECONDS
 
 
 def replica_lag_ms(connection: Connection[Any]) -> int:
-    """How far the slowest of the replica's channels is behind, in milliseconds; whole seconds, as Seconds_Behind_Source
-    has it. Raises ``IncsnapError`` where that cannot be told."""
+    """Return the lag of the replica's slowest channel in milliseconds. The server reports whole seconds.
+
+    Raise IncsnapError if replication does not run, or if the user may not ask.
+    """
     server = version(connection)
     try:
         channels = named(connection, replica_status_statement(server))
     except QueryRefusedError as error:
         if error.code in NO_PRIVILEGE:
             raise IncsnapError(
-                "the user may not ask a replica how it is", "GRANT REPLICATION CLIENT ON *.* TO the user, there too."
+                "the user may not read the replica's status",
+                "On the replica: GRANT REPLICATION CLIENT ON *.* TO the user.",
             ) from None
         raise
     if not channels:
-        raise IncsnapError("it replicates from no server", "Name replicas of the server, and start them.")
+        raise IncsnapError("it is not a replica", "Name running replicas of the server.")
     new = says_replica(server)
     io, sql, behind = (
         ("Replica_IO_Running", "Replica_SQL_Running", "Seconds_Behind_Source")

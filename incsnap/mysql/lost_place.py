@@ -1,4 +1,7 @@
-"""Can the server still send what follows an offset? Asked before the binlog is, so that there is time to decide."""
+"""A check whether the server can still send the transactions after an offset.
+
+It runs before the binlog is requested.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,20 @@ from incsnap.mysql import watermarks
 from incsnap.mysql.session import named, query
 from incsnap.mysql.versions import replica_status_statement, says_replica, version
 
-#: A replica that has taken over applies what it had received.
+#: Seconds to wait until a replica that has taken over has applied the transactions that it received.
 _CATCH_UP_SECONDS = 5.0
 _CATCH_UP_PAUSE_SECONDS = 0.1
-#: Of gtid_owned: which session has it.
+#: The part of gtid_owned that names the owning session.
 _OWNER = re.compile(r"#\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """``purged``: transactions that follow the offset and are in no file of the binlog any more. ``unknown``: those
-    that were sent, and that the server has never had. Where both are empty, nothing is lost."""
+    """The transactions that an offset has lost. The value is false if both sets are empty."""
 
+    #: transactions after the offset that no binlog file contains any more
     purged: GtidSet = field(default_factory=GtidSet)
-    unknown: GtidSet = field(default_factory=GtidSet)
+    unknown: GtidSet = field(default_factory=GtidSet)  #: transactions that were sent and that the server has never had
 
     def __bool__(self) -> bool:
         return bool(self.purged or self.unknown)
@@ -43,11 +46,14 @@ class Lost:
 
 
 def lost_behind(connection: Connection[Any], delivered: GtidSet, sent: GtidSet) -> Lost:
-    """What an offset has lost. ``delivered``: what the next batch follows; ``sent``: all that has gone out, also with a
-    batch that was not finished.
+    """Return the transactions that an offset has lost.
 
-    What a replica has not received yet, or a stalled commit has not made visible yet, is not lost: nothing is, then.
-    Raises ``ServerUnreachable`` (worth another try) where that keeps a job from beginning again though there is a loss.
+    `delivered` is what the next batch continues from. `sent` is everything that was sent, also with an unfinished
+    batch. A transaction that a replica has not received yet, or that a stalled commit has not made visible yet, is not
+    lost.
+
+    Raise ServerUnreachable, so that the caller tries again, if transactions are purged while sent ones may still
+    appear.
     """
     behind = _behind(connection, sent)
     purged = watermarks.purged(connection) - delivered
@@ -57,14 +63,15 @@ def lost_behind(connection: Connection[Any], delivered: GtidSet, sent: GtidSet) 
         return Lost(purged, behind)
     if purged:
         raise ServerUnreachable(
-            f"The binlog no longer holds what follows the offset, and what was sent is not executed yet:"
+            f"The binlog no longer holds the transactions after the offset, and what was sent is not executed yet:"
             f" {shorten(behind)}",
-            "Is the replica behind, or a commit stalled? The job begins again when the server has caught up.",
+            "A replica may lag, or a commit may be stalled. The job begins again when the server has caught up.",
         )
     return Lost()
 
 
 def _behind(connection: Connection[Any], sent: GtidSet) -> GtidSet:
+    """Return the transactions of `sent` that are still not executed after a short wait."""
     deadline = time.monotonic() + _CATCH_UP_SECONDS
     while (missing := sent - watermarks.executed(connection)) and time.monotonic() < deadline:
         time.sleep(_CATCH_UP_PAUSE_SECONDS)
@@ -72,7 +79,7 @@ def _behind(connection: Connection[Any], sent: GtidSet) -> GtidSet:
 
 
 def _may_still_come(connection: Connection[Any], behind: GtidSet) -> bool:
-    """Does the server replicate from another, or has it written some of it that is not visible yet?"""
+    """Return True if the server is a replica, or if it has written some of `behind` that is not visible yet."""
     owned = _OWNER.sub("", str(query(connection, "SELECT @@global.gtid_owned")[0][0]))
     if owned and behind - GtidSet.parse(owned) != behind:
         return True

@@ -1,7 +1,7 @@
-"""Is the MySQL server ready for the job?  Everything that is not, at once, each with its repair.
+"""A check of the MySQL server before a job starts. It reports all problems at once, each with its repair.
 
-Rights are found out by doing (a SELECT of no rows, a SHOW), not by reading GRANTs: roles, partial revokes and
-proxies would have to be understood.
+Privileges are tested by statements (a SELECT of no rows, a SHOW), not by reading GRANTs. To read GRANTs, the check
+would have to understand roles, partial revokes and proxies.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from incsnap.types.column_type import describe
 
 __all__ = ["NO_RECOVERY", "Finding", "findings", "require"]
 
-#: Debezium refuses it as well.
+#: The finding for snapshot.mode=recovery without an offset. Debezium refuses this mode as well.
 NO_RECOVERY = Finding(
     "snapshot.mode",
-    "recovery goes on from an offset, and the checkpoint has none",
-    "For a new job set snapshot.mode to initial, or to no_data; to go on elsewhere, correct checkpoint.location",
+    "recovery needs an offset, and the checkpoint has none",
+    "For a new job set snapshot.mode to initial or no_data; to continue a job, correct checkpoint.location",
 )
 
 _TEXT = TEXTS | {"json"}
 
 
 def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Finding]:
-    """All findings, errors first. ``offset_gtids``: what a saved offset says was delivered; ``None`` for a new job."""
+    """Return all findings, errors first. `offset_gtids` is what a saved offset has delivered; None for a new job."""
     try:
         connection = connect(settings.mysql, read_timeout=30.0)
     except ServerUnreachable as error:
@@ -58,7 +58,7 @@ def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Fi
 
 
 def require(reported: Iterable[Finding]) -> None:
-    """Raises ``PreflightFailed`` with every error among ``reported``."""
+    """Raise PreflightFailed if `reported` contains errors; the error lists all of them."""
     errors = [finding for finding in reported if finding.severity == "error"]
     if errors:
         lines = "".join(f"\n  {finding}" for finding in errors)
@@ -66,6 +66,7 @@ def require(reported: Iterable[Finding]) -> None:
 
 
 def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet | None) -> Iterable[Finding]:
+    """Yield all findings, in no particular order."""
     server = version(connection)
     text = str(query(connection, "SELECT VERSION()")[0][0])
     if "mariadb" in text.lower() or server < OLDEST:
@@ -100,6 +101,7 @@ def _binlog_rights(
     user: str,
     variables: dict[str, str],
 ) -> Iterable[Finding]:
+    """Yield findings about reading the binlog: privileges, server ids and replication."""
     try:
         replica = named(connection, replica_status_statement(server))
         if replica:
@@ -107,11 +109,11 @@ def _binlog_rights(
         if variables.get("log_bin") == "ON":
             yield from _logged(connection, settings, variables)
     except QueryRefusedError as error:
-        yield _right(error, "REPLICATION CLIENT", "may not ask where the binlog ends", user)
+        yield _right(error, "REPLICATION CLIENT", "may not read where the binlog ends", user)
     own = settings.mysql.server_id
     if variables.get("server_id") == str(own):
         problem = f"{own} is the server's own id"
-        yield Finding("database.server.id", problem, "Set database.server.id to a number no other replica has")
+        yield Finding("database.server.id", problem, "Set database.server.id to a number that no other replica has")
     try:
         replicas = named(connection, "SHOW REPLICAS" if says_replica(server) else "SHOW SLAVE HOSTS")
     except QueryRefusedError as error:
@@ -120,10 +122,10 @@ def _binlog_rights(
     for other in replicas:
         if int(other.get("Server_Id") or other.get("Server_id") or 0) != own:
             continue
-        # An incsnap that was killed may still be listed; the server ends it when we connect with its id.
+        # A killed incsnap may still be listed. The server ends its connection when we connect with the same id.
         ours = other.get("Host") == "incsnap"
         problem = f"{own} is in use by {'another incsnap, perhaps one that was killed' if ours else 'a replica'}"
-        repair = "Stop it, or set database.server.id to a number no other replica has"
+        repair = "Stop it, or set database.server.id to a number that no other replica has"
         if ours:
             repair = (
                 "Is this job running elsewhere? Stop it there. A job with another topic.prefix needs a"
@@ -133,19 +135,21 @@ def _binlog_rights(
 
 
 def _right(error: QueryRefusedError, right: str, lack: str, user: str) -> Finding:
+    """Return the finding that the user lacks the privilege `right`."""
     if error.code in NO_PRIVILEGE:
         return Finding("privileges", f"{user} {lack}", f"GRANT {right} ON *.* TO {user};")
     return Finding("privileges", error.message, f"Check that {user} has {right}")
 
 
 def _logged(connection: Connection[Any], settings: Settings, variables: dict[str, str]) -> Iterable[Finding]:
+    """Yield findings about captured databases that binlog-do-db or binlog-ignore-db keep out of the binlog."""
     only, ignored = watermarks.logged_databases(connection)
     if not only and not ignored:
         return
     if variables.get("binlog_row_metadata") == "MINIMAL":
         problem = (
-            "it is 'MINIMAL', and statements may be missing in the binlog (binlog-do-db, binlog-ignore-db): nobody can"
-            " tell which columns a row has"
+            "it is 'MINIMAL', and statements may be missing in the binlog (binlog-do-db, binlog-ignore-db), so the"
+            " columns of a row are unknown"
         )
         yield Finding("binlog_row_metadata", problem, "SET PERSIST binlog_row_metadata = 'FULL';")
     for database in catalog.databases(catalog.tables(connection, settings.tables)):
@@ -155,13 +159,14 @@ def _logged(connection: Connection[Any], settings: Settings, variables: dict[str
 
 
 def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, *, begins_again: bool) -> Iterable[Finding]:
+    """Yield a finding if the binlog no longer has all transactions after the offset."""
     if offset_gtids is None:
         return
     missing = watermarks.purged(connection) - offset_gtids
     if missing:
         problem = f"the binlog no longer holds {missing}, which was not delivered yet"
         if begins_again:
-            repair = "Nothing is to be done: with snapshot.mode=when_needed the job begins again and reads all tables"
+            repair = "No action needed: with snapshot.mode=when_needed the job begins again and reads all tables"
             yield Finding("gtid_purged", problem, repair, "warning")
         else:
             repair = (
@@ -172,6 +177,7 @@ def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, *, begins
 
 
 def _start_place(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
+    """Yield a finding if the job cannot begin at the place that the settings name."""
     if not settings.start.is_given:
         return
     try:
@@ -182,17 +188,18 @@ def _start_place(connection: Connection[Any], settings: Settings) -> Iterable[Fi
 
 
 def _signal_table(connection: Connection[Any], settings: Settings, user: str) -> Iterable[Finding]:
+    """Yield findings about the signal table: its name, its columns and their types."""
     table = settings.tables.signal_table
     if table is None:
         return
     shape, lack, repair = shape_or_lack(connection, table)
     if shape is None:
-        seen = f"or, where it is there: GRANT SELECT ON {table.sql} TO {user};"
-        yield Finding("signal.data.collection", f"{lack}, or may not be seen", f"{repair} {seen}")
+        seen = f"or, if it exists: GRANT SELECT ON {table.sql} TO {user};"
+        yield Finding("signal.data.collection", f"{lack}, or the user may not see it", f"{repair} {seen}")
         return
     if shape.id != table:
-        # lower_case_table_names: a SELECT finds it in any letter case, the binlog tells it in one.
-        problem = f"{table} is called {shape.id} by this server, and signals are looked for under that name"
+        # With lower_case_table_names a SELECT finds the table in any letter case, but the binlog has one spelling.
+        problem = f"{table} is named {shape.id} on this server, and signals are read from that name"
         yield Finding("signal.data.collection", problem, f"Set signal.data.collection={shape.id}")
     if len(shape.columns) != 3:
         problem = f"{table} has {len(shape.columns)} columns; it must have three: id, type, data"
@@ -206,6 +213,7 @@ def _signal_table(connection: Connection[Any], settings: Settings, user: str) ->
 
 
 def _tables(connection: Connection[Any], settings: Settings, user: str) -> Iterable[Finding]:
+    """Yield findings about the captured tables and the patterns that select tables and columns."""
     included = catalog.tables(connection, settings.tables)
     for pattern in settings.tables.without_match(included):
         problem = f"{pattern} matches no table that {user} may see"
@@ -226,25 +234,27 @@ def _tables(connection: Connection[Any], settings: Settings, user: str) -> Itera
     for table, shape in shapes.items():
         refused = _may_select(connection, table, user)
         if refused is not None:
-            # Columns that may not be read are not in information_schema either, so the rest would be guesses.
+            # information_schema hides columns that the user may not read. So other findings would be guesses.
             yield refused
         else:
             yield from _shape(shape, settings.columns, is_signal=table == settings.tables.signal_table)
 
 
 def _may_select(connection: Connection[Any], table: TableId, user: str) -> Finding | None:
+    """Return the finding that the user may not read the table, or None."""
     try:
         query(connection, f"SELECT * FROM {table.sql} LIMIT 0")
     except QueryRefusedError as error:
         if error.code in (ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR):
             return Finding("privileges", f"{user} may not read {table}", f"GRANT SELECT ON {table.sql} TO {user};")
         if error.code == ER.NO_SUCH_TABLE:
-            return None  # dropped while we look
+            return None  # the table was dropped meanwhile
         return Finding("tables", f"{table} cannot be read: {error.message}", "See the server's error", "warning")
     return None
 
 
 def _shape(shape: TableShape, rules: ColumnRules, *, is_signal: bool) -> Iterable[Finding]:
+    """Yield findings about the columns and the key of a table."""
     table, view = shape.id, view_of(shape, rules)
     for index in sorted(view.needed):
         try:
@@ -259,5 +269,6 @@ def _shape(shape: TableShape, rules: ColumnRules, *, is_signal: bool) -> Iterabl
 
 
 def _user(connection: Connection[Any]) -> str:
+    """Return the account of this session as GRANT statements write it."""
     name, _, host = str(query(connection, "SELECT CURRENT_USER()")[0][0]).rpartition("@")
     return f"'{name}'@'{host}'"

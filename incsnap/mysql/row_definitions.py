@@ -1,9 +1,12 @@
-"""Tables by which rows are read that do not name their columns (``binlog_row_metadata=MINIMAL``): all that their table
-maps leave out, or nothing.
+"""Table definitions for reading rows whose table maps omit column names (`binlog_row_metadata=MINIMAL`).
+
+A definition supplies all that the table map leaves out. A table without a certain definition is refused.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,28 +19,41 @@ from incsnap.mysql.catalog import shapes_of
 from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.tables import Column, TableId, TableShape
 
-#: Character sets with characters beyond U+FFFF, for which information_schema and SHOW CREATE TABLE print a question
-#: mark inside literals.
+#: Character sets with characters above U+FFFF. For these characters information_schema and SHOW CREATE TABLE print a
+#: question mark inside literals.
 _WIDE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 
 
+#: Seconds for the definitions of tables that are not captured. Events wait meanwhile.
+_OTHERS_SECONDS = 1.0
+
+
 def leaves_names_out(connection: Connection[Any]) -> bool:
-    """Does the server write table maps without names now? It can be changed at any time, for all sessions at once."""
+    """Return True if the server now writes table maps without names.
+
+    The variable can change at any time, for all sessions.
+    """
     return str(query(connection, "SELECT @@GLOBAL.binlog_row_metadata")[0][0]).upper() == "MINIMAL"
 
 
 def row_definitions(
-    connection: Connection[Any], tables: Sequence[TableId]
+    connection: Connection[Any], tables: Sequence[TableId], *, within: float = math.inf
 ) -> tuple[dict[TableId, TableDefinition], dict[TableId, str]]:
-    """Return the tables that exist and may be seen, as they are now; and why others cannot be told.
+    """Return the present definitions of the tables that exist and may be seen, and why other tables have none.
 
-    The binlog's end, asked for behind this, is behind the statement that made each table what it is: whoever changes
-    a table holds it exclusively until the statement is logged, and SHOW CREATE TABLE waits for that. Without it this
-    would hold for InnoDB alone, whose dictionary changes only behind the binlog.
+    A definition is never newer than the binlog. If the caller asks for the binlog's end after this call, the statement
+    that made this version of the table lies before that end. The reason: a statement that changes a table locks it
+    until the statement is logged, and SHOW CREATE TABLE waits for the lock. Without SHOW CREATE TABLE this would hold
+    only for InnoDB, whose dictionary changes after the binlog.
+
+    After `within` seconds the remaining tables are left out.
     """
+    begun = time.monotonic()
     definitions: dict[TableId, TableDefinition] = {}
     refused: dict[TableId, str] = {}
     for table, shape in shapes_of(connection, tables).items():
+        if time.monotonic() > begun + within:
+            break
         doubtful = next((column.name for column in shape.columns if _may_hide_a_character(column)), None)
         if doubtful is not None:
             refused[table] = f"a literal of its column {doubtful} may have a character that the server shows as ?"
@@ -51,11 +67,24 @@ def row_definitions(
     return definitions, refused
 
 
-def _with_keys(shape: TableShape, printed: str) -> TableDefinition:
-    """Return the definition with its keys, if SHOW CREATE TABLE and information_schema tell the same columns.
+def definitions_at_hand(connection: Connection[Any], tables: Sequence[TableId]) -> dict[TableId, TableDefinition]:
+    """Return the definitions of those tables that the server shows at once, for tables that are not captured.
 
-    Else they were asked on either side of a statement, or the text has what is not understood. Then rows can be read,
-    and no statement can be followed.
+    The first locked table costs a second, and the tables after it are left out.
+    """
+    [(patience,)] = query(connection, "SELECT @@SESSION.lock_wait_timeout")
+    query(connection, "SET SESSION lock_wait_timeout = 1")
+    try:
+        return row_definitions(connection, tables, within=_OTHERS_SECONDS)[0]
+    finally:
+        query(connection, f"SET SESSION lock_wait_timeout = {patience}")
+
+
+def _with_keys(shape: TableShape, printed: str) -> TableDefinition:
+    """Return the definition with its keys, if SHOW CREATE TABLE and information_schema show equal columns.
+
+    Otherwise a statement changed the table between the two queries, or the text is not understood. Then rows can be
+    read, but later statements on the table cannot be followed.
     """
     try:
         definition = read_definition(printed, shape.id)
@@ -65,4 +94,5 @@ def _with_keys(shape: TableShape, printed: str) -> TableDefinition:
 
 
 def _may_hide_a_character(column: Column) -> bool:
+    """Return True if a question mark in a literal of the column may stand for another character."""
     return column.charset in _WIDE and any("?" in literal for literal in column.values)

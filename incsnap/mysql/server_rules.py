@@ -1,4 +1,4 @@
-"""What the server's variables must say before a job can run, each with the statement that makes it so."""
+"""Rules for the variables of the MySQL server, each with the statement that corrects the variable."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it must be, in one line, and the SQL or setting that repairs it."""
+    """A problem found by preflight, with its repair."""
 
-    name: str
-    problem: str
-    repair: str
-    severity: Literal["error", "warning"] = "error"
+    name: str  #: the variable, setting or subject
+    problem: str  #: what is wrong, in one line
+    repair: str  #: SQL statement or setting that corrects the problem
+    severity: Literal["error", "warning"] = "error"  #: an error stops the start
 
     def __str__(self) -> str:
         return f"{self.name}: {self.problem} → {self.repair}"
@@ -22,18 +22,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    variable: str
-    required: str
-    why: str
-    repair: str
-    severity: Literal["error", "warning"] = "error"
+    """A value that a variable must have."""
+
+    variable: str  #: name of a variable of the MySQL server
+    required: str  #: in capitals
+    why: str  #: what goes wrong otherwise
+    repair: str  #: statement that sets the variable
+    severity: Literal["error", "warning"] = "error"  #: of the finding
 
 
 def _persist(variable: str, value: str) -> str:
     return f"SET PERSIST {variable} = {value};"
 
 
-#: The server takes one step at a time.
+#: The server accepts only one step of gtid_mode at a time.
 _GTIDS = " ".join(
     (
         _persist("enforce_gtid_consistency", "ON"),
@@ -68,7 +70,7 @@ _RULES = (
 
 
 def variable_findings(variables: Mapping[str, str]) -> list[Finding]:
-    """``variables``: of SHOW GLOBAL VARIABLES. A variable this version does not have is not asked for."""
+    """Return findings for `variables` (SHOW GLOBAL VARIABLES). Skip variables that this MySQL version does not have."""
     findings = []
     for rule in _RULES:
         value = variables.get(rule.variable)
@@ -80,7 +82,10 @@ def variable_findings(variables: Mapping[str, str]) -> list[Finding]:
 
 
 def query_findings(variables: Mapping[str, str]) -> list[Finding]:
-    """For include.query. A session may still log its statements, so it is no error."""
+    """Return findings for the setting include.query.
+
+    They are warnings, because a session may still log its statements.
+    """
     name = "binlog_rows_query_log_events"
     if variables.get(name, "ON") == "ON":
         return []
@@ -89,7 +94,7 @@ def query_findings(variables: Mapping[str, str]) -> list[Finding]:
 
 
 def replica_findings(variables: Mapping[str, str]) -> list[Finding]:
-    """For a server that is itself a replica."""
+    """Return findings for a server that is itself a replica."""
     findings = []
     if _either(variables, "log_replica_updates", "log_slave_updates") == "OFF":
         problem = "this server is a replica and does not log what it replicates"
@@ -104,4 +109,5 @@ def replica_findings(variables: Mapping[str, str]) -> list[Finding]:
 
 
 def _either(variables: Mapping[str, str], name: str, old_name: str) -> str | None:
+    """Return the value of a variable that older versions call `old_name`."""
     return variables.get(name, variables.get(old_name))

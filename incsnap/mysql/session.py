@@ -1,6 +1,6 @@
-"""A connection whose session never depends on what the server has as defaults.
+"""Connections to MySQL whose sessions do not depend on the server's defaults.
 
-Time zone, SQL mode and character set decide what a SELECT prints, so they are the same for every chunk on every server.
+Time zone, SQL mode and character set decide what a SELECT prints. So they are fixed for every chunk on every server.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from incsnap.config.servers import MySqlSettings
 from incsnap.errors import IncsnapError, ServerUnreachable, shorten
 from incsnap.mysql.error_codes import GONE, NOT_LET_IN
 
-#: lock_wait_timeout: a SELECT that meets an ALTER TABLE waits at most this many seconds; MySQL's default is one year.
+#: lock_wait_timeout: most seconds that a SELECT waits for an ALTER TABLE. MySQL's default is one year.
 METADATA_LOCK_SECONDS = 5
-#: Each of these is what its reason needs, whatever the server's administrator has made the default of new sessions.
+#: Session variables with the value that we need, whatever the server's defaults for new sessions are.
 _SETTINGS = (
-    # What a SELECT prints, and what its text means. TIMESTAMP keys are compared as UTC.
+    # These decide what a SELECT prints and what its text means. Keys of type TIMESTAMP are compared as UTC.
     "time_zone = '+00:00'",
     "sql_mode = ''",
     "character_set_client = utf8mb4",
     "character_set_connection = utf8mb4",
     "character_set_results = utf8mb4",
     "lc_time_names = 'en_US'",
-    # All rows, however many: DEFAULT would be the server's own limit.
+    # All rows, however many. DEFAULT would be the server's own limit.
     "sql_select_limit = 18446744073709551615",
     "sql_big_selects = 1",
     "sql_auto_is_null = 0",
-    # For the low watermark each SELECT must see what is committed at its beginning, no more and no less, in the engine
-    # that has the truth (a secondary one is behind it).
-    # The driver believes the greeting, which tells of autocommit before the server's default takes it away.
+    # The low watermark needs SELECTs that see exactly what is committed when they begin. A secondary engine is
+    # excluded, because it lags behind. `autocommit` is set although the driver asks for it: the driver trusts the
+    # server's greeting, which reports autocommit before the server's default switches it off.
     "autocommit = 1",
     "transaction_isolation = 'REPEATABLE-READ'",
     "transaction_read_only = 0",
     "completion_type = 0",
     "/*!80013 use_secondary_engine = OFF, */ max_execution_time = 0",
-    # A chunk walks its index in order, and never more of it than the chunk.
+    # A chunk reads its index in order, and never more of the index than the chunk.
     "range_optimizer_max_mem_size = 8388608",
     "optimizer_switch = CONCAT('use_invisible_indexes=off' /*!80021 , ',prefer_ordering_index=on' */)",
     f"lock_wait_timeout = {METADATA_LOCK_SECONDS}",
-    # Seconds that the server waits for us: a chunk may be encoded for longer than its default is somewhere.
+    # Seconds that the server waits for us. Encoding a chunk may take longer than a server's default allows.
     "net_write_timeout = 60",
     "wait_timeout = 28800",
-    # Generated invisible primary keys are in every row image, so they must be seen in information_schema too.
-    # SHOW CREATE TABLE is read, and told to consumers.
+    # Generated invisible primary keys are in every row image, so information_schema must show them. SHOW CREATE TABLE
+    # is parsed, and consumers see its text.
     "/*!80030 show_gipk_in_create_table_and_information_schema = ON, */ sql_quote_show_create = 1",
     "show_create_table_verbosity = 0",
 )
@@ -57,9 +57,10 @@ _SESSION = "SET SESSION " + ", ".join(_SETTINGS)
 
 
 def connect(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str | None = None) -> Connection[Any]:
-    """A new autocommit session in utf8mb4, UTC and the empty SQL mode. Raises ``ServerUnreachable``.
+    """Return a new session with autocommit, utf8mb4, UTC and an empty SQL mode.
 
-    ``read_timeout``: seconds one read of the socket may take.
+    `read_timeout` is the most seconds for one read of the socket. Raise ServerUnreachable if the server does not answer
+    or refuses the login.
     """
     try:
         return dial(settings, read_timeout=read_timeout, database=database)
@@ -68,12 +69,16 @@ def connect(settings: MySqlSettings, *, read_timeout: float = 60.0, database: st
 
 
 def dial(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str | None = None) -> Connection[Any]:
-    """As ``connect``, but with the driver's own errors: the tail tells a lost server from a refusal."""
+    """Return a new session like `connect`, but raise the driver's own errors.
+
+    The tail needs the difference between a lost server and a refusal.
+    """
     return pymysql.connect(
         host=settings.hostname,
         port=settings.port,
         user=settings.user,
-        # Bytes: of text the driver makes Latin-1, and CREATE USER has hashed what its client sent, which is UTF-8.
+        # As bytes, because the driver encodes text as Latin-1. CREATE USER has hashed the bytes of its client, which
+        # are UTF-8.
         password=settings.password.get_secret_value().encode(),
         database=database,
         charset="utf8mb4",
@@ -88,13 +93,16 @@ def dial(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str |
 
 
 def _tls(settings: MySqlSettings) -> dict[str, Any]:
-    """PyMySQL's arguments for ``database.ssl.mode``; without any it prefers TLS and goes on without."""
+    """Return PyMySQL's arguments for `database.ssl.mode`.
+
+    Without arguments PyMySQL prefers TLS and falls back to none.
+    """
     if settings.ssl_mode == "disabled":
         return {"ssl_disabled": True}
     if settings.ssl_mode == "preferred" and settings.ssl_cert is None:
         return {}
     context = ssl.create_default_context(cafile=settings.ssl_ca)
-    # Certificates that MySQL makes for itself have no key identifiers, which Python 3.13 would refuse.
+    # Certificates that MySQL generates have no key identifiers, which Python 3.13 would refuse.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
     context.check_hostname = settings.ssl_mode == "verify_identity"
     context.verify_mode = ssl.CERT_REQUIRED if settings.ssl_mode.startswith("verify") else ssl.CERT_NONE
@@ -106,6 +114,7 @@ def _tls(settings: MySqlSettings) -> dict[str, Any]:
 
 
 def _unreachable(settings: MySqlSettings, error: Exception) -> ServerUnreachable:
+    """Return the error for a failed login or connection, with what to do about it."""
     code, text = error_of(error)
     server = f"MySQL at {settings.address}"
     if code in NOT_LET_IN:
@@ -115,7 +124,7 @@ def _unreachable(settings: MySqlSettings, error: Exception) -> ServerUnreachable
         )
     if code == ER.CON_COUNT_ERROR:
         return ServerUnreachable(f"{server} has too many connections", "Raise max_connections, or stop other clients.")
-    # MariaDB, and MySQL 5, lack some of our session's variables.
+    # MariaDB and MySQL 5 do not have some variables of our session.
     if code in (ER.UNKNOWN_SYSTEM_VARIABLE, ER.WRONG_VALUE_FOR_VAR):
         return ServerUnreachable(f"{server} is not MySQL 8.0 or later: {text}", "Use MySQL 8.0 or later.")
     if code == ER.HOST_IS_BLOCKED:
@@ -136,19 +145,19 @@ def _unreachable(settings: MySqlSettings, error: Exception) -> ServerUnreachable
 
 
 def error_of(error: Exception) -> tuple[int, str]:
-    """MySQL's error number (0 without one) and its text."""
+    """Return MySQL's error number (0 without one) and the error's text."""
     if len(error.args) >= 2 and isinstance(error.args[0], int):
         return error.args[0], str(error.args[1])
     return 0, str(error) or type(error).__name__
 
 
 def is_gone(error: Exception) -> bool:
-    """Does ``error`` mean that the connection cannot be used any more?"""
+    """Return True if `error` means that the connection cannot be used any more."""
     return not isinstance(error, pymysql.err.MySQLError) or error_of(error)[0] in GONE
 
 
 def is_alive(connection: Connection[Any] | None) -> TypeGuard[Connection[Any]]:
-    """Is there a connection, and does the server answer on it? One round trip."""
+    """Return True if there is a connection and the server answers on it. This takes one round trip."""
     if connection is None or not connection.open:
         return False
     try:
@@ -159,18 +168,18 @@ def is_alive(connection: Connection[Any] | None) -> TypeGuard[Connection[Any]]:
 
 
 def close(connection: Connection[Any] | None) -> None:
-    """Closes it, where there is one and it is open; never raises."""
+    """Close the connection if there is one and it is open. Never raise an error."""
     if connection is not None and connection.open:
-        with suppress(Exception):  # a socket that is gone may complain
+        with suppress(Exception):  # closing a lost socket may fail
             connection.close()
 
 
 def query(
     connection: Connection[Any], sql: str, arguments: Sequence[Any] | Mapping[str, Any] | None = None
 ) -> tuple[tuple[Any, ...], ...]:
-    """All rows of a small result. Raises ``ServerUnreachable`` when the connection is gone, else ``IncsnapError``.
+    """Return all rows of a small result, for questions about catalog and status. Do not read captured tables with it.
 
-    For catalog and status questions; rows of captured tables never come this way.
+    Raise ServerUnreachable if the connection is lost, and QueryRefusedError if the server refuses the statement.
     """
     try:
         with connection.cursor() as cursor:
@@ -184,7 +193,7 @@ def query(
 
 
 class QueryRefusedError(IncsnapError):
-    """The server answered with an error; ``code`` is MySQL's number."""
+    """An error that the server answered with. `code` is MySQL's error number."""
 
     hint = "See the error number in MySQL's manual."
 
@@ -197,7 +206,10 @@ class QueryRefusedError(IncsnapError):
 
 
 def named(connection: Connection[Any], sql: str) -> list[dict[str, Any]]:
-    """Rows with column names, for SHOW statements whose columns differ between versions."""
+    """Return rows as dicts by column name, for SHOW statements whose columns differ between versions.
+
+    Raise ServerUnreachable if the connection is lost, and QueryRefusedError if the server refuses the statement.
+    """
     try:
         with connection.cursor(pymysql.cursors.DictCursor) as cursor:
             cursor.execute(sql)

@@ -1,4 +1,4 @@
-"""The signal table as Debezium defines it, and what is missing of it on a server."""
+"""The signal table as Debezium defines it, and what a server lacks of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from incsnap.tables import TableId, TableShape, quote
 
 
 def creation(table: TableId) -> str:
-    """The statement that makes it."""
+    """Return the statement that creates the signal table."""
     return f"CREATE TABLE {table.sql} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data VARCHAR(2048));"
 
 
 def shape_or_lack(connection: Connection[Any], table: TableId) -> tuple[TableShape | None, str, str]:
-    """The table's shape; where there is none to be seen, what does not exist, and the statements that make it."""
+    """Return (shape, "", "") for a table that exists, else (None, what is missing, the SQL that creates it).
+
+    A table that the user may not see counts as missing.
+    """
     shape = catalog.shape_of(connection, table)
     if shape is not None:
         return shape, "", ""

@@ -1,7 +1,7 @@
-"""Where a new job begins that does not begin now: the set of transactions before a given place.
+"""The place where a new job begins if the settings name one, as the GTID set of all transactions before it.
 
-Whoever says a place has sent what is before it. So it is refused where it cannot be known surely which transactions
-those are, where the server cannot send one of the others, and where it does not know one of these.
+With such a place the user says that everything before it was sent. So a place is refused if the transactions before it
+cannot be determined. It is also refused if the server cannot send a later transaction or does not know an earlier one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from incsnap.mysql.session import query
 log = logging.getLogger(__name__)
 
 _GTIDS, _FILE, _POSITION = "incsnap.start.gtid.set", "incsnap.start.binlog.file", "incsnap.start.binlog.position"
-#: The first event of a file.
+#: Position of the first event in a binlog file.
 _FIRST_POSITION = 4
-#: Events that are asked for at once.
+#: Events of one SHOW BINLOG EVENTS.
 _PAGE = 10_000
-#: Types of events, as the server calls them.
+#: Event types, as the server calls them.
 _BEGINS = ("Gtid", "Gtid_tagged")
 _HEADER = ("Format_desc", "Previous_gtids")
 _BETWEEN_TRANSACTIONS = (*_BEGINS, "Anonymous_Gtid", "Rotate", "Stop")
@@ -34,7 +34,7 @@ _READ_TABLES = "Name a later place; or begin without one, with snapshot.mode=ini
 
 
 def start_gtids(connection: Connection[Any], place: StartPlace) -> GtidSet:
-    """The transactions before the place. Raises ``ConfigError`` where that is refused."""
+    """Return the transactions before the place. Raise ConfigError if the place is refused."""
     if place.gtid_set is not None:
         before, name = GtidSet.parse(place.gtid_set), _GTIDS
     else:
@@ -44,22 +44,23 @@ def start_gtids(connection: Connection[Any], place: StartPlace) -> GtidSet:
 
 
 def require_sendable(connection: Connection[Any], before: GtidSet, name: str, hint: str) -> None:
-    """Raise ``ConfigError`` if the server cannot send all that follows the transactions ``before``.
+    """Raise ConfigError if the server cannot send all transactions after the set `before`.
 
-    ``name`` is what says so, ``hint`` the way out where the binlog is purged.
+    `name` is the setting that the error names. `hint` is the repair if the binlog is purged.
     """
     unknown = before - watermarks.executed(connection)
     if unknown:
         raise ConfigError(
-            f"{name}: the server does not know {shorten(unknown)}, which is said to be sent",
-            "Is it the server that the place is of? Correct the place; where it is a replica that is behind, wait.",
+            f"{name}: the server does not know {shorten(unknown)}, which this place counts as sent",
+            "Check that the place is from this server, and correct it. If the server is a replica that lags, wait.",
         )
     gone = watermarks.purged(connection) - before
     if gone:
-        raise ConfigError(f"{name}: the binlog no longer holds {shorten(gone)}, which comes behind this place", hint)
+        raise ConfigError(f"{name}: the binlog no longer holds {shorten(gone)}, which follows this place", hint)
 
 
 def _before_position(connection: Connection[Any], file: str, position: int) -> GtidSet:
+    """Return the transactions before a position. Raise ConfigError if the file or the position does not exist."""
     files = {str(row[0]): int(row[1]) for row in query(connection, "SHOW BINARY LOGS")}
     if file not in files:
         oldest = min(files, key=file_number)
@@ -69,13 +70,16 @@ def _before_position(connection: Connection[Any], file: str, position: int) -> G
     if position > files[file]:
         raise ConfigError(
             f"{_POSITION}: {file} has {files[file]} bytes, not {position}",
-            "Is it the server that the place is of? Correct the place.",
+            "Check that the place is from this server, and correct it.",
         )
     return _before(_events(connection, file), file, position)
 
 
 def _events(connection: Connection[Any], file: str) -> Iterator[tuple[Any, ...]]:
-    """File, position, type, server id, end and text of each event, in pages: a file may hold millions."""
+    """Yield the rows of SHOW BINLOG EVENTS for a file: file, position, type, server id, end and text.
+
+    Read them in pages, because a file may hold millions.
+    """
     following = _FIRST_POSITION
     while page := query(connection, "SHOW BINLOG EVENTS IN %s FROM %s LIMIT %s", (file, following, _PAGE)):
         yield from page
@@ -85,19 +89,23 @@ def _events(connection: Connection[Any], file: str) -> Iterator[tuple[Any, ...]]
 
 
 def _before(events: Iterator[tuple[Any, ...]], file: str, position: int) -> GtidSet:
-    """What is before the transaction that has the position, or begins there. ``events``: of the whole file."""
+    """Return the transactions before the one that contains `position` or begins there.
+
+    `events` are those of the whole file. Raise ConfigError if no event begins at `position`, or if a transaction has no
+    GTID.
+    """
     before, newest, is_known = GtidSet(), GtidSet(), False
     for _, begin, kind, _, end, text in events:
         is_known = is_known or position in (int(begin), int(end))
         if int(begin) >= position and kind not in _HEADER:
             if kind not in _BETWEEN_TRANSACTIONS and newest:
-                log.warning("%s:%d is inside of %s, which is sent from its beginning", file, position, newest)
+                log.warning("%s:%d is inside transaction %s, which is sent from its beginning", file, position, newest)
                 newest = GtidSet()
             break
         if kind == "Anonymous_Gtid":
             raise ConfigError(
                 f"{_FILE}: {file} has a transaction without GTID, at {begin}",
-                "Begin in a file that was begun after gtid_mode=ON, or without a place, with snapshot.mode=initial.",
+                "Name a file that begins after gtid_mode=ON; or name no place, with snapshot.mode=initial.",
             )
         if kind == "Previous_gtids":
             before = GtidSet.parse(str(text))
@@ -107,6 +115,6 @@ def _before(events: Iterator[tuple[Any, ...]], file: str, position: int) -> Gtid
     if not is_known:
         raise ConfigError(
             f"{_POSITION}: no event of {file} begins at {position}",
-            "Is it the server that the place is of? Correct the place (SHOW BINLOG EVENTS tells where events begin).",
+            "Check that the place is from this server, and correct it (SHOW BINLOG EVENTS shows where events begin).",
         )
     return before | newest

@@ -1,8 +1,8 @@
-"""A table's definition as Debezium shows it on the schema change topic, read from what SHOW CREATE TABLE prints.
+"""Table definitions for the schema change topic in Debezium's form, parsed from SHOW CREATE TABLE.
 
-That text has the literals of defaults, ENUMs and SETs as MySQL writes them, and so does Debezium, which parses the same
-text. Its peculiarities are kept: ``generated`` tells AUTO_INCREMENT and ON UPDATE, not generated columns; a DEFAULT
-of CURRENT_TIMESTAMP is the epoch; comments are left out unless they are asked for.
+The text has the literals of defaults, ENUMs and SETs as MySQL prints them. Debezium parses the same text, so its
+peculiarities are kept. `generated` is true for AUTO_INCREMENT and ON UPDATE, not for generated columns. The default
+CURRENT_TIMESTAMP is the epoch. Comments are left out unless they are requested.
 https://dev.mysql.com/doc/refman/en/show-create-table.html
 """
 
@@ -18,7 +18,7 @@ from incsnap.ddl.words import Token, tokens
 from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.tables import SourceType, TableId
 
-#: java.sql.Types, as Debezium has them.
+#: The numbers of java.sql.Types that Debezium uses.
 _JDBC = {
     "TINYINT": 5, "SMALLINT": 5, "MEDIUMINT": 4, "INT": 4, "BIGINT": -5, "BIT": -7, "DECIMAL": 3, "FLOAT": 6,
     "DOUBLE": 8, "CHAR": 1, "VARCHAR": 12, "TINYTEXT": 12, "TEXT": 12, "MEDIUMTEXT": 12, "LONGTEXT": 12, "ENUM": 1,
@@ -33,16 +33,16 @@ _PRINTED = str.maketrans({"\0": r"\0", "\n": r"\n", "\r": r"\r", "\\": r"\\", "'
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """``ddl``: what SHOW CREATE TABLE prints; ``shown``: the ``table`` of a change."""
+    """A table's definition, as text and in Debezium's form."""
 
-    ddl: str
-    shown: dict[str, Any]
+    ddl: str  #: the text of SHOW CREATE TABLE
+    shown: dict[str, Any]  #: the field `table` of a schema change record
 
 
 def definitions_of(
     connection: Connection[Any], tables: Iterable[TableId], *, comments: bool = False
 ) -> dict[TableId, Definition]:
-    """Those of ``tables`` that exist and may be seen, as they are now; one query each. ``comments``: with them."""
+    """Return the present definitions of the tables that exist and may be seen. Send one query for each table."""
     definitions = {}
     for table in tables:
         try:
@@ -55,7 +55,10 @@ def definitions_of(
 
 
 def shown(ddl: str, *, comments: bool = False) -> dict[str, Any]:
-    """The ``table`` of a change, from what SHOW CREATE TABLE prints. ``comments``: of it and of its columns too."""
+    """Return the field `table` of a schema change record for the text of SHOW CREATE TABLE.
+
+    With `comments` include the comments of the table and its columns.
+    """
     parts, options = _parts(list(tokens(ddl)))
     charset = _after(options, "CHARSET")
     columns = [_column(part, number, charset, comments) for number, part in enumerate(_columns(parts), 1)]
@@ -68,7 +71,7 @@ def shown(ddl: str, *, comments: bool = False) -> dict[str, Any]:
 
 
 def _parts(sql_tokens: list[Token]) -> tuple[list[list[Token]], list[Token]]:
-    """What stands between commas in the outer brackets, and what follows these."""
+    """Return the parts between commas inside the outer brackets, and the tokens after these brackets."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for at, (kind, text) in enumerate(sql_tokens):
@@ -86,10 +89,12 @@ def _parts(sql_tokens: list[Token]) -> tuple[list[list[Token]], list[Token]]:
 
 
 def _columns(parts: list[list[Token]]) -> Iterator[list[Token]]:
+    """Yield the parts that define a column."""
     return (part for part in parts if part and part[0][0] == "name")
 
 
 def _column(part: list[Token], position: int, table_charset: str | None, comments: bool) -> dict[str, Any]:
+    """Return a column in Debezium's form. `part` is its definition, `position` counts from 1."""
     name, base = part[0][1], part[1][1].upper()
     arguments, rest = _arguments(part[2:])
     words = _outer(rest)
@@ -115,12 +120,15 @@ def _column(part: list[Token], position: int, table_charset: str | None, comment
 
 
 def source_type(defined: str) -> SourceType:
-    """The type that information_schema and SHOW CREATE TABLE print so: ``decimal(6,2) unsigned``."""
+    """Return name, length and scale of a type as Debezium shows them.
+
+    `defined` is MySQL's text, for example `decimal(6,2) unsigned`.
+    """
     return _source_type(list(tokens(defined)))
 
 
 def _source_type(part: list[Token]) -> SourceType:
-    """``part``: from the type's name on."""
+    """Return the type that begins at the first token of `part`."""
     base = part[0][1].upper()
     arguments, rest = _arguments(part[1:])
     words = _outer(rest)
@@ -135,7 +143,7 @@ def _source_type(part: list[Token]) -> SourceType:
 
 
 def _literals(arguments: list[Token]) -> list[str]:
-    """Strings in their quotes; one that is no text stands as ``x'FF41'``."""
+    """Return the string literals with their quotes. A binary literal has its prefix: `x'FF41'`."""
     before = [("", ""), *arguments]
     return [
         (text_before if kind_before == "word" else "") + text
@@ -145,7 +153,7 @@ def _literals(arguments: list[Token]) -> list[str]:
 
 
 def _arguments(rest: list[Token]) -> tuple[list[Token], list[Token]]:
-    """What the type has in brackets, and what follows."""
+    """Return the tokens inside the type's brackets, and the tokens after them."""
     if not rest or rest[0] != ("other", "("):
         return [], rest
     end = rest.index(("other", ")"))
@@ -153,7 +161,7 @@ def _arguments(rest: list[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def _outer(rest: list[Token]) -> list[str]:
-    """Words outside of brackets, in capitals."""
+    """Return the words outside brackets, in capitals."""
     words, depth = [], 0
     for kind, text in rest:
         depth += (kind == "other") * ((text == "(") - (text == ")"))
@@ -163,7 +171,7 @@ def _outer(rest: list[Token]) -> list[str]:
 
 
 def _default(rest: list[Token]) -> str | None:
-    """None without one, for NULL, and for an expression."""
+    """Return the DEFAULT's text, or None if the column has no DEFAULT, or NULL or an expression as DEFAULT."""
     depth = 0
     for at, (kind, text) in enumerate(rest[:-1]):
         depth += (kind == "other") * ((text == "(") - (text == ")"))
@@ -182,7 +190,7 @@ def _default(rest: list[Token]) -> str | None:
 
 
 def _comment(sql_tokens: list[Token]) -> str | None:
-    """What stands in the quotes behind COMMENT (and an equals sign), escaped as it is printed."""
+    """Return the text of COMMENT without its quotes, escaped as printed, or None."""
     depth = 0
     for at, (kind, text) in enumerate(sql_tokens):
         depth += (kind == "other") * ((text == "(") - (text == ")"))
@@ -192,12 +200,16 @@ def _comment(sql_tokens: list[Token]) -> str | None:
 
 
 def as_printed(text: str) -> str:
-    """The text as SHOW CREATE TABLE prints it between quotes, which is how Debezium shows comments in schemas."""
+    """Return a comment as SHOW CREATE TABLE prints it between quotes, with zero bytes, line ends, backslashes and
+    quotes escaped.
+
+    Debezium shows comments in schemas this way.
+    """
     return text.translate(_PRINTED)
 
 
 def _after(sql_tokens: list[Token], word: str) -> str | None:
-    """The word behind ``word`` (and an equals sign)."""
+    """Return the word after `word` and an optional equals sign, or None."""
     for at, (kind, text) in enumerate(sql_tokens):
         if kind == "word" and text.upper() == word:
             following = [text for kind, text in sql_tokens[at + 1 : at + 3] if kind == "word"]
@@ -206,7 +218,7 @@ def _after(sql_tokens: list[Token], word: str) -> str | None:
 
 
 def _key(parts: list[list[Token]], required: set[str]) -> list[str]:
-    """The primary key's columns, or those of the first unique key without NULLs and expressions."""
+    """Return the columns of the primary key, or of the first unique key without NULLs and expressions, or []."""
     keys = [(part[0][1].upper(), part) for part in parts if part and part[0][0] == "word"]
     for kind in ("PRIMARY", "UNIQUE"):
         for verb, part in keys:
@@ -217,13 +229,13 @@ def _key(parts: list[list[Token]], required: set[str]) -> list[str]:
 
 
 def _key_columns(part: list[Token]) -> list[str]:
-    """The columns of a key; [] where it has an expression."""
+    """Return the columns of a key, or [] if the key has an expression."""
     names, depth = [], 0
     for at, (kind, text) in enumerate(part):
         depth += (kind == "other") * ((text == "(") - (text == ")"))
         if depth == 1 and kind == "name":
             names.append(text)
-        # A length stands behind a column, an expression behind nothing.
+        # A bracket after a column holds a length. A bracket after anything else holds an expression.
         if depth == 2 and text == "(" and part[at - 1][0] != "name":
             return []
     return names

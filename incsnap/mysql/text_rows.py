@@ -1,9 +1,9 @@
-"""Rows of a SELECT as packets in large blocks, and their columns by the lock-step scan.
+"""Rows of a SELECT, read as packets in large blocks and cut into columns by NumPy.
 
-PyMySQL makes a Python object per value (90 thousand rows/s). Here it still sends the statement and reads the column
-definitions, so authentication, TLS and session stay its business; the row packets are then read from its stream in
-blocks, framed in place (0.1 µs a row) and cut into columns by NumPy. Memory is bounded by the block, whatever the
-result is; only a row that is larger gets a block of its own.
+PyMySQL makes a Python object for each value and reads 90,000 rows/s. Here PyMySQL only sends the statement and reads
+the column definitions, so it still handles authentication, TLS and the session. This module then reads the row packets
+from PyMySQL's stream in blocks, finds their ends in place (0.1 µs a row) and cuts them into columns. A block limits the
+memory, whatever the size of the result. Only a row that is larger gets its own block.
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset.html
 """
 
@@ -22,13 +22,14 @@ from pymysql.constants import COMMAND, CR
 from incsnap.columns.cursors import lenenc_columns
 from incsnap.columns.gather import binary
 from incsnap.columns.packets import PAD, Packets, Positions
+from incsnap.mysql.driver_internals import drop, send_command, stream_of
 
-#: Large enough that NumPy's calls cost nothing by the row, small enough to stay near the processor's caches.
+#: 1 MiB: large enough that NumPy's calls cost nothing for each row, small enough for the processor's caches.
 BLOCK_BYTES = 1 << 20
 
 _LARGEST = 0xFFFFFF
 _EOF, _ERR = 0xFE, 0xFF
-#: An EOF packet is shorter than this; a row that begins with 0xFE (a value of 16 MiB or more) never is.
+#: An EOF packet is shorter than this. A row that begins with 0xFE (a value of 16 MiB or more) is always longer.
 _EOF_BYTES = 9
 _MORE_RESULTS = 0x0008
 _header = struct.Struct("<I").unpack_from
@@ -36,19 +37,21 @@ _header = struct.Struct("<I").unpack_from
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextRows:
-    """Row ``i`` is ``packets.data[starts[i] : ends[i]]``: length-encoded values, one after another."""
+    """A block of rows. Row `i` is `packets.data[starts[i] : ends[i]]`, a sequence of length-encoded values."""
 
-    packets: Packets
-    starts: Positions
-    ends: Positions
+    packets: Packets  #: all bytes of the block
+    starts: Positions  #: first byte of each row
+    ends: Positions  #: byte after each row
 
     def __len__(self) -> int:
         return len(self.starts)
 
 
 def columns_of(rows: TextRows, count: int) -> list[Any]:
-    """The ``count`` columns of the rows as ``pa.binary()``, null for NULL. Raises ``pymysql.err.InternalError`` for
-    damage."""
+    """Return the `count` columns of the rows as `pa.binary()`, with null for NULL.
+
+    Raise err.InternalError (PyMySQL's) if a row does not have `count` values.
+    """
     columns, cursors = lenenc_columns(rows.packets, rows.starts, count)
     if not np.array_equal(cursors, rows.ends):
         raise err.InternalError(f"a row does not consist of {count} length-encoded values")
@@ -56,34 +59,34 @@ def columns_of(rows: TextRows, count: int) -> list[Any]:
 
 
 def fetch_rows(connection: Any, sql: str, *, block_bytes: int = BLOCK_BYTES) -> Generator[TextRows, None, None]:
-    """The rows of one SELECT, in blocks of about ``block_bytes``; nothing where it has none.
+    """Yield the rows of one SELECT in blocks of about `block_bytes`. Yield nothing if the result is empty.
 
-    Raises PyMySQL's errors, also when the server fails in the middle of the rows; after a server's error the
-    connection is usable. It is closed when it breaks, and when the caller leaves before the end: what is still to come
-    may be of any size.
+    Raise PyMySQL's errors, also if the server fails in the middle of the rows. After an error of the server the
+    connection can still be used. The connection is closed if it breaks, and if the caller stops before the end, because
+    the rest may be of any size.
     """
-    connection._execute_command(COMMAND.COM_QUERY, sql)
+    send_command(connection, COMMAND.COM_QUERY, sql)
     result = MySQLResult(connection)
     result.init_unbuffered_query()
-    # The result must not read the rest by itself when it is forgotten.
+    # Keep PyMySQL's result object from reading the rest when it is garbage-collected.
     result.unbuffered_active = False
     stream = _Stream(connection, block_bytes)
     try:
         yield from stream.blocks()
     finally:
         if not stream.finished:
-            connection._force_close()
+            drop(connection)
 
 
 class _Stream:
-    """Where in the result we are: one block being filled, and the packets found in it."""
+    """A reader of one result: the block that is being filled, and the packets found in it."""
 
     def __init__(self, connection: Any, block_bytes: int) -> None:
         self._connection = connection
         self._block_bytes = block_bytes
         self._data = np.empty(block_bytes + PAD, np.uint8)
         self._filled = 0
-        #: First byte not yet framed.
+        #: The first byte after the packets that were found.
         self._position = 0
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -91,6 +94,7 @@ class _Stream:
         self.finished = False
 
     def blocks(self) -> Iterator[TextRows]:
+        """Yield the rows of the result in blocks."""
         while not self.finished:
             self._receive()
             end = self._frame()
@@ -105,18 +109,18 @@ class _Stream:
                 self._data = grown
 
     def _receive(self) -> None:
+        """Read bytes from the socket into the block. Raise OperationalError (PyMySQL's) if the connection is lost."""
         room = self._data.data[self._filled : len(self._data) - PAD]
-        stream = self._connection._rfile
+        stream = stream_of(self._connection)
         try:
             if self._early is None:
-                # What PyMySQL's reader has taken from the socket already, at most its 8 KiB; from here on we go past
-                # it.
+                # Bytes that PyMySQL's buffered reader already holds, at most 8 KiB. Later reads bypass its buffer.
                 self._early = stream.read(len(stream.peek()))
             if self._early:
                 count = min(len(self._early), len(room))
                 room[:count], self._early = self._early[:count], self._early[count:]
             else:
-                count = stream.raw.readinto(room)
+                count = stream.raw.readinto(room) or 0
         except OSError as error:
             raise self._lost(f" ({error})") from error
         if not count:
@@ -124,11 +128,12 @@ class _Stream:
         self._filled += count
 
     def _lost(self, why: str = "") -> err.OperationalError:
-        self._connection._force_close()
+        """Close the connection and return the error to raise."""
+        drop(self._connection)
         return err.OperationalError(CR.CR_SERVER_LOST, f"Lost connection to MySQL server during query{why}")
 
     def _frame(self) -> bytes | None:
-        """Notes every whole row in the block; gives the last packet (EOF or ERR) once it is there."""
+        """Record all whole rows in the block. Return the last packet (EOF or ERR) if it has arrived, else None."""
         data, filled, position = self._data.data, self._filled, self._position
         starts, ends = self._starts, self._ends
         while position + 4 <= filled:
@@ -152,16 +157,17 @@ class _Stream:
             ends.append(end)
             position = end
         self._position = position
-        # An error is the last that the server sends: only the last packet received can be one.
+        # The server sends nothing after an error, so only the last packet received can be one.
         if starts and position == filled and data[starts[-1]] == _ERR:
             start, end = starts.pop(), ends.pop()
             return bytes(data[start:end])
         return None
 
     def _join(self, start: int) -> tuple[int, int] | None:
-        """A row of 16 MiB or more comes in several packets: makes one of them, once all are there.
+        """Join the packets of a row of 16 MiB or more, once all of them have arrived.
 
-        Gives the end of the row and the beginning of the next packet. Nothing is moved before all parts are there.
+        Return the end of the row and the beginning of the next packet. Return None, and move nothing, if a packet is
+        missing.
         """
         parts, position, length = [], start - 4, _LARGEST
         while length == _LARGEST:
@@ -179,7 +185,7 @@ class _Stream:
         return row_end, position
 
     def _cut(self) -> TextRows:
-        """The rows found, on a block of their own; what is behind them begins the next block."""
+        """Return the rows of the block. The bytes after them begin the next block."""
         rest = self._data[self._position : self._filled]
         following = np.empty(max(self._block_bytes, 2 * len(rest)) + PAD, np.uint8)
         following[: len(rest)] = rest
@@ -190,6 +196,7 @@ class _Stream:
         return rows
 
     def _finish(self, packet: bytes) -> None:
+        """Check the last packet of the result and end the reading. Raise the server's error if it is one."""
         if self._filled != self._position:
             raise err.InternalError("the server sent more than one result")
         if packet[0] == _ERR:

@@ -1,9 +1,9 @@
-"""The two watermarks of a chunk, and the GTID sets behind them.
+"""The two watermarks of a chunk, and the GTID sets that they use.
 
-MySQL sends a transaction to replicas before it makes it visible, and makes it visible before it is in gtid_executed. So
-a chunk is read when its low watermark is in gtid_executed (all that was delivered can be seen), and its high watermark
-is the end of the binlog (all that was seen has been written before it). Taking gtid_executed for both would let a stale
-row through.
+MySQL commits a transaction in three steps. It sends the transaction to replicas, then makes it visible, and then adds
+it to gtid_executed. So the low watermark is reached when gtid_executed contains everything that was delivered: a SELECT
+then sees all of it. The high watermark is the end of the binlog after the SELECT: everything that the SELECT saw was
+written before. With gtid_executed as the high watermark a stale row could be sent.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from incsnap.mysql.versions import status_statement, version
 
 
 def wait_until_executed(connection: Connection[Any], gtids: GtidSet, timeout: float) -> None:
-    """Waits until every transaction of ``gtids`` is visible to a new SELECT, at most ``timeout`` seconds.
+    """Wait until a new SELECT sees every transaction of `gtids`, at most `timeout` seconds.
 
-    Raises ``ChunkFailed`` when it takes longer (a commit stalled by semi-synchronous replication, a replica behind),
-    ``ServerUnreachable`` when the connection is gone.
+    Raise ChunkFailed if it takes longer (semi-synchronous replication stalls a commit, or a replica lags). Raise
+    ServerUnreachable if the connection is lost.
     https://dev.mysql.com/doc/refman/en/gtid-functions.html#function_wait-for-executed-gtid-set
     """
     if not gtids:
         return
     try:
         with connection.cursor() as cursor:
-            # 0 would mean to wait for ever.
+            # 0 would wait for ever
             cursor.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (str(gtids), max(timeout, 0.001)))
             row = cursor.fetchone()
     except (pymysql.err.MySQLError, OSError) as error:
@@ -40,12 +40,15 @@ def wait_until_executed(connection: Connection[Any], gtids: GtidSet, timeout: fl
     if row is None or row[0] != 0:
         raise ChunkFailed(
             f"Transactions that the binlog has sent are not visible after {timeout:g} s",
-            "A commit is stalled (semi-synchronous replication?) or the replica is behind; the chunk is planned again.",
+            "A commit is stalled (semi-synchronous replication?) or the replica lags; the chunk is planned again.",
         )
 
 
 def high_watermark(connection: Connection[Any]) -> tuple[str, int]:
-    """File and position of the end of the binlog. Ask after the SELECT."""
+    """Return file and position of the end of the binlog.
+
+    Call it after the SELECT. Raise BinlogError without a binlog.
+    """
     rows = query(connection, status_statement(version(connection)))
     if not rows:
         raise BinlogError("The server writes no binlog", "Start MySQL with log_bin.")
@@ -53,7 +56,7 @@ def high_watermark(connection: Connection[Any]) -> tuple[str, int]:
 
 
 def logged_databases(connection: Connection[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Gives (binlog_do_db, binlog_ignore_db): databases that alone are logged, and databases that are not."""
+    """Return binlog_do_db and binlog_ignore_db: the only databases that are logged, and those that are not logged."""
     rows = named(connection, status_statement(version(connection)))
     if not rows:
         return (), ()
@@ -65,19 +68,23 @@ def logged_databases(connection: Connection[Any]) -> tuple[tuple[str, ...], tupl
 
 
 def logs_everything(connection: Connection[Any]) -> bool:
-    """Is every statement in the binlog? Filters leave DDL out by the session's database, whatever table it is about."""
+    """Return True if the binlog has every statement.
+
+    A filter omits DDL by the session's database, not by the table's.
+    """
     return logged_databases(connection) == ((), ())
 
 
 def executed(connection: Connection[Any]) -> GtidSet:
-    """All transactions that are committed and visible."""
+    """Return all transactions that are committed and visible."""
     return GtidSet.parse(str(query(connection, "SELECT @@global.gtid_executed")[0][0]))
 
 
 def purged(connection: Connection[Any]) -> GtidSet:
-    """Transactions that were executed and are in no binlog file any more."""
+    """Return the executed transactions that no binlog file contains any more."""
     return GtidSet.parse(str(query(connection, "SELECT @@global.gtid_purged")[0][0]))
 
 
 def server_uuid(connection: Connection[Any]) -> str:
+    """Return the server's UUID."""
     return str(query(connection, "SELECT @@server_uuid")[0][0])

@@ -1,4 +1,4 @@
-"""XA transactions that the server has prepared: their rows are sent when they are committed."""
+"""XA transactions that are prepared on the server. Their rows are sent when they are committed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from incsnap.mysql.session import QueryRefusedError, query
 
 
 def prepared_xids(connection: Connection[Any]) -> tuple[str, ...] | None:
-    """Return the names of what is prepared, in a form that XA COMMIT takes; None where the user may not ask
-    (XA_RECOVER_ADMIN).
+    """Return the xids of prepared transactions, in the form that XA COMMIT takes, or None without the privilege to ask.
 
-    https://dev.mysql.com/doc/refman/en/xa-statements.html
+    The privilege is XA_RECOVER_ADMIN. https://dev.mysql.com/doc/refman/en/xa-statements.html
     """
     try:
         rows = query(connection, "XA RECOVER CONVERT XID")
@@ -25,13 +24,13 @@ def prepared_xids(connection: Connection[Any]) -> tuple[str, ...] | None:
         return None
     xids = []
     for format_id, global_length, _, data in rows:
-        content = bytes.fromhex(str(data)[2:])  # after 0x
+        content = bytes.fromhex(str(data)[2:])  # without 0x
         xids.append(xid_of(int(format_id), content[: int(global_length)], content[int(global_length) :]))
     return tuple(xids)
 
 
 def prepared_findings(connection: Connection[Any], user: str) -> Iterable[Finding]:
-    """Yield what is prepared before a first start, or that nobody may ask though there are such transactions."""
+    """Yield a warning if transactions are prepared before a job's first start, or if the user may not ask for them."""
     xids = prepared_xids(connection)
     if xids:
         problem = f"{len(xids)} XA transactions are prepared: {shorten(', '.join(xids))}"
@@ -40,5 +39,5 @@ def prepared_findings(connection: Connection[Any], user: str) -> Iterable[Findin
         )
         yield Finding("XA transactions", problem, repair, "warning")
     elif xids is None and int(query(connection, "SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'")[0][1]):
-        problem = f"the server has XA transactions, and {user} may not ask which are prepared"
+        problem = f"the server has XA transactions, and {user} may not list those that are prepared"
         yield Finding("privileges", problem, f"GRANT XA_RECOVER_ADMIN ON *.* TO {user};", "warning")

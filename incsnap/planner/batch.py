@@ -1,5 +1,7 @@
-"""What the tasks of one batch do, as a function of the two offsets: slices, releases, holds, notifications, and the
-records that planning has written down.
+"""The parts of one batch, one for each task. They follow from the batch's two offsets.
+
+A part is a slice of the binlog, or rows that are ready: releases of windows, tables with held windows, notifications,
+and records that planning has written down.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlFiles
 from incsnap.config.settings import Settings
 from incsnap.config.topics import ControlTopic, notification_topic, topics_of, transaction_topic
-from incsnap.envelope.control_records import home, in_partition_0
-from incsnap.envelope.notification_records import NOTIFICATION_VALUE
+from incsnap.envelope.control_records import bucket_of_partition_0, in_partition_0
+from incsnap.envelope.control_schemas import NOTIFICATION_VALUE
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.tables import TableDefaults, TableShape
@@ -25,11 +27,11 @@ from incsnap.tasks.formats import struct_formats
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
 from incsnap.tasks.transaction_metadata import WHOLE, Border, ending
 
-#: A slice smaller than this is not worth a task of its own (about 10 ms).
+#: Bytes. A batch with fewer is not divided: a task of its own (about 10 ms) is not worth a smaller slice.
 _SLICE_BYTES = 1 << 20
 
 
-#: Behind every slice: what planning has written down comes last.
+#: Order of the records that planning has written down. They come after all slices.
 _LAST = 1 << 62
 
 
@@ -44,8 +46,11 @@ def batch_parts(
     end: Offset,
     definitions: tuple[TableShape, ...] = (),
 ) -> list[BatchPart]:
-    """One part a task. ``end`` is that of another batch than ``start``; ``definitions`` are of tables whose rows do not
-    name their columns."""
+    """Return the parts of the batch between two offsets, one for each task.
+
+    `end` must be of another batch than `start`. The binlog is divided into at most `parallelism` slices. `definitions`
+    are those of tables whose rows do not name their columns.
+    """
     batch, layout = end.batch, end.layout
     parts: list[BatchPart] = []
     whole = settings.transaction_metadata
@@ -54,7 +59,7 @@ def batch_parts(
         slices = tail.slices(start.stream, end.stream, 1, whole=whole)
     borders = _borders(slices, start, end) if whole else [WHOLE] * len(slices)
     parts.extend(
-        SlicePart(batch, layout, order, slice_.defined(definitions), charsets, border, defaults)
+        SlicePart(batch, layout, order, slice_.with_definitions(definitions), charsets, border, defaults)
         for order, (slice_, border) in enumerate(zip(slices, borders, strict=True))
     )
     rows = _ready_rows(settings, end)
@@ -62,15 +67,17 @@ def batch_parts(
         rows += _transaction_end(settings, slices, start, end, len(rows))
     for number, topic in enumerate(end.control):
         records = control.read(batch, topic)
-        rows.append(blocks.notes(batch, home(topic, layout.buckets), _LAST + number, topic, records))
+        rows.append(blocks.control(batch, bucket_of_partition_0(topic, layout.buckets), _LAST + number, topic, records))
     if rows:
         parts.append(ReadyPart(batch, layout, tuple(rows)))
     return parts
 
 
 def _borders(slices: Sequence[Slice], start: Offset, end: Offset) -> list[Border]:
-    """What each slice has to do with transactions of other batches: only the first may continue one, only the last may
-    leave one open."""
+    """Return for each slice how it lies in transactions of other batches.
+
+    Only the first slice may continue a transaction. Only the last slice may leave a transaction open.
+    """
     counted = start.counted if _continues(slices, start) else None
     last = len(slices) - 1
     open_gtid = end.stream.open_gtid
@@ -83,6 +90,7 @@ def _borders(slices: Sequence[Slice], start: Offset, end: Offset) -> list[Border
 
 
 def _continues(slices: Sequence[Slice], start: Offset) -> bool:
+    """Whether the first slice continues the transaction that `start` lies in."""
     open_gtid = start.stream.open_gtid
     return open_gtid != "" and bool(slices) and slices[0].transactions.gtids()[0] == open_gtid
 
@@ -90,7 +98,8 @@ def _continues(slices: Sequence[Slice], start: Offset) -> bool:
 def _transaction_end(
     settings: Settings, slices: Sequence[Slice], start: Offset, end: Offset, number: int
 ) -> list[blocks.BlockRow]:
-    """The end of a transaction of which all events came in earlier batches."""
+    """Return the record that ends a transaction whose events all came in earlier batches; [] if there is no such
+    transaction."""
     open_gtid, counted, topic = start.stream.open_gtid, start.counted, transaction_topic(settings)
     if (
         topic is None
@@ -101,20 +110,21 @@ def _transaction_end(
     ):
         return []
     bucket, records = ending(settings, topic, open_gtid, counted, end.layout.buckets)
-    return [blocks.notes(end.batch, bucket, number, topic.name, records)]
+    return [blocks.control(end.batch, bucket, number, topic.name, records)]
 
 
 def _ready_rows(settings: Settings, end: Offset) -> list[blocks.BlockRow]:
+    """Return the rows that need no decoding: releases, tables with held windows, and notifications."""
     batch, buckets = end.batch, range(end.layout.buckets)
     rows: list[blocks.BlockRow] = []
     number = count()
     for planned in end.releases():
         window = planned.window
-        assert window.reading is not None
+        assert window.result is not None
         order = blocks.ReleaseOrder(
-            window.reading.file,
+            window.result.file,
             str(window.table),
-            # The first is that of rows; where a transform drops these, the window has none.
+            # The first topic is that of rows; "" if a transform drops all rows of the table.
             (*topics_of(settings, window.table), "")[0],
             (planned.discards.start, planned.discards.stop),
             (planned.parts.start, planned.parts.stop),
@@ -125,14 +135,14 @@ def _ready_rows(settings: Settings, end: Offset) -> list[blocks.BlockRow]:
     topic = notification_topic(settings)
     if topic is not None and end.snapshot.notifications:
         bucket, records = _notes(settings, topic, end.layout, end.snapshot.notifications)
-        rows.append(blocks.notes(batch, bucket, next(number), topic.name, records))
+        rows.append(blocks.control(batch, bucket, next(number), topic.name, records))
     return rows
 
 
 def _notes(
     settings: Settings, topic: ControlTopic, layout: TopicLayout, notifications: Sequence[Notification]
 ) -> tuple[int, pa.RecordBatch]:
-    """Debezium's key is the notification's id."""
+    """Return the bucket and the records of notifications. The key is the notification's id, as in Debezium."""
     key_format, value_format = struct_formats(settings)
     keys = [
         key_format.struct(f"{topic.name}-key", topic.key_schema, topic.key({"id": note.id})) for note in notifications
@@ -141,4 +151,4 @@ def _notes(
         value_format.struct(f"{topic.name}-value", NOTIFICATION_VALUE, note.value(settings.topic_prefix))
         for note in notifications
     ]
-    return home(topic.name, layout.buckets), in_partition_0(keys, values)
+    return bucket_of_partition_0(topic.name, layout.buckets), in_partition_0(keys, values)

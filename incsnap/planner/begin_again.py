@@ -1,12 +1,13 @@
-"""``snapshot.mode=when_needed``: a job whose offset the server cannot go on from begins again, with all tables.
+"""The new beginning of a job whose offset the server cannot continue from (`snapshot.mode=when_needed`).
 
-It begins as a new job in the old one's checkpoint, behind all that the server has executed. Why no row goes back in
-time then: whatever the old job has sent is among those transactions (``lost_behind`` waits until it is), whoever still
-sends for it is shut out of Kafka first, and each SELECT of the new job waits for its low watermark, which holds them.
-Only where the server itself went back (it does not know what was sent) rows go back with it.
+A new job begins in the old job's checkpoint, behind all that the server has executed, and reads all tables. No row goes
+back in time, for three reasons. First, all that the old job has sent is among the executed transactions; `lost_behind`
+waits until they are executed. Second, producers that still send for the old job are fenced before. Third, each SELECT
+of the new job waits for its low watermark, which contains the executed transactions. Rows go back in time only if the
+server itself went back, and does not know the transactions that were sent.
 
-What is taken over: how far the signal channels were read, what signals asked for and is not done, and the throttle. A
-pause is not: the snapshot that heals the job would wait for a resume-snapshot that nobody sends.
+The new job keeps the positions of the signal channels, the unfinished requests of signals, and the throttle. It does
+not keep a pause: the snapshot that repairs the job would wait for a resume-snapshot that nobody sends.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import begin_again_at, finish_beginning_again, kept_first_offset
-from incsnap.checkpoint.planned import planned
+from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.status import newest_offset
 from incsnap.config.settings import Settings
@@ -24,8 +25,8 @@ from incsnap.config.snapshot_settings import StartPlace
 from incsnap.gtid import GtidSet
 from incsnap.mysql.lost_place import lost_behind
 from incsnap.mysql.session import connect
+from incsnap.planner.fencing import fence_others
 from incsnap.planner.planner import first_position
-from incsnap.planner.shutting_out import shut_out
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.offset import Offset
 
@@ -33,8 +34,13 @@ log = logging.getLogger(__name__)
 
 
 def begin_again_where_lost(settings: Settings, root: str) -> None:
-    """To be called before Spark starts. ``root``: of incsnap's part of the checkpoint. Raises ``ServerUnreachable`` or
-    ``SinkError`` where it cannot be found out, or not be done, now; ``OffsetError`` as ``first_position``."""
+    """Begin the job again if `snapshot.mode` is `when_needed` and the server cannot continue from the job's offset.
+
+    With any `snapshot.mode`, first finish a new beginning that an earlier start was about to make. The checkpoint then
+    has the first offset of the new job, and Spark begins there. Call this before Spark starts. `root` is incsnap's part
+    of the checkpoint. Raise ServerUnreachable or SinkError if MySQL or Kafka fails. Raise OffsetError if an offset in
+    the checkpoint cannot be loaded.
+    """
     location = settings.checkpoint_location.rstrip("/")
     files = Files(root)
     finish_beginning_again(Files(location), files)
@@ -42,12 +48,12 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
         return
     newest = newest_offset(location)
     if newest is None and read_progress(root).batches:
-        return  # Spark's part of the checkpoint is gone, which the start tells
+        return  # Spark's part of the checkpoint is gone; the start reports that
     newest = newest or kept_first_offset(files)
     if newest is None:
         return
     done = newest_offset(location, "commits") or kept_first_offset(files) or newest
-    plan = planned(files)
+    plan = planned_end(files)
     if plan is not None and plan.job_id == newest.job_id and plan.batch > newest.batch:
         newest = plan
     connection = connect(settings.mysql)
@@ -59,25 +65,26 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
         return
     log.warning("The job cannot go on from its offset: %s", lost)
     job = _first(settings, newest)
-    shut_out(settings, job.layout.buckets)
+    fence_others(settings, job.layout.buckets)
     begin_again_at(Files(location), files, job)
     log.warning(
-        "snapshot.mode=when_needed: it begins again, behind %s, and reads the tables. Lost are the deletions"
-        " meanwhile, whose rows stay in the topics, and signals by rows of the signal table.",
+        "snapshot.mode=when_needed: the job begins again after the transactions %s and snapshots all captured tables."
+        " Two things are lost: deletions made meanwhile, whose rows stay in the topics, and signals inserted meanwhile"
+        " into the signal table.",
         job.stream.delivered,
     )
 
 
 def _sent(offset: Offset) -> GtidSet:
-    """All of which something may have gone out."""
+    """Return all transactions of which something may have been sent."""
     stream = offset.stream
     return stream.delivered | GtidSet.parse(stream.open_gtid)
 
 
 def _first(settings: Settings, lost: Offset) -> Offset:
-    """Return where the new job begins, ``lost`` being the offset that the old one cannot go on from.
+    """Return the first offset of the new job. `lost` is the offset that the old job cannot go on from.
 
-    The new job has as many buckets: what is left of the old one may still write to each of them.
+    The new job has as many buckets as the old job: a producer of the old job may still write to each of them.
     """
     first = first_position(settings.model_copy(update={"start": StartPlace()}), lost.layout.buckets)
     before = lost.snapshot

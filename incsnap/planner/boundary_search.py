@@ -1,15 +1,18 @@
-"""Looks into questions beside the stream, so that no batch waits for an answer that takes long.
+"""The search for answers of MySQL that take long. It runs beside the stream, so that no batch waits for such an answer.
 
-The end of a chunk of 50,000 rows is an index walk of 25 ms on a warm server and of 110 to 160 ms beside a stream, a
-writer and a chunk reader on two cores. Asked by the batch that plans the chunk it was what every twentieth batch of a
-snapshot took three times as long for. Where no index has the order of a table it is a sort: a second for 2 million
-rows.
-Any key of the table at any moment is a right answer, so it may come late, and early: the ends of the chunks behind are
-looked for ahead, so that a batch that wants several finds them.
+The end of a chunk of 50,000 rows is an index walk. It takes 25 ms on a warm server, and 110 to 160 ms beside a stream,
+a writer and a chunk reader on two cores. If the batch waited, every twentieth batch of a snapshot would take three
+times as long. If no index has the order of a table, the server sorts the table: a second for 2 million rows.
 
-What orders a table, and its maximum key, are asked for behind the low watermark of the batch that was the first to ask.
-Here it is waited for as long as it takes: with commits that take 1.5 s each no batch would reach its own in time.
-Whether a locked table can be read again is found out here too: nobody else need wait for it.
+Any key of the table at any moment is a right boundary, so an answer may come late or early. The boundaries of the next
+chunks are searched ahead, so that a batch that needs several finds them. Sorts have a thread of their own: a sort may
+take a minute, and all other questions would wait for it.
+
+A question about the order of a table or its maximum key has a low watermark, that of the first batch that asked. The
+search waits for this low watermark as long as it takes. With commits of 1.5 s each, no batch would reach its own low
+watermark in time.
+
+The search also tries whether a locked table can be read again. Nobody else waits for the lock.
 """
 
 from __future__ import annotations
@@ -35,57 +38,64 @@ from incsnap.tables import TableId
 
 _log = logging.getLogger(__name__)
 
-#: Seconds for one read of the socket: longer than any question may take, and short enough that a server which has
-#: vanished is noticed while the snapshot can wait.
+#: Seconds for one read of the socket: longer than any question may take, and short enough to notice in time that a
+#: server has vanished.
 _READ_SECONDS = 70.0
-#: Seconds that ``close`` waits for the thread, which may be in a statement.
+#: Seconds that `close` waits for each thread, which may be in a statement.
 _CLOSE_SECONDS = 1.0
-#: Seconds without another attempt where no connection can be had, as where the user may have only so many.
+#: Seconds until the next attempt after a connection failed, for example because the user may have no more connections.
 _UNABLE_SECONDS = 30.0
-#: Answers kept for tables that may not be asked about again.
+#: Most answers that are kept. Some are about tables that nobody asks about again.
 _KEPT = 512
-#: Boundaries of a table that are found ahead: more than a batch plans large chunks. Those of another size are for
-#: nothing, and chunks grow twice.
+#: Boundaries of a table that are searched ahead: more than a batch plans large chunks. Boundaries for another size of
+#: chunk are useless, and chunks grow twice.
 _AHEAD = 4
-#: Seconds of an answer from which on a table is asked about beside the stream.
+#: An answer that took so many seconds was slow. The next question about its table is asked beside the stream.
 SLOW_SECONDS = 0.05
-#: Seconds to wait for a low watermark before other questions have their turn; before whoever asks is told.
+#: Seconds from which an answer is late. An index walk beside a busy stream takes up to 0.2 s.
+PASSED_BY_SECONDS = 1.0
+#: Seconds to wait for a low watermark: until other questions have their turn, and until the question fails.
 _LOW_WATERMARK_SECONDS, _LATE_SECONDS = 0.2, 5.0
 
 
 class BoundarySearch:
-    """One thread with a connection of its own, both made for the first question. ``wake`` is called on that thread when
-    there is an answer. ``close`` it."""
+    """The search of one planner. `Answers` calls the object with a question, in each batch until the answer is there.
+
+    The search has two threads, one of them for sorts. Each thread has its own connection, opened for its first
+    question. `wake` is called on such a thread when there is an answer, so that the planner plans the next batch at
+    once.
+    """
 
     def __init__(self, mysql: MySqlSettings, rules: ColumnRules, wake: Callable[[], None]) -> None:
         self._mysql = mysql
         self._rules = rules
         self._wake = wake
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        #: Since when somebody waits for the answer.
+        #: Threads, by whether they are for sorts.
+        self._threads: dict[bool, threading.Thread] = {}
+        #: Question that somebody waits for -> since when.
         self._asked: dict[BesideQuestion, float] = {}
-        #: Questions that have a low watermark, as they were asked first: one that fails is asked again with a later
-        #: low watermark, of which there is no need.
+        #: Questions with a low watermark, as they were asked first. A failed question is asked again with a later low
+        #: watermark, but the first one is enough.
         self._first: dict[BesideQuestion, BesideQuestion] = {}
         #: Seconds of the last answer about a table.
         self._took: dict[TableId, float] = {}
-        #: Of each table the boundary that nobody has asked for yet.
+        #: Table -> the boundary that is searched ahead: nobody has asked for it yet.
         self._ahead: dict[TableId, NextBoundary] = {}
-        #: In the order in which they were found.
+        #: Answers that nobody has taken, in the order in which they were found.
         self._answers: dict[BesideQuestion, Answer] = {}
-        self._unable_until = 0.0
-        #: Counts the servers that were asked.
+        self._unable_until = self._sorts_unable_until = 0.0
+        #: Number of the server that is asked; each failover adds 1.
         self._server = 0
         self._closed = False
 
     @property
     def is_able(self) -> bool:
-        """May it be asked? Not for a while after it could not connect."""
+        """Whether the search takes questions. It takes none for 30 seconds after it could not connect."""
         return time.monotonic() >= self._unable_until
 
     def is_asked(self, question: BesideQuestion) -> bool:
-        """Whether the question is being looked into, or was, and nobody has taken the answer."""
+        """Whether the question is being answered, or has an answer that nobody has taken."""
         with self._changed:
             return question in self._asked or question in self._answers
 
@@ -94,7 +104,7 @@ class BoundarySearch:
         return self._took.get(table, 0.0) >= SLOW_SECONDS
 
     def took(self, table: TableId, seconds: float) -> None:
-        """Note how long an answer about the table took."""
+        """Note how long an answer about the table took. `is_slow` judges by this time."""
         with self._changed:
             self._took.pop(table, None)
             self._took[table] = seconds
@@ -102,7 +112,10 @@ class BoundarySearch:
                 del self._took[next(iter(self._took))]
 
     def __call__(self, question: BesideQuestion) -> Answer:
-        """Return the answer, once; ``NotYet`` until there is one."""
+        """Return the answer if the search has it, and forget the answer.
+
+        Otherwise queue the question and return NotYet.
+        """
         with self._changed:
             if question in self._answers:
                 answer = self._answers.pop(question)
@@ -110,35 +123,51 @@ class BoundarySearch:
                 return answer
             if question not in self._asked:
                 if isinstance(question, NextBoundary):
-                    # Another course than the one that was looked ahead on.
+                    # This is not the boundary that was searched ahead.
                     self._ahead.pop(question.table, None)
                 self._asked[self._first.setdefault(question, question)] = time.monotonic()
                 while len(self._first) > _KEPT:
                     del self._first[next(iter(self._first))]
                 self._changed.notify_all()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="incsnap-boundaries", daemon=True)
-                self._thread.start()
-        return NotYet()
+            self._begin_thread(sorts=False)
+            if self._is_for_sorts(question):
+                self._begin_thread(sorts=True)
+            return NotYet(is_late=time.monotonic() - self._asked[question] > PASSED_BY_SECONDS)
+
+    def _begin_thread(self, *, sorts: bool) -> None:
+        """Start the thread unless it runs."""
+        if sorts not in self._threads:
+            name = "incsnap-sorts" if sorts else "incsnap-boundaries"
+            thread = self._threads[sorts] = threading.Thread(target=self._run, args=(sorts,), name=name, daemon=True)
+            thread.start()
+
+    def _is_for_sorts(self, question: BesideQuestion) -> bool:
+        """Whether the question is for the thread of sorts.
+
+        If that thread cannot connect, all questions are for the other one.
+        """
+        is_sort = isinstance(question, (MaximumKey, NextBoundary)) and not question.index
+        return is_sort and time.monotonic() >= self._sorts_unable_until
 
     def begin_again(self) -> None:
-        """The server is another: what the one before said, or is asked, does not count."""
+        """Forget the answers of the previous server, also those still to come. Open questions go to the new server."""
         with self._changed:
             self._server += 1
             self._answers.clear()
             self._ahead.clear()
 
     def close(self) -> None:
+        """End the threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join(_CLOSE_SECONDS)
+        for thread in self._threads.values():
+            thread.join(_CLOSE_SECONDS)
 
-    def _run(self) -> None:
+    def _run(self, sorts: bool) -> None:
         connection: Connection[Any] | None = None
         connected_to = -1
-        while (asked := self._next()) is not None:
+        while (asked := self._next(sorts)) is not None:
             question, server = asked
             try:
                 if connection is None or connected_to != server or not is_alive(connection):
@@ -146,7 +175,7 @@ class BoundarySearch:
                     connection, connected_to = connect(self._mysql, read_timeout=_READ_SECONDS), server
             except IncsnapError as error:
                 connection = None
-                self._give_up(error)
+                self._give_up(error, sorts)
                 continue
             try:
                 answer = self._answer(connection, question)
@@ -157,7 +186,7 @@ class BoundarySearch:
         close(connection)
 
     def _answer(self, connection: Connection[Any], question: BesideQuestion) -> Answer:
-        """Return the answer; ``NotYet`` where the low watermark is not reached, and another question has its turn."""
+        """Return the answer; NotYet if the low watermark is not reached, so that another question has its turn."""
         if isinstance(question, (Describe, MaximumKey)):
             try:
                 wait_until_executed(connection, question.low_watermark, _LOW_WATERMARK_SECONDS)
@@ -177,24 +206,34 @@ class BoundarySearch:
         self.took(question.table, time.monotonic() - began)
         return answer
 
-    def _next(self) -> tuple[BesideQuestion, int] | None:
-        """The question that is to be looked into, and the server's number, waiting for one; None when all is over."""
+    def _next(self, sorts: bool) -> tuple[BesideQuestion, int] | None:
+        """Return the thread's next question and the number of the server.
+
+        Wait for a question. Return None after `close`.
+        """
+
+        def first() -> BesideQuestion | None:
+            waiting = (*self._asked, *self._ahead.values())
+            return next((each for each in waiting if self._is_for_sorts(each) == sorts), None)
+
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._asked or self._ahead)
-            if self._closed:
-                return None
-            return next(iter(self._asked), None) or next(iter(self._ahead.values())), self._server
+            # Look again from time to time: no event tells when the thread of sorts may connect again.
+            while not self._changed.wait_for(lambda: self._closed or first() is not None, _UNABLE_SECONDS):
+                pass
+            question = first()
+            return None if self._closed or question is None else (question, self._server)
 
     def _answered(self, question: BesideQuestion, answer: Answer, server: int) -> None:
+        """Keep the answer of server number `server`, and wake the planner if it waits for the answer."""
         with self._changed:
             if server != self._server:
-                return  # it is asked of the other
+                return  # the present server is asked again
             is_asked = self._asked.pop(question, None) is not None
             is_ahead = self._ahead.get(question.table) == question
             if is_ahead:
                 del self._ahead[question.table]
             if not is_asked and (not is_ahead or isinstance(answer, Failed)):
-                return  # what has failed ahead may be another answer by the time that somebody asks
+                return  # a search ahead that failed may succeed by the time that somebody asks
             if not isinstance(answer, Failed):
                 self._first.pop(question, None)
             self._answers[question] = answer
@@ -205,7 +244,8 @@ class BoundarySearch:
             self._wake()
 
     def _look_ahead(self, question: BesideQuestion, answer: Answer) -> None:
-        """Has the next boundary that is not known yet looked for: behind ``answer``, or behind those that were."""
+        """Search ahead for the next boundary that is not known: the one after `answer`, or after those already
+        searched."""
         if not isinstance(question, NextBoundary) or question.table in self._ahead:
             return
         for _ in range(_AHEAD):
@@ -219,10 +259,16 @@ class BoundarySearch:
                 return
             answer = self._answers[question]
 
-    def _give_up(self, error: IncsnapError) -> None:
-        """Whoever asks must ask on a connection of his own."""
-        _log.info("The ends of chunks are looked for by the stream itself, for %.0f s: %s", _UNABLE_SECONDS, error)
+    def _give_up(self, error: IncsnapError, sorts: bool) -> None:
+        """Leave the thread's questions to the other thread, or to the planner, which then asks on its own
+        connection."""
+        who = "together with those of other tables" if sorts else "on the planner's connection"
+        _log.info("For %.0f s the boundaries of chunks are searched %s: %s", _UNABLE_SECONDS, who, error)
         with self._changed:
+            if sorts:
+                self._sorts_unable_until = time.monotonic() + _UNABLE_SECONDS
+                self._changed.notify_all()
+                return
             self._asked.clear()
             self._ahead.clear()
             self._unable_until = time.monotonic() + _UNABLE_SECONDS

@@ -1,7 +1,7 @@
-"""What of the settings decides on a batch's events, topics and keys, written down with its plan.
+"""The settings that decide which events, topics and keys a batch has. They are written down with the batch's plan.
 
-Values are written, and those that are a setting's default are left out. So a newer release, which has more settings,
-writes the same for the same file. A release that changes a default must write the value for it instead.
+Only values that differ from a setting's default are written. So a newer release, which has more settings, writes the
+same text for the same file. A release that changes a default must write the new default too, not leave it out.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from incsnap import __version__
-from incsnap.checkpoint.planned import PlannedWith
+from incsnap.checkpoint.planned_batch import PlannedWith
 from incsnap.config.settings import Settings
 from incsnap.planner.older_choices import older_forms
+from incsnap.version import __version__
 
-#: The setting by which a job is recognised.
+#: The setting that identifies a job.
 PREFIX = "topic.prefix"
 COLUMNS = "message.key.columns, column lists and masks"
 KEYS = "key.converter, schema.name.adjustment.mode"
 TABLES = "database, table include and exclude lists"
 TRANSFORMS = "transforms, predicates"
 MODES = "handling modes"
-#: Longer values are told from each other by a digest; so are all that may hold a secret (the salt of a mask).
+#: Characters. Longer values are written as digests, and so is each value that may hold a secret (the salt of a mask).
 _SHOWN = 60
-#: Fields of ``ColumnRules`` and ``Modes`` that move no record to another bucket: what schemas show of columns, and how
-#: a decimal is written as JSON.
+#: Fields of `ColumnRules` and `Modes` that move no record to another bucket: they decide what schemas show of columns,
+#: and how JSON shows a decimal.
 _OF_SCHEMAS = frozenset({"typed", "typed_as", "comments", "json_decimals"})
 
 
 def planned_with(settings: Settings) -> PlannedWith:
-    """Return what is written down with the plan of each batch."""
+    """Return the release and the settings that are written down with the plan of each batch."""
     return PlannedWith(__version__, choices(settings))
 
 
 def choices_digest(settings: Settings) -> str:
-    """Return a digest of ``choices``: a batch that was planned with another one may have other records."""
+    """Return a digest of `choices`. A batch that was planned with another digest may have other records."""
     return digest_of(json.dumps(choices(settings), sort_keys=True))
 
 
 def choices(settings: Settings) -> dict[str, str]:
-    """Return what decides on a batch's events, topics and keys, by the properties that say it."""
+    """Return the settings that decide which events, topics and keys a batch has: property names -> text."""
     source = "source" in settings.signals.channels
     notified = "sink" in settings.notifications.channels
     formats = settings.formats
@@ -64,7 +64,7 @@ def choices(settings: Settings) -> dict[str, str]:
 
 
 def changes_since(before: PlannedWith, settings: Settings) -> str:
-    """Return which settings have changed since a batch was planned with ``before``, for people; "" for none."""
+    """Return which settings have changed since a batch was planned with `before`, as text; "" if none has changed."""
     if before.release:
         now = choices(settings)
         return _for_people(before.values, now, {name: {value} for name, value in now.items()})
@@ -72,12 +72,15 @@ def changes_since(before: PlannedWith, settings: Settings) -> str:
 
 
 def digest_of(text: str) -> str:
-    """Return a short digest of a value that is long, or secret."""
+    """Return 12 hexadecimal digits for a text that is long or secret."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _for_people(before: Mapping[str, str], now: Mapping[str, str], same: Mapping[str, set[str]]) -> str:
-    """Return the properties that have changed. ``same``: by property all forms that mean the same as ``now``."""
+    """Return the properties whose values have changed, as text.
+
+    `same` has for each property all texts that mean the same as its text in `now`.
+    """
     return "; ".join(
         f"{name} (was {value or 'none'}, is {now.get(name) or 'none'})"
         for name, value in before.items()
@@ -86,7 +89,7 @@ def _for_people(before: Mapping[str, str], now: Mapping[str, str], same: Mapping
 
 
 def _values(value: Any) -> Any:
-    """Return JSON primitives, without fields that have their defaults; the kind of a transform stays."""
+    """Return the value as JSON primitives, without fields that have their defaults. A transform keeps its `kind`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             each.name: _values(own)
@@ -104,5 +107,5 @@ def _not_default(name: str, value: str, default: str) -> dict[str, str]:
 
 
 def _text(content: Any) -> str:
-    """Return JSON with names in order; "" for what is empty."""
+    """Return JSON with sorted names; "" for empty content."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False) if content else ""

@@ -1,7 +1,7 @@
-"""How the planner has chunks read beside the stream: it asks, goes on, and looks later what has come of it.
+"""The planner's side of reading chunks beside the stream: it orders chunks, goes on, and collects the results later.
 
-``ChunkReaders`` is its side of the socket to the driver's ``reader_jobs``. What a reader found is in the window's
-manifest; what comes over the socket says only that there is one now, or that there will be none.
+`ChunkReaders` is the planner's end of the socket to the driver's `reader_jobs`. The result of a chunk is in the
+window's manifest. A message on the socket only says that there is a manifest now, or that there will be none.
 """
 
 from __future__ import annotations
@@ -19,95 +19,105 @@ from incsnap.tasks.partitions import ChunkOrder
 
 
 class Address(NamedTuple):
-    """Where the driver's socket is; ``key``, in hexadecimal, is asked of whoever connects."""
+    """The address of the driver's socket."""
 
-    path: str
-    key: str
+    path: str  #: path of a Unix socket
+    key: str  #: secret that a client must know, in hexadecimal
 
 
-class Ask(NamedTuple):
-    """Read these, and from now on at most ``at_once`` at the same time; leave out those of windows that are dropped."""
+class ReadOrders(NamedTuple):
+    """A message to the readers: chunks to read, and how many at the same time."""
 
-    orders: tuple[ChunkOrder, ...]
-    at_once: int
-    dropped: frozenset[str] = frozenset()
+    orders: tuple[ChunkOrder, ...]  #: chunks to read
+    at_once: int  #: most chunks to read at the same time from now on
+    dropped: frozenset[str] = frozenset()  #: windows whose orders are to be left out
 
 
 class Answer(NamedTuple):
-    """``error``: why no reader could be had, or what became of it; "" where the window has a manifest."""
+    """A message from the readers: a chunk was read, or will not be read."""
 
     window_id: str
-    error: str = ""
+    error: str = ""  #: why there was no reader, or why it failed; "" if the window has a manifest
 
 
 class Begun(NamedTuple):
-    """A reader has begun with these windows. It reads one after the other."""
+    """A message: a reader has begun these windows. It reads one after the other."""
 
     window_ids: tuple[str, ...]
 
 
 class PutBack(NamedTuple):
-    """These windows wait again: their reader's job has ended before it came to them."""
+    """A message: these windows wait again, because their reader's job ended before it came to them."""
 
     window_ids: tuple[str, ...]
 
 
-News = Answer | Begun | PutBack
-"""What readers tell the planner, in the order in which it happened."""
+#: A message from the readers to the planner. Messages come in the order of what happened.
+ReaderMessage = Answer | Begun | PutBack
 
 
 class ReadersGone(IncsnapError):
-    """The driver that reads chunks does not answer."""
+    """An error: the driver that reads chunks does not answer."""
 
-    hint = "The job is started again from its offset; if this goes on, look at the driver's log."
+    hint = "The job starts again from its offset by itself. If this happens again, read the driver's log."
 
 
-class ChunkReading(Protocol):
-    """What the planner needs of its readers."""
+class ReaderPort(Protocol):
+    """The planner's interface to chunk readers.
 
-    def ask(self, wish: Ask) -> None: ...
-    def news(self) -> list[News]: ...
+    `order` returns at once. `messages` returns what has come since its last call.
+    """
+
+    def order(self, message: ReadOrders) -> None: ...
+    def messages(self) -> list[ReaderMessage]: ...
     def close(self) -> None: ...
 
 
 def hang_up(connection: Connection) -> None:
-    """Ends it for both sides, now. The thread that receives from it closes it: were it closed here, that thread could
-    still be about to read, and would take the first bytes of whatever gets its number next."""
+    """Shut the connection down for both sides, at once. The thread that receives from it closes it.
+
+    If it were closed here, that thread could still be about to read. It would take the first bytes of the next
+    connection that gets the same file number.
+    """
     with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as ours:
         ours.shutdown(socket.SHUT_RDWR)
 
 
 class ChunkReaders:
-    """The planner's side of the socket. Thread-safe. ``wake`` is called, on a thread of its own, whenever an answer has
-    come."""
+    """The planner's end of the socket, safe for several threads.
+
+    `wake` is called on a thread of its own whenever an answer has come. The constructor raises ReadersGone if the
+    driver cannot be reached.
+    """
 
     def __init__(self, address: Address, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._lock = threading.Lock()
-        self._news: list[News] = []
+        self._messages: list[ReaderMessage] = []
         self._closed = self._gone = False
         try:
             self._driver: Connection = Client(address.path, family="AF_UNIX", authkey=bytes.fromhex(address.key))
         except Exception as error:  # noqa: BLE001 - no socket, a wrong key: each has its own class
-            raise ReadersGone(f"The driver's chunk readers cannot be reached: {shorten(error)}") from None
+            raise ReadersGone(f"The driver's chunk readers do not answer at {address.path}: {shorten(error)}") from None
         threading.Thread(target=self._listen, name="incsnap-chunk-answers", daemon=True).start()
 
-    def ask(self, wish: Ask) -> None:
-        """Returns at once. Raises ``ReadersGone``."""
+    def order(self, message: ReadOrders) -> None:
+        """Send the orders, and return at once. Raise ReadersGone if the driver is gone."""
         try:
-            self._driver.send(wish)
+            self._driver.send(message)
         except OSError as error:
-            raise ReadersGone(f"The driver's chunk readers are gone: {shorten(error)}") from None
+            raise ReadersGone(f"The driver's chunk readers have ended: {shorten(error)}") from None
 
-    def news(self) -> list[News]:
-        """Return what has come since the last call. Raise ``ReadersGone`` if nothing can come any more."""
+    def messages(self) -> list[ReaderMessage]:
+        """Return what has come since the last call. Raise ReadersGone if nothing can come any more."""
         with self._lock:
-            news, self._news = self._news, []
-        if self._gone and not news:
-            raise ReadersGone("The driver's chunk readers are gone")
-        return news
+            messages, self._messages = self._messages, []
+        if self._gone and not messages:
+            raise ReadersGone("The driver's chunk readers have ended, or the driver has")
+        return messages
 
     def close(self) -> None:
+        """Close the connection to the driver."""
         with self._lock:
             self._closed = True
             hang_up(self._driver)
@@ -115,10 +125,10 @@ class ChunkReaders:
     def _listen(self) -> None:
         try:
             while True:
-                news: tuple[News, ...] = self._driver.recv()
+                messages: tuple[ReaderMessage, ...] = self._driver.recv()
                 with self._lock:
-                    self._news += news
-                if any(isinstance(each, Answer) for each in news):
+                    self._messages += messages
+                if any(isinstance(each, Answer) for each in messages):
                     self._wake()
         except (EOFError, OSError):
             with self._lock:

@@ -1,4 +1,7 @@
-"""What is known of tables from statement to statement of the stream. Pure: the server is asked elsewhere."""
+"""The known definitions of tables, followed from statement to statement of the stream.
+
+The functions are pure: another module asks the server.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,30 @@ from incsnap.events import SchemaChange
 from incsnap.planner.definitions import defines
 from incsnap.tables import TableId, TableShape
 
+#: Most definitions that are kept of tables in databases without captured tables. Each file of definitions has all of
+#: them.
+_MOST_FAR = 500
+
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """What is known of tables at one place of the stream."""
+    """The definitions that are known at one place of the stream."""
 
-    definitions: Definitions = field(default_factory=Definitions)
-    #: Tables whose definition was followed by a statement and not compared with the server's since.
+    definitions: Definitions = field(default_factory=Definitions)  #: definitions that are certain
+    #: Tables whose definition was followed by a statement and not compared with the server's since then.
     unconfirmed: frozenset[TableId] = frozenset()
-    #: Tables that may exist and whose definition is not known, and why.
+    #: Tables that may exist and whose definition is not known -> why it is not known.
     lost: Mapping[TableId, str] = field(default_factory=dict)
     complete: bool = False  #: whether every captured table that exists is in `definitions` or in `lost`
     unread: frozenset[TableId] = frozenset()  #: tables of which rows were left out and that were not read again
 
     @classmethod
     def of(cls, stored: BatchDefinitions, concerns: Callable[[TableId], bool], captured_by: str) -> KnownTables:
-        """Return what a batch has stored, of the tables that `concerns` names: others' statements do not come by.
+        """Return what a batch has stored about the tables that `concerns` selects: those whose statements the stream
+        brings.
 
-        `captured_by`: as in `BatchDefinitions`, of the settings now. Where it is another one, tables that are captured
-        now may exist and not be stored, and databases may have been altered unseen.
+        `captured_by` is the digest of the present settings, as in `BatchDefinitions`. If another digest is stored,
+        tables that are captured now may exist without being stored, and databases may have been altered unseen.
         """
         same = stored.captured_by == captured_by
         tables = {each.shape.id: each for each in stored.tables if concerns(each.shape.id)}
@@ -44,7 +52,7 @@ class KnownTables:
         )
 
     def stored(self, before: Sequence[TableShape]) -> BatchDefinitions:
-        """Return the form that is stored beside the checkpoint; `before` as there."""
+        """Return what is known as it is stored beside the checkpoint; `before` as in `BatchDefinitions`."""
         tables = self.definitions.tables
         return BatchDefinitions(
             before=tuple(before),
@@ -57,58 +65,67 @@ class KnownTables:
         )
 
     def shape(self, table: TableId) -> TableShape | None:
-        """Return the columns of a table, None where they are not known."""
+        """Return the columns of a table; None if they are not known."""
         definition = self.definitions.tables.get(table)
         return definition.shape if definition is not None else None
 
-    def behind(
+    def after(
         self,
         change: SchemaChange,
         concerns: Callable[[TableId], bool],
         captured: Callable[[TableId], bool],
         letter_case: int,
     ) -> KnownTables:
-        """Return what is known behind a statement. `concerns`: whether statements about a table come by. `captured`:
-        whether a table is captured. `letter_case`: the server's lower_case_table_names."""
+        """Return what is known right after the statement `change`. `self` is what is known right before it.
+
+        `concerns`: whether the stream brings all statements about a table. `captured`: whether a table is captured.
+        `letter_case`: the server's lower_case_table_names.
+        """
         followed = self._followed(change, captured, letter_case)
         tables = {table: each for table, each in followed.known.tables.items() if concerns(table)}
         why = {table: f"{reason} ({quoted(change)})" for table, reason in followed.lost.items() if concerns(table)}
         left = {table: reason for table, reason in self.lost.items() if table not in followed.gone}
-        # Of a table that was renamed the rows that were left out are missing under its new name.
+        # If a table with left out rows was renamed, these rows are missing under its new name.
         renamed = (followed.changed | why.keys()) if followed.gone & self.unread else frozenset[TableId]()
         return KnownTables(
             Definitions(tables, followed.known.databases),
             (self.unconfirmed | followed.changed) & tables.keys(),
-            {table: reason for table, reason in {**why, **left}.items() if table not in tables},  # the first one counts
+            # The first reason counts.
+            {table: reason for table, reason in {**why, **left}.items() if table not in tables},
             self.complete and not (change.tables is None and not change.database),
             (self.unread - followed.gone) | renamed,
         )
 
     def _followed(self, change: SchemaChange, captured: Callable[[TableId], bool], letter_case: int) -> Followed:
         if not change.session.client and not change.sql.isascii():
-            # Its text may be garbled.
+            # The text may be garbled.
             touched = [table for table in self.definitions.tables if change.touches(table)]
             tables = {table: each for table, each in self.definitions.tables.items() if table not in touched}
             return Followed(Definitions(tables), dict.fromkeys(touched, "the client's character set is not known"))
-        # The server is asked for captured tables only: another one may exist though nothing is known of it.
+        # The server is asked for captured tables only. Another table may exist although nothing is known about it.
         absent = lambda table: self.complete and captured(table) and table not in self.lost  # noqa: E731
         return follow(change, self.definitions, letter_case=letter_case, absent=absent)
 
 
 def redefines(change: SchemaChange, table: TableId) -> bool:
-    """Whether the statement may give the table other columns or another key, whatever the table was before it."""
+    """Whether the statement may give the table other columns or another key, whatever the table was before the
+    statement.
+
+    A statement that changes neither returns False here: it adds an index that is not unique, or sets the table's
+    comment. `definitions.redefined` counts such statements too.
+    """
     if not defines(change) or not change.touches(table):
         return False
     if not change.session.client and not change.sql.isascii():
         return True
-    # Of a definition that tells nothing but the table's name, a statement that changes more cannot be followed.
+    # No statement that changes columns or keys can be followed from a definition that has only the table's name.
     unknown = Definitions({table: TableDefinition(TableShape(table, ()))})
     # Names are compared in any letter case, as `touches` does: 2.
     return follow(change, unknown, letter_case=2).known.tables.get(table) != unknown.tables[table]
 
 
 def difference(followed: TableShape, served: TableShape) -> str:
-    """Return how the server's definition of a table differs from the one that statements were followed to."""
+    """Return how the server's definition of a table differs from the followed one."""
     if len(followed.columns) != len(served.columns):
         return f"it has {len(served.columns)} columns there, and {len(followed.columns)} by its statements"
     for number, (ours, theirs) in enumerate(zip(followed.columns, served.columns, strict=True), 1):
@@ -118,17 +135,33 @@ def difference(followed: TableShape, served: TableShape) -> str:
 
 
 def quoted(change: SchemaChange) -> str:
-    """Return the statement in quotes, and where it stands."""
+    """Return the statement in quotes, and its place in the binlog."""
     where = f" at {change.origin.file}:{change.origin.pos}" if change.origin is not None else ""
     return f"{shorten(change.sql)!r}{where}"
 
 
 def without(known: KnownTables, tables: Mapping[TableId, str]) -> KnownTables:
-    """Return `known` without the definitions of these tables; the values say why they are not known."""
+    """Return `known` without the definitions of these tables. The values of `tables` say why they are not known."""
     left = {table: each for table, each in known.definitions.tables.items() if table not in tables}
     return replace(
         known,
         definitions=Definitions(left, known.definitions.databases),
         unconfirmed=known.unconfirmed - tables.keys(),
         lost={**known.lost, **tables},
+    )
+
+
+def bounded(known: KnownTables, may_be_captured: Callable[[str], bool]) -> KnownTables:
+    """Return `known` with at most 500 tables of databases without captured tables. A server may have very many of them.
+
+    `may_be_captured`: whether a database may have captured tables.
+    """
+    tables = known.definitions.tables
+    far = [table for table in tables if not may_be_captured(table.database)]
+    gone = frozenset(far[:-_MOST_FAR])
+    return replace(
+        known,
+        definitions=replace(known.definitions, tables={each: tables[each] for each in tables if each not in gone}),
+        unconfirmed=known.unconfirmed - gone,
+        lost={table: why for table, why in known.lost.items() if may_be_captured(table.database)},
     )

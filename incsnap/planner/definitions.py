@@ -1,7 +1,8 @@
-"""What tables are right behind a batch's end: asked of the server, and told only where it is certain.
+"""The definitions of tables right after a batch's end: asked of the server, and used only if they are certain.
 
-It is where the server has made visible what was delivered, and the tail, which reads up to the binlog's end as it was
-after the question, holds no later statement about the table. Otherwise nothing is told: never a guess.
+A definition is certain under two conditions. The server has executed all that was delivered, before it is asked. And
+the tail holds no later statement about the table: it has read up to the binlog's end, which was taken after the answer.
+Otherwise there is no definition. It is never guessed.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from incsnap.mysql.table_definitions import Definition, definitions_of
 from incsnap.snapshot.window import low_watermark_of
 from incsnap.tables import TableId
 
-#: The batch waits for the answer; statements that define tables are rare.
+#: Seconds that a batch waits for the answer. Statements that define tables are rare.
 WAIT_SECONDS = 1.0
 _ALTERS_DATABASE = re.compile(r"\s*ALTER\s+(DATABASE|SCHEMA)\b", re.IGNORECASE)
 
 
 T = TypeVar("T")
-#: ``Tail.changes_behind`` or ``Tail.all_changes_behind``.
+#: The type of `Tail.changes_behind` and `Tail.all_changes_behind`.
 ChangesBehind = Callable[[StreamPosition, tuple[str, int], float], tuple[SchemaChange, ...] | None]
 
 
 class NotCertain(Exception):
-    """Why it is not certain yet what the server's answer is true of."""
+    """An error: it is not certain yet for which place of the stream the server's answer is true."""
 
 
 def answer_behind(
@@ -44,11 +45,13 @@ def answer_behind(
     *,
     same_server: bool,
 ) -> tuple[T, tuple[SchemaChange, ...]]:
-    """The answer to ``question`` about definitions, which is asked by ``connection``, and the statements behind ``end``
-    that the answer may be of already: of a table that none of them defines anew it tells what the table is at ``end``.
-    ``same_server``: queries go to the server that the binlog comes from. ``patience``: seconds, of each of two waits.
+    """Return the server's answer to `question`, and the statements after the place `end` that it may already show.
 
-    Raises ``NotCertain``, and what ``question`` raises.
+    The server answers as it is now, behind `end`. For a table that none of these statements redefines, the answer also
+    tells what the table is at `end`. `question` asks by `connection` about definitions. `same_server`: queries go to
+    the server that the binlog comes from. `patience`: seconds, for each of two waits.
+
+    Raise NotCertain if the server or the tail is too late, and what `question` raises.
     """
     if not same_server:
         raise NotCertain("queries go to another server than the binlog comes from")
@@ -65,10 +68,10 @@ def answer_behind(
 
 @dataclass(frozen=True, slots=True)
 class DefinitionsAt:
-    """Definitions at the end of a batch."""
+    """The server's definitions at the end of a batch."""
 
-    connection: Connection[Any]
-    tail: Tail
+    connection: Connection[Any]  #: connection that is asked
+    tail: Tail  #: tail that holds the statements after the batch
     end: StreamPosition  #: the batch's end
     same_server: bool  #: whether queries go to the server that the binlog comes from
     comments: bool = False  #: whether to ask for comments of tables and columns too
@@ -76,8 +79,10 @@ class DefinitionsAt:
     def certain(
         self, tables: Collection[TableId], patience: float = WAIT_SECONDS
     ) -> tuple[dict[TableId, Definition], str]:
-        """Return the definitions of those of ``tables`` that exist and whose definition is certain; and why none is
-        certain, "" where the server has answered. ``patience``: seconds, as in ``answer_behind``."""
+        """Return the certain definitions of those of `tables` that exist, and why none is certain.
+
+        The reason is "" if the server has answered. `patience`: seconds, as in `answer_behind`.
+        """
         if not tables:
             return {}, ""
         try:
@@ -95,10 +100,11 @@ class DefinitionsAt:
 
 
 def redefined(table: TableId, changes: Sequence[SchemaChange]) -> bool:
-    """Does one of these statements define the table anew?"""
+    """Whether one of these statements may change anything of the table's definition: columns, keys, indexes or
+    comments."""
     return any(defines(change) and change.touches(table) for change in changes)
 
 
 def defines(change: SchemaChange) -> bool:
-    """TRUNCATE and ALTER DATABASE leave the definitions of tables as they are."""
+    """Whether the statement may change the definition of any table. TRUNCATE and ALTER DATABASE do not."""
     return not change.truncates and not _ALTERS_DATABASE.match(change.sql)

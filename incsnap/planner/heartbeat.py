@@ -1,8 +1,9 @@
-"""Heartbeats: a record each ``heartbeat.interval.ms``, and ``heartbeat.action.query`` beside it.
+"""Heartbeats: a record each `heartbeat.interval.ms`, and `heartbeat.action.query` beside it.
 
-A heartbeat is due when the interval has passed since the one before it, or since the start. It stands behind the events
-of the batch that was planned then, in its transactions; where there is nothing else, a batch is made for it. Debezium
-looks at its clock when an event of the binlog comes, so on an idle server its heartbeats wait for the server's own.
+A heartbeat is due when the interval has passed since the previous heartbeat, or since the start. Its record follows the
+events of the batch that is planned then, in the batch's transactions. If there are no events, a batch is made for it.
+Debezium looks at its clock only when an event of the binlog comes. So on an idle server its heartbeats wait for the
+server's own.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import time
 from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.settings import Settings
 from incsnap.config.topics import heartbeat_topic
-from incsnap.envelope.heartbeat_records import HEARTBEAT_VALUE
+from incsnap.envelope.control_schemas import HEARTBEAT_VALUE
 from incsnap.planner.heartbeat_action import HeartbeatAction
 from incsnap.tasks.formats import struct_formats
 
 
 class Heartbeat:
-    """The heartbeats of one planner. Where ``heartbeat.interval.ms`` is 0, none is ever due."""
+    """The heartbeats of one planner. With `heartbeat.interval.ms` 0 no heartbeat is ever due."""
 
     def __init__(self, settings: Settings) -> None:
         heartbeat = settings.heartbeat
@@ -29,13 +30,14 @@ class Heartbeat:
         self._due_at = time.monotonic() + self._interval
 
     def seconds_left(self) -> float:
-        """How long it is until the next is due; 0 where it is."""
+        """Return the seconds until the next heartbeat is due; 0 if it is due."""
         return max(0.0, self._due_at - time.monotonic())
 
     def records(self) -> tuple[ControlRecord, ...]:
-        """The heartbeat that is due now, once; the query is executed then. None where a transform drops it.
+        """Return the record of the heartbeat that is due, once, and have the query executed.
 
-        Raises what a schema registry refuses.
+        Return () if no heartbeat is due, or if a transform drops the record. Raise the schema registry's error if the
+        registry refuses the schema.
         """
         if self.seconds_left():
             return ()
@@ -56,5 +58,6 @@ class Heartbeat:
         )
 
     def close(self) -> None:
+        """End the thread of the query."""
         if self._action is not None:
             self._action.close()

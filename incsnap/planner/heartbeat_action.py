@@ -1,7 +1,7 @@
-"""``heartbeat.action.query``: the one statement that a job may write to MySQL, because its user has asked for it.
+"""The execution of `heartbeat.action.query`, the only statement of a job that may write to MySQL: its user asks for it.
 
-It runs on a thread and a connection of its own: the stream does not wait for a lock that it waits for. What it changes
-comes back by the binlog like every change.
+The statement runs on a thread and a connection of its own, so the stream does not wait for a lock that the statement
+waits for. Its changes come back by the binlog like all changes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from incsnap.mysql.session import connect, error_of, is_alive, query
 
 log = logging.getLogger(__name__)
 
-#: The server's own defaults, which the user's statement was written for: our sessions have others.
+#: The server's own defaults, which the user's statement was written for. Sessions of incsnap have others.
 _AS_THE_SERVER_HAS_IT = "SET SESSION time_zone = @@GLOBAL.time_zone, sql_mode = @@GLOBAL.sql_mode"
-#: Asked each time: what a replica executes on its own is a transaction that its source does not know. It is on wherever
-#: super_read_only is.
+#: Asked each time, because a replica must not execute the statement: it would be a transaction that its source does not
+#: know. If super_read_only is ON, read_only is ON too.
 _READ_ONLY = "SELECT @@GLOBAL.read_only"
-#: No wait is for ever.
+#: Most seconds of one wait, so that no wait is without an end.
 _NAP_SECONDS = 60.0
-#: Seconds for which the end of a job waits for a statement under way.
+#: Seconds that `close` waits for a statement under way.
 _CLOSE_SECONDS = 1.0
 
 
 class HeartbeatAction:
-    """Executes ``statement`` after each ``ask``; where it is asked again meanwhile, the statement runs once more."""
+    """A thread that executes `statement` after each `ask`.
+
+    If it is asked again meanwhile, the statement runs once more.
+    """
 
     def __init__(self, settings: MySqlSettings, statement: str) -> None:
         self._settings = settings
@@ -40,17 +43,18 @@ class HeartbeatAction:
         self._due = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
-        #: Why the last one was not executed, "" where it was: the same reason is told once.
+        #: Why the last execution failed; "" if it did not. The same reason is logged once.
         self._trouble = ""
 
     def ask(self) -> None:
-        """Returns at once."""
+        """Request an execution, and return at once."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="incsnap-heartbeat", daemon=True)
             self._thread.start()
         self._due.set()
 
     def close(self) -> None:
+        """End the thread. Wait a second for it at most."""
         self._closed = True
         self._due.set()
         if self._thread is not None:
@@ -68,7 +72,7 @@ class HeartbeatAction:
             self._connection.close()
 
     def _execute(self) -> str:
-        """Executes the statement once. Returns why that failed; "" where it did not."""
+        """Execute the statement once. Return why that failed; "" if it did not fail."""
         try:
             connection = self._open()
             if query(connection, _READ_ONLY)[0][0]:

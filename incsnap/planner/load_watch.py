@@ -1,7 +1,7 @@
-"""Measures the loads that a throttle has limits for, beside the stream: no batch waits for an answer.
+"""The measurement of loads that a throttle limits. It runs beside the stream: no batch waits for an answer.
 
-Each server has a thread and a connection of its own, which are made when a limit needs them first. It is asked once a
-second while the planner wants to know, and for half a minute behind that; then nothing is kept open.
+Each load of each server has a thread and a connection, created when a limit first needs them. The server is asked once
+a second while the planner asks for the load, and for 30 seconds after that. Then the connection is closed.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, THREADS_RUNNI
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two questions to a server.
+#: Seconds between two measurements of a load.
 _EVERY_SECONDS = 1.0
-#: Seconds after which an answer is too old to go by.
+#: Seconds after which a measurement is too old to be used.
 _OLD_SECONDS = 10.0
-#: Seconds after which a load that nobody wants to know is not measured any more. A batch may take some.
+#: Seconds after which a load is not measured any more if nobody asks for it. A batch may take some seconds.
 _REQUESTED_SECONDS = 30.0
-#: No wait is for ever.
+#: Most seconds of one wait, so that no wait is without an end.
 _NAP_SECONDS = 60.0
-#: Characters of what is wrong.
+#: Most characters of an error's text.
 _TROUBLE = 300
 
 
 class LoadWatch:
-    """``close`` it."""
+    """The measured loads of one planner."""
 
     def __init__(self, mysql: MySqlSettings, snapshot: SnapshotSettings) -> None:
         self._own = mysql.model_copy(update={"connect_timeout_seconds": PATIENCE_SECONDS})
@@ -52,7 +52,7 @@ class LoadWatch:
         self._probes: dict[tuple[str, str], _Probe] = {}
 
     def newest(self, names: Collection[str]) -> tuple[MeasuredLoad, ...]:
-        """What was measured last for these limits. Returns at once."""
+        """Return the newest measurements for the limits `names`, at once."""
         loads: list[MeasuredLoad] = []
         if THREADS_RUNNING in names:
             loads.append(self._load_of(THREADS_RUNNING, "", self._own, lambda: threads_running))
@@ -69,6 +69,7 @@ class LoadWatch:
         return tuple(loads)
 
     def close(self) -> None:
+        """End the threads."""
         for probe in self._probes.values():
             probe.close()
 
@@ -80,7 +81,7 @@ class LoadWatch:
 
 
 class _Probe:
-    """One load of one server. ``measure`` makes what measures it on a new connection."""
+    """A thread that measures one load of one server. `measure` creates the measurement for a new connection."""
 
     def __init__(self, name: str, where: str, settings: MySqlSettings, measure: Callable[[], Measure]) -> None:
         self._name, self._where = name, where
@@ -93,9 +94,10 @@ class _Probe:
         self._thread.start()
 
     def newest(self) -> MeasuredLoad:
+        """Return the newest measurement, at once. Without a recent one its `trouble` says why."""
         now = time.monotonic()
         if now - self._requested_at > _REQUESTED_SECONDS:
-            # What was measured before the pause says nothing of now.
+            # A measurement from before the pause says nothing about now.
             self._newest, self._measured_at = MeasuredLoad(self._name, None, self._where, BEING_ASKED), now
         self._requested_at = now
         self._requested.set()
@@ -105,6 +107,7 @@ class _Probe:
         return self._newest
 
     def close(self) -> None:
+        """End the thread. Wait a second for it at most."""
         self._closing.set()
         self._requested.set()
         self._thread.join(_EVERY_SECONDS)
@@ -118,7 +121,7 @@ class _Probe:
                 close(connection)
                 connection = measure = None
                 self._requested.clear()
-                # Looked at again behind the clearing: it may have been wanted between the two.
+                # Look again after clearing: somebody may have asked between the two.
                 if time.monotonic() - self._requested_at > _REQUESTED_SECONDS:
                     self._requested.wait(_NAP_SECONDS)
                 continue
@@ -140,7 +143,7 @@ class _Probe:
         close(connection)
 
     def _log_trouble(self, trouble: str, before: str) -> None:
-        """The same trouble is told once."""
+        """Log a trouble when it begins and when it ends, not each time."""
         of = f" of replica {self._where}" if self._where else ""
         if trouble and trouble != before:
             log.warning("%s%s is not known, so snapshots wait: %s", self._name, of, trouble)

@@ -1,8 +1,8 @@
-"""What releases before 2026-11-24 wrote down of settings with a plan: `repr`s, and dumps with every field.
+"""The texts that releases before 2026-11-24 wrote for settings with a plan: `repr`s, and dumps of all fields.
 
-Each release that added a field wrote another text for the same settings. So for the settings of today all texts are
-made that one of these releases may have written: fields that they have gained one by one may be missing where they have
-their defaults, and fields that are newer than all of them are missing.
+Each release that added a field wrote another text for the same settings. So this module makes all texts that one of
+these releases may have written for the settings of today. Fields that the releases added one by one may be missing if
+they have their defaults. Fields that are newer than all these releases are missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from incsnap.config.settings import Settings
 from incsnap.tables import TableId
 
-#: Longer texts were written as digests.
+#: Characters. Longer texts were written as digests.
 _SHOWN = 60
 #: The fields that the last of these releases wrote, by class.
 _FIELDS = {
@@ -48,9 +48,9 @@ _FIELDS = {
     "RecordIsTombstone": ("kind",),
     "HasHeaderKey": ("name", "kind"),
 }  # fmt: skip
-#: Tables were objects of two names first, and lists of two names later.
+#: Tables were written as objects of two names at first, and as lists of two names later.
 _AS_LIST = ("TableId", "")
-#: Those of them that were added while this form was in use.
+#: Fields that these releases added, as (class, field), and the change of tables to lists.
 _ADDED = (
     ("FormatChoice", "raw"),
     ("ColumnRules", "booleans"),
@@ -60,11 +60,13 @@ _ADDED = (
     ("Event", "keeps_nulls"),
     _AS_LIST,
 )
+#: Today's names of classes whose names were others in these releases.
+_OLDER_NAMES = {"OutboxEvent": "Event", "PlacedColumn": "Placed", "EnvelopeField": "Reference"}
 _Fields = frozenset[tuple[str, str]]
 
 
 def older_forms(settings: Settings) -> dict[str, set[str]]:
-    """Return by property the texts that one of these releases may have written for the settings."""
+    """Return for each property all texts that one of these releases may have written for the settings."""
     source = "source" in settings.signals.channels
     notified = "sink" in settings.notifications.channels
     forms: dict[str, set[str]] = {}
@@ -91,7 +93,7 @@ def older_forms(settings: Settings) -> dict[str, set[str]]:
     return forms
 
 
-#: Stands for a value that none of these releases knew.
+#: The text for a value that none of these releases knew.
 _UNKNOWN = "\x00unknown"
 
 
@@ -104,7 +106,7 @@ def _keys(settings: Settings, missing: _Fields) -> str:
 def _printed(value: Any, missing: _Fields) -> str:
     """Return the value as `repr` printed it."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kind = type(value).__name__
+        kind = _OLDER_NAMES.get(type(value).__name__, type(value).__name__)
         written = ", ".join(f"{name}={_printed(own, missing)}" for name, own in _written(value, kind, missing))
         return f"{kind}({written})"
     if isinstance(value, tuple):
@@ -119,12 +121,15 @@ def _dumped(value: Any, missing: _Fields) -> str:
 
 
 def json_text(content: Any) -> str:
-    """Return JSON as pydantic writes it."""
+    """Return the content as compact JSON, as pydantic writes it. Characters that are not ASCII stay as they are."""
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
 
 def _written(value: Any, kind: str, missing: _Fields, *, as_json: bool = False) -> Iterator[tuple[str, Any]]:
-    """Give the fields that were written. A field that is missing though it does not have its default is unknown."""
+    """Yield the name and value of each field that was written.
+
+    Yield `_UNKNOWN` as the value of a missing field that does not have its default.
+    """
     fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
     defaults = {each.name: each.default for each in fields if each.repr or as_json}
     if not fields:
@@ -143,7 +148,7 @@ _LEFT_OUT = frozenset({"typed", "typed_as", "comments", "json_decimals"})
 
 
 def _primitive(value: Any, missing: _Fields) -> Any:
-    """Return dataclasses and tuples as JSON primitives, with all fields."""
+    """Return dataclasses and tuples as JSON primitives, with all their fields."""
     if isinstance(value, TableId) and _AS_LIST not in missing:
         return [value.database, value.table]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

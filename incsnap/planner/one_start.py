@@ -1,6 +1,6 @@
-"""Whether a start may have its ``topic.prefix``, as a rule (``docs/adr/0018-one-start-of-a-prefix.md``).
+"""The rule that decides whether a start may have its `topic.prefix` (`docs/adr/0018-one-start-of-a-prefix.md`).
 
-What must be asked of Kafka is asked through ``PrefixState``; nothing is written here.
+The rule asks Kafka through `PrefixState`. It writes nothing.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ _WAY_OUT = "start this one with --replace-job: it takes over exactly where the o
 
 
 class PrefixState(Protocol):
-    """What a start asks of Kafka to know whether it may begin."""
+    """The questions about Kafka whose answers decide whether a start may begin."""
 
     def is_alive(self, owner: Announcement, *, wait: bool) -> bool:
-        """Whether the owner beats. ``wait``: a young beat is no answer, wait until the beat is old or another comes."""
+        """Whether the owner still beats.
+
+        With `wait` a young beat is no proof: wait until the beat is old or another beat comes.
+        """
 
     def delivered(self, job: StartFacts) -> int | None:
-        """Return the newest batch that a bucket has committed for the job; None if no bucket has committed any."""
+        """Return the number of the newest batch that a bucket has committed for the job; None if no bucket has
+        committed any."""
 
     def has_records(self) -> bool:
-        """Whether the control topic has records of a job."""
+        """Whether a job has written records to the control topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A start that may begin."""
+    """The verdict that a start may begin, and how."""
 
-    #: Whether the job goes on where another one has ended.
-    takes_over: bool = False
-    #: Whether ``--replace-job`` was needed.
-    replaces: bool = False
-    #: What the user must know of an earlier job; "" if nothing.
-    warning: str = ""
+    takes_over: bool = False  #: whether the job goes on where another job has ended
+    replaces: bool = False  #: whether `--replace-job` was needed
+    warning: str = ""  #: what the user must know of an earlier job; "" for nothing
 
 
 def judge(owner: Announcement | None, own: OwnCheckpoint, prefix: PrefixState, *, replace_job: bool) -> Verdict:
-    """Return how the start with the checkpoint ``own`` may begin. Raise ``PrefixTaken`` where it may not."""
+    """Return how the start with the checkpoint `own` may begin. Raise PrefixTaken if the start may not begin."""
     if owner is None:
         return _without_announcements(own, prefix, replace_job=replace_job)
     is_own = owner.facts.start in own.starts
@@ -65,11 +66,14 @@ def judge(owner: Announcement | None, own: OwnCheckpoint, prefix: PrefixState, *
 
 
 def _of_own_job(owner: Announcement, own: OwnCheckpoint, prefix: PrefixState, *, replace_job: bool) -> Verdict:
-    """The owner was this checkpoint's own start, and is dead. A copy that is older than what was sent is refused."""
+    """Return the verdict if the owner is an earlier start of this checkpoint, and is dead.
+
+    Raise PrefixTaken if the checkpoint is a copy that is older than what was sent.
+    """
     if owner.pending:
         return Verdict(takes_over=True, replaces=owner.facts.replaces)
     if own.job != owner.facts.job and own.lock != owner.facts.lock:
-        # A copy that was made while the checkpoint was being given to a new job.
+        # The copy was made while the checkpoint was being given to a new job.
         if replace_job:
             return Verdict(takes_over=True, replaces=True)
         raise PrefixTaken(
@@ -89,6 +93,7 @@ def _of_own_job(owner: Announcement, own: OwnCheckpoint, prefix: PrefixState, *,
 
 
 def _of_new_checkpoint(owner: Announcement, prefix: PrefixState, *, replace_job: bool) -> Verdict:
+    """Return the verdict if the checkpoint is new and the owner is dead."""
     senders = (each for each in owner.jobs if each.place is not None or prefix.delivered(each) is not None)
     sender = next(senders, None)
     if sender is None:
@@ -104,7 +109,11 @@ def _of_new_checkpoint(owner: Announcement, prefix: PrefixState, *, replace_job:
 
 
 def _without_announcements(own: OwnCheckpoint, prefix: PrefixState, *, replace_job: bool) -> Verdict:
-    """No start has announced: the topics are new, or a job of an older release has written them."""
+    """Return the verdict if no start has announced: the topics are new, or a job of an older release has written to
+    them.
+
+    Raise PrefixTaken if such a job is to be replaced: it did not write down where it ended.
+    """
     if own.job or not prefix.has_records():
         return Verdict()
     if replace_job:
@@ -121,10 +130,10 @@ def _without_announcements(own: OwnCheckpoint, prefix: PrefixState, *, replace_j
 
 
 def _delivered_since(owner: Announcement, own: OwnCheckpoint, prefix: PrefixState) -> str:
-    """Return why the job of the checkpoint may not go on: another one has delivered behind it; "" if none has."""
+    """Return why the job of the checkpoint may not go on: another job has delivered since; "" if no job has."""
     for job in owner.jobs:
         if job.job == own.job:
-            # A lower number would prove nothing: batches that have nothing to send are numbered too.
+            # `sent` may be lower than `own.batch`: batches that have nothing to send are numbered too.
             if job.start in own.starts:
                 sent = prefix.delivered(job)
                 if sent is None or sent <= own.batch:

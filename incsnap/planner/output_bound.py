@@ -1,35 +1,42 @@
-"""How many bytes of binlog a batch may take, so that what it puts out fits into memory and into one transaction.
+"""The bound of the binlog bytes of a batch, so that the batch's output fits into memory and into one transaction.
 
-A row of two integers is 9 bytes in the binlog and 500 in Kafka, with schemas 2,500; one of long texts is as long in
-both. So the ratio is measured, batch by batch, and the bound follows it: down at once, up twofold at most. A job begins
-small: it knows nothing yet, and a batch that Spark has noted must be sent as it is, however large it comes out.
+A row of two integers has 9 bytes in the binlog and 500 in Kafka, 2,500 with schemas. A row of long texts has as many
+bytes in both. So the ratio is measured batch by batch, and the bound follows it: down at once, up twofold at most. A
+job begins with a small bound, because it knows nothing yet. A batch that Spark has logged must be sent as it is,
+however large its output is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Keys and values of one batch, about: a second of a sink task, a tenth of a transaction's time.
+#: Bytes of keys and values that a batch aims at: a second of a sink task, and a tenth of a transaction's time.
 OUTPUT_BYTES = 96 << 20
-#: Bytes of binlog. At most so that a slice pickles in tens of milliseconds; 16 MiB of ordinary rows take half a second,
-#: ten times what a batch costs anyhow.
+#: Largest, smallest and first bound. With the largest a slice still pickles in tens of milliseconds. 16 MiB of ordinary
+#: rows take half a second, ten times the fixed cost of a batch.
 MOST_BYTES, LEAST_BYTES, START_BYTES = 16 << 20, 64 << 10, 2 << 20
-#: A batch of fewer bytes says nothing: its output is mostly what is the same for each.
+#: A batch of fewer bytes is not measured: most of its output is a fixed part that each batch has.
 _MEASURED_BYTES = 64 << 10
 
 
 @dataclass(slots=True)
 class OutputBound:
-    """Ask ``bytes`` for the next batch's bound."""
+    """The bound of one job, with the measurements that change it."""
 
-    bytes: int = START_BYTES
+    bytes: int = START_BYTES  #: bytes of binlog that the next batch may take
 
     def is_worth_measuring(self, binlog_bytes: int) -> bool:
-        """Is a batch that takes so much worth measuring? Half of the bound always is, or it would never grow."""
+        """Whether a batch of so many bytes is worth measuring.
+
+        Half of the bound always is, or a small bound would never grow.
+        """
         return binlog_bytes >= min(_MEASURED_BYTES, self.bytes // 2)
 
     def batch_gave(self, binlog_bytes: int, output_bytes: int) -> None:
-        """What a batch took of the binlog, and the keys and values that came of it; of change events alone."""
+        """Adapt the bound to a batch that is done. Ignore a batch that is too small to be measured.
+
+        `output_bytes` are the bytes of keys and values that came of the batch's change events.
+        """
         if not self.is_worth_measuring(binlog_bytes):
             return
         fitting = OUTPUT_BYTES * binlog_bytes // max(output_bytes, 1)

@@ -1,6 +1,7 @@
-"""The planner's last step: a batch is written down before Spark has it, so that it can be run again as it is.
+"""The planner's last step: it writes a batch down before Spark has it, so that the batch can be repeated as it is.
 
-The offset is the state; what is too long for it lies in files that it names. All of them are on the disk before it is.
+The offset is the whole state. What is too long for the offset lies in files that the offset names. All these files are
+on the disk before the offset is.
 """
 
 from __future__ import annotations
@@ -11,28 +12,27 @@ from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlFiles
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import recall, remember
+from incsnap.checkpoint.planned_batch import recall, remember
 from incsnap.checkpoint.spark_log import SparkLog
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
 from incsnap.planner.choices import planned_with
-from incsnap.planner.known_definitions import DefinitionFiles
+from incsnap.planner.chunk_results import delete_spent
+from incsnap.planner.definition_files import DefinitionFiles
 from incsnap.planner.observe import Observed
 from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.planner.topic_layout import Layouts
-from incsnap.planner.window_readings import delete_spent
 from incsnap.snapshot.engine import Plan
 from incsnap.snapshot.offset import Offset
 from incsnap.tables import TableDefaults
 
 
 class PlannedBatches:
-    """What is beside the checkpoint of the batches that are planned: written, found again and deleted by one planner.
+    """The planned batches of one planner: their ends and the files beside the checkpoint that these ends name.
 
-    ``control``, ``defaults`` and ``definitions`` are the files that the parts of a batch are made of, besides the
-    binlog.
+    `control`, `defaults` and `definitions` are files from which the parts of a batch are made, besides the binlog.
     """
 
     def __init__(
@@ -58,19 +58,25 @@ class PlannedBatches:
         self.definitions = definitions
 
     def recall(self, start: Offset) -> Offset | None:
-        """The end of the batch behind ``start`` where an earlier life has planned it. Asked once in a life, before
-        anything is written; what earlier lives have left and nobody needs is deleted."""
+        """Return the end of the batch after `start` if an earlier process has planned it, else None.
+
+        Call this once in a process, before anything is written. Delete files of earlier processes that nobody needs.
+        Keep their windows if Spark repeats a batch: that batch may send them.
+        """
         planned = recall(self._files, self._offsets, start)
         self._xa.adopt(start, planned)
         if planned is None:
-            self._spark_log.force()  # what is deleted now must not be asked for after a power cut
-            # Cut short lives left some. Only now: the batch that Spark repeats first has read what it releases.
+            self._spark_log.force()  # after a power cut nobody may ask for what is deleted now
+            # Processes that were cut short have left windows. Delete them only now: the batch that Spark repeats first
+            # has read the windows that it releases.
             self._buffers.delete_orphans([window.id for window in start.snapshot.in_flight])
         return planned
 
     def write(self, start: Offset, observed: Observed, plan: Plan, tail: Tail) -> Offset:
-        """The end of the batch behind ``start``, which is on the disk then with all that it names; the topics that the
-        batch writes to are there."""
+        """Write down the batch after `start`, and return its end.
+
+        By then the end and the files that it names are on the disk, and the topics that the batch writes to exist.
+        """
         advance, batch = observed.advance, start.batch + 1
         control = self.control.write(batch, observed.control)
         touched = {*advance.tables, *plan.context.tables_written_to()}
@@ -93,7 +99,7 @@ class PlannedBatches:
         return end
 
     def forget(self, end: Offset) -> None:
-        """The batch that ends there is done: what it was the last to need goes."""
+        """Delete what the batch that ends at `end` was the last to need. The batch is done."""
         self.control.forget(end.batch)
         self.defaults.forget(end.defaults, end.batch)
         self.definitions.forget(end.definitions, end.batch)

@@ -1,16 +1,19 @@
-"""The planner: decides where each batch ends and what it does. One long-lived object per query, in Spark's source
-process.
+"""The planner: it decides where each batch ends and what the batch does.
 
-    plan(start)          the offset at the end of the next batch; ``start`` itself when there is nothing to do
-    parts(start, end)    what the tasks of that batch do
-    committed(end)       the batch is done: its memory and files can go
+One `Planner` lives in Spark's source process for the whole query. Spark calls three methods:
 
-A batch is planned in three steps: ``observe`` finds what there is (``Observed``), the pure engine in ``snapshot``
-decides what follows from it (``Plan``), ``persist`` writes down what was decided (``Offset``).
+    plan(start)          returns the offset at the end of the next batch, or `start` if there is nothing to do
+    parts(start, end)    returns what the tasks of that batch do
+    committed(end)       frees the memory and deletes the files of a batch that is done
 
-``parts`` follows from the two offsets, the binlog between them and the files that they name, so a batch that is run
-again gives the same bytes. Besides these it needs the server's list of collations, which is of its version. One case is
-apart: DEFAULTs are asked for where the batch was planned under settings that show none, and is run under others.
+A batch is planned in three steps. `observe` collects everything that the batch depends on (`Observed`). The pure engine
+in `snapshot` decides what the batch does (`Plan`). `persist` writes the decision to the disk (`Offset`).
+
+The parts follow from the two offsets, the binlog between them and the files that they name. So a repeated batch gives
+the same bytes. The server's list of collations is read as well; it depends only on the server's version.
+
+There is one exception. A batch was planned under settings whose schemas show no DEFAULTs, and is repeated under
+settings whose schemas show them. Then the server is asked for the present DEFAULTs.
 """
 
 from __future__ import annotations
@@ -27,10 +30,8 @@ from pymysql.connections import Connection
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
-from incsnap.ddl.batch_definitions import BatchDefinitions
 from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition, server_of
 from incsnap.monitoring.log_format import about
@@ -44,8 +45,10 @@ from incsnap.mysql.start_place import start_gtids
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
 from incsnap.planner.boundary_search import BoundarySearch
-from incsnap.planner.chunk_readers import ChunkReading
-from incsnap.planner.known_definitions import DefinitionFiles, KnownDefinitions
+from incsnap.planner.chunk_readers import ReaderPort
+from incsnap.planner.definition_files import definition_files
+from incsnap.planner.first_definitions import first_definitions
+from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.observe import Observed, Observer
 from incsnap.planner.persist import PlannedBatches
 from incsnap.planner.prepared_xa import PreparedXas, first_place
@@ -61,15 +64,18 @@ from incsnap.tasks.partitions import BatchPart
 
 log = logging.getLogger(__name__)
 
-#: Seconds after which transactions without captured changes are put into an offset, so that a restart does not ask
-#: for binlog files that are long purged.
+#: Seconds after which an offset takes in transactions without captured changes. Otherwise a restart would ask for
+#: binlog files that were purged long ago.
 _MOVE_SECONDS = 10.0
 
 
 class Planner:
-    """``slices``: tasks that decode the binlog of a batch. ``readers``: chunks read at the same time. ``open_readers``
-    gives the chunk readers, who call what they are given whenever a chunk has been read. ``report_path``: where the
-    driver looks for how the job is doing; "" where nobody does. ``run``: see ``StartSnapshot``."""
+    """The planner of one query, with its connections and threads.
+
+    `slices` is the most tasks that decode the binlog of one batch. `readers` is the most chunks that are read at the
+    same time. `open_readers` returns the chunk readers, and they call its argument whenever a chunk has been read.
+    `report_path` is the file of the reports for the driver; "" means no reports. `StartSnapshot` explains `run`.
+    """
 
     def __init__(
         self,
@@ -77,7 +83,7 @@ class Planner:
         buffers: WindowBuffers,
         slices: int,
         readers: int,
-        open_readers: Callable[[Callable[[], None]], ChunkReading],
+        open_readers: Callable[[Callable[[], None]], ReaderPort],
         report_path: str = "",
         run: str = "",
     ) -> None:
@@ -92,9 +98,7 @@ class Planner:
         files = Files(buffers.root)
         self.offsets = KeptOffsets(files)
         self._xa = PreparedXas(settings, files)
-        kept: DefinitionFiles = ValueFiles(
-            files, "definitions", "what tables were when rows were written", BatchDefinitions
-        )
+        kept = definition_files(files)
         self._definitions = KnownDefinitions(settings, self._queries, kept)
         self._observer = Observer(
             settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions, run
@@ -104,22 +108,28 @@ class Planner:
         self._repeats = True
         self._moved_at = time.monotonic()
 
-    # -- the three questions of Spark
+    # -- called by Spark
 
     def plan(self, start: Offset) -> Offset:
-        """The end of the batch behind ``start``, on the disk; ``start`` itself where there is nothing to do."""
+        """Return the end of the batch after `start`, which is on the disk by then; `start` itself if there is nothing
+        to do.
+
+        The first call returns the end that an earlier process has planned, if there is one.
+        """
         if not self._has_recalled:
             self._has_recalled = True
             planned = self._batches.recall(start)
             if planned is not None:
                 return planned
         tail = self._tail_from(start)
-        # Each batch is some files: where they are paid for, one for all that comes in the meantime.
+        # Each batch writes some files. On a store that charges for files, one batch takes all changes of an interval.
         time.sleep(max(0.0, self._moved_at + self._settings.batch_interval_ms / 1000 - time.monotonic()))
         if self._reporter is not None:
             self._reporter.batch_asked()
         connection = self._queries.open()
-        self._xa.look(start, connection, same_server=server_of(start.stream.server_uuid) == self._queries.server_uuid)
+        self._xa.ask_server(
+            start, connection, same_server=server_of(start.stream.server_uuid) == self._queries.server_uuid
+        )
         observed = self._observer.observe(start, tail, connection)
         plan = self._decide(start, observed, connection)
         self._observer.decided(observed, plan)
@@ -135,8 +145,9 @@ class Planner:
         return end
 
     def parts(self, start: Offset, end: Offset) -> list[BatchPart]:
-        """What the tasks of the batch between these two do."""
-        if self._repeats:  # the first batch of a life may be one that was planned in another
+        """Return what the tasks of the batch between two offsets do; an empty list if both offsets are of the same
+        batch."""
+        if self._repeats:  # an earlier process may have planned the first batch
             self._repeats = False
             self._layouts.ready(end.layout)
         if end.batch == start.batch:
@@ -155,12 +166,13 @@ class Planner:
         )
 
     def committed(self, end: Offset) -> None:
-        """The batch that ends there is done: its memory and files can go."""
+        """Free the memory and delete the files of the batch that ends at `end` and is done."""
         if self._tail is not None:
             self._tail.forget(end.stream)
         self._batches.forget(end)
 
     def close(self) -> None:
+        """Close the connections and end the threads."""
         if self._reporter is not None:
             self._reporter.close()
         self._observer.close()
@@ -171,9 +183,10 @@ class Planner:
             self._tail.close()
         self._queries.close()
 
-    # -- what they are made of
+    # -- steps
 
     def _tail_from(self, start: Offset) -> Tail:
+        """Return the tail. The first call starts the tail at `start`, and creates the searches and the reporter."""
         if self._tail is None:
             settings = self._settings
             follows = self._definitions.follows_statements(start.definitions, self._queries.open())
@@ -191,12 +204,17 @@ class Planner:
             self._xa.search(start, self._tail)
             self._boundaries = BoundarySearch(settings.mysql, settings.columns, self._tail.wake)
             if self._report_path:
-                asks, buffer_bytes = partial(connect, settings.mysql, read_timeout=10.0), settings.max_queue_bytes
-                self._reporter = Reporter(self._report_path, start, asks, self._tail.condition, buffer_bytes)
+                open_connection = partial(connect, settings.mysql, read_timeout=10.0)
+                self._reporter = Reporter(
+                    self._report_path, start, open_connection, self._tail.condition, settings.max_queue_bytes
+                )
         return self._tail
 
     def _decide(self, start: Offset, observed: Observed, connection: Connection[Any]) -> Plan:
-        """What follows from what was observed. The engine asks for keys while it plans chunks; it writes nothing."""
+        """Return the engine's plan for what was observed, and log its warnings and notifications.
+
+        The engine asks the server for keys while it plans chunks. Nothing is written to the disk.
+        """
         answers = Answers(connection, self._settings.columns, self._boundaries, is_quiet=self._observer.is_quiet)
         plan = drive(next_context(start.snapshot, observed.facts), answers)
         for warned in plan.warned:
@@ -211,18 +229,18 @@ class Planner:
         return plan
 
     def _report(self, offset: Offset, observed: Observed, plan: Plan, *, is_batch: bool) -> None:
-        """Leaves what was found to who tells how the job is doing. ``offset``: of the newest batch there is."""
+        """Hand the result of this planning to the reporter. `offset` is the end of the newest batch."""
         if self._reporter is None:
             return
         advance, facts = observed.advance, observed.facts
         limits = limits_of(plan, facts)
-        why = waits_for(plan.context, facts.now_ms, observed.behind_seconds if facts.behind else None, limits)
-        failed = sum(bool(reading.error) for reading in facts.readings.values())
+        why = waits_for(plan.context, facts.now_ms, observed.behind_seconds if facts.has_backlog else None, limits)
+        failed = sum(bool(result.error) for result in facts.results.values())
         report = Planned(offset, advance.end, advance.last_ts_us, advance.full, why, failed, limits)
         self._reporter.planned(report, is_batch=is_batch, notifications=plan.context.notifications)
 
     def _is_worth_a_batch(self, start: Offset, observed: Observed, tail: Tail) -> bool:
-        """Whether there is anything for a batch, though the snapshot has nothing."""
+        """Whether a batch is needed although the snapshot has nothing to do."""
         if observed.advance.events or observed.control or observed.signal_positions != start.signal_positions:
             return True
         if self._definitions.is_news(start.definitions, observed.advance, observed.knowledge):
@@ -233,7 +251,10 @@ class Planner:
         return moved and time.monotonic() - self._moved_at > _MOVE_SECONDS
 
     def _defaults(self, start: Offset, end: Offset, tail: Tail) -> TableDefaults:
-        """What the server was asked of columns for the batch: their DEFAULTs, and how they were defined."""
+        """Return the DEFAULTs of columns, and how columns were defined, for the tables of the batch.
+
+        The server is asked only if the batch was planned without them. Return () if the settings do not need them.
+        """
         if not self._settings.asks_for_columns:
             return ()
         touched = tail.contents(start.stream, end.stream).tables
@@ -244,17 +265,21 @@ class Planner:
         return tuple(each for each in self._batches.defaults.read(end.defaults) if each[0] in touched)
 
     def _definitions_of_rows(self, start: Offset, end: Offset, tail: Tail) -> tuple[TableShape, ...]:
-        """Definitions of tables of which the batch has rows that do not name their columns."""
+        """Return the definitions of the tables whose rows in the batch do not name their columns."""
         if not end.definitions:
             return ()
         unnamed = tail.contents(start.stream, end.stream).unnamed
         return self._definitions.of_batch(end.definitions, {each.table for each in unnamed})
 
 
-def first_position(settings: Settings, buckets: int) -> Offset:
-    """Return where a new job begins: at what the server has executed now, or at the place that is given.
+def first_position(settings: Settings, buckets: int, files: Files | None = None) -> Offset:
+    """Return the first offset of a new job: behind all that the server has executed now, or at the place in the
+    settings.
 
-    Rows before it come by snapshot. Raise ``ConfigError`` where the place is refused.
+    Rows from before that place come by snapshot. `buckets` is how many buckets the job has. `files` is incsnap's part
+    of the checkpoint. If rows do not name their columns, the definitions of tables are written there. Without `files`
+    the first batch asks for the definitions. Raise ConfigError if the place is refused, or if `snapshot.mode` is
+    `recovery`.
     """
     if settings.snapshot.mode == "recovery":
         raise ConfigError(NO_RECOVERY.problem, NO_RECOVERY.repair)
@@ -263,9 +288,13 @@ def first_position(settings: Settings, buckets: int) -> Offset:
         place = start_gtids(connection, settings.start) if settings.start.is_given else None
         executed, sought = first_place(connection, place)
         layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
+        # No file and position: the binlog's end may lie behind transactions that are not executed yet and that the
+        # server will still send. A position must never claim what was not delivered. The tail knows its position after
+        # the first event.
+        stream, definitions = StreamPosition(executed, "", 0), ""
+        if files is not None and place is None:
+            definitions = first_definitions(settings, definition_files(files), connection, stream)
     finally:
         connection.close()
-    # No position: the end of the binlog may lie past transactions that are not executed yet and still come to us, and
-    # a position must never claim what was not delivered. The tail knows its own after the first event.
-    stream, positions = StreamPosition(executed, "", 0), first_positions(settings.snapshot)
-    return Offset(uuid4().hex, 0, stream, layout, signal_positions=positions, sought=sought)
+    positions = first_positions(settings.snapshot)
+    return Offset(uuid4().hex, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)

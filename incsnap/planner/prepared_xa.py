@@ -1,4 +1,4 @@
-"""The planner's part in XA transactions: what is prepared at the ends of batches, and where a new job begins."""
+"""The planner's part in XA transactions: which are prepared at the end of a batch, and where a new job begins."""
 
 from __future__ import annotations
 
@@ -33,24 +33,25 @@ _log = logging.getLogger(__name__)
 
 
 def first_place(connection: Connection[Any], place: GtidSet | None) -> tuple[GtidSet, tuple[str, ...]]:
-    """Return where a new job begins, and the names of what is prepared then, whose rows must be looked for.
+    """Return where a new job begins, and the names of the XA transactions that are prepared then.
 
-    The job begins behind the transactions ``place``, or behind all that is executed now. Rows of what is prepared come
-    with its XA COMMIT, and from nobody else: a snapshot does not see them before, and the server does not send them
-    then. Where XA_RECOVER_ADMIN is missing no name is known, and the tail looks when it meets such an XA COMMIT.
+    The job begins after the transactions `place`, or after all that is executed now. It needs the rows of a prepared
+    transaction at its XA COMMIT: a snapshot does not see these rows before, and the server does not send them again
+    then. So they must be searched in the binlog. Without the privilege XA_RECOVER_ADMIN no name is known. The tail then
+    searches when it meets such an XA COMMIT.
     """
-    xids = prepared_xids(connection) or ()  # before what is executed, so that it holds their XA PREPARE
+    xids = prepared_xids(connection) or ()  # asked before `executed`, which then contains their XA PREPARE
     executed = watermarks.executed(connection) if place is None else place
     if xids:
         _log.warning(
-            "XA transactions are prepared: %s. Their rows are looked for in the binlog, beside the stream",
+            "XA transactions are prepared: %s. Their rows are searched in the binlog, beside the stream",
             shorten(", ".join(xids), 400),
         )
     return executed, xids
 
 
 class PreparedXas:
-    """The prepared transactions of one planner; ``files``: the folder beside the checkpoint."""
+    """The prepared transactions of one planner. `files` is incsnap's part of the checkpoint."""
 
     def __init__(self, settings: Settings, files: Files) -> None:
         self._settings = settings
@@ -61,13 +62,13 @@ class PreparedXas:
         self._ended = EndedUnlogged()
 
     def transactions_from(self, start: Offset) -> PreparedTransactions:
-        """Return what a tail that begins at ``start`` keeps of prepared transactions."""
+        """Return the store of prepared transactions for a tail that begins at `start`."""
         return PreparedTransactions(
             self._files, start.prepared, self._captured, memory_bytes=MEMORY_BYTES, sought=start.sought
         )
 
     def search(self, start: Offset, tail: Tail) -> None:
-        """Look for what ``start`` seeks, beside the stream that ``tail`` reads from there."""
+        """Start the search for the transactions that `start` seeks, beside the stream that `tail` reads from there."""
         if start.sought and self._search is None:
             settings = self._settings
             search = PreparedSearch(
@@ -85,29 +86,38 @@ class PreparedXas:
             self._search.close()
 
     def adopt(self, start: Offset, planned: Offset | None) -> None:
-        """Let files of other lives go in time that neither offset names. To be called at a start."""
+        """Mark the files of earlier processes that neither `start` nor `planned` names. They are deleted later.
+
+        Call this at a start. `planned` is the end of the batch after `start`; None if it is not planned yet.
+        """
         self._files.adopt((*start.prepared, *(planned.prepared if planned else ())), start.batch)
 
-    def look(self, start: Offset, connection: Connection[Any], *, same_server: bool) -> None:
-        """Ask the server, from time to time, which of the prepared have ended. ``same_server``: ``connection`` leads to
-        the server that the binlog comes from."""
+    def ask_server(self, start: Offset, connection: Connection[Any], *, same_server: bool) -> None:
+        """Ask the server, from time to time, which prepared transactions have ended.
+
+        `same_server`: `connection` leads to the server that the binlog comes from.
+        """
         if same_server:
             asked = XaRecovery(
                 partial(watermarks.executed, connection),
                 partial(prepared_xids, connection),
                 partial(watermarks.high_watermark, connection),
             )
-            self._ended.look(start.prepared, start.stream.server_uuid, asked, time.monotonic())
+            self._ended.ask_server(start.prepared, start.stream.server_uuid, asked, time.monotonic())
 
     def is_worth_a_batch(self, start: Offset, advance: Advance, tail: Tail) -> bool:
-        """Whether the batch behind ``start`` would write down another set of prepared or sought transactions."""
+        """Whether the batch behind `start` would write down another set of prepared or sought transactions."""
         if start.sought and ((self._search and self._search.is_done) or tail.prepared.taken(start.sought)):
             return True
         return bool(self._ended.among(start.prepared, advance.end))
 
     def after(self, start: Offset, end: Offset, advance: Advance, tail: Tail) -> Offset:
-        """Return ``end`` with what is prepared there, which is on the disk then, and what is still sought."""
-        done = self._search is not None and self._search.is_done  # before what was found is asked for
+        """Return `end` with the transactions that are prepared there and those still sought.
+
+        The former are on the disk by then.
+        """
+        # Asked before `taken`, which then has all that the search has found
+        done = self._search is not None and self._search.is_done
         taken = tail.prepared.taken(start.sought)
         before = (*start.prepared, *tail.prepared.keep(taken)) if taken else start.prepared
         prepared = prepared_after(before, advance.marks, tail.prepared.keep) if advance.marks else before
@@ -121,16 +131,17 @@ class PreparedXas:
         return replace(end, prepared=prepared, sought=sought)
 
     def _forget(self, ended: Sequence[PreparedXa], tail: Tail) -> None:
+        """Forget transactions that have ended unlogged, and warn of each."""
         for each in ended:
             tail.prepared.forget(each)
             _log.warning(
                 "The XA transaction %s, prepared as %s, has ended on the server without a word in the binlog"
-                " (sql_log_bin=0), and is not waited for any more. If that was an XA COMMIT, its rows are missing in"
+                " (sql_log_bin=0). The job does not wait for it any more. If it was committed, its rows are missing in"
                 " the topics: signal execute-snapshot for its tables",
                 each.xid,
                 each.gtid,
             )
 
     def forget(self, done: int) -> None:
-        """Let go what batch ``done``, which is done, was the last to need."""
+        """Delete files that batch `done` was the last to need. The batch is done."""
         self._files.forget(done)

@@ -1,4 +1,4 @@
-"""The planner's connection for questions: kept open, and moved to the server that the stream comes from."""
+"""The planner's connection for questions. It is kept open, and follows the stream to another server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _REDIAL_SECONDS = 5.0
 
 
 class QueryConnection:
-    """``server_uuid``: of the server that is asked; "" before the first question."""
+    """A connection that is opened again when it is lost.
+
+    `server_uuid` is that of the server that is asked; "" before the first question.
+    """
 
     def __init__(self, settings: MySqlSettings) -> None:
         self._settings = settings
@@ -32,27 +35,32 @@ class QueryConnection:
         self.server_uuid = ""
 
     def open(self) -> Connection[Any]:
-        """The connection, on which the server answers now. Raises ``ServerUnreachable``."""
+        """Return the connection, on which the server answers now. Raise ServerUnreachable if it cannot be opened."""
         if is_alive(self._connection):
             return self._connection
         connection = connect(self._settings)
         self._charsets = tuple(sorted(charsets(connection).items()))
         self.server_uuid = watermarks.server_uuid(connection)
-        self._connection = connection  # one that lost the server before it told who it is, is not kept
+        self._connection = connection  # kept only after the server has told its uuid
         return connection
 
     @property
     def charsets(self) -> Charsets:
-        """The server's collations and their character sets, which are of its version and never change; asked once."""
+        """Return the server's collations and their character sets.
+
+        The server is asked once: they depend on its version and never change.
+        """
         if not self._charsets:
             self.open()
         return self._charsets
 
     def follow(self, server_uuid: str) -> bool:
-        """The stream comes from that server: a connection from before a failover is replaced with the next question.
-        Was it one?
+        """Close the connection if the stream comes from the server `server_uuid` and the connection leads to another
+        one.
 
-        The tail is left where it is: events must flow, chunks can wait (those read elsewhere are read again).
+        Return True if it was closed, which happens at most every five seconds. The next question opens it again. The
+        tail is left where it is: events must flow, while chunks can wait. Chunks that were read on another server are
+        read again.
         """
         if server_of(server_uuid) in ("", self.server_uuid) or time.monotonic() < self._redial_at:
             return False
@@ -64,5 +72,6 @@ class QueryConnection:
         return True
 
     def close(self) -> None:
+        """Close the connection if it is open."""
         if self._connection is not None and self._connection.open:
             self._connection.close()

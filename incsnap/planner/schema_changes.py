@@ -1,6 +1,8 @@
-"""Records of statements that define or empty tables: the schema change topic, and ``op: "t"`` on the table's own.
+"""The records that report statements: those that define tables, and those that empty tables.
 
-A statement is told always, a table's definition behind it where it is certain (``definitions``).
+A statement that defines a table is reported on the schema change topic. TRUNCATE is reported with `op: "t"` on the
+table's own topic. Each statement is reported, but the table's definition after it only if it is certain
+(`definitions`).
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.capture_options import CaptureOptions
 from incsnap.binlog.table_rows import Charsets
 from incsnap.checkpoint.control_records import ControlRecord
+from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
 from incsnap.config.topics import ControlTopic, schema_topic
 from incsnap.ddl.table_statements import TableStatement, table_statements
-from incsnap.envelope.source_block import SourceConstants
-from incsnap.envelope.written import TRUNCATION
+from incsnap.envelope.record_encoder import TRUNCATION
+from incsnap.envelope.sources import SourceConstants
 from incsnap.events import Origin, SchemaChange
 from incsnap.mysql.catalog import shape_of, stores_lower_case, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
@@ -28,38 +31,50 @@ from incsnap.tasks.formats import format_of
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a job's first batch waits for definitions: no later one tells what tables there were.
+#: Seconds that a job's first batch waits for definitions. No later batch reports which tables existed.
 _FIRST_SECONDS = 30.0
 
 
 def capture_options(settings: Settings, charsets: Charsets, *, follows: bool) -> CaptureOptions:
-    """Return what the stream must bring besides rows. `charsets`: the server's collations. `follows`: also bring
-    statements about tables that are not captured, of databases that may have captured ones."""
+    """Return what the stream must bring besides rows.
+
+    `charsets` are the server's collations and their character sets. `follows`: also bring statements about tables that
+    are not captured: such a table may be renamed to a captured one, or copied.
+    """
     return CaptureOptions(
         settings.include_query,
         concerns=lambda change: _concerns(settings, change, follows=follows),
         ends_batch=lambda change: bool(truncated_tables(settings, change)),
+        is_captured=lambda change: _concerns(settings, change, follows=False),
         charsets=dict(charsets),
     )
 
 
 def _concerns(settings: Settings, change: SchemaChange, *, follows: bool) -> bool:
-    """Whether the statement may be about a captured table, or a database that has any. Others are no reason for a
-    batch. `follows`: whether it may be about any table of such a database."""
+    """Whether the statement may be about a captured table, or about a database that may have captured tables.
+
+    Other statements are no reason for a batch. `follows`: any table or database counts, except the server's own.
+    """
     included = settings.tables
+    may_concern = _is_of_users if follows else included.may_include_database
     if change.tables is None:
-        return not change.database or included.may_include_database(change.database)
+        return not change.database or may_concern(change.database)
     if not change.tables:
         statements = table_statements(change.sql, "", change.session.sql_mode)
-        return any(included.may_include_database(each.database) for each in statements)
-    if follows and any(included.may_include_database(table.database) for table in change.tables):
+        return any(may_concern(each.database) for each in statements)
+    if follows and any(_is_of_users(table.database) for table in change.tables):
         return True
     signal_table = str(included.signal_table or "").lower()
     return any(included.included(table) or str(table).lower() == signal_table for table in change.tables)
 
 
+def _is_of_users(database: str) -> bool:
+    return not is_builtin(database)
+
+
 def truncated_tables(settings: Settings, change: SchemaChange) -> list[TableId]:
-    """The included tables of which an ``op: "t"`` record tells that they were emptied, as the statement names them."""
+    """Return the captured tables that the statement empties and that get an `op: "t"` record, as the statement names
+    them."""
     if not change.truncates or "t" in settings.skipped_operations or change.tables is None:
         return []
     return [table for table in sorted(change.tables) if settings.tables.included(table)]
@@ -67,28 +82,29 @@ def truncated_tables(settings: Settings, change: SchemaChange) -> list[TableId]:
 
 @dataclass(frozen=True, slots=True)
 class _Reported:
-    """What a statement of the batch says of one captured table, or of a database.
+    """A captured table, or a database, of a statement of the batch."""
 
-    ``names``: all its captured tables, as the source block shows them. ``is_last``: no later statement of the batch
-    defines that table anew, so what the server has at the batch's end is what it is right behind this one.
-    """
-
-    statement: TableStatement
-    origin: Origin
-    names: str | None
+    statement: TableStatement  #: the part of the statement that is about the table or database
+    origin: Origin  #: place of the statement in the binlog
+    names: str | None  #: all captured tables of the statement, as the source block shows them; None for none
+    #: Whether no later statement of the batch redefines the table. Then the server's definition at the batch's end is
+    #: also the definition right after this statement.
     is_last: bool
 
     @property
     def described(self) -> TableId | None:
-        """The table whose definition the record shows, where it is certain."""
+        """Return the table whose definition the record shows if it is certain; None if the record shows none."""
         return self.statement.table if self.is_last and self.statement.type != "DROP" else None
 
 
 def statement_records(
     settings: Settings, definitions: DefinitionsAt, advance: Advance, now_us: int, *, first: bool
 ) -> tuple[ControlRecord, ...]:
-    """What is told of a batch's statements, in the order of the binlog; ``first``: a job's first batch begins with all
-    tables as they are. Records of the schema change topic come before truncations."""
+    """Return the records of a batch's statements, in the order of the binlog, truncations last.
+
+    `first`: a job's first batch begins with the definitions of all captured tables. `now_us`: time of the records, in
+    microseconds since 1970.
+    """
     if not advance.changes and not first:
         return ()
     stored_lower = stores_lower_case(definitions.connection) if advance.changes else False
@@ -112,7 +128,7 @@ def _schema_changes(
     *,
     first: bool,
 ) -> list[ControlRecord]:
-    """The tables that are there at a job's beginning, then what the statements say."""
+    """Return the records of the schema change topic: in a first batch the tables that exist, then the statements."""
     reported = list(_reported(settings, advance.changes, stored_lower=stored_lower))
     existing = tables(definitions.connection, settings.tables) if first else []
     unchanged = [table for table in existing if not redefined(table, advance.changes)]
@@ -124,12 +140,12 @@ def _schema_changes(
     for table in existing:
         if table not in certain:
             log.warning(
-                "The topic %s does not tell what %s was when the job began: %s",
+                "Topic %s gets no definition of %s at the job's beginning: %s",
                 control_topic.name,
                 table,
-                problem or "a statement about it came by meanwhile",
+                problem or "a statement has changed the table meanwhile",
             )
-    # As Debezium's snapshot of schemas has it.
+    # The source block is that of Debezium's snapshot of schemas.
     at_beginning = SourceConstants(advance.end.file, advance.end.pos, now_us, snapshot="true")
     for table in certain_tables:
         source = replace(at_beginning, snapshot="last") if table == certain_tables[-1] else at_beginning
@@ -141,7 +157,7 @@ def _schema_changes(
 
 
 def _reported(settings: Settings, changes: Sequence[SchemaChange], *, stored_lower: bool) -> Iterator[_Reported]:
-    """What is told of the batch's statements, one for each table and database that is captured."""
+    """Yield each captured table and each database of the batch's statements."""
     for number, change in enumerate(changes):
         if change.origin is None:
             continue
@@ -153,7 +169,7 @@ def _reported(settings: Settings, changes: Sequence[SchemaChange], *, stored_low
 
 
 def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -> Iterator[TableStatement]:
-    """The parts of the statement that are about captured tables, or databases that may have any."""
+    """Yield the parts of the statement that are about captured tables, or about databases that may have any."""
     included = settings.tables
     for each in table_statements(change.sql, change.session.database, change.session.sql_mode):
         if each.table is None:
@@ -168,17 +184,22 @@ def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -
 def _truncation(
     settings: Settings, definitions: DefinitionsAt, table: TableId, change: SchemaChange, now_us: int
 ) -> ControlRecord | None:
+    """Return the `op: "t"` record of an emptied table.
+
+    Return None, with a warning, if the table is gone and a schema is needed. Return None too if a transform drops the
+    record.
+    """
     shape = shape_of(definitions.connection, table)
     if settings.formats.show_schemas:
         if shape is None:
-            log.warning("%s is gone: its TRUNCATE cannot be written with a schema and is left out", table)
+            log.warning("%s does not exist any more: the record of its TRUNCATE needs a schema and is left out", table)
             return None
         shape = shape_with_defaults(definitions.connection, shape, definitions=settings.columns.needs_definitions)
-    written = format_of(settings, shape or TableShape(table, ())).written[TRUNCATION]
-    if written is None or written.envelope is None:
+    encoder = format_of(settings, shape or TableShape(table, ())).encoders[TRUNCATION]
+    if encoder is None or encoder.envelope is None:
         return None
     assert change.origin is not None
-    return ControlRecord(written.form.topic, None, written.envelope.truncation(_source(change.origin), now_us))
+    return ControlRecord(encoder.spec.topic, None, encoder.envelope.truncation(_source(change.origin), now_us))
 
 
 def _stored(table: TableId, lower: bool) -> TableId:
@@ -186,7 +207,7 @@ def _stored(table: TableId, lower: bool) -> TableId:
 
 
 def _source(origin: Origin) -> SourceConstants:
-    """The source block of a statement's record. Debezium gives its time in whole milliseconds."""
+    """Return the source block of a statement's record. Its time is in whole milliseconds, as in Debezium."""
     ts_us = origin.ts_us // 1000 * 1000
     return SourceConstants(
         origin.file, origin.pos, ts_us, origin.server_id, origin.gtid, origin.thread, snapshot="false"

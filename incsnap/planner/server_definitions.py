@@ -1,8 +1,8 @@
-"""The definitions of tables as the server has them, asked so that it is certain which rows they are of."""
+"""The server's definitions of tables, asked so that it is certain which rows they belong to."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,33 +12,40 @@ from incsnap.config.patterns import TableFilter
 from incsnap.ddl.table_definition import Definitions, TableDefinition
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.mysql import watermarks
-from incsnap.mysql.catalog import database_charsets, tables
-from incsnap.mysql.row_definitions import row_definitions
+from incsnap.mysql.catalog import all_tables, database_charsets
+from incsnap.mysql.row_definitions import definitions_at_hand, row_definitions
 from incsnap.planner.definition_history import KnownTables, quoted, redefines
 from incsnap.planner.definitions import ChangesBehind, answer_behind
 from incsnap.tables import TableId
 
+#: Most tables that are asked for without being captured. 200 with 30 columns add about 500 kB to a file of definitions.
+_MOST_OTHERS = 200
+
 
 class _LeavesStatementsOut(Exception):
-    """What the server answers cannot be held against its binlog."""
+    """An error: the server's answer cannot be compared with its binlog, because the binlog lacks statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """What the server said of tables, and what of it is certain at a batch's end."""
+    """The server's answer about tables, as far as it is certain at a batch's end."""
 
-    definitions: dict[TableId, TableDefinition]  #: the tables that are certain
-    why: dict[TableId, str]  #: of the others: why they are not
-    databases: dict[str, str] = field(default_factory=dict)  #: default character sets that are certain
-    is_complete: bool = False  #: whether the server was asked which captured tables there are
-    captured: frozenset[TableId] = frozenset()  #: the captured tables that there are now
-    later: tuple[SchemaChange, ...] = ()  #: the statements behind the batch that the answer may be of already
+    definitions: dict[TableId, TableDefinition]  #: definitions that are certain
+    why: dict[TableId, str]  #: tables without a certain definition -> why it is not certain
+    databases: dict[str, str] = field(default_factory=dict)  #: databases -> default character sets that are certain
+    is_complete: bool = False  #: whether the server was asked which captured tables exist
+    captured: frozenset[TableId] = frozenset()  #: captured tables that exist now
+    later: tuple[SchemaChange, ...] = ()  #: statements after the batch that the answer may already show
 
     def updates(self, known: KnownTables, *, everything: bool) -> KnownTables:
-        """Return what is known with this answer. `everything`: it is about all captured tables that were not known."""
+        """Return `known` with the definitions of this answer added. These are certain now, and no longer lost.
+
+        `everything`: as in `ask_server`, for which the answer was given. Then each captured table without a certain
+        definition counts as lost.
+        """
         tables = {**known.definitions.tables, **self.definitions}
         definitions = Definitions(tables, {**known.definitions.databases, **self.databases})
-        # The first reason tells more: it names the statement that could not be followed.
+        # The first reason says more: it names the statement that could not be followed.
         lost, complete = {table: why or self.why.get(table, "") for table, why in known.lost.items()}, known.complete
         if everything and self.is_complete and not complete:
             named = {table for change in self.later for table in change.tables or ()}
@@ -65,21 +72,28 @@ def ask_server(
     same_server: bool,
     everything: bool,
 ) -> ServerAnswer:
-    """Return the definitions of the tables `requested`. `everything`: also those of all captured tables that are not
-    known for certain. The other arguments are those of `answer_behind`, which may raise `NotCertain`.
+    """Return the definitions of the tables `requested`, as far as they are certain at `end`.
+
+    `everything`: ask also for all captured tables that are not known for certain, and for at most `_MOST_OTHERS` tables
+    that are not captured. Such a table may be renamed to a captured one, or copied. The other arguments are those of
+    `answer_behind`. Raise NotCertain as `answer_behind` does.
     """
 
     def question() -> ServerAnswer:
         if not watermarks.logs_everything(connection):
             raise _LeavesStatementsOut
-        asked, captured = set(requested), frozenset[TableId]()
+        asked, captured, others = set(requested), frozenset[TableId](), list[TableId]()
         if everything:
-            signal_table = included.signal_table
-            captured = frozenset((*tables(connection, included), *([signal_table] if signal_table else [])))
+            there, signal_table = all_tables(connection), included.signal_table
+            captured = frozenset(table for table in there if included.included(table))
+            captured |= frozenset([signal_table] if signal_table else [])
             asked |= captured - (known.definitions.tables.keys() - known.unconfirmed)
+            others = [table for table in _others(there, captured, included) if table not in known.definitions.tables]
         definitions, why = row_definitions(connection, sorted(asked))
         for table in asked - definitions.keys():
             why.setdefault(table, "the server has no such table any more, or the user may not see it")
+        if others:
+            definitions = {**definitions_at_hand(connection, others), **definitions}
         return ServerAnswer(definitions, why, database_charsets(connection), everything, captured)
 
     try:
@@ -93,6 +107,12 @@ def ask_server(
         if changed is not None:
             del definitions[table]
             why[table] = f"the table may have been changed since, by {quoted(changed)}"
-    # CREATE, ALTER and DROP DATABASE name no table.
+    # CREATE, ALTER and DROP DATABASE name no table. After one of them no character set of a database is certain.
     databases = answer.databases if all(change.tables for change in later) else {}
     return ServerAnswer(definitions, why, databases, everything, answer.captured, later)
+
+
+def _others(there: Sequence[TableId], captured: Collection[TableId], included: TableFilter) -> list[TableId]:
+    """Return tables that are not captured. Those of databases that may have captured tables come first."""
+    others = (table for table in there if table not in captured)
+    return sorted(others, key=lambda table: not included.may_include_database(table.database))[:_MOST_OTHERS]

@@ -1,4 +1,5 @@
-"""A signal as a command for the engine: its patterns become tables, its conditions are given to those they are for."""
+"""The translation of a signal into a command for the engine: patterns become tables, and conditions go to their
+tables."""
 
 from __future__ import annotations
 
@@ -14,22 +15,23 @@ from signals.resolve import conditions_of, resolve
 
 log = logging.getLogger(__name__)
 
-#: Names of one signal that are told in the log: it may have ten thousand.
+#: Most names of one signal that are logged. A signal may have ten thousand.
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedTables:
-    """The tables that a signal may mean. ``ignore_case``: whoever names them may write them in any letter case."""
+    """The tables that a signal may name."""
 
-    tables: tuple[TableId, ...]
-    ignore_case: bool = False
+    tables: tuple[TableId, ...]  #: all captured tables
+    ignore_case: bool = False  #: whether a signal may write their names in any letter case
 
     def by_name(self) -> dict[str, TableId]:
+        """Return the tables by their names, such as `shop.orders`."""
         return {str(table): table for table in self.tables}
 
     def compared(self, name: str) -> str:
-        """Names that are written so are of one table."""
+        """Return the form of a name for comparisons: names of one table have one form."""
         return name.lower() if self.ignore_case else name
 
 
@@ -37,8 +39,11 @@ Captured = Callable[[], CapturedTables]
 
 
 def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured, where: str) -> Command | None:
-    """What the engine is to do. None for a signal that only shows a message (in which ``where`` stands for ``{}``), and
-    for one that is none."""
+    """Return the command that a signal asks for, or None.
+
+    None is for an invalid signal, which is logged, and for a `log` signal. The message of a `log` signal is logged with
+    `where` in place of its first `{}`. `where` is the place in the stream.
+    """
     if isinstance(signal, InvalidSignal):
         level = logging.DEBUG if signal.quiet else logging.WARNING
         log.log(level, "Signal %s by channel %s is ignored: %s. %s", signal.id, channel, signal.reason, signal.hint)
@@ -55,7 +60,7 @@ def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured,
         case "incsnap-throttle":
             return SetThrottle(signal.id, signal.limits)
         case "log":
-            # Once, as Debezium: a message of nothing but these would fill the memory.
+            # Replace it once, as Debezium does: a message of nothing but `{}` would fill the memory.
             log.info("%s", signal.message.replace("{}", where, 1))
             return None
 

@@ -1,8 +1,10 @@
-"""What the signal channels brought, as commands for the engine. A bad signal is reported and changes nothing.
+"""The inbox of signals: what the signal channels brought, as commands for the engine.
 
-All channels are asked on the planner's one thread, between batches, and how far each was read is part of the offset:
-a signal is obeyed in exactly one batch, whatever crashes. So nothing that a signal holds may raise here: its place
-would not be stored, and it would be met again after every restart.
+A bad signal is logged and changes nothing. The planner's one thread asks all channels between batches. The position of
+each channel is part of the offset. So a signal is obeyed in exactly one batch, whatever crashes.
+
+For this reason nothing in a signal may raise an error here. The signal's position would not be stored, and the job
+would meet the signal again after every restart.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from confluent_kafka import KafkaException
 from incsnap.binlog.protocol.row_images import WRITE
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import Charsets, table_rows
-from incsnap.config.settings import Settings
+from incsnap.config.settings import SignalSettings
 from incsnap.errors import ConfigError, IncsnapError, shorten
 from incsnap.planner.signal_commands import Captured, command_of
 from incsnap.snapshot.commands import Command
@@ -32,12 +34,14 @@ log = logging.getLogger(__name__)
 
 
 class SignalInbox:
-    """The enabled channels of one job."""
+    """The enabled signal channels of one job.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    The constructor raises ConfigError if the consumer of the signal topic cannot be created.
+    """
+
+    def __init__(self, signals: SignalSettings, topic_prefix: str) -> None:
+        self._signals = signals
         self._polled_at = -float("inf")
-        signals = settings.signals
         self._file = SignalFile(signals.file) if "file" in signals.channels else None
         self._topic: SignalTopic | None = None
         if "kafka" in signals.channels:
@@ -45,7 +49,7 @@ class SignalInbox:
                 self._topic = SignalTopic(
                     signals.kafka_bootstrap_servers,
                     signals.kafka_topic,
-                    settings.topic_prefix,
+                    topic_prefix,
                     signals.kafka_group_id,
                     signals.consumer,
                 )
@@ -63,18 +67,18 @@ class SignalInbox:
         captured: Captured,
         where: str,
     ) -> tuple[tuple[Command, ...], dict[str, Any]]:
-        """Commands in order of arrival by channel, and how far each channel has been read.
+        """Return the commands, by channel in order of arrival, and the position of each channel.
 
-        ``slices`` hold rows events of the signal table; ``captured`` tells the tables that may be meant, and is asked
-        only when a name must be resolved; ``where`` is what a log signal shows as the offset.
+        `slices` hold the rows events of the signal table. `captured` returns the tables that a signal may mean, and is
+        called only if a name must be resolved. A log signal shows `where` as the offset.
         """
         reached = dict(positions)
         records: list[SignalRecord] = []
-        if "source" in self._settings.signals.channels:
+        if "source" in self._signals.channels:
             for slice_ in slices:
                 records.extend(_inserted(slice_, charsets))
         now = time.monotonic()
-        if now - self._polled_at >= self._settings.signals.poll_interval_ms / 1000:
+        if now - self._polled_at >= self._signals.poll_interval_ms / 1000:
             self._polled_at = now
             channels = (("kafka", self._topic), ("file", self._file))
             for name, channel in ((name, channel) for name, channel in channels if channel is not None):
@@ -88,19 +92,20 @@ class SignalInbox:
         }
 
     def close(self) -> None:
+        """Close the consumer of the signal topic."""
         if self._topic is not None:
             self._topic.close()
 
 
 def _inserted(slice_: Slice, charsets: Charsets) -> list[SignalRecord]:
-    """Rows inserted into the signal table; updates and deletions of it are nobody's signal."""
+    """Return the rows inserted into the signal table. Updates and deletions of its rows are no signals."""
     signals: list[SignalRecord] = []
     gtids = slice_.transactions.gtids()
     for rows in table_rows(slice_, charsets):
         inserted = rows.of_kinds(WRITE)
         if not len(inserted.events):
             continue
-        owners = slice_.transaction_of(inserted.events)
+        transactions = slice_.transaction_of(inserted.events)
         try:
             images = inserted.decode()
             values = list(zip(*(column.to_pylist() for column in images.columns), strict=True))
@@ -108,18 +113,22 @@ def _inserted(slice_: Slice, charsets: Charsets) -> list[SignalRecord]:
             log.warning(
                 "Rows of the signal table in transaction %s cannot be read, and are no signals: %s. Its columns must"
                 " hold text.",
-                gtids[owners[0]],
+                gtids[transactions[0]],
                 shorten(error),
             )
             continue
-        places = [f"{gtids[owner]}#{number}" for number, owner in enumerate(owners[images.event].tolist())]
+        places = [
+            f"{gtids[transaction]}#{number}" for number, transaction in enumerate(transactions[images.event].tolist())
+        ]
         signals.extend(records_of(values, places))
     return signals
 
 
 def _command_of_record(record: SignalRecord, captured: Captured, where: str) -> Command | None:
-    """What the signal asks for; None, and a warning, where it cannot be understood. Raises ``IncsnapError`` where the
-    server does not say which tables it has."""
+    """Return the command of a signal; None, with a warning, if the signal cannot be understood.
+
+    Raise IncsnapError if the server does not say which tables it has.
+    """
     try:
         return command_of(parse(record), record.channel, captured, where)
     except IncsnapError:

@@ -1,8 +1,8 @@
-"""The search for XA transactions that were prepared before a job's beginning, beside the stream.
+"""The search, beside the stream, for XA transactions that were prepared before a job's beginning.
 
-XA RECOVER lists a branch that changed nothing like any other, and nothing of it is in the binlog. Nobody can tell it
-from one whose binlog file is purged. So a job does not wait for the search: it would read all files for a branch
-that changed nothing.
+XA RECOVER lists a branch that changed nothing like any other branch, but the binlog has nothing of it. Nobody can tell
+it from a branch whose binlog file is purged. So a job does not wait for the search: for a branch that changed nothing
+the search reads all binlog files.
 """
 
 from __future__ import annotations
@@ -15,22 +15,25 @@ from functools import partial
 
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.prepared_search import PreparedSearch
-from incsnap.binlog.protocol.dump_connection import ConnectionLost
-from incsnap.binlog.read_again import connect_beside
+from incsnap.binlog.protocol.dump_connection import ConnectionLost, connect_beside
 from incsnap.errors import IncsnapError, shorten
 from incsnap.gtid import GtidSet
 
 _log = logging.getLogger(__name__)
 
-#: Seconds of rest behind each megabyte that was read: the stream keeps most of the planner's processor.
+#: Seconds of rest after each megabyte that was read, so that the stream keeps most of the planner's processor.
 _REST_SECONDS = 0.03
-#: Seconds until the search is begun again after its connection broke, or a file was purged under it.
+#: Seconds until the search begins again after its connection broke, or a file was purged under it.
 _AGAIN_SECONDS = 5.0
 
 
 class SoughtXas:
-    """A thread that looks for the XA PREPARE of what ``prepared`` seeks, newest file first, in the transactions
-    ``before``. What it finds is taken into ``prepared`` at once. ``wake`` is called when it is done."""
+    """A thread that searches the binlog for the XA PREPARE of the transactions that `prepared` seeks, newest file
+    first.
+
+    `before` are all transactions before the job's beginning: only these are searched. A transaction that is found goes
+    into `prepared` at once. `wake` is called when the search is done.
+    """
 
     def __init__(
         self, search: PreparedSearch, prepared: PreparedTransactions, before: GtidSet, wake: Callable[[], None]
@@ -45,13 +48,13 @@ class SoughtXas:
             take=prepared.take_sought,
             closed=partial(self._closed.wait, _REST_SECONDS),
         )
-        #: Has the search come to its end? What it has not found is not looked for again.
+        #: Whether the search has come to its end. What it has not found is not searched again.
         self.is_done = False
         self._thread = threading.Thread(target=self._run, name="incsnap-xa-search", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread; may be called twice."""
+        """End the thread. It may be called twice."""
         self._closed.set()
         self._thread.join()
 
@@ -64,7 +67,10 @@ class SoughtXas:
                 self._closed.wait(_AGAIN_SECONDS)
                 continue
             except IncsnapError as error:
-                _log.warning("Prepared XA transactions are looked for when they are committed: %s", error)
+                _log.warning(
+                    "Prepared XA transactions were not found, and are searched again at XA COMMIT: %s",
+                    error,
+                )
                 break
             self._tell(missing & self._prepared.sought())
             break
@@ -73,10 +79,11 @@ class SoughtXas:
             self._wake()
 
     def _tell(self, missing: set[str]) -> None:
+        """Warn of transactions that were not found."""
         if missing:
             _log.warning(
                 "XA RECOVER lists %s, and the binlog has no XA PREPARE of it before the job's beginning. A branch that"
-                " changed nothing has none. If the binlog file with it is purged, the job stops at its XA COMMIT: XA"
-                " ROLLBACK it before, or read its tables again behind it",
+                " changed nothing has none. If the binlog file with its XA PREPARE is purged, the job stops at its XA"
+                " COMMIT: roll it back before that, or commit it and signal execute-snapshot for its tables",
                 shorten(", ".join(sorted(missing)), 400),
             )

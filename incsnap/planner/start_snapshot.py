@@ -1,8 +1,9 @@
-"""The snapshot that ``snapshot.mode`` asks for, by the way of a signal: beside the stream, with notifications.
+"""The snapshot that `snapshot.mode` asks for. It runs like the snapshot of a signal: beside the stream, with
+notifications.
 
-It has a signal channel of its own, whose position in the offset is the id of the snapshot that was asked for last. A
-job's first offset says by it that one is due (``_DUE``), so that a job that has begun without one never gets one
-because the mode is another later.
+This snapshot has a signal channel of its own. The channel's position in the offset is the id of the snapshot that was
+requested last. In a job's first offset the position `_DUE` says that a snapshot is due. So a job that has begun without
+a snapshot does not get one when the mode is changed to `initial` later.
 """
 
 from __future__ import annotations
@@ -19,26 +20,31 @@ log = logging.getLogger(__name__)
 
 _CHANNEL = "start"
 _DUE = ""
-#: How its ids begin; what follows is the job's id or, where each start has one, that of the start.
+#: Prefix of the snapshot's id. The job's id follows, or with `snapshot.mode=always` the id of the run.
 _ID = "initial-"
 
 
 def first_positions(settings: SnapshotSettings) -> dict[str, Any]:
-    """The positions of the signal channels for the first offset of a job."""
+    """Return the positions of the signal channels in the first offset of a job."""
     return {_CHANNEL: _DUE} if settings.reads_at_start else {}
 
 
 class StartSnapshot:
-    """``run``: of the job, by ``incsnap run`` or a program, however often its query is started again in it."""
+    """The snapshot of `snapshot.mode`.
+
+    `run` is the id of one run of `incsnap run` or of another program. It stays the same when the query is started again
+    within the run. If it is "", the job's id takes its place.
+    """
 
     def __init__(self, settings: SnapshotSettings, run: str) -> None:
         self._settings = settings
         self._run = run
 
     def commands(self, start: Offset, captured: Captured) -> tuple[tuple[Command, ...], dict[str, Any]]:
-        """What is asked of the batch behind ``start``, and the channel's position then; nothing, mostly.
+        """Return the commands for the batch after `start`, and the channel's new position.
 
-        One of an earlier start that is not done ends: its tables are read from their beginning.
+        Both are empty if no snapshot is due. An unfinished snapshot of an earlier start is stopped first: its tables
+        are read again from their beginning.
         """
         name = self._due(start)
         if not name:
@@ -67,7 +73,7 @@ class StartSnapshot:
         return tuple(commands), {_CHANNEL: name}
 
     def _due(self, start: Offset) -> str:
-        """The id of the snapshot that is due; "" where none is."""
+        """Return the id of the snapshot that is due; "" if none is due."""
         last_id = start.signal_positions.get(_CHANNEL)
         if self._settings.mode == "always":
             name = f"{_ID}{self._run or start.job_id}"

@@ -1,4 +1,7 @@
-"""What orders the chunks of a table, or why it cannot be read in chunks. Pure: all that the catalog says is given."""
+"""The order in which a table is read in chunks, or the reason why it cannot be read.
+
+The functions are pure: the caller gives them what the catalog says.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _NO_IDENTITY = (
 
 
 class TableRefused(Exception):
-    """The table cannot be read; ``status``: of its notification TABLE_SCAN_COMPLETED."""
+    """An error: the table cannot be read. `status` is the status of its notification TABLE_SCAN_COMPLETED."""
 
     def __init__(self, status: str, reason: str) -> None:
         super().__init__(status, reason)
@@ -30,21 +33,24 @@ class TableRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """What information_schema says of a table. ``collations``: by column; ``indexes``: see ``catalog.indexes_of``."""
+    """A table as information_schema describes it."""
 
-    shape: TableShape
-    collations: Mapping[str, str]
-    indexes: Sequence[Index]
+    shape: TableShape  #: columns and key
+    collations: Mapping[str, str]  #: name of a column -> its collation
+    indexes: Sequence[Index]  #: as `catalog.indexes_of` returns them
 
     def index_of(self, columns: Sequence[Column]) -> Index | None:
-        """An index that begins with these columns in this order (the primary key's and unique ones first), or None."""
+        """Return the first index that begins with these columns in this order, or None.
+
+        The primary key and unique indexes come before others.
+        """
         names = tuple(column.name for column in columns)
         return next((index for index in self.indexes if index.columns[: len(names)] == names), None)
 
     def in_order(self, index: Index) -> Index:
-        """Return ``index`` with all columns in whose order it has the rows.
+        """Return `index` with all columns that order its rows.
 
-        InnoDB puts the primary key's columns behind those of every other index, and MySQL's optimiser reads that order
+        InnoDB puts the primary key's columns behind those of every other index. MySQL's optimiser reads that order
         without a sort. https://dev.mysql.com/doc/refman/en/index-extensions.html
         """
         key = tuple(self.shape.columns[place].name for place in self.shape.key)
@@ -58,20 +64,20 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """``columns`` order the rows, those named in ``descending`` from their greatest value down; ``index`` begins with
-    them ("": none does)."""
+    """The order of a table's rows."""
 
-    columns: tuple[Column, ...]
-    index: str
-    descending: tuple[str, ...] = ()
+    columns: tuple[Column, ...]  #: columns that order the rows
+    index: str  #: name of an index that begins with `columns`; "" for none
+    descending: tuple[str, ...] = ()  #: names of columns that are read from their greatest value down
 
     @classmethod
     def by(cls, columns: tuple[Column, ...], index: Index | None) -> Ordering:
-        """In the order in which ``index`` has them, always forward.
+        """Return the order in which `index` has the columns, always forward.
 
-        The server reads ranges of an index backward too, but not of one whose columns run both ways: for any order but
-        the index's own it sorts the rest of the table for each border. One that descends throughout could be read
-        either way, and is read as the others are: the 50,000th key takes 10 to 32 ms forward, 21 to 28 backward.
+        The server reads ranges of an index backward too, but not if columns of the index run both ways. For any other
+        order than the index's own it sorts the rest of the table for each border. An index that descends throughout
+        could be read either way. It is read forward like the others: the 50,000th key takes 10 to 32 ms forward, 21 to
+        28 ms backward.
         """
         if index is None:
             return cls(columns, "")
@@ -79,7 +85,10 @@ class Ordering:
 
 
 def check_types(entry: CatalogEntry, rules: ColumnRules) -> TableView:
-    """The table's view. ``TableRefused`` where a column of it cannot be read."""
+    """Return what the table's records show: their fields, their key, and the columns that identify a row.
+
+    Raise TableRefused if one of the columns that are read for this has a type that cannot be read.
+    """
     shape = entry.shape
     view = view_of(shape, rules)
     try:
@@ -91,10 +100,14 @@ def check_types(entry: CatalogEntry, rules: ColumnRules) -> TableView:
 
 
 def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Ordering:
-    """What orders the table's rows: the column ``surrogate``, or what tells the table's rows apart where it is "".
-    Raises ``TableRefused``."""
+    """Return the order of the table's rows: by the column `surrogate`, or if it is "" by the columns that identify a
+    row.
+
+    Raise TableRefused if no columns identify a row, if no index begins with `surrogate`, or if a column cannot order
+    rows.
+    """
     if not view.identity:
-        # Also with a surrogate key: de-duplication needs what tells rows apart in events too.
+        # Also with a surrogate key: a row of a window is discarded by the columns that identify the row in events.
         raise TableRefused(notes.NO_PRIMARY_KEY, _NO_IDENTITY)
     if surrogate:
         order = _by_surrogate(entry, view, surrogate)
@@ -110,10 +123,10 @@ def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Orderin
 
 
 def _by_surrogate(entry: CatalogEntry, view: TableView, name: str) -> Ordering:
-    """Return the order by the column ``name`` and, behind it, by what tells rows apart.
+    """Return the order by the column `name` and, after it, by the columns that identify a row.
 
-    By the column alone all rows of one value would be one chunk, however many they are. Raise ``TableRefused`` where no
-    index begins with the column.
+    By the column alone all rows of one value would be one chunk, however many they are. Raise TableRefused if the
+    column does not exist, or if no index begins with it.
     """
     by_name = {column.name: column for column in entry.shape.columns}
     if name not in by_name:
@@ -131,8 +144,10 @@ def _by_surrogate(entry: CatalogEntry, view: TableView, name: str) -> Ordering:
 
 
 def _up_to(index: Index, needed: Collection[str], by_name: Mapping[str, Column]) -> list[str]:
-    """Return the columns that the index begins with, up to the last of ``needed``. [] where it has not all of them, or
-    one between them that orders nothing."""
+    """Return the columns that the index begins with, up to the last of `needed`.
+
+    Return [] if the index lacks one of `needed`, or has a column before the last of them that cannot order rows.
+    """
     names: list[str] = []
     left = set(needed)
     for name in index.columns:

@@ -1,8 +1,8 @@
-"""The topics of a job: made when they are first written to, and how many partitions each has.
+"""The topics of a job: created before they are first written to, each with its number of partitions.
 
-The layout in an offset names what its batch writes to and what windows in flight were cut for, and nothing else: what
-it does not name can be looked up, so the offset does not grow with every table that was ever changed, and the topic of
-a table that is gone is not made again.
+The layout in an offset names only the topics that its batch writes to, and those that windows in flight were made for.
+All others can be looked up. So the offset does not grow with every table that was ever changed, and the topic of a
+dropped table is not created again.
 """
 
 from __future__ import annotations
@@ -21,66 +21,84 @@ from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topi
 from incsnap.snapshot.offset import TopicLayout
 from incsnap.tables import TableId
 
-#: How often the number of a topic's partitions is asked for: a producer's setting, and the default of a Java producer.
-_LOOK, _LOOK_MS = "metadata.max.age.ms", "300000"
+#: The producer's setting for how often the number of a topic's partitions is asked for, and its default in Java.
+_LOOKUP, _LOOKUP_MS = "metadata.max.age.ms", "300000"
 
 
 class Layouts(Protocol):
-    """What the planner asks of the topics, wherever records go."""
+    """The planner's interface to the topics of a job: which exist, and how many partitions each has.
+
+    `KafkaLayouts` documents the methods.
+    """
 
     def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout: ...
-    def checked(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool: ...
+    def outdated(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool: ...
     def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout: ...
     def ready(self, layout: TopicLayout) -> None: ...
 
 
 def layouts_of(settings: Settings) -> Layouts:
+    """Return the topics of a job in Kafka, or those of a DataFrame if the settings are for one."""
     return KafkaLayouts(settings) if settings.frame is None else FrameLayouts(settings)
 
 
 class FrameLayouts:
-    """The layout of a DataFrame, whose topics are names alone: one partition each, and nothing to be made."""
+    """The topics of a DataFrame. They are only names: each has one partition, and none is created."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout:
+        """Return the layout that a new job begins with."""
         return TopicLayout(buckets)
 
-    def checked(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool:
+    def outdated(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool:
+        """Whether a window in flight must be read again, because the settings give the topic of its table another name
+        now.
+
+        `in_flight`: tables of the windows.
+        """
         return any(layout.partitions.get(topic) != 1 for table in in_flight for topic in self._topics(table))
 
     def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout:
+        """Return the layout of a batch that writes to `tables` or has windows of them in flight."""
         return replace(layout, partitions={topic: 1 for table in sorted(tables) for topic in self._topics(table)})
 
     def ready(self, layout: TopicLayout) -> None:
-        """There is nothing that could be missing."""
+        """Return at once: a DataFrame has no topic that could be missing."""
 
     def _topics(self, table: TableId) -> tuple[str, ...]:
         return topics_of(self._settings, table)
 
 
 class KafkaLayouts:
+    """The topics of a job in Kafka. A missing topic is created as `topic.creation.*` says."""
+
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._admin = admin_client(ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer))
-        #: As they were found when they were first needed behind the last look.
+        #: Topic -> number of its partitions, as far as it was needed since the last lookup.
         self._partitions: dict[str, int] = {}
-        self._look_seconds = int(settings.kafka.producer.get(_LOOK, _LOOK_MS)) / 1000
-        self._look_at = 0.0
+        self._lookup_seconds = int(settings.kafka.producer.get(_LOOKUP, _LOOKUP_MS)) / 1000
+        self._lookup_at = 0.0
 
     def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout:
-        """The layout that a new job begins with. The topics of ``tables`` are made."""
+        """Return the layout that a new job begins with, after creating the topics of `tables` and the job's own
+        topics."""
         self._ensure_control_topic(buckets)
         self._counts(self._topics(tables) | control_topics(self._settings))
         return TopicLayout(buckets)
 
-    def checked(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool:
-        """At start-up, and from time to time: are topics of windows in flight (``in_flight``) other ones than these
-        were cut for, by name or by number of partitions? Then they must be read again."""
-        if time.monotonic() < self._look_at:
+    def outdated(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool:
+        """Whether windows in flight must be read again, because their topics have other names or other numbers of
+        partitions.
+
+        `in_flight` are the tables of the windows. Topics are looked up at the start and each `metadata.max.age.ms`;
+        between two lookups the result is False. Raise SinkError if the brokers do not answer at the start.
+        """
+        if time.monotonic() < self._lookup_at:
             return False
-        is_first, known = not self._look_at, self._partitions
+        is_first, known = not self._lookup_at, self._partitions
         if is_first:
             self._ensure_control_topic(layout.buckets)
         self._partitions = {}
@@ -89,20 +107,26 @@ class KafkaLayouts:
         except SinkError:
             if is_first:
                 raise
-            # Brokers that do not answer end the batch that needs them, not one that has nothing for them.
+            # Brokers that do not answer must end only a batch that needs them.
             self._partitions, counts = known, {}
-        self._look_at = time.monotonic() + self._look_seconds
+        self._lookup_at = time.monotonic() + self._lookup_seconds
         return any(layout.partitions.get(topic) != count for topic, count in counts.items())
 
     def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout:
-        """The layout of a batch that writes to ``tables`` or has windows of them in flight. ``topics`` and those of no
-        table are made as well."""
+        """Return the layout of a batch that writes to `tables` or has windows of them in flight, after creating missing
+        topics.
+
+        `topics` are created too, but they are not in the layout.
+        """
         self._counts(control_topics(self._settings).union(topics))
         return replace(layout, partitions=self._counts(self._topics(tables)))
 
     def ready(self, layout: TopicLayout) -> None:
-        """Prepares a batch that is repeated, whose records have their partitions: a topic that was deleted meanwhile is
-        made again. ``OffsetError`` where somebody has made it again with fewer partitions."""
+        """Create the missing topics of a batch that is repeated. Its records already have their partitions.
+
+        A topic that was deleted meanwhile is created again with as many partitions. Raise OffsetError if somebody has
+        created it again with fewer partitions.
+        """
         self._ensure_control_topic(layout.buckets)
         counts: dict[str, int] = {}
         for topic, planned in layout.partitions.items():
@@ -124,7 +148,7 @@ class KafkaLayouts:
         ensure_control_topic(self._admin, self._settings.topic_prefix, buckets, replication)
 
     def _counts(self, names: Collection[str]) -> dict[str, int]:
-        """Partitions of each; the missing ones are made."""
+        """Return the number of partitions of each topic, after creating missing topics."""
         groups: dict[str, tuple[TopicGroup, list[str]]] = {}
         for name in names:
             if name not in self._partitions:

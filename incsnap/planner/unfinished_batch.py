@@ -1,9 +1,11 @@
-"""A batch that is to be repeated under other settings than it was planned with.
+"""The check of a batch that was planned and not finished, if settings have changed since.
 
-Which events it has, to which topics they go and in which bucket each is follows from settings. Repeated under others, a
-record could move from a bucket that has not committed into one that has, and be lost. So what matters is written down
-with the plan. Where settings have changed and no bucket has sent anything of the batch, its plan is taken back, and
-what it began with is planned anew; where some have, the start is refused.
+Settings decide which events a batch has, to which topics the events go and in which bucket each record is. If the batch
+was repeated under other settings, a record could move from a bucket that has not committed into a bucket that has, and
+be lost. So these settings are written down with the plan.
+
+If settings have changed and no bucket has sent anything of the batch, its plan is deleted and the batch is planned
+again. If a bucket has sent something, the start is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import QueueFiles
-from incsnap.checkpoint.planned import PlannedWith, forget_plan, plan_and_choices
+from incsnap.checkpoint.planned_batch import PlannedWith, forget_plan, plan_and_choices
 from incsnap.checkpoint.refused import RefusedRecords
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
@@ -32,32 +34,32 @@ _log = logging.getLogger(__name__)
 class _Unfinished:
     """The newest batch as it was planned."""
 
-    plan: dict[str, Any]  #: its end as Spark has it
-    planned_with: PlannedWith
+    plan: dict[str, Any]  #: end of the batch as Spark has it
+    planned_with: PlannedWith  #: settings and release that it was planned with
 
     @classmethod
     def read(cls, files: Files) -> _Unfinished | None:
-        """What is on the disk; None where there is no plan, or where nobody wrote down what it was planned with."""
+        """Return the newest plan on the disk; None if there is no plan, or if it was written without its settings."""
         plan_with = plan_and_choices(files)
         return cls(*plan_with) if plan_with is not None else None
 
     def changes(self, settings: Settings) -> str:
-        """Return what has changed in the settings since it was planned, for people; "" where nothing has."""
+        """Return which settings have changed since the batch was planned, as text; "" if none has changed."""
         return changes_since(self.planned_with, settings)
 
     @property
     def release(self) -> str:
-        """The release that planned it, for people."""
+        """Return the release that planned the batch, as text."""
         number = self.planned_with.release
         name = f"incsnap {number}" if number else "an older release of incsnap"
         return f"{name} (offsets of version {self.plan.get('version')})"
 
 
 def take_back(settings: Settings, root: str, start: OwnStart | None = None) -> None:
-    """Take the newest batch's plan back where settings have changed since and nothing of the batch was sent.
+    """Delete the plan of the newest batch if settings have changed since and nothing of the batch was sent.
 
-    Call it before Spark starts. ``root``: of incsnap's part of the checkpoint; ``start``: the start that asks. Raise
-    ``ConfigError`` where the job must go on with the settings it had; ``SinkError`` where Kafka cannot be asked.
+    Call this before Spark starts. `root` is incsnap's part of the checkpoint. `start` is the start that asks. Raise
+    ConfigError if the job must go on with its earlier settings. Raise SinkError if Kafka cannot be asked.
     """
     files, spark = Files(root), Files(settings.checkpoint_location.rstrip("/") + "/spark")
     unfinished = _Unfinished.read(files)
@@ -77,7 +79,8 @@ def take_back(settings: Settings, root: str, start: OwnStart | None = None) -> N
     newest = numbers[-1] if numbers else -1
     logged = _logged(spark, newest, files)
     if logged is not None and logged.batch >= end.batch and spark.exists(f"commits/{newest}"):
-        _refuse_open_transaction(logged, changes, unfinished.release)  # only the next batch could suffer
+        # The batch is done; only the next batch could be damaged.
+        _refuse_open_transaction(logged, changes, unfinished.release)
         return
     _refuse_where_sent(settings, unfinished, end, changes, start)
     if logged is not None and logged.batch == end.batch:
@@ -87,14 +90,16 @@ def take_back(settings: Settings, root: str, start: OwnStart | None = None) -> N
     _log.warning("batch %d, of which nothing was sent, is planned again with the new settings", end.batch)
     _refuse_open_transaction(logged, changes, unfinished.release)
     RefusedRecords(files).forget(end.batch)
-    # The plan goes last: cut short before that, the same is done again.
+    # Delete the plan last: if this is cut short before, the next start does all of it again.
     forget_plan(files)
 
 
 def refuse_inside_of_transaction(settings: Settings, root: str, begin: Offset) -> None:
-    """For a DataFrame, of which nobody here knows what its query has done: it goes on behind ``begin``, be it with a
-    batch that is repeated. Raises ``ConfigError`` as ``take_back``, where either end of that batch cuts a transaction
-    in two."""
+    """Raise ConfigError if settings have changed and the DataFrame's next batch begins or ends inside a transaction.
+
+    `take_back` cannot help a DataFrame: only its user's query knows whether it has used the batch. The query goes on
+    after `begin`, and perhaps repeats the batch that is planned there. `root` is incsnap's part of the checkpoint.
+    """
     files = Files(root)
     unfinished = _Unfinished.read(files)
     if unfinished is None or unfinished.plan.get("job_id") != begin.job_id:
@@ -108,7 +113,7 @@ def refuse_inside_of_transaction(settings: Settings, root: str, begin: Offset) -
 def _refuse_where_sent(
     settings: Settings, unfinished: _Unfinished, end: Offset, changes: str, start: OwnStart | None
 ) -> None:
-    """Raise ``ConfigError`` if a bucket has sent its share of the batch that ends at ``end``."""
+    """Raise ConfigError if a bucket has sent its share of the batch that ends at `end`."""
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     writer = BucketWriter(client, settings.topic_prefix, end.job_id, start)
     if any(_sent(writer, bucket, unfinished.plan) for bucket in range(end.layout.buckets)):
@@ -123,10 +128,10 @@ def _refuse_where_sent(
 
 
 def _refuse_open_transaction(offset: Offset | None, changes: str, release: str) -> None:
-    """Raise ``ConfigError`` if the offset cuts a transaction in two.
+    """Raise ConfigError if the offset lies inside a transaction.
 
-    Its rest is found by how many events of captured tables came before it, and other settings capture others.
-    ``release``: the one that planned the batch, for people.
+    The rest of the transaction is found by the number of its earlier events of captured tables, and other settings
+    capture other tables. `release` is the release that planned the batch, as text.
     """
     if offset is None or not offset.stream.open_gtid:
         return
@@ -139,7 +144,7 @@ def _refuse_open_transaction(offset: Offset | None, changes: str, release: str) 
 
 
 def _sent(writer: BucketWriter, bucket: int, plan: dict[str, Any]) -> bool:
-    """Asked as a task asks: whoever is still writing is fenced off first."""
+    """Whether the bucket has sent the batch. Ask as a sink task does: this fences a producer that is still writing."""
     transaction = writer.open(bucket, int(plan["batch"]), digest(plan))
     if transaction is None:
         return True
@@ -148,6 +153,7 @@ def _sent(writer: BucketWriter, bucket: int, plan: dict[str, Any]) -> bool:
 
 
 def _logged(spark: Files, number: int, files: Files) -> Offset | None:
+    """Return the offset with this number in Spark's log; None if it is not there."""
     content = spark.read(f"offsets/{number}") if number >= 0 else None
     if content is None:
         return None

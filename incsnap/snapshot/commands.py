@@ -1,4 +1,7 @@
-"""What signals ask of the snapshot, after the channels have parsed them and the planner has resolved the names."""
+"""The commands to the snapshot, from signals and from the planner itself.
+
+The signals are parsed by then, and the planner has resolved the names of tables.
+"""
 
 from __future__ import annotations
 
@@ -9,66 +12,73 @@ from incsnap.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class DataCollection:
-    """A table that a signal asks for. ``condition``: its additional condition (SQL), "" for all rows.
+    """A table that a signal asks for."""
 
-    ``surrogate``: the ordering column to use in place of the key, "" for the key.
-    """
-
-    table: TableId
-    condition: str = ""
-    surrogate: str = ""
+    table: TableId  #: table to read
+    condition: str = ""  #: additional condition in SQL; "": all rows
+    surrogate: str = ""  #: column that orders the chunks instead of the key; "": the key
 
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Asks for what execute-snapshot does. ``unresolved``: names and patterns that fit no captured table."""
+    """The command of execute-snapshot: read these tables."""
 
-    id: str
-    collections: tuple[DataCollection, ...]
-    unresolved: tuple[str, ...] = ()
+    id: str  #: id of the signal
+    collections: tuple[DataCollection, ...]  #: tables to read
+    unresolved: tuple[str, ...] = ()  #: names and patterns that match no captured table
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Asks for what stop-snapshot does. ``tables``: those it names; None stops all. ``asked_by``: only what a signal
-    asked for whose id begins so."""
+    """The command of stop-snapshot: end snapshots of tables that are read or wait."""
 
-    id: str
-    tables: frozenset[TableId] | None = None
+    id: str  #: id of the signal
+    tables: frozenset[TableId] | None = None  #: tables whose snapshots end; None: all
+    #: End only tables that were asked for by a signal whose id begins with this text; "": tables of every signal.
     asked_by: str = ""
 
     def stops(self, signal: str, table: TableId) -> bool:
+        """Whether the command ends the snapshot of `table` that the signal with id `signal` asked for."""
         return (self.tables is None or table in self.tables) and signal.startswith(self.asked_by)
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    id: str
+    """The command of pause-snapshot: plan no chunk until a `Resume`."""
+
+    id: str  #: id of the signal
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    id: str
+    """The command of resume-snapshot: plan chunks again."""
+
+    id: str  #: id of the signal
 
 
 @dataclass(frozen=True, slots=True)
 class SetThrottle:
-    """Asks for what incsnap-throttle does. ``limits``: (name, the most that it may be) pairs, which hold from now on; 0
-    for no limit, None for that of the settings. Those that it does not name stay."""
+    """The command of incsnap-throttle: set limits on reading."""
 
-    id: str
+    id: str  #: id of the signal
+    #: Pairs of a limit's name and its largest value from now on; 0 for no limit, None for that of the settings. Limits
+    #: that are not named stay.
     limits: tuple[tuple[str, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveOut:
-    """Says that changes of a table are left out of the stream from here on: its windows must be read again."""
+    """The planner's command to drop the table's windows, read their chunks again, and report ROWS_LEFT_OUT.
 
-    id: str  #: of the notification
-    table: TableId
+    The planner sends the command if the batch leaves out rows in the binlog whose columns are not known. A window then
+    lacks the events that would discard its outdated rows.
+    """
+
+    id: str  #: id of the notification
+    table: TableId  #: table whose changes are left out
     place: str  #: file and position of the first row that is left out
-    reason: str
-    is_repeated: bool = False  #: whether an earlier notification has told it
+    reason: str  #: why they are left out, for people
+    is_repeated: bool = False  #: whether an earlier notification has reported it
 
 
 Command = Execute | Stop | Pause | Resume | SetThrottle | LeaveOut

@@ -1,7 +1,7 @@
-"""The state of incremental snapshots at the end of one batch: what the offset carries, nothing else is remembered.
+"""The state of incremental snapshots at the end of a batch. The offset contains it, and nothing else is remembered.
 
-Plain frozen values. The engine makes the next context of this one; ``partitions(start, end)`` and what the sink must do
-are read off it (``Scan.chunk``, ``released``, ``held_tables``). ``offset`` writes it as JSON.
+All values are frozen. The engine makes the next context from this one. Spark's `partitions(start, end)` and the sink's
+work follow from it (`Scan.chunk`, `released`, `held_tables`). `offset` writes it as JSON.
 """
 
 from __future__ import annotations
@@ -19,181 +19,182 @@ from incsnap.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A data collection that waits in the queue, and the id of the signal that asked for it."""
+    """A data collection that waits in the queue."""
 
-    signal: str
-    collection: DataCollection
+    signal: str  #: id of the signal that asked for the table
+    collection: DataCollection  #: table, with its condition and surrogate key
 
     @property
     def table(self) -> TableId:
+        """The table."""
         return self.collection.table
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Keys that must be read again: ``lower < key <= upper``, cut for ``rows`` rows.
+    """A range of keys, `lower < key <= upper`, that must be read again."""
 
-    ``attempt``, ``faults``, ``lost`` as in ``Window``. ``not_before_ms`` is the back-off; ``split``: halve it before it
-    is read.
-    """
-
-    lower: Key | None
-    upper: Key
-    rows: int
-    attempt: int = 0
-    faults: int = 0
-    lost: int = 0
-    not_before_ms: int = 0
-    split: bool = False
+    lower: Key | None  #: key before the range; None: the range begins at the table's first row
+    upper: Key  #: last key of the range
+    rows: int  #: number of rows that the range was planned for
+    attempt: int = 0  #: earlier attempts that failed; this and the next two are as in `Window`
+    faults: int = 0  #: those failures that count against the range
+    lost: int = 0  #: those failures that gave no result
+    not_before_ms: int = 0  #: earliest time of the next attempt, in ms since 1970; 0: at once
+    split: bool = False  #: whether to halve the range before it is read
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
     """A table that is being read.
 
-    ``columns``: its ordering columns, () until they are known; ``index`` holds them, and what is called greater, above
-    and maximum here is so in their order, in which those of ``descending`` run down. ``fingerprint``: see ``keys``.
-    ``described`` is False when the columns must be asked for (again): at the beginning and after a DDL.
-    ``maximum``: the greatest key when the table was begun; rows above it come by the log. ``boundary``: all ranges up
-    to it have been planned; None at the table's beginning, equal to ``maximum`` at its end.
-    ``chunk_rows``: the present chunk size. ``again``: ranges to read again. ``quarantine``: ranges given up.
-    ``asked``: the batch that was the first to ask the question about the table that has no answer yet; 0 for none.
-    ``times``: of chunks of one size, or of two; ``doublings``: how often the time of a SELECT ran out, each time it is
-    doubled for the chunks behind.
-    ``rows_read``: rows of released windows, before de-duplication. ``failures``: batches in a row in which chunks
-    failed and none succeeded. ``attempt``, ``not_before_ms``: questions about the table that failed in a row, back-off.
-    ``begun_again``: how often the table was begun from its beginning once more. ``lost_readings``: readings of its
-    chunks that came to no end, but for those that a restart cut short once.
+    "First", "last", "up to" and "above" follow the order of its index, in which the columns of `descending` run down.
     """
 
-    number: int
-    request: Request
-    chunk_rows: int
-    columns: tuple[str, ...] = ()
-    index: str = "PRIMARY"
-    fingerprint: str = ""
-    described: bool = False
+    number: int  #: number of the scan, from 1; never used twice
+    request: Request  #: table, and the signal that asked for it
+    chunk_rows: int  #: number of rows that the next chunk is planned for
+    columns: tuple[str, ...] = ()  #: ordering columns; () until they are known
+    index: str = "PRIMARY"  #: index that begins with `columns`; "" if none does
+    fingerprint: str = ""  #: text of `keys.table_fingerprint`; "" until the table is described
+    described: bool = False  #: whether the columns are known; False at the beginning and after a DDL
+    #: Last key when the table was begun; None until it is known. Rows above it come by the binlog.
     maximum: Key | None = None
+    #: End of the ranges that were planned without a gap; None at the table's beginning, `maximum` at its end.
     boundary: Key | None = None
-    again: tuple[Range, ...] = ()
-    quarantine: tuple[Range, ...] = ()
-    rows_read: int = 0
-    failures: int = 0
-    attempt: int = 0
-    not_before_ms: int = 0
-    descending: tuple[str, ...] = ()
-    begun_again: int = 0
+    again: tuple[Range, ...] = ()  #: ranges to read again
+    quarantine: tuple[Range, ...] = ()  #: ranges that were given up
+    rows_read: int = 0  #: rows of windows that are completely released, also those that events have discarded
+    failures: int = 0  #: batches in a row in which chunks failed and none succeeded
+    attempt: int = 0  #: questions about the table that failed in a row
+    not_before_ms: int = 0  #: earliest time of the next question or chunk, in ms since 1970; 0: at once
+    descending: tuple[str, ...] = ()  #: those of `columns` that run from their greatest value down
+    begun_again: int = 0  #: how often the table was begun from its beginning once more
+    #: attempts that gave no result; a chunk's first attempt that a restart cut short does not count
     lost_readings: int = 0
+    #: duration of chunks of one size, or of two, the newest last (`sizing.measured_times`)
     times: tuple[ChunkTime, ...] = ()
+    #: how often the time limit of the next chunks' SELECT is doubled: once more after each chunk that reaches the limit
     doublings: int = 0
-    asked: int = 0
+    asked: int = 0  #: batch that was the first to ask the question that has no answer yet; 0 for none
 
     @property
     def table(self) -> TableId:
+        """The table."""
         return self.request.table
 
     @property
     def wholly_planned(self) -> bool:
-        """True if every key up to the maximum has been planned at least once (ranges may have to be read again)."""
+        """True if every key up to the maximum has been planned at least once.
+
+        Ranges may still have to be read again.
+        """
         return self.maximum is not None and self.boundary == self.maximum
 
     def is_whole(self, span: Range | Window) -> bool:
-        """Whether it has all keys of the table."""
+        """Whether `span` has all keys of the table."""
         return span.lower is None and span.upper == self.maximum
 
     def chunk(self, window: Window) -> Chunk:
-        """What the reader of a window selects."""
+        """Return the chunk that the reader of `window` selects."""
         condition = self.request.collection.condition
         return Chunk(self.table, self.columns, window.lower, window.upper, condition, self.index, self.descending)
 
     def border(self, after: Key | None, upto: Key, rows: int, *, beside: bool = False) -> NextBoundary:
-        """What is asked for the end of a chunk of so many rows."""
+        """Return the question for the end of a chunk of `rows` rows after key `after`, at most `upto`.
+
+        `beside`: as in `NextBoundary`.
+        """
         return NextBoundary(self.table, self.columns, self.index, after, upto, rows, beside, self.descending)
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Parts of a window that a batch sends: from ``window.sent`` up to, and without, ``upto``."""
+    """Parts of a window that a batch sends, from `window.sent` up to `upto`, without `upto`."""
 
-    window: Window
-    upto: int
+    window: Window  #: window as it was before this batch
+    upto: int  #: how many parts of the window are sent by the end of this batch, in this batch and earlier ones
 
     @property
     def bytes(self) -> int:
-        """What its keys and values take, about, before any row is discarded."""
+        """The approximate bytes of these parts' keys and values, before any row is discarded."""
         return (self.upto - self.window.sent) * self.window.part_bytes
 
     @property
     def is_last(self) -> bool:
-        """Is nothing of the window left after it?"""
-        return self.window.reading is not None and self.upto >= self.window.reading.parts
+        """True if no part of the window is left after this release."""
+        return self.window.result is not None and self.upto >= self.window.result.parts
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotContext:
-    """What is asked, read and held at the end of a batch.
+    """The state of all snapshots at the end of a batch."""
 
-    ``queue``: tables that wait. ``scans``: tables being read, in order. ``planned``: windows that this batch
-    has planned; they are read beside the stream.
-    ``held``: windows of earlier batches that are still held after this one, whether they have been read or not.
-    ``released``: what this batch sends; a window of which parts are left is also held.
-    ``dropped``: ids of windows given up in this batch (their files can go). ``notifications``: sent with this batch.
-    ``recent``: ids of the last execute signals, to recognise a repeated one. ``scans_begun`` numbers the scans.
-    ``paused_by``: the signal that asked for the pause. ``throttle``: what holds reading back.
-    """
-
-    queue: tuple[Request, ...] = ()
-    scans: tuple[Scan, ...] = ()
-    planned: tuple[Window, ...] = ()
-    held: tuple[Window, ...] = ()
+    queue: tuple[Request, ...] = ()  #: tables that wait
+    scans: tuple[Scan, ...] = ()  #: tables that are being read, in order
+    planned: tuple[Window, ...] = ()  #: windows that this batch has planned; their chunks are read beside the stream
+    held: tuple[Window, ...] = ()  #: windows of earlier batches that are still held after this one, read or not
+    #: parts of windows that this batch sends; a window with parts left is also in `held`
     released: tuple[Release, ...] = ()
-    dropped: tuple[str, ...] = ()
-    notifications: tuple[Notification, ...] = ()
-    paused: bool = False
-    recent: tuple[str, ...] = ()
-    scans_begun: int = 0
-    paused_by: str = ""
-    throttle: Throttle = NOT_THROTTLED
+    dropped: tuple[str, ...] = ()  #: ids of windows that were dropped in this batch; their files can be deleted
+    notifications: tuple[Notification, ...] = ()  #: notifications that are sent with this batch
+    paused: bool = False  #: whether no chunk is planned, because a signal asked for a pause
+    recent: tuple[str, ...] = ()  #: ids of the last execute signals, to recognise a repeated one
+    scans_begun: int = 0  #: number of the newest scan
+    paused_by: str = ""  #: id of the signal that asked for the pause; "" for none
+    throttle: Throttle = NOT_THROTTLED  #: limits on reading that signals have set
 
     @property
     def in_flight(self) -> tuple[Window, ...]:
-        """Windows whose rows are (being) read and not yet sent."""
+        """The windows whose rows are not completely sent."""
         return self.held + self.planned
 
     def settled(self) -> SnapshotContext:
-        """The same without what belongs to its batch alone."""
+        """Return the state with which the engine begins the next batch.
+
+        Its planned windows are held now. What belongs to one batch alone is left out: releases, dropped windows and
+        notifications.
+        """
         return replace(self, planned=(), held=self.in_flight, released=(), dropped=(), notifications=())
 
     def tables_written_to(self) -> frozenset[TableId]:
-        """The tables of windows in flight, and of those that this batch sends parts of."""
+        """Return the tables whose topics need a partition count in the batch's offset, because of their windows.
+
+        These are the tables of windows that are in flight or that this batch sends parts of.
+        """
         return frozenset(window.table for window in (*self.in_flight, *(each.window for each in self.released)))
 
     def unfinished(self) -> tuple[TableId, ...]:
-        """Return the tables that are read or wait; one that two signals ask for comes twice."""
+        """Return the tables that are read or wait. A table that two signals ask for comes twice."""
         return (*(scan.table for scan in self.scans), *(request.table for request in self.queue))
 
     @property
     def unread(self) -> tuple[Window, ...]:
-        """Windows whose chunks are being read, or wait for it."""
-        return tuple(window for window in self.in_flight if window.reading is None)
+        """The windows whose chunks are being read or wait for a reader."""
+        return tuple(window for window in self.in_flight if window.result is None)
 
     @property
     def active(self) -> bool:
-        """True if anything is asked for and not finished."""
+        """True if a table is being read or waits."""
         return bool(self.queue or self.scans)
 
     def wholly_released(self) -> list[Scan]:
-        """Tables that end with the next batch: every range was planned, nothing is in flight or must be read again."""
+        """Return the tables that end with the next batch.
+
+        All ranges of such a table are planned, and none of them is in flight or must be read again.
+        """
         awaited = {window.scan for window in self.in_flight}
         return [scan for scan in self.scans if scan.wholly_planned and not scan.again and scan.number not in awaited]
 
     def scans_by_number(self) -> dict[int, Scan]:
+        """Return the scans, by number."""
         return {scan.number: scan for scan in self.scans}
 
     def held_tables(self) -> frozenset[TableId]:
-        """Tables whose keys the sink must write down for this batch: a window of an earlier batch outlives it.
+        """Return the tables whose changed keys the sink must write down for this batch: those of windows in `held`.
 
-        Also of windows that are not read yet: their SELECT may see less than this batch brings. Not those of
-        ``planned``: their SELECT waits for this batch's events, so these overtake nothing.
+        These windows are sent after this batch, and its events discard rows of theirs. That includes windows that are
+        not read yet, because their SELECT may not see what this batch brings. It does not include windows of `planned`:
+        their SELECT waits for this batch's events.
         """
         return frozenset(window.table for window in self.held)

@@ -1,7 +1,7 @@
-"""Frozen dataclasses as compact JSON primitives and back, by their type annotations.
+"""A converter between frozen dataclasses and compact JSON primitives, by their type annotations.
 
-A field that has its default value is left out: Spark writes the offset ahead of every batch, and most fields of most
-values have theirs. What does not fit the annotations is refused, never guessed: the offset decides what is sent.
+A field with its default value is left out, because Spark writes the offset ahead of every batch, and most fields have
+their default. A value that does not fit the annotations is refused and never guessed: the offset decides what is sent.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ T = TypeVar("T")
 
 
 def to_json(kind: type[T], value: T) -> Any:
-    """``value`` as JSON primitives. ``kind`` is made of str, int, float, bool, None, tuples, dicts and frozen
-    dataclasses."""
-    return _adapter(cast(Any, kind)).dump_python(value, mode="json", exclude_defaults=True)
+    """Return `value` as JSON primitives.
+
+    `kind` is its type, made of str, int, float, bool, None, tuples, dicts and frozen dataclasses.
+    """
+    return _adapter(cast(Any, kind)).dump_python(value, mode="json", exclude_defaults=True, by_alias=True)
 
 
 def from_json(kind: type[T], content: Any) -> T:
-    """The value of type ``kind`` that ``to_json`` wrote; ``ValueError`` when ``content`` is not one."""
+    """Return the value of type `kind` that `to_json` wrote. Raise ValueError if `content` does not fit `kind`."""
     try:
-        # By way of text: of objects a strict reading takes no list for a tuple, and a lax one "3" for a number.
+        # Go through text: a strict reading of objects takes no list for a tuple, and a lax one takes "3" for a number.
         loaded: T = _adapter(cast(Any, kind)).validate_json(written(content), strict=True, extra="forbid")
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -34,4 +36,5 @@ def from_json(kind: type[T], content: Any) -> T:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return pydantic's adapter for the type."""
     return TypeAdapter(kind)

@@ -1,7 +1,7 @@
-"""The place that a job has delivered, as JSON for the control topic: another job can go on from there.
+"""The place that a job has delivered, as JSON for the control topic. Another job can continue there.
 
-``from`` and ``to`` are offsets without their snapshot: beginning and end of a batch. A beat has ``to`` alone: the end
-of a batch that is done in all buckets (``docs/adr/0018-one-start-of-a-prefix.md``).
+`from` and `to` are offsets without their snapshot: the beginning and the end of a batch. A beat has `to` alone: the end
+of a batch that is done in all buckets (`docs/adr/0018-one-start-of-a-prefix.md`).
 """
 
 from __future__ import annotations
@@ -15,36 +15,38 @@ from incsnap.errors import OffsetError
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.offset import Offset, TopicLayout
 
-#: Bytes of a place in a control record. A longer one (a batch of thousands of tables) is left out: the next beat says
-#: it.
+#: Most bytes of a place in a control record. A longer place (a batch of thousands of tables) is left out; the next beat
+#: has it.
 _MOST = 65_536
-#: Tables with an unfinished snapshot that are named.
+#: Most tables with an unfinished snapshot that are named.
 _TABLES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveredPlace:
-    """A place as another job reads it."""
+    """A place, as another job reads it."""
 
-    #: The beginning of the batch; None in the place of a beat.
-    begin: Offset | None
-    #: The end of the batch.
-    end: Offset
-    #: Digest of the settings that decide which records the batch has.
-    choices: str
-    #: Tables whose snapshot was under way at the end.
-    tables: tuple[str, ...]
+    begin: Offset | None  #: beginning of the batch; None for the place in a beat
+    end: Offset  #: end of the batch
+    choices: str  #: digest of the settings that decide which records the batch has
+    tables: tuple[str, ...]  #: tables whose snapshot was under way at the end
 
 
 def batch_place(begin: Offset, end: Offset, choices: str) -> str:
-    """Return the place of a batch as JSON; "" if it is too long for a control record."""
+    """Return the place of a batch as JSON, or "" if it is too long for a control record.
+
+    `choices`: as in `complete_place`.
+    """
     first = replace(begin, layout=TopicLayout(begin.layout.buckets))
     text = json.dumps({"from": _without_snapshot(first), **complete_place(end, choices)}, separators=(",", ":"))
     return text if len(text) <= _MOST else ""
 
 
 def complete_place(end: Offset, choices: str) -> dict[str, Any]:
-    """Return the place at the end of a batch that is done in all buckets."""
+    """Return the place at the end of a batch that is done in all buckets, as a dict of JSON primitives.
+
+    `choices` is the digest of the settings that decide which records the batch has.
+    """
     snapshot = end.snapshot
     unfinished = (*(scan.table for scan in snapshot.scans), *(request.table for request in snapshot.queue))
     tables = list(dict.fromkeys(map(str, unfinished[:_TABLES])))
@@ -53,7 +55,7 @@ def complete_place(end: Offset, choices: str) -> dict[str, Any]:
 
 
 def delivered_place(content: Mapping[str, Any]) -> DeliveredPlace:
-    """Return the place that ``batch_place`` or ``complete_place`` wrote. Raise ``OffsetError`` for another one."""
+    """Return the place that `batch_place` or `complete_place` wrote. Raise OffsetError for anything else."""
     try:
         begin = Offset.load(content["from"]) if "from" in content else None
         tables = tuple(map(str, content.get("tables", ())))
@@ -63,6 +65,9 @@ def delivered_place(content: Mapping[str, Any]) -> DeliveredPlace:
 
 
 def _without_snapshot(offset: Offset) -> dict[str, Any]:
-    """What lies beside the job's own checkpoint, and only there, is of no use to another job."""
+    """Return the offset as JSON, without the parts that refer to the job's own checkpoint.
+
+    Another job has no use for them.
+    """
     prepared = tuple(replace(each, parts=()) for each in offset.prepared)
     return replace(offset, snapshot=SnapshotContext(), prepared=prepared, form="", defaults="").dump()

@@ -1,18 +1,20 @@
-"""The engine: from the state at the end of one batch, and what was learned since, to the state at the end of the next.
+"""The engine of the snapshot algorithm: it computes the state at the end of the next batch.
 
-    refuse    rows that Kafka refused in the last batch                    -> quarantine
-    complete  tables and signals of which all went with earlier batches    -> notifications
-    leave out tables that the settings do not capture any more             -> windows dropped, notifications
-    receive   the manifests of chunks that were read since the last batch  -> windows, or ranges to read again
-    observe   DDL and TRUNCATE in this batch's events                      -> windows dropped, ranges read again
-    obey      the signals in this batch                                    -> tables queued, stopped; paused, resumed
-    release   windows whose high watermark a batch's end has passed        -> parts of their rows, within the budget
-    plan      which chunks are read from now on                            -> asks the server for keys
-    complete  signals of which the last tables turned out empty, or ended  -> notifications
+Its input is the state at the end of the last batch and what the planner has learned since. Its steps, in this order:
 
-It does nothing and reaches nothing: it is a generator that asks four questions (``questions``) and returns a Plan. Its
-state is a SnapshotContext; Spark writes it ahead of the batch, inside the offset. The rules for sending a row that
-was read by SELECT are in ``window``; here they are only applied.
+    quarantine  rows that Kafka refused in the last batch               -> keys in quarantine
+    complete    tables and signals whose last rows went earlier         -> notifications
+    leave out   tables that the settings do not capture any more        -> windows dropped, notifications
+    receive     manifests of chunks that were read since the last batch -> windows with rows, or ranges to read again
+    observe     DDL and TRUNCATE in this batch's events                 -> windows dropped, ranges to read again
+    obey        the signals in this batch                               -> tables queued or stopped; a pause; new limits
+    release     windows whose high watermark a batch's end has reached  -> parts of their rows, within the budget
+    plan        the chunks to read from now on                          -> questions about keys, new windows
+    complete    signals whose last tables were empty or have ended      -> notifications
+
+The engine has no side effects and no connections. It is a generator that asks questions (`questions`) and returns a
+`Plan`. Its state is a `SnapshotContext`; Spark writes it ahead of the batch, inside the offset. The rules for sending a
+row that a SELECT has read are in `window`; the engine applies them. `drive` shows how to run it:
 
     asking = next_context(start.snapshot, facts)
     try:
@@ -33,7 +35,7 @@ from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import Command
 from incsnap.snapshot.context import Scan, SnapshotContext
 from incsnap.snapshot.fail import count_failure, fail
-from incsnap.snapshot.failures import Verdict, verdict
+from incsnap.snapshot.failures import MAX_QUARANTINED, Verdict, verdict
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.load import HeldBack, MeasuredLoad, held_back
 from incsnap.snapshot.next_context import NextContext, Warned
@@ -45,7 +47,7 @@ from incsnap.snapshot.refused import RefusedRow, quarantine_refused
 from incsnap.snapshot.sizing import Limits, measured_times, next_chunk_rows
 from incsnap.snapshot.throttle import Bound
 from incsnap.snapshot.window import (
-    Reading,
+    ChunkResult,
     Window,
     finished_by,
     low_watermark_of,
@@ -58,56 +60,54 @@ from incsnap.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """What the planner learned between two batches.
+    """The facts that the planner has learned between two batches."""
 
-    ``batch``: the number of the batch being planned. ``end``: how far its events go, a position of the server
-    ``server_uuid``, to which the tail is connected now. ``readings``: window id -> manifest, of chunks that were read
-    since the last batch. ``commands``: the signals found up to ``end``, in order. ``changes``: every DDL and TRUNCATE
-    between the last batch's end and ``end``. ``outdated``: records have another form now, or go to other partitions,
-    than those of the windows in flight. ``release_bytes``: of windows' records, what the batch may send; one part is
-    always allowed. ``behind``: the stream has a backlog, whose keys every new window would have to be freed of.
-    ``configured``: the limits that the settings have, by name; ``loads``: what was measured for the limits in force.
-    ``uncaptured``: tables that are read or wait, and that the settings do not capture (any more).
-    """
-
-    batch: int
-    end: StreamPosition
-    server_uuid: str
-    now_ms: int
-    readings: Mapping[str, Reading] = field(default_factory=dict)
-    commands: tuple[Command, ...] = ()
-    changes: tuple[SchemaChange, ...] = ()
-    limits: Limits = field(default_factory=Limits)
+    batch: int  #: number of the batch that is being planned
+    end: StreamPosition  #: end of this batch's events
+    server_uuid: str  #: name of the binlog that the tail reads now; "": not connected yet
+    now_ms: int  #: time of the planning, in ms since 1970
+    #: results of chunks that were read since the last batch, by window id
+    results: Mapping[str, ChunkResult] = field(default_factory=dict)
+    commands: tuple[Command, ...] = ()  #: commands of the signals up to `end`, in order
+    changes: tuple[SchemaChange, ...] = ()  #: every DDL and TRUNCATE between the last batch's end and `end`
+    limits: Limits = field(default_factory=Limits)  #: sizes and numbers of chunks
+    #: whether records have another form or other partitions now than those of the windows in flight
     outdated: bool = False
-    release_bytes: int = 1 << 62
-    behind: bool = False
+    release_bytes: int = 1 << 62  #: bytes of windows' records that the batch may send; it may always send one part
+    #: Whether the stream has a backlog. Then no chunk is planned: each new window would have to be freed of the keys of
+    #: the whole backlog.
+    has_backlog: bool = False
+    #: limits on reading in the settings, by name (see `throttle`)
     configured: Mapping[str, int] = field(default_factory=dict)
-    loads: tuple[MeasuredLoad, ...] = ()
+    loads: tuple[MeasuredLoad, ...] = ()  #: measured values for the limits in force
+    #: tables that are read or wait, but that the settings do not capture any more
     uncaptured: frozenset[TableId] = frozenset()
     refused: tuple[RefusedRow, ...] = ()  #: rows that the last batch has left out
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``context``: the state at the end of the batch. ``warned``: for the log. ``idle``: nothing changed and nothing is
-    to be done: without events, the batch need not be run at all (one that only forgets what the last one has sent
-    would take 50 ms of both processors from the readers). ``bounds``: the limits in force, by name;
-    ``held_back``: the one among them that a load is above."""
+    """The engine's result for one batch."""
 
-    context: SnapshotContext
-    warned: tuple[Warned, ...]
+    context: SnapshotContext  #: state at the end of the batch
+    warned: tuple[Warned, ...]  #: warnings for the log
+    #: Whether nothing changed and nothing is due. Without events such a batch need not run: it would take 50 ms of two
+    #: processors from the chunk readers.
     idle: bool
-    bounds: Mapping[str, Bound] = field(default_factory=dict)
-    held_back: HeldBack | None = None
+    bounds: Mapping[str, Bound] = field(default_factory=dict)  #: limits on reading that are in force, by name
+    held_back: HeldBack | None = None  #: limit because of which no chunk is planned; None if no load is above its limit
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The texts."""
+        """The texts of the warnings."""
         return tuple(each.text for each in self.warned)
 
 
 def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Question, Answer, Plan]:
-    """Plans batch ``facts.batch``; ``context`` is the state at the end of the batch before it."""
+    """Plan batch `facts.batch`, and return the plan. `context` is the state at the end of the batch before it.
+
+    Yield questions, and take their answers by `send`.
+    """
     state = NextContext(context, facts.batch, facts.now_ms, facts.configured)
     quarantine_refused(state, context, facts.refused)
     _complete(state, state.still_scanned(context.wholly_released()))
@@ -118,7 +118,7 @@ def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Quest
         obey(state, command)
     _release(state, facts)
     held = held_back(state.limits.bounds, facts.loads)
-    if not (state.paused or facts.behind or held):
+    if not (state.paused or facts.has_backlog or held):
         yield from plan_chunks(state, facts.limits, low_watermark_of(facts.end))
     _complete(state, ())
     after = state.finished()
@@ -127,7 +127,7 @@ def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Quest
 
 
 def drive(asking: Generator[Question, Answer, Plan], answer: Callable[[Question], Answer]) -> Plan:
-    """Runs ``next_context`` to its end with ``answer`` for every question."""
+    """Run the generator of `next_context` to its end and return its plan. Call `answer` for every question."""
     try:
         question = next(asking)
         while True:
@@ -137,27 +137,22 @@ def drive(asking: Generator[Question, Answer, Plan], answer: Callable[[Question]
         return plan
 
 
-def awaited(context: SnapshotContext, readings: Mapping[str, Reading], server_uuid: str) -> BinlogPosition | None:
-    """The highest of the high watermarks that windows in flight wait for in this binlog: a batch that ends there
-    releases them all.
+def awaited(context: SnapshotContext, results: Mapping[str, ChunkResult], server_uuid: str) -> BinlogPosition | None:
+    """Return the end of the next batch that releases all windows in flight, or None if no window waits.
 
-    ``context``: at the end of the last batch; ``readings``: of its windows. None when nothing waits.
+    That is the highest high watermark that these windows wait for in the binlog `server_uuid`. The planner stops
+    reading events there. `context` is the state at the end of the last batch; `results` are those of its windows, by
+    window id.
     """
-    readings_in_flight = [
-        window.reading or readings.get(window.id) for window in context.in_flight if not window.passed
-    ]
-    good = (
-        reading
-        for reading in readings_in_flight
-        if reading and not reading.error and reading.server_uuid == server_uuid
-    )
-    return max((BinlogPosition(reading.high_file, reading.high_pos) for reading in good), default=None)
+    results_in_flight = [window.result or results.get(window.id) for window in context.in_flight if not window.passed]
+    good = (result for result in results_in_flight if result and not result.error and result.server_uuid == server_uuid)
+    return max((BinlogPosition(result.high_file, result.high_pos) for result in good), default=None)
 
 
 def _leave_out(state: NextContext, uncaptured: frozenset[TableId]) -> None:
-    """End the snapshots of tables that the settings exclude; nothing more is sent of them.
+    """End the snapshots of tables that the settings do not capture. Nothing more is sent of them.
 
-    Events of such a table are not captured, so no event could overtake a row of its windows.
+    Events of such a table are not captured, so no event could discard an outdated row of its windows.
     """
     if not uncaptured:
         return
@@ -170,26 +165,28 @@ def _leave_out(state: NextContext, uncaptured: frozenset[TableId]) -> None:
 
 
 def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) -> None:
-    """Manifests become readings, once: from here on the offset carries them.
+    """Put the results of chunks into their windows. From here on the offset has them.
 
-    A chunk without a manifest is being read, or waits for a reader. Rows that were read on another server than the
-    tail is connected to now, outdated ones, and those that wait behind too many batches are read again.
+    A chunk without a manifest is being read or waits for a reader. A chunk is read again if it could not be read, or if
+    its high watermark is in another binlog than the tail's. It is also read again if its records are outdated, or if it
+    has waited for too many batches.
     """
     good: dict[int, list[Window]] = {}
     bad: dict[int, str] = {}
     for window in context.in_flight:
-        reading = window.reading or facts.readings.get(window.id)
-        if window.scan not in state.scans:  # the failure of the chunk beside it has just ended the table
+        result = window.result or facts.results.get(window.id)
+        # the table has ended: it is not captured any more, or another chunk has just failed
+        if window.scan not in state.scans:
             state.dropped.append(window.id)
-        elif reading is None or window.reading is not None:
+        elif result is None or window.result is not None:
             state.held.append(window)
-        elif reading.error:
-            fail(state, window, reading.error, facts.limits)
-            if verdict(reading.error) is not Verdict.READ_AGAIN:
-                bad[window.scan] = reading.error
+        elif result.error:
+            fail(state, window, result.error, facts.limits)
+            if verdict(result.error) is not Verdict.READ_AGAIN:
+                bad[window.scan] = result.error
         else:
-            state.read(window, reading.rows)
-            window = replace(window, reading=reading, read_batch=facts.batch)
+            state.read(window, result.rows)
+            window = replace(window, result=result, read_batch=facts.batch)
             state.held.append(window)
             good.setdefault(window.scan, []).append(window)
     for number, windows in good.items():
@@ -209,17 +206,19 @@ def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) ->
 
 
 def _held_too_long(window: Window, facts: BatchFacts) -> bool:
-    """A backlog lies before its high watermark: to read its chunk again behind that costs less than to free it of the
-    keys of so many batches."""
-    waits = window.reading is not None and not window.passed
+    """Whether the window has waited for its high watermark for too many batches because of a backlog.
+
+    To read the chunk again after the backlog costs less than to free the window of the keys of so many batches.
+    """
+    waits = window.result is not None and not window.passed
     return waits and facts.batch - window.read_batch > facts.limits.held_batches
 
 
 def _observe(state: NextContext, facts: BatchFacts) -> None:
-    """Drop what was read of a table before a DDL or TRUNCATE, and let the table be described again.
+    """Drop what was read of a table before a DDL or TRUNCATE, and let the engine ask for the table's columns again.
 
-    Where rows were moved in, no event tells them: a table of which anything was planned is read from its beginning,
-    and nothing more is sent of what was there before.
+    A statement may move rows into a table without events (RENAME TABLE, EXCHANGE PARTITION). A table of which anything
+    was planned is then read from its beginning, and no row that was read before is sent any more.
     """
     for change in facts.changes:
         if change.moves_rows_in:
@@ -233,6 +232,7 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
 
 
 def _read_again(state: NextContext, bad: Callable[[Window], bool]) -> None:
+    """Drop the held windows for which `bad` is true. Their ranges are read again."""
     before, state.held = state.held, []
     for window in before:
         if bad(window):
@@ -242,10 +242,10 @@ def _read_again(state: NextContext, bad: Callable[[Window], bool]) -> None:
 
 
 def _release(state: NextContext, facts: BatchFacts) -> None:
-    """Sends parts of windows, in the order of planning, so that only one is cut short. Also while paused: what has been
-    read is sent.
+    """Send parts of windows in the order of planning, so that at most one window is cut.
 
-    A statement that changed the table comes behind what is left of a window of which a part was sent.
+    Rows are sent while paused, too. If a statement has changed the table and a part of its window was sent before, the
+    rest of the window is sent at once.
     """
     before, state.held = state.held, []
     budget = facts.release_bytes
@@ -265,7 +265,7 @@ def _release(state: NextContext, facts: BatchFacts) -> None:
             budget = 0
         else:
             budget = max(0, budget - parts * window.part_bytes)
-    # One IN_PROGRESS a table and batch, not one a chunk: chunks of a batch are sent together.
+    # One IN_PROGRESS for each table and batch, not for each chunk: the chunks of a batch are sent together.
     for window in {each.window.scan: each.window for each in state.released if each.is_last}.values():
         scan = state.scans[window.scan]
         state.notify(
@@ -280,14 +280,16 @@ def _release(state: NextContext, facts: BatchFacts) -> None:
 
 
 def _complete(state: NextContext, released: Iterable[Scan]) -> None:
-    """``released``: tables of which the last rows (those not in quarantine) went with an earlier batch.
+    """End the tables in `released`, and complete the signals of which no table is left.
 
-    Not with this one: each bucket commits by itself, and a notification is in one bucket's transaction. A consumer
-    that sees COMPLETED, and only then looks for the rows, finds them all.
+    All rows of these tables, except those in quarantine, went with earlier batches. They must not go with this batch:
+    each bucket commits by itself, and a notification is in one bucket's transaction. So a consumer that sees COMPLETED,
+    and only then looks for the rows, finds them all.
     """
     for scan in released:
         if scan.quarantine:
-            state.end(scan, notes.INCOMPLETE, f"{len(scan.quarantine)} ranges of keys could not be read or sent")
+            count = f"{'at least ' if len(scan.quarantine) >= MAX_QUARANTINED else ''}{len(scan.quarantine)}"
+            state.end(scan, notes.INCOMPLETE, f"{count} ranges of keys could not be read or sent")
         else:
             state.end(scan, notes.SUCCEEDED if scan.rows_read else notes.EMPTY)
     for signal in state.completed_signals():

@@ -1,4 +1,4 @@
-"""What becomes of a chunk that could not be read, of its row and of its table: a part of the engine's second step."""
+"""The engine's reaction to a chunk that could not be read: a part of its `receive` step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from incsnap.snapshot.window import Window
 
 
 def fail(state: NextContext, window: Window, error: str, limits: Limits) -> None:
-    """Have the range of a chunk that could not be read be read again, or give up its row or its table."""
+    """Let the range of a failed chunk be read again, or give up its row or its table.
+
+    `error` has the form `kind: message`.
+    """
     scan = state.scans[window.scan]
     failed = FailedChunk.of(window, error, limits.query_seconds)
     missed = failed.missed(state.now_ms)
@@ -35,8 +38,10 @@ def fail(state: NextContext, window: Window, error: str, limits: Limits) -> None
 
 
 def _tell(state: NextContext, failed: FailedChunk, error: str) -> None:
-    """Warn of the failed chunk. Of readings that are lost only a table's first is told, and all are counted: where one
-    is lost, hundreds may follow."""
+    """Warn of the failed chunk.
+
+    Of lost attempts only the first of a table is reported, and all are counted, because hundreds may follow.
+    """
     window = failed.window
     if failed.is_lost:
         scan = state.scans[window.scan]
@@ -44,11 +49,14 @@ def _tell(state: NextContext, failed: FailedChunk, error: str) -> None:
         if scan.lost_readings:
             return
     where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
-    state.warn(f"chunk {where} failed, reading {failed.attempt}: {shorten(error, REASON)}", window.signal)
+    state.warn(f"chunk {where} failed, attempt {failed.attempt}: {shorten(error, REASON)}", window.signal)
 
 
 def count_failure(state: NextContext, number: int, error: str) -> None:
-    """All of a table's chunks of one batch failed by their own fault; the table ends when that goes on."""
+    """Count a batch in which chunks of a table failed by their own fault and none succeeded.
+
+    End the table after `GIVE_UP_AFTER` such batches in a row.
+    """
     scan = state.scans[number]
     if scan.failures + 1 >= GIVE_UP_AFTER:
         state.end(scan, notes.SQL_EXCEPTION, error)
@@ -57,18 +65,18 @@ def count_failure(state: NextContext, number: int, error: str) -> None:
 
 
 def _repeat(state: NextContext, scan: Scan, failed: FailedChunk, missed: Range, limits: Limits) -> None:
-    """Put the failed chunk's range in front of what is read again, and let the table learn from the failure."""
+    """Put the failed chunk's range in front of those to read again, and adapt the table to the failure."""
     if failed.shrinks_chunks:
-        # Time alone makes no chunk smaller than that: see ``sizing``.
+        # Time makes no chunk smaller than this: see `sizing`.
         least = min(limits.least_rows, limits.start_rows) if failed.kind == TIMEOUT else 1
         scan = replace(scan, chunk_rows=min(scan.chunk_rows, max(least, failed.window.rows // 2)))
     if failed.wants_time:
         scan = replace(scan, doublings=max(scan.doublings, failed.window.doublings + 1))
     if failed.is_of_the_server:
-        # The stream's batch would wait for the next chunk's borders: the table backs off.
+        # The table waits, because a batch would otherwise wait for the boundaries of chunks that fail as well.
         scan = replace(scan, not_before_ms=max(scan.not_before_ms, missed.not_before_ms))
     if failed.is_of_another_shape:
-        # Also where no DDL is to come that would ask: the table may have been described before one was visible.
+        # Describe the table again even if no DDL follows: it may have been described before a DDL was visible.
         scan = replace(scan, described=False)
     state.scans[scan.number] = scan
     split = failed.is_to_be_halved and len(scan.again) < MAX_RANGES
@@ -76,6 +84,7 @@ def _repeat(state: NextContext, scan: Scan, failed: FailedChunk, missed: Range, 
 
 
 def _quarantine(state: NextContext, scan: Scan, lost: Range, error: str) -> None:
+    """Give up the range `lost`, which is a single row, and report its key."""
     state.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, lost))
     given_up = f"{scan.table}: the row with key {show_key(lost.upper)} is given up: {shorten(error, REASON)}"
     state.warn(given_up, scan.request.signal)

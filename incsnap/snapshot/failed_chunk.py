@@ -1,6 +1,6 @@
-"""A chunk that could not be read: what it counts against its range, and how the range is read next.
+"""A chunk that could not be read: how it counts against its range, and how the range is read next.
 
-The rules of ``failures``, applied to one window and one error.
+The module applies the rules of `failures` to one window and one error.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from incsnap.snapshot.window import Window
 
 @dataclass(frozen=True, slots=True)
 class FailedChunk:
-    """A window whose reading failed. ``attempt``, ``faults`` and ``lost`` are those of ``Window``, with this reading.
-    ``wants_time``: its time ran out, and it may be given more."""
+    """A window whose chunk could not be read."""
 
-    window: Window
-    kind: str
-    verdict: Verdict
-    attempt: int
-    faults: int
-    lost: int
-    wants_time: bool
+    window: Window  #: window as it was before this attempt
+    kind: str  #: kind of the failure (see `failures`)
+    verdict: Verdict  #: what the kind means for the range
+    attempt: int  #: as in `Window`, with this attempt; so are the next two
+    faults: int  #: failures that count against the range
+    lost: int  #: failures that gave no result
+    wants_time: bool  #: whether the SELECT reached its time limit and the limit may be doubled
 
     @classmethod
     def of(cls, window: Window, error: str, query_seconds: float) -> FailedChunk:
-        """Return what ``error``, written as ``kind: message``, means for the window. ``query_seconds``: what a SELECT
-        may take at most."""
+        """Return the failed chunk for an error of the form `kind: message`.
+
+        `query_seconds` is what a SELECT may take at most.
+        """
         kind, judged = kind_of(error), verdict(error)
         wants_time = kind == TIMEOUT and select_seconds(window.doublings, query_seconds) < query_seconds
         return cls(
@@ -57,50 +58,66 @@ class FailedChunk:
 
     @property
     def is_worth_a_warning(self) -> bool:
-        """Whether to warn of it: each restart leaves some chunks unread, which is nothing to warn of."""
+        """Whether to warn of the failure.
+
+        Chunks that a restart left unread once get no warning: each restart leaves some.
+        """
         return self.kind != UNBEGUN and (self.kind != LEFT or self.lost > 1)
 
     @property
     def is_lost(self) -> bool:
-        """Whether the reading came to no end."""
+        """Whether the attempt gave no result, because the reader or the job died."""
         return self.kind in (LOST, LEFT)
 
     @property
     def ends_table(self) -> bool:
+        """Whether the whole table cannot be read."""
         return self.verdict is Verdict.GIVE_UP
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it is a single row of which all readings are used up."""
+        """Whether the range is a single row that was read as often as is allowed."""
         used_up = self.faults >= ATTEMPTS_BEFORE_QUARANTINE or self.lost >= LOST_BEFORE_QUARANTINE
         return self.window.rows == 1 and used_up
 
     @property
     def is_too_much(self) -> bool:
-        """Has the range too many rows, as far as can be said? One that is lost again and again may be what kills its
-        reader: to halve it is never wrong."""
+        """Whether the range may have too many rows.
+
+        A range that is lost again and again counts too: it may be what kills its reader, and halving it is never wrong.
+        """
         is_lost_again = self.kind in (LOST, LEFT) and self.lost >= ATTEMPTS_BEFORE_SPLIT
         return self.verdict is Verdict.SPLIT or is_lost_again
 
     @property
     def is_to_be_halved(self) -> bool:
+        """Whether to halve the range before it is read again."""
         return self.is_too_much or self.faults >= ATTEMPTS_BEFORE_SPLIT
 
     @property
     def is_of_the_server(self) -> bool:
-        """Has neither the range nor its size to do with it? Then the table's next chunk would meet the same."""
+        """Whether the failure has to do neither with the range nor with its size.
+
+        The table's next chunk would then fail as well.
+        """
         return self.verdict is Verdict.READ_AGAIN and not self.is_too_much
 
     @property
     def is_of_another_shape(self) -> bool:
+        """Whether the table has other columns than expected."""
         return self.kind == SHAPE
 
     @property
     def shrinks_chunks(self) -> bool:
+        """Whether to make the table's next chunks smaller."""
         return self.is_too_much and self.window.rows > 1
 
     def missed(self, now_ms: int) -> Range:
-        """The range that is still to be read: halved at once where it is too much, else after a pause."""
+        """Return the range that must be read again.
+
+        It is due at once if chunks get smaller, if the SELECT gets more time, or after a restart. Otherwise it is due
+        after a pause.
+        """
         at_once = self.shrinks_chunks or self.wants_time or self.kind in (LEFT, UNBEGUN)
         return Range(
             self.window.lower,

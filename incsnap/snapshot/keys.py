@@ -1,17 +1,18 @@
-"""Key values as text, and back as SQL literals.
+"""Keys of rows in canonical text form, and the SQL that reads and compares them.
 
-A chunk's borders live in Spark's offset (JSON) and in SQL. One form serves both: the text that ``key_select`` makes
-the server print, from which ``key_literal`` builds a literal that the server compares with the column by the column's
-own rules: its collation, its sign, its scale. Nothing is ever compared in Python: only MySQL knows its collations.
+The boundaries of chunks are stored in Spark's offset (JSON) and written into SQL. The same text serves both:
+`key_select` makes the server print a key as text, and `key_literal` makes an SQL literal of that text. The server
+compares the literal with the column by the column's own rules: its collation, its sign, its scale. Python never
+compares keys, because only MySQL knows its collations.
 
-| column | text | literal | why so |
+| column | text | literal | reason |
 |---|---|---|---|
 | integers, year | digits | the digits | a quoted number would be compared as a double beyond 2**53 |
 | decimal | digits, all places | the digits | an exact-value literal |
 | float, double | 17 digits | with an exponent | without one it is a DECIMAL; and FLOAT prints 6 digits only |
-| text | the text | ``_utf8mb4 x'..'`` | an introducer makes the column's collation decide; hex needs no escaping |
-| binary | hex | ``x'..'`` | bytes |
-| enum | the index | the index | an ENUM sorts by index but compares with a string as text |
+| text | the text | `_utf8mb4 x'..'` | an introducer makes the column's collation decide; hex needs no escaping |
+| binary | hex | `x'..'` | bytes |
+| enum, set, bit | the number | the number | they sort by number; an ENUM compares with a string as text |
 | date, time, datetime, timestamp | as printed | quoted | so zero dates compare too; TIMESTAMP needs a UTC session |
 """
 
@@ -23,17 +24,17 @@ from collections.abc import Collection, Mapping, Sequence
 from incsnap.errors import UnsupportedType, shorten
 from incsnap.tables import BYTE_STRINGS, TEXTS, Column, quote
 
+#: The value of one ordering column as canonical text. None is SQL's NULL, which is less than every other value.
 KeyValue = str | None
-"""One column's value in canonical text form; None is SQL's NULL, which is less than all values."""
+#: The values of all ordering columns, in the order of the columns.
 Key = tuple[KeyValue, ...]
-"""One value for each ordering column, in order."""
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool", "boolean"})
 _FLOATS = frozenset({"float", "double"})
-#: Keys that are numbers to the server, which orders their column by them.
+#: Types whose values the server orders by a number.
 _NUMBERED = frozenset({"enum", "set", "bit"})
-#: Character sets that the connection's utf8mb4 shows without loss. Of others a code may be none of their characters and
-#: be shown as "?", so their keys are the column's own bytes.
+#: Character sets that a utf8mb4 connection shows without loss. In others a byte sequence may be no character and be
+#: shown as "?". Their keys are therefore the column's bytes, in hex.
 _WHOLE = frozenset({"", "utf8mb4", "utf8mb3", "ascii", "latin1"})
 _TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
 
@@ -45,9 +46,10 @@ _TEMPORAL_TEXT = re.compile(r"[-0-9:. ]+\Z")
 
 
 def key_select(column: Column) -> str:
-    """The SQL expression that prints a value of ``column`` in canonical form, as a string of the connection's charset.
+    """Return the SQL expression that prints a value of `column` in canonical form, in the connection's character set.
 
-    Reads nothing but the column, so an index that holds the column covers it.
+    The expression reads only the column, so an index that has the column covers it. Raise UnsupportedType if the column
+    cannot order chunks.
     """
     name = quote(column.name)
     if column.type in TEXTS:
@@ -64,7 +66,7 @@ def key_select(column: Column) -> str:
 
 
 def can_order(column: Column) -> bool:
-    """Whether the column's values can be borders of chunks."""
+    """Whether the column's values can be boundaries of chunks."""
     try:
         key_select(column)
     except UnsupportedType:
@@ -73,7 +75,11 @@ def can_order(column: Column) -> bool:
 
 
 def key_literal(column: Column, value: KeyValue) -> str:
-    """``value`` as a literal to compare with ``column``. ``ValueError`` when it is not the canonical form of one."""
+    """Return an SQL literal for `value`, to compare with `column`.
+
+    Raise ValueError if `value` is None or not in the column's canonical form. Raise UnsupportedType if the column
+    cannot order chunks.
+    """
     if value is None:
         raise ValueError(f"NULL has no literal that compares (column {column.name})")
     kind = column.type
@@ -98,12 +104,11 @@ def key_literal(column: Column, value: KeyValue) -> str:
 def key_fingerprint(
     columns: Sequence[Column], collations: Mapping[str, str] | None = None, descending: Collection[str] = ()
 ) -> str:
-    """Return a text that changes when the order of keys may have changed: names, types, ENUM literals, collations,
-    directions.
+    """Return a text that changes if the order of keys may have changed.
 
-    ``collations``: column name -> collation (information_schema.columns.collation_name) of the text columns. Columns
-    that ascend have the text that they had before there were directions, so that tables of theirs go on with an older
-    offset.
+    It has the columns' names, types, ENUM literals, collations and directions. `collations` maps text columns to their
+    collation (information_schema.columns.collation_name). An ascending column has no mark, so its text is the one that
+    older offsets have, and their tables go on.
     """
     collation_of = collations or {}
     parts = (
@@ -122,11 +127,12 @@ def table_fingerprint(
     collations: Mapping[str, str] | None = None,
     descending: Collection[str] = (),
 ) -> str:
-    """Return a text that changes with what the rows of a table are ordered by, told apart by, and keyed by in records.
+    """Return a text that changes if a table's rows get another order, another identity or other keys of their records.
 
-    A table whose text changes while it is read is begun again: its chunks no longer cover it, or rows that were sent
-    have another key than those that follow. Where all three are the same columns, which cannot be NULL, the text is
-    ``key_fingerprint`` alone, as in older offsets. NULL is a part of the record's key because its schema shows it.
+    `order`, `identity` and `key` are the columns of these three. If the text changes while the table is read, the table
+    is begun again. Otherwise its chunks would no longer cover it, or later rows would have other keys than rows that
+    were sent. If the three lists are the same columns and none can be NULL, the text is `key_fingerprint` alone, as in
+    older offsets. The text names nullable columns of `key`, because the schema of the record's key shows them.
     """
     parts = [key_fingerprint(order, collations, descending)]
     nullable = [column.name for column in key if column.nullable]
@@ -140,17 +146,19 @@ def table_fingerprint(
 
 
 def show_key(key: Key | None) -> str:
-    """The key for logs and notifications: values joined with commas, as Debezium does, cut to 80 characters."""
+    """Return the key for logs and notifications: values joined with commas, as Debezium does, at most 80 characters."""
     return "<null>" if key is None else shorten(",".join("<null>" if value is None else value for value in key))
 
 
 def _checked(pattern: re.Pattern[str], column: Column, value: str) -> str:
+    """Return `value`. Raise ValueError if it does not match the pattern."""
     if not pattern.match(value):
         raise ValueError(f"{shorten(value)!r} is not a value of column {column.name} ({column.type})")
     return value
 
 
 def _unfit(column: Column) -> UnsupportedType:
+    """Return the error for a column that cannot order chunks."""
     return UnsupportedType(
         f"column {column.name} of type {column.type} cannot order the chunks of a table",
         "Name another ordering column with surrogate-key in the signal, one that an index begins with.",

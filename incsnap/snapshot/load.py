@@ -1,7 +1,7 @@
-"""Is a load of the servers above its limit? Then no chunk is planned, and whoever asks is told why.
+"""The check whether a load of the servers is above its limit. If one is, no chunk is planned, and the job says why.
 
-What is not known counts as too much: a limit is there to protect something, and a replica that does not answer may be
-the one that has fallen over.
+An unknown load counts as too high. A limit protects something, and a replica that does not answer may be the one that
+has broken down.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, ROWS, STREAM_LAG, THREADS_RUNNING, Bound
 
-#: (what has the load, its unit behind the number), each for a sentence.
+#: By limit: a sentence about the load, and the load's unit.
 _SENTENCES = {
     REPLICA_LAG: ("replica {} is {:,} ms behind", "ms"),
     COMMIT_LATENCY: ("a COMMIT takes {1:,} ms on the server", "ms"),
@@ -20,31 +20,33 @@ _SENTENCES = {
 }
 
 
-#: Before the first answer.
+#: The reason why a load is unknown before the first measurement.
 BEING_ASKED = "it is being asked for"
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLoad:
-    """What was measured for the limit ``name``, in its unit. ``where``: the replica's address. ``value`` is None where
-    it could not be measured; then ``trouble`` says why."""
+    """A measured value for a limit."""
 
-    name: str
-    value: int | None
-    where: str = ""
-    trouble: str = ""
+    name: str  #: name of the limit
+    value: int | None  #: value in the unit of the limit; None if it could not be measured
+    where: str = ""  #: address of the replica; "" for other loads
+    trouble: str = ""  #: why `value` is None, for people
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """``name``: of the limit. ``why``: a sentence without its end, for people."""
+    """The limit because of which no chunk is planned."""
 
-    name: str
-    why: str
+    name: str  #: name of the limit
+    why: str  #: sentence for people, without its full stop
 
 
 def held_back(bounds: Mapping[str, Bound], loads: Sequence[MeasuredLoad]) -> HeldBack | None:
-    """The first limit that a load is above, or of which a load is not known; None where chunks may be read."""
+    """Return the first limit that a load is above, or whose load is unknown. Return None if chunks may be read.
+
+    `ThrottleLimits.may_plan` checks the limit of rows per second, which has no load.
+    """
     for name, bound in bounds.items():
         if name == ROWS:
             continue

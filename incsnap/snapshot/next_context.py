@@ -1,6 +1,6 @@
-"""The next context while it is being made: mutable, lives for one call of the engine, never saved.
+"""The next context while it is being made. It is mutable, lives for one call of the engine, and is never saved.
 
-The steps of the engine say *what* happens; here is *how* it changes the state, each change in one place.
+The engine's steps say *what* happens. This module says *how* that changes the state, each change in one place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from incsnap.snapshot.throttle import ThrottleLimits
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
 
-#: Characters of what was wrong with a chunk or a table: it may end with what to do.
+#: Characters of an error in warnings and notifications. The text may end with what to do.
 REASON = 400
 #: Times that a table is begun before it ends with CHANGED_TOO_OFTEN. A migration changes a key once or twice; a table
 #: that is swapped every few minutes would be read for ever.
@@ -25,15 +25,18 @@ MAX_BEGINNINGS = 10
 
 
 class Warned(NamedTuple):
-    """A warning for the log, and the id of the signal that it is about."""
+    """A warning for the log."""
 
-    text: str
-    signal: str
+    text: str  #: the warning
+    signal: str  #: id of the signal that the warning is about
 
 
 class NextContext:
-    """Begins as ``context`` without what belonged to its batch only; ``finished()`` is the next context.
-    ``configured``: the limits that the settings have."""
+    """The state at the end of batch `batch`, while the engine makes it.
+
+    It begins as `context`, without the parts that belong to the last batch alone. `finished` returns the next context.
+    `configured` are the limits on reading in the settings.
+    """
 
     def __init__(
         self, context: SnapshotContext, batch: int, now_ms: int, configured: Mapping[str, int] | None = None
@@ -43,33 +46,36 @@ class NextContext:
         self.queue: list[Request] = list(context.queue)
         self.scans: dict[int, Scan] = {scan.number: scan for scan in context.scans}
         self.scans_begun = context.scans_begun
-        #: Windows of earlier batches, neither wholly released nor dropped so far.
+        #: Windows of earlier batches that are neither completely released nor dropped so far.
         self.held: list[Window] = []
         self.planned: list[Window] = []
         self.released: list[Release] = []
         self.dropped: list[str] = []
         self.notifications: list[Notification] = []
         self.warned: list[Warned] = []
-        #: Borders found among further rows, of chunks planned in this batch.
+        #: Boundaries that this batch has waited for.
         self.cuts = 0
+        #: Numbers of scans whose question takes long (`questions.NotYet.is_late`).
+        self.late: set[int] = set()
         self.paused, self.paused_by = context.paused, context.paused_by
         self.limits = ThrottleLimits(context.throttle, configured or {})
         self.recent: list[str] = list(context.recent)
         self._ended_signals: list[str] = []
-        #: What ``unfinished`` tells, kept while tables end one by one: each tells which are left, of thousands.
+        #: Cache of `unfinished`. Each of thousands of tables asks for it as it ends.
         self._unfinished: dict[str, dict[TableId, Request]] | None = None
 
     # -- notifications, warnings, requests
 
     def notify(self, signal: str, kind: str, **fields: str) -> None:
+        """Add a notification for the signal with id `signal`. `fields` become its additional data."""
         self.notifications.append(Notification(signal, kind, self.now_ms, tuple(fields.items())))
 
     def warn(self, text: str, signal: str) -> None:
-        """``signal``: what the warning is about."""
+        """Add a warning for the log, about the signal with id `signal`."""
         self.warned.append(Warned(text, signal))
 
     def unfinished(self) -> dict[str, dict[TableId, Request]]:
-        """Signal id -> its tables that are read or wait, in order. A signal has a table once."""
+        """Return the tables that are read or wait: by signal id, then by table, in order. A signal has a table once."""
         if self._unfinished is None:
             self._unfinished = {}
             for request in (*(scan.request for scan in self.scans.values()), *self.queue):
@@ -77,14 +83,14 @@ class NextContext:
         return self._unfinished
 
     def ask(self, requests: Iterable[Request]) -> None:
-        """The requests wait from now on."""
+        """Put the requests at the end of the queue."""
         self.queue += requests
         self._unfinished = None
 
     # -- windows
 
     def plan(self, scan: Scan, span: Range) -> None:
-        """A window of this batch over it."""
+        """Plan a window of this batch over the range `span`."""
         self.limits.planned(span.rows, self.now_ms)
         self.planned.append(
             Window(
@@ -105,42 +111,53 @@ class NextContext:
         )
 
     def read(self, window: Window, rows: int) -> None:
-        """So many rows were read of it. Fewer than it was cut for give their time back, unless a condition has hidden
-        them: those were read all the same."""
+        """Note that `rows` rows were read of the window.
+
+        If the window has fewer rows than it was planned for, give the rest back to the limit of rows per second. Give
+        nothing back if there is a condition: the server has read the rows that the condition hides.
+        """
         missing = window.rows - rows
         if missing > 0 and not self.scans[window.scan].request.collection.condition:
             self.limits.given_back(missing)
 
     def release(self, window: Window, parts: int) -> Window | None:
-        """So many parts of the window are sent with this batch. What is left of it; None when that is nothing."""
+        """Send `parts` parts of the window with this batch.
+
+        Return the window with the rest, or None if no part is left.
+        """
         release = Release(window, window.sent + parts)
         self.released.append(release)
         if not release.is_last:
             return replace(window, sent=release.upto)
         scan = self.scans[window.scan]
-        rows = window.reading.rows if window.reading else 0
+        rows = window.result.rows if window.result else 0
         self.scans[scan.number] = replace(scan, rows_read=scan.rows_read + rows)
         return None
 
     def read_again(self, window: Window) -> None:
-        """Drops the window's rows; its range is read anew, at once. Nobody's fault."""
+        """Drop the window's rows, and let its range be read again at once. Its counts of failures stay as they are."""
         self.dropped.append(window.id)
         missed = Range(window.lower, window.upper, window.rows, window.attempt, window.faults, window.lost)
         self.put_in_front(window.scan, missed)
 
     def begin_again(self, number: int, reason: str) -> bool:
-        """Let the table of a scan be read from its beginning. Return False if the table has ended instead, because it
-        was begun ``MAX_BEGINNINGS`` times.
+        """Let the table of a scan be read from its beginning.
 
-        The windows of the scan go: they hold rows of before, and their borders must never be ranges of the new pass.
+        Return False if the table has ended instead, because it was begun `MAX_BEGINNINGS` times. Drop all windows of
+        the scan: their rows are outdated, and their ranges must not become ranges of the new pass. No part of them is
+        sent with this batch either. Otherwise a row that Kafka refuses for its size would be reported as missing,
+        though the new pass sends it.
         """
         scan = self.scans[number]
         if scan.begun_again + 1 >= MAX_BEGINNINGS:
             self.end(scan, notes.CHANGED_TOO_OFTEN, f"the table was begun {MAX_BEGINNINGS} times; last: {reason}")
             return False
         self.warn(f"{scan.table}: {reason}; the table is read from its beginning", scan.request.signal)
-        self.dropped.extend(window.id for window in self.held if window.scan == number)
+        windows = (*self.held, *(release.window for release in self.released))
+        # A window of which a part is to be sent is in both lists.
+        self.dropped.extend(dict.fromkeys(window.id for window in windows if window.scan == number))
         self.held = [window for window in self.held if window.scan != number]
+        self.released = [release for release in self.released if release.window.scan != number]
         self.scans[number] = replace(
             scan,
             described=False,
@@ -155,19 +172,23 @@ class NextContext:
         return True
 
     def put_in_front(self, number: int, missed: Range) -> None:
-        """The narrowest ranges come first, so halving goes down to the bad row before it spreads."""
+        """Put a range in front of those to read again.
+
+        So the narrowest ranges come first, and halving reaches the bad row before it spreads.
+        """
         scan = self.scans[number]
         self.scans[number] = replace(scan, again=(missed, *scan.again))
 
     # -- tables
 
     def open(self, request: Request, chunk_rows: int) -> Scan:
+        """Begin a scan of the requested table. Return the scan."""
         self.scans_begun += 1
         scan = self.scans[self.scans_begun] = Scan(self.scans_begun, request, chunk_rows)
         return scan
 
     def end(self, scan: Scan, status: str, reason: str = "") -> None:
-        """End the table, well or not."""
+        """End the table with a status of TABLE_SCAN_COMPLETED. `reason` says why it failed; "" if it did not."""
         self._forget({scan.number})
         if scan.lost_readings > 1:
             count = f"{scan.lost_readings} readings of its chunks were lost and repeated"
@@ -182,20 +203,25 @@ class NextContext:
         self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **fields)
 
     def still_scanned(self, scans: Iterable[Scan]) -> list[Scan]:
-        """Return the scans as they are now."""
+        """Return the scans as the engine's earlier steps in this batch have left them.
+
+        All of them must still be scanned.
+        """
         return [self.scans[scan.number] for scan in scans]
 
     def _take_from_unfinished(self, request: Request) -> None:
+        """Take the request's table out of the cache of `unfinished`."""
         if self._unfinished is not None and request.table in (left := self._unfinished.get(request.signal, {})):
             del left[request.table]
             if not left:
                 del self._unfinished[request.signal]
 
     def unknown(self, signal: str, name: str) -> None:
-        """``name`` fits no table that is captured."""
+        """Report that `name` fits no captured table."""
         self._scan_completed(signal, shorten(name), notes.UNKNOWN_SCHEMA, 0)
 
     def _scan_completed(self, signal: str, name: str, status: str, rows: int, **fields: str) -> None:
+        """Add the notification that a table of the signal has ended."""
         self._ended_signals.append(signal)
         self.notify(
             signal,
@@ -208,7 +234,7 @@ class NextContext:
         )
 
     def abort(self, stops: Callable[[Request], bool]) -> dict[str, list[Request]]:
-        """Forgets all tables that ``stops`` names, with their windows; tells which, by signal."""
+        """Drop all tables for which `stops` is true, with their windows. Return their requests, by signal id."""
         stopped: dict[str, list[Request]] = {}
         for signal, requests in self.unfinished().items():
             if gone := [request for request in requests.values() if stops(request)]:
@@ -220,21 +246,26 @@ class NextContext:
         return stopped
 
     def _forget(self, going: Collection[int]) -> None:
+        """Drop the scans with these numbers, and their windows."""
         self.dropped.extend(window.id for window in self.held if window.scan in going)
         self.held = [window for window in self.held if window.scan not in going]
-        # Windows planned in this very batch have no files yet; they simply are not planned.
+        # Windows that this batch has planned have no files yet, so they are only taken out of the plan.
         self.planned = [window for window in self.planned if window.scan not in going]
         for number in going:
             del self.scans[number]
 
     def completed_signals(self) -> list[str]:
-        """Signals of which a table ended in this batch and nothing is left: each is named once."""
+        """Return the signals of which a table has ended in this batch and no table is left.
+
+        Return each of them once.
+        """
         left = self.unfinished()
         completed = [signal for signal in dict.fromkeys(self._ended_signals) if signal not in left]
         self._ended_signals = [signal for signal in self._ended_signals if signal in left]
         return completed
 
     def finished(self) -> SnapshotContext:
+        """Return the next context."""
         return SnapshotContext(
             queue=tuple(self.queue),
             scans=tuple(self.scans.values()),

@@ -1,4 +1,4 @@
-"""How signals are obeyed: the engine's third step, command by command."""
+"""The engine's `obey` step: it changes the state as the signals ask, command by command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_RECENT = 32
 
 
 def obey(state: NextContext, command: Command) -> None:
-    """Does what the signal asks for; a signal that cannot be obeyed is a warning and changes nothing."""
+    """Change the state as the command asks. A command that cannot be obeyed adds a warning and changes nothing."""
     if isinstance(command, Execute):
         _execute(state, command)
     elif isinstance(command, Stop):
@@ -30,6 +30,7 @@ def obey(state: NextContext, command: Command) -> None:
 
 
 def _execute(state: NextContext, command: Execute) -> None:
+    """Put the tables of the command into the queue, and report STARTED."""
     if command.id in state.unfinished():
         state.warn(f"signal {command.id} is repeated while its snapshot runs; ignored", command.id)
         return
@@ -49,6 +50,7 @@ def _execute(state: NextContext, command: Execute) -> None:
 
 
 def _stop(state: NextContext, command: Stop) -> None:
+    """Drop the tables that the command stops, and report ABORTED."""
     stopped = state.abort(lambda request: command.stops(request.signal, request.table))
     for signal, requests in stopped.items():
         state.notify(signal, notes.ABORTED, data_collections=comma_list([request.table for request in requests]))
@@ -58,6 +60,7 @@ def _stop(state: NextContext, command: Stop) -> None:
 
 
 def _pause(state: NextContext, command: Pause) -> None:
+    """Plan no chunk until a resume command, and report PAUSED."""
     if state.paused or not state.unfinished():
         state.warn(
             f"signal {command.id}: {'paused already' if state.paused else 'no running snapshot to pause'}", command.id
@@ -68,6 +71,7 @@ def _pause(state: NextContext, command: Pause) -> None:
 
 
 def _resume(state: NextContext, command: Resume) -> None:
+    """Plan chunks again, and report RESUMED."""
     if not state.paused:
         state.warn(f"signal {command.id}: no paused snapshot to resume", command.id)
         return
@@ -76,7 +80,10 @@ def _resume(state: NextContext, command: Resume) -> None:
 
 
 def _leave_out(state: NextContext, command: LeaveOut) -> None:
-    """Drop the table's windows: no event frees them of the rows that are left out of the stream."""
+    """Drop the table's windows, and let their ranges be read again.
+
+    No event can discard their outdated rows, because some events of the table are left out of the stream.
+    """
     spoiled = [window for window in state.held if window.table == command.table]
     state.held = [window for window in state.held if window.table != command.table]
     for window in spoiled:
@@ -88,12 +95,16 @@ def _leave_out(state: NextContext, command: LeaveOut) -> None:
 
 
 def _tell_all(state: NextContext, kind: str) -> None:
+    """Add a notification of type `kind` for each signal that has unfinished tables."""
     for signal, requests in state.unfinished().items():
         state.notify(signal, kind, data_collections=comma_list(requests))
 
 
 def end_pause(state: NextContext) -> None:
-    """A pause belongs to the snapshots that were paused: not to one that is asked for behind them, in the same batch
-    or a later one."""
+    """End the pause if no table is read or waits.
+
+    A pause belongs to the snapshots that were paused. A snapshot that is asked for later, even in the same batch,
+    begins unpaused.
+    """
     if not state.unfinished():
         state.paused, state.paused_by = False, ""

@@ -1,8 +1,8 @@
 """The offset: the whole state of a job between two batches, as versioned JSON.
 
-Spark writes it ahead of each batch and gives it back after a crash. Because it names every window planned, held and
-released, ``partitions(start, end)`` is a pure function of two offsets, and a replayed batch does what the first
-attempt did.
+Spark writes the offset ahead of each batch and gives it back after a crash. The offset names every window that is
+planned, held or released. So `partitions(start, end)` is a pure function of two offsets, and a replayed batch does what
+its first attempt did.
 """
 
 from __future__ import annotations
@@ -22,106 +22,113 @@ from incsnap.snapshot.throttle import ROWS, Bound, Throttle
 from incsnap.snapshot.window import Chunk, Window, discard_batches, low_watermark_of
 from incsnap.tables import TableId
 
-#: Written into every offset. A release that changes the form raises it and keeps a loader for the older one. 2: with
-#: ``counted`` and ``control``, which an offset of version 1 has at their defaults. 3: windows are released in parts (an
-#: older one released whole windows); conditions stand in a list, and their places where older ones have the texts; with
-#: ``prepared``: what an older release has passed by as prepared was sent then, and comes again with its XA COMMIT. 4:
-#: with ``paused_by`` and ``throttle``, which an offset of version 3 has at their defaults. 5: a throttle has the limits
-#: that signals have set, where an older one has rows a second alone. 6: with ``descending``, of
-#: keys that run as their index does, where in an older one all columns ascend. 7: with ``sought``, with how often a
-#: table was begun again and with the times of its chunks, which an offset of version 6 has at their defaults; a table
-#: with a surrogate key is ordered by its identity too.
+#: Version of the JSON, written into every offset. A release that changes the JSON raises the version and keeps a loader
+#: for older versions. New names that an older offset lacks have their defaults.
+#:
+#: - 2: `counted` and `control` are new.
+#: - 3: windows are released in parts; an older release sent whole windows. The texts of conditions are in one list, to
+#:   which the requests refer. `prepared` is new: an older release sent the rows of an XA transaction at XA PREPARE.
+#:   They are sent again at XA COMMIT.
+#: - 4: `paused_by` and `throttle` are new.
+#: - 5: a throttle has all limits that signals have set, not only rows per second.
+#: - 6: `descending` is new; in an older offset all columns ascend.
+#: - 7: `sought`, `begun_again` and the times of chunks are new. A table with a surrogate key is also ordered by the
+#:   columns that tell its rows apart.
 VERSION = 7
 _FORMAT = "incsnap"
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLayout:
-    """Where records go: a replay must write to the same places. ``partitions``: topic -> number of partitions, of those
-    topics that the batch writes rows to or has windows in flight for."""
+    """The buckets and partitions that records go to. A replay must write to the same ones."""
 
-    buckets: int
+    buckets: int  #: number of buckets
+    #: number of partitions, by topic: those that the batch writes rows to or has windows in flight for
     partitions: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRead:
-    """A chunk to read beside the stream: wait for the low watermark, select ``chunk``, note the high watermark."""
+    """A chunk to read beside the stream: wait for the low watermark, run the SELECT, note the high watermark."""
 
-    window: Window
-    chunk: Chunk
-    low_watermark: GtidSet
+    window: Window  #: window that gets the result
+    chunk: Chunk  #: rows to select
+    low_watermark: GtidSet  #: GTIDs that must be executed before the SELECT
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """Parts ``parts`` of a window, which this batch sends, minus the keys of its own events and of those recorded in
-    ``discards``."""
+    """Parts of a window that a batch sends, without rows whose keys have events in this batch or in `discards`."""
 
-    window: Window
-    parts: range
-    discards: range
+    window: Window  #: window to send
+    parts: range  #: numbers of the parts
+    discards: range  #: numbers of the batches whose recorded keys discard rows
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCounts:
-    """What was counted of the transaction in which a batch ends, in all batches so far: (table, records that have a
-    value) pairs, by name. ``ts_us``: its commit."""
+    """The counts of the transaction that a batch's end cuts in two, over all batches so far, for transaction
+    metadata."""
 
-    ts_us: int
-    tables: tuple[tuple[str, int], ...] = ()
+    ts_us: int  #: commit time of the transaction, in µs since 1970
+    tables: tuple[tuple[str, int], ...] = ()  #: pairs of table name and number of its records with a value, by name
 
     @property
     def total(self) -> int:
+        """The number of records of all tables."""
         return sum(count for _, count in self.tables)
 
 
 class KeptQueues(Protocol):
-    """Long queues of tables, which are kept elsewhere by name: an offset then has the name alone."""
+    """A store for long queues of tables. The offset then has only the queue's name."""
 
     def place_of(self, queue: tuple[Request, ...]) -> tuple[str, int] | None:
-        """The name of a queue that is kept, and how many of its first requests are no longer in it."""
+        """Return where the queue is stored: a stored queue's name, and the number of its first requests to skip.
 
-    def requests(self, name: str) -> tuple[Request, ...]: ...
+        The stored queue may be an older one that ends with `queue`: tables have begun since. Return None if there is
+        none.
+        """
+
+    def requests(self, name: str) -> tuple[Request, ...]:
+        """Return the stored queue with this name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The end of batch ``batch``: what was sent up to here (``stream``) and what the snapshot is about.
+    """The end of a batch: the place in the stream up to which everything is sent, and the state of the snapshot."""
 
-    ``signal_positions``: how far each signal channel was read, in the channel's own form (JSON primitives).
-    ``counted``: of the transaction that is open at the end, where transactions are counted. ``control``: topics that
-    the batch sends records of schema changes and truncations to; these are in a file beside the checkpoint.
-    ``prepared``: XA transactions whose XA PREPARE is before the end and whose XA COMMIT or XA ROLLBACK is not; their
-    events are in files beside the checkpoint. ``sought``: names of XA transactions that were prepared before the job
-    began, and whose XA PREPARE is looked for in the binlog. ``form``: of the records of its windows, as the settings
-    have it (``config.record_form``); "" in an offset that was written before there was one. ``defaults``: the file
-    beside the checkpoint that has the DEFAULTs of columns for the schemas of its records; "" where none are shown.
-    ``definitions``: the one that has tables whose rows in the binlog do not name their columns; "" where all rows do.
-    """
-
-    job_id: str
-    batch: int
-    stream: StreamPosition
-    layout: TopicLayout
-    snapshot: SnapshotContext = field(default_factory=SnapshotContext)
+    job_id: str  #: id of the job
+    batch: int  #: number of the batch that ends here; 0 before the first batch
+    stream: StreamPosition  #: cut through the stream at the end of the batch
+    layout: TopicLayout  #: buckets and partitions of its records
+    snapshot: SnapshotContext = field(default_factory=SnapshotContext)  #: state of the snapshots
+    #: how far each signal channel was read, in the channel's own JSON
     signal_positions: dict[str, Any] = field(default_factory=dict)
+    #: counts of the transaction that is open at the end; None if none is open or transactions are not counted
     counted: OpenCounts | None = None
+    #: topics to which the batch sends records of schema changes and truncations; a file beside the checkpoint has the
+    #: records
     control: tuple[str, ...] = ()
+    #: XA transactions whose XA PREPARE is before the end and whose XA COMMIT or XA ROLLBACK is not. Files beside the
+    #: checkpoint have their events.
     prepared: tuple[PreparedXa, ...] = ()
-    form: str = ""
+    form: str = ""  #: digest of the settings that shape its windows' records (`config.record_form`); "" in old offsets
+    #: file beside the checkpoint with the DEFAULTs of columns for the schemas of its records; "" if schemas show none
     defaults: str = ""
+    #: file beside the checkpoint with the tables whose rows in the binlog do not name their columns; "" if all rows do
     definitions: str = ""
+    #: names of XA transactions that were prepared before the job began, and whose XA PREPARE is searched in the binlog
     sought: tuple[str, ...] = ()
 
     def reads(self) -> tuple[PlannedRead, ...]:
-        """The chunks that this batch has planned, each with its low watermark."""
+        """Return the chunks that this batch has planned, each with its low watermark."""
         low_watermark, scans = low_watermark_of(self.stream), self.snapshot.scans_by_number()
         planned = self.snapshot.planned
         return tuple(PlannedRead(window, scans[window.scan].chunk(window), low_watermark) for window in planned)
 
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """What this batch sends of windows."""
+        """Return the parts of windows that this batch sends."""
         return tuple(
             PlannedRelease(each.window, range(each.window.sent, each.upto), discard_batches(each.window, self.batch))
             for each in self.snapshot.released
@@ -129,20 +136,29 @@ class Offset:
 
     @property
     def has_no_snapshot_left(self) -> bool:
-        """Is all done that was asked for? Not before the first batch, which is the first to ask."""
+        """True if every table that was asked for is finished.
+
+        False before the first batch, which is the first to ask.
+        """
         return self.batch > 0 and not self.snapshot.active
 
     def held_tables(self) -> frozenset[TableId]:
-        """Tables whose changed keys the sink writes down for this batch."""
+        """Return the tables whose changed keys the sink writes down for this batch."""
         return self.snapshot.held_tables()
 
     def oldest_discards(self) -> int:
-        """The first batch whose recorded keys this batch or a later one may still ask for; older ones can go."""
+        """Return the first batch whose recorded keys this batch or a later one may still need.
+
+        Older keys can be deleted.
+        """
         windows = (*(each.window for each in self.snapshot.released), *self.snapshot.in_flight)
         return min((window.batch + 1 for window in windows), default=self.batch + 1)
 
     def dump(self, queues: KeptQueues | None = None) -> dict[str, Any]:
-        """A dict of JSON primitives; with the queue, unless that is kept in ``queues``."""
+        """Return the offset as a dict of JSON primitives.
+
+        It has the queue itself, or its name if `queues` has stored it.
+        """
         place = queues.place_of(self.snapshot.queue) if queues is not None else None
         snapshot = to_json(SnapshotContext, self.snapshot if place is None else replace(self.snapshot, queue=()))
         return {
@@ -165,8 +181,10 @@ class Offset:
 
     @classmethod
     def load(cls, content: dict[str, Any], queues: KeptQueues | None = None) -> Offset:
-        """The offset that ``dump`` wrote with ``queues``; ``OffsetError`` for another program's, a newer version's, a
-        damaged one."""
+        """Return the offset that `dump` wrote with `queues`.
+
+        Raise OffsetError if it is another program's, has a newer version, or is damaged.
+        """
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise OffsetError(f"this is not an offset of incsnap: {shorten(content)}")
         version = content.get("version")
@@ -199,6 +217,7 @@ class Offset:
 
 
 def _snapshot_of(version: int, content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
+    """Return the context from the JSON of any version."""
     if version < 7:
         content = _described_again(version, content)
     if version < 3:
@@ -209,12 +228,13 @@ def _snapshot_of(version: int, content: dict[str, Any], queues: KeptQueues | Non
 
 
 def _described_again(version: int, snapshot: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of an offset of version 6 or older, with tables whose order may be another now to be asked
-    about again. Those whose order is another begin anew; the others go on.
+    """Return the snapshot's JSON of version 6 or older.
 
-    Up to version 6 a table with a surrogate key was ordered by that column alone. Up to version 5 all columns of a key
-    ascended: where the index has several, of which one descends, each border could be a sort of the rest of the table.
-    A single column goes on in the old order, for which the server reads its index backward.
+    Tables whose order may have changed in it are to be described again. A table whose order has changed is then read
+    from its beginning, and the others go on. Up to version 6 a table with a surrogate key was ordered by that column
+    alone. Up to version 5 all columns of a key ascended. In an index of several columns, one of them descending, each
+    boundary could then be a sort of the rest of the table. A single column goes on in the old order, for which the
+    server reads its index backward.
     """
 
     def is_certain(scan: dict[str, Any]) -> bool:
@@ -229,11 +249,15 @@ def _described_again(version: int, snapshot: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_rows_alone(rows_per_second: int, signal: str, next_ms: int = 0) -> Any:
-    """The throttle of an offset of version 4."""
+    """Return the JSON of the throttle in an offset of version 4."""
     return to_json(Throttle, Throttle((Bound(ROWS, rows_per_second, signal),), next_ms))
 
 
 def _snapshot(content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
+    """Return the context from JSON of version 3 or later.
+
+    Raise ValueError if its queue is in a file and `queues` is None.
+    """
     own = {name: value for name, value in content.items() if name != "queued"}
     snapshot = from_json(SnapshotContext, _with_own_conditions(own))
     if "queued" not in content:
@@ -245,29 +269,37 @@ def _snapshot(content: dict[str, Any], queues: KeptQueues | None) -> SnapshotCon
 
 
 def dump_requests(queue: tuple[Request, ...]) -> dict[str, Any]:
-    """JSON primitives."""
+    """Return the queue as a dict of JSON primitives."""
     return _with_shared_conditions({"queue": to_json(tuple[Request, ...], queue)})
 
 
 def load_requests(content: dict[str, Any]) -> tuple[Request, ...]:
+    """Return the queue that `dump_requests` wrote."""
     return from_json(tuple[Request, ...], _with_own_conditions(content)["queue"])
 
 
 def _in_parts(snapshot: dict[str, Any]) -> SnapshotContext:
-    """The context of an offset of version 2 or older, where a released window was one part, and all of it."""
+    """Return the context of an offset of version 2 or older, in which a released window was one part."""
     released = [{"window": window, "upto": 1} for window in snapshot.get("released", ())]
     return from_json(SnapshotContext, {**snapshot, "released": released})
 
 
 def digest(dumped: dict[str, Any]) -> str:
-    """Tells an offset from any other, as ``version:hash`` of what ``dump`` wrote: a replay has the offset as it was
-    written, and those of two versions cannot be compared."""
+    """Return `version:hash` of what `dump` wrote. It tells a replay of a batch from another batch with the same number.
+
+    A replay has the offset exactly as it was written. The sink compares digests before it sends. Digests of two
+    versions cannot be compared.
+    """
     text = json.dumps(dumped, sort_keys=True, separators=(",", ":"))
     return f"{dumped.get('version')}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _with_shared_conditions(snapshot: dict[str, Any]) -> dict[str, Any]:
-    """Each text once: a signal may give one condition to thousands of tables, and the offset must stay small."""
+    """Return the JSON with each text of a condition once, in a list to which the requests refer.
+
+    A signal may give one condition to thousands of tables, and the offset must stay small. The requests of the argument
+    are changed in place.
+    """
     places: dict[str, int] = {}
     for collection in _collections(snapshot):
         if "condition" in collection:
@@ -276,7 +308,10 @@ def _with_shared_conditions(snapshot: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_own_conditions(snapshot: dict[str, Any]) -> dict[str, Any]:
-    """What was given to ``_with_shared_conditions``; that of an older version as it is. Leaves its argument alone."""
+    """Return the JSON as it was before `_with_shared_conditions`, and that of an older version unchanged.
+
+    The argument is not changed.
+    """
     if "conditions" not in snapshot:
         return snapshot
     texts = from_json(tuple[str, ...], snapshot["conditions"])
@@ -295,5 +330,6 @@ def _with_own_conditions(snapshot: dict[str, Any]) -> dict[str, Any]:
 
 
 def _collections(snapshot: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the JSON of all data collections, of the queue and of the scans."""
     for request in (*snapshot.get("queue", ()), *(scan["request"] for scan in snapshot.get("scans", ()))):
         yield request["collection"]

@@ -1,8 +1,8 @@
-"""What the engine asks while it plans, and what it may be told. It asks; the planner reaches.
+"""The questions that the engine asks the server while it plans, and the possible answers.
 
-Answered by the planner, in autocommit, with a bound of time on every statement; a fake answers in tests. What takes
-long is looked into beside the stream: then the answer is NotYet, and the same question is asked again with a later
-batch.
+The planner answers them in autocommit, with a time limit for every statement. In tests a fake answers. If a question
+takes long, the planner works on it beside the stream and answers `NotYet`. The engine then asks the same question again
+with a later batch.
 """
 
 from __future__ import annotations
@@ -17,120 +17,119 @@ from incsnap.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Which columns order the chunks of ``table``? Answer: KeyOrder, Refused, Failed or NotYet.
+    """The question which columns order the chunks of a table. Answer: KeyOrder, Refused, Failed or NotYet.
 
-    With ``surrogate`` that column, with which an index must begin, and behind it what tells rows apart; without it the
-    primary key, or what message.key.columns names in a table that has none. There must be something that tells rows
-    apart, else Refused NO_PRIMARY_KEY. ``condition`` must be understood by the server
-    (``chunk_query.condition_probe``), else Refused SQL_EXCEPTION.
-
-    ``low_watermark`` must be executed first, as for MaximumKey: otherwise the key may be that before a DDL which the
-    stream has passed, and nothing would ask again. ``asked``: the batch that was the first to ask. Its low watermark is
-    enough: a DDL that the stream passes meanwhile makes it another question. So a table is begun also where the server
-    never reaches the newest low watermark in time.
+    The columns are the surrogate key and, after it, the columns that tell rows apart. Without a surrogate key they are
+    the primary key, or the columns of message.key.columns if the table has no primary key. Refused has the status
+    NO_PRIMARY_KEY if nothing tells rows apart, or if no index begins with the surrogate key. It has SQL_EXCEPTION if
+    the server does not understand the condition (`chunk_query.condition_probe`).
     """
 
-    table: TableId
-    surrogate: str
-    condition: str
+    table: TableId  #: table to describe
+    surrogate: str  #: column that orders the chunks instead of the key; "" for the key
+    condition: str  #: SQL condition of the signal; "" for none
+    #: GTIDs that must be executed before the answer. Otherwise the answer may be the key before a DDL that the stream
+    #: has passed, and the engine would not ask again. It is not compared: the same question of a later batch is equal.
     low_watermark: GtidSet = field(compare=False)
+    #: Batch that was the first to ask. Its low watermark is enough: after a DDL in the stream the engine begins a new
+    #: question. So a table begins even if the server never reaches the newest low watermark in time.
     asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MaximumKey:
-    """The last key of ``table`` in its order (``chunk_query.maximum_key``). Answer: Key, None when it is empty, or
-    Failed or NotYet. ``descending``: as in ``KeyOrder``.
+    """The question for the last key of a table in its order (`chunk_query.maximum_key`).
 
-    ``low_watermark`` must be executed first (WAIT_FOR_EXECUTED_GTID_SET): otherwise a row committed just before the
-    signal might not be visible yet, lie above the maximum, and not be read. ``asked``: as in ``Describe``; the rows of
-    later batches come by the log.
+    Answer: Key; None if the table is empty; Failed or NotYet.
     """
 
-    table: TableId
-    columns: tuple[str, ...]
-    index: str
+    table: TableId  #: table to ask about
+    columns: tuple[str, ...]  #: ordering columns
+    index: str  #: index that begins with `columns`; "" if none does
+    #: GTIDs that must be executed before the answer (WAIT_FOR_EXECUTED_GTID_SET). Otherwise a row that was committed
+    #: just before the signal might not be visible yet, lie above the maximum, and not be read.
     low_watermark: GtidSet = field(compare=False)
-    descending: tuple[str, ...] = ()
-    asked: int = 0
+    descending: tuple[str, ...] = ()  #: as in `KeyOrder`
+    asked: int = 0  #: as in `Describe`; rows of later batches come by the binlog
 
 
 @dataclass(frozen=True, slots=True)
 class NextBoundary:
-    """The ``rows``-th key above ``after`` up to ``maximum`` (``chunk_query.next_boundary``).
+    """The question for the end of the next chunk of a table (`chunk_query.next_boundary`).
 
-    Answer: Key, None when fewer rows are left, or Failed. Any key of the table at any moment is a right answer:
-    boundaries only cut the range, so this question needs no low watermark. For the same reason it may be looked into
-    ``beside`` the stream: then the answer may be NotYet.
+    Answer: Key; None if fewer than `rows` rows are left; Failed or NotYet. Every key of the table at any moment is a
+    correct boundary, because boundaries only divide the range. So this question needs no low watermark and may be
+    answered late.
     """
 
-    table: TableId
-    columns: tuple[str, ...]
-    index: str
-    after: Key | None
-    maximum: Key
-    rows: int
-    beside: bool = False
-    descending: tuple[str, ...] = ()
+    table: TableId  #: table to ask about
+    columns: tuple[str, ...]  #: ordering columns
+    index: str  #: index that begins with `columns`; "" if none does
+    after: Key | None  #: end of the previous chunk; None for the first chunk
+    maximum: Key  #: last key that the answer may be
+    rows: int  #: number of rows of the chunk: the answer is the `rows`-th key above `after`
+    beside: bool = False  #: whether the answer takes long, so that the planner must look for it beside the stream
+    descending: tuple[str, ...] = ()  #: as in `KeyOrder`
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Does nobody keep the server from reading ``table``, as LOCK TABLES or an ALTER does? Answer: None, or Failed.
+    """The question whether a table can be read, or whether LOCK TABLES or an ALTER blocks it.
 
-    Asked of a table that was in the way before, in front of what the stream would wait for; it is always looked into
-    beside the stream where that can be done: then the answer may be NotYet.
+    Answer: None if it can be read, Failed if it is blocked, or NotYet. The engine asks about a table that was blocked
+    before, so that the stream does not wait for it. The planner answers beside the stream if it can.
     """
 
-    table: TableId
+    table: TableId  #: table to ask about
 
 
 @dataclass(frozen=True, slots=True)
 class LookAhead:
-    """Which of these are about to be asked about: Describe, MaximumKey and the first NextBoundary of each, for ``rows``
-    rows. Answer: None. Nothing follows from it; asked together, thousands of tables cost a tenth."""
+    """An announcement of questions: Describe, MaximumKey and the first NextBoundary of each of these tables.
 
-    collections: tuple[DataCollection, ...]
-    rows: int
-    low_watermark: GtidSet
+    Answer: None. The engine still asks these questions one by one. Asked together, those of thousands of tables cost a
+    tenth of the time.
+    """
+
+    collections: tuple[DataCollection, ...]  #: tables that the engine is about to ask about
+    rows: int  #: number of rows for NextBoundary
+    low_watermark: GtidSet  #: GTIDs that must be executed before the answers
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOrder:
-    """``columns`` order the chunks, ``index`` begins with them ("": none does).
+    """An answer: the columns that order the chunks of a table."""
 
-    ``fingerprint``: ``keys.table_fingerprint``. ``descending``: those of ``columns`` that are read from their greatest
-    value down.
-    """
-
-    columns: tuple[str, ...]
-    fingerprint: str
-    index: str = "PRIMARY"
-    descending: tuple[str, ...] = ()
+    columns: tuple[str, ...]  #: ordering columns
+    fingerprint: str  #: text of `keys.table_fingerprint`
+    index: str = "PRIMARY"  #: index that begins with `columns`; "" if none does
+    descending: tuple[str, ...] = ()  #: those of `columns` that are read from their greatest value down
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The table cannot be read: a status of TABLE_SCAN_COMPLETED (UNKNOWN_SCHEMA, NO_PRIMARY_KEY, ...) and why."""
+    """An answer: the table cannot be read."""
 
-    status: str
-    reason: str
+    status: str  #: status of TABLE_SCAN_COMPLETED: UNKNOWN_SCHEMA, NO_PRIMARY_KEY, ...
+    reason: str  #: reason, for people
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """No answer. ``permanent``: asking again will not help (the statement is wrong); else it is asked again later."""
+    """An answer: the question could not be answered."""
 
-    message: str
-    permanent: bool = False
+    message: str  #: reason, for people
+    permanent: bool = False  #: whether it is useless to ask again, because the statement is wrong
 
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """It is being looked into: the same question is to be asked again with the next batch."""
+    """An answer: the planner works on the question. Ask the same question again with the next batch."""
+
+    is_late: bool = False  #: whether the question takes so long that other tables should begin meanwhile
 
 
 Question = Describe | MaximumKey | NextBoundary | Opened | LookAhead
+#: A question that may be answered beside the stream, so that no batch waits for the answer.
 BesideQuestion = Describe | MaximumKey | NextBoundary | Opened
-"""What may be looked into beside the stream."""
 Answer = KeyOrder | Refused | Failed | NotYet | Key | None

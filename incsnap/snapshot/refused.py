@@ -1,7 +1,7 @@
-"""Rows that were read, and that Kafka then refused for their size: a part of the engine's first step.
+"""The engine's reaction to rows that Kafka refused for their size: its `quarantine` step.
 
-The batch that was to send such a row has left it out. The next one puts the row's key into quarantine, before any table
-is said to be complete.
+The batch that was to send such a row has left it out. The next batch puts the row's key into quarantine, before it
+reports any table as complete.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from incsnap.snapshot.window import Window
 class RefusedRow:
     """A row that the last batch has left out."""
 
-    window: str  #: the file of its window, as the manifest names it
-    key: str  #: the values of its record's key, for people
-    error: str  #: why it was refused, for people
+    window: str  #: name of the file of its window, as in `ChunkResult.file`
+    key: str  #: values of its record's key, for people
+    error: str  #: why Kafka refused it, for people
 
 
 def quarantine_refused(state: NextContext, context: SnapshotContext, refused: Sequence[RefusedRow]) -> None:
-    """Put the keys of the rows that batch ``context`` has left out into quarantine."""
-    windows = {each.window.reading.file: each.window for each in context.released if each.window.reading is not None}
+    """Put the keys of the rows that the last batch has left out into quarantine.
+
+    `context` is the state at that batch's end.
+    """
+    windows = {each.window.result.file: each.window for each in context.released if each.window.result is not None}
     of_windows: dict[str, list[RefusedRow]] = {}
     for row in refused:
         if row.window in windows:
@@ -38,12 +41,20 @@ def quarantine_refused(state: NextContext, context: SnapshotContext, refused: Se
 
 
 def _quarantine(state: NextContext, window: Window, rows: Sequence[RefusedRow]) -> None:
+    """Put the keys of the window's rows into quarantine, and report them."""
     scan = state.scans.get(window.scan)
     if scan is not None:
         known = {lost.upper for lost in scan.quarantine}
-        # One key is a range that begins and ends with it.
+        # A range that begins and ends with one key stands for this key.
         new = [Range((row.key,), (row.key,), 1) for row in rows if (row.key,) not in known]
         state.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, *new)[:MAX_QUARANTINED])
+        unlisted = len(scan.quarantine) + len(new) - MAX_QUARANTINED
+        if unlisted > 0:
+            state.warn(
+                f"{window.table}: {unlisted} more rows are given up; `missing_keys` of the table's last notification"
+                f" lists only the first {MAX_QUARANTINED}",
+                window.signal,
+            )
     for row in rows[: notes.MAX_NAMED]:
         _tell(state, window, row.key, row.error)
     if len(rows) > notes.MAX_NAMED:
@@ -51,6 +62,7 @@ def _quarantine(state: NextContext, window: Window, rows: Sequence[RefusedRow]) 
 
 
 def _tell(state: NextContext, window: Window, key: str, error: str) -> None:
+    """Warn that a row is given up, and report its key."""
     reason = shorten(error, REASON)
     state.warn(f"{window.table}: the row with key {key} is given up: {reason}", window.signal)
     state.notify(

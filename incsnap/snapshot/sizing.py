@@ -1,11 +1,11 @@
-"""How many rows the next chunk is cut for: rows, bytes and time are all bounded.
+"""The size of chunks: how many rows the next chunk of a table is planned for.
 
-Bytes bound the reader's memory and the window file; time bounds how long a window is open, and with it how many keys
-are written down for it; rows bound both before anything is known about the table.
+Rows, bytes and time are limited. Bytes limit the reader's memory and the window file. Time limits how long a window is
+open, and so how many keys are written down for it. Rows limit both before anything is known about the table.
 
-A SELECT has a cost of its own (a subquery in the condition, a server far away) and a cost for each row. Two chunks of
-different sizes tell them apart. A chunk aims at `target_seconds` in all; where the SELECT's own cost takes more than
-half of that, the rows may take as long again, so that no more than half of the time is wasted.
+A SELECT has a fixed cost (a subquery in the condition, a distant server) and a cost for each row. The times of two
+chunks of different sizes show both. A chunk aims at `target_seconds` in all. If the fixed cost takes more than half of
+that, the rows may take as long as the fixed cost, so that at most half of the time is wasted.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from dataclasses import dataclass
 
 from incsnap.snapshot.window import ChunkTime, Window
 
-#: How many times larger than the chunks that were read the next one is, at most: the largest follows the third.
+#: Factor by which the next chunk may be larger than the chunks that were read. At 4 the third chunk of a table is
+#: followed by one of the largest size.
 _GROWTH = 4
-#: Sizes tell the cost of a SELECT from that of its rows where one is so many times the other.
+#: Factor between two chunk sizes from which on their times show the fixed cost of a SELECT.
 _APART = 1.5
-#: A smaller chunk that took so many times as long as a larger one before: the server has become slower since, and the
-#: time of the larger one says nothing any more.
+#: Factor of time from which on the server counts as slower: a smaller chunk took so many times as long as a larger one
+#: before. The time of the larger one is then ignored.
 _SLOWER = 2.0
-#: Seconds that a chunk's SELECT may take at first: ten times what a chunk aims at.
+#: Seconds that a table's first SELECTs may take: ten times what a chunk aims at.
 FIRST_SELECT_SECONDS = 20.0
 
 
 def select_seconds(doublings: int, most: float) -> float:
     """Return how many seconds a chunk's SELECT may take.
 
-    `doublings`: how often the time ran out for chunks of the table. `most`: `database.query.timeout.ms`.
+    `doublings` is how often the limit is doubled, because earlier chunks of the table reached it. `most` is
+    `database.query.timeout.ms` in seconds.
 
     >>> [select_seconds(doublings, 60.0) for doublings in range(3)]
     [20.0, 40.0, 60.0]
@@ -39,46 +41,43 @@ def select_seconds(doublings: int, most: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``parallelism``: chunks planned in one batch. ``windows``: windows in flight at most, this batch's included.
-    ``cuts``: of the chunks planned in one batch, those whose border had to be found among further rows (up to 50 ms,
-    which the batch waits for); the rest of a table costs a millisecond.
-    ``small_windows``: windows over whole tables of at most ``small_rows`` rows, planned in one batch and in flight;
-    they are counted by themselves. 0: no table is small. A chunk of a larger table never counts as small, however few
-    rows it has.
-    ``first_windows``: windows of one table in flight until its first chunk was read.
-    ``boundary_rows``: the border of a chunk of more rows is looked for beside the stream, and the chunk planned with
-    the batch after; no batch waits for it, so it is none of ``cuts``.
+    """The limits on sizes and numbers of chunks."""
 
-    ``start_rows``, ``max_rows``: rows of the first and of the largest chunk. 2,500 is 2 MB of ordinary rows, 30 ms to
-    read and to send: the first rows come soon, and it is small enough for a table nobody knows. 50,000 rows amortise
-    the fixed costs of a chunk (a job, some round trips, a file, a manifest); its border is found in 25 ms, which the
-    stream's batch waits for.
-    ``least_rows``: rows below which time alone makes no chunk smaller; bytes do.
-    ``target_bytes``: 32 MiB of values as they are read, and twice as many of records, so that two chunks at once stay
-    far below a worker's memory.
-    ``target_seconds``: of one SELECT. ``query_seconds``: what one SELECT may take at most.
-    ``held_batches``: batches that a window may wait for its high watermark after it was read. An idle stream passes it
-    with the next batch, a busy one with the second or third.
-    """
-
-    parallelism: int = 2
-    windows: int = 8
+    parallelism: int = 2  #: chunks that one batch may plan, apart from whole small tables
+    windows: int = 8  #: windows in flight, apart from whole small tables; those that the batch plans are included
+    #: Rows of a table's first chunk. 2,500 ordinary rows are 2 MB and take 30 ms to read and send. So the first rows
+    #: come soon, and the chunk is small enough for an unknown table.
     start_rows: int = 2_500
+    #: Rows of the largest chunk. 50,000 rows are worth the fixed cost of a chunk (a job, some round trips, a file, a
+    #: manifest). Their boundary is found in 25 ms, for which the stream's batch may wait.
     max_rows: int = 50_000
+    #: Bytes of a chunk's values as they are read; its records may have twice as many. With 32 MiB two chunks at once
+    #: stay far below a worker's memory.
     target_bytes: int = 32 << 20
-    target_seconds: float = 2.0
+    target_seconds: float = 2.0  #: seconds that a SELECT aims at
+    #: Batches that a window may wait for its high watermark after it was read. An idle stream passes it with the next
+    #: batch, a busy one with the second or third.
     held_batches: int = 256
+    #: Boundaries that one batch may wait for, up to 50 ms each. A chunk that is the rest of a table needs no boundary
+    #: and costs 1 ms.
     cuts: int = 1 << 30
-    small_rows: int = 0
+    small_rows: int = 0  #: rows of the largest small table, which is read as one chunk; 0: no table is small
+    #: Whole small tables in flight. Windows over them are counted apart from `windows`. A chunk of a larger table never
+    #: counts as small, however few rows it has.
     small_windows: int = 0
-    first_windows: int = 1 << 30
+    first_windows: int = 1 << 30  #: windows of one table in flight before its first chunk is read
+    #: Rows of the largest chunk for whose boundary a batch waits. The planner looks for that of a larger chunk beside
+    #: the stream, and a later batch plans the chunk. Such a boundary does not count in `cuts`.
     boundary_rows: int = 1 << 30
-    least_rows: int = 50
-    query_seconds: float = 600.0
+    least_rows: int = 50  #: rows below which time makes no chunk smaller; bytes may
+    query_seconds: float = 600.0  #: seconds that a SELECT may take at most
 
     @classmethod
     def configured(cls, chunk_size: int | None, parallelism: int = 2, windows: int = 0) -> Limits:
-        """Return the limits for ``incremental.snapshot.chunk.size``, which is then the first and the largest size."""
+        """Return the limits for `incremental.snapshot.chunk.size`, which becomes both the first and the largest size.
+
+        `chunk_size` None stands for the default sizes. `windows` 0 stands for four times `parallelism`.
+        """
         windows = max(windows or 4 * parallelism, parallelism)
         if chunk_size is None:
             return cls(parallelism, windows)
@@ -86,12 +85,15 @@ class Limits:
 
 
 def measured_times(before: Sequence[ChunkTime], read: Sequence[Window]) -> tuple[ChunkTime, ...]:
-    """Return the newest times of two sizes that are apart, the newest last, after the chunks ``read``."""
+    """Return the times of the last two chunks whose sizes differ enough, the newest last.
+
+    `before` are the times so far, and `read` the windows that were read since.
+    """
     times = list(before)
     for window in read:
-        if window.reading is None:
+        if window.result is None:
             continue
-        newest = ChunkTime(max(1, window.rows), round(window.reading.seconds, 6))
+        newest = ChunkTime(max(1, window.rows), round(window.result.seconds, 6))
         if times and max(newest.rows, times[-1].rows) < _APART * min(newest.rows, times[-1].rows):
             times.pop()
         times.append(newest)
@@ -99,7 +101,10 @@ def measured_times(before: Sequence[ChunkTime], read: Sequence[Window]) -> tuple
 
 
 def rows_in_time(times: Sequence[ChunkTime], target_seconds: float) -> float:
-    """Return how many rows a chunk may have for its time, by the times of one size or of two.
+    """Return how many rows a chunk may have for its time, from the times of chunks of one size or of two.
+
+    In the first example a row takes 4 ms and there is no fixed cost. In the second one a row takes 1 ms and the fixed
+    cost is 3 s, more than the target; so the rows may take 3 s, too.
 
     >>> round(rows_in_time([ChunkTime(500, 2.0), ChunkTime(1_000, 4.0)], 2.0))
     500
@@ -120,20 +125,20 @@ def rows_in_time(times: Sequence[ChunkTime], target_seconds: float) -> float:
 
 
 def next_chunk_rows(present: int, times: Sequence[ChunkTime], read: Sequence[Window], limits: Limits) -> int:
-    """Return how many rows the next chunk is cut for, after the chunks ``read`` of one table, which arrived together.
+    """Return how many rows the table's next chunk is planned for, after the chunks `read`, which arrived together.
 
-    ``times``: those of the table's chunks, these included. Grows at most fourfold, shrinks at once. Measured against
-    what a chunk was cut for, not what it held: with a condition few rows may come of many that were looked at. Time
-    alone makes no chunk smaller than ``limits.least_rows``: a SELECT with a high cost of its own would otherwise shrink
-    its chunks to a single row.
+    `present` is the present size. `times` are the times of the table's chunks, with these. The size grows at most
+    fourfold and shrinks at once. It is compared with the rows that a chunk was planned for, not with those it had: with
+    a condition few rows may come of many that were read. Time makes no chunk smaller than `limits.least_rows`, because
+    a SELECT with a high fixed cost would otherwise shrink its chunks to a single row.
     """
     rows = float(limits.max_rows)
     if times:
         least = min(limits.least_rows, limits.start_rows)
         rows = min(rows, max(least, rows_in_time(times, limits.target_seconds)))
     for window in read:
-        if window.reading is not None:
-            size = max(window.reading.bytes, window.reading.record_bytes // 2, 1)
+        if window.result is not None:
+            size = max(window.result.bytes, window.result.record_bytes // 2, 1)
             rows = min(rows, window.rows * limits.target_bytes / size)
     grown = min(rows, _GROWTH * present if read else present)
     return max(1, min(int(grown), limits.max_rows))

@@ -1,47 +1,63 @@
-"""The window: a chunk's rows between two watermarks, held back until the log has passed what the SELECT may have seen.
+"""The window of a chunk: the rules that decide whether a row from a SELECT may be sent.
 
-Everything that decides whether a row read by SELECT may be sent is in this file, in small functions.
-They know GTIDs, positions and tables; they know no SQL, no rows, no Kafka and no clock.
+All these rules are in this file, as small functions. They know GTIDs, positions and tables. They know no SQL, no rows,
+no Kafka and no clock.
 
-MySQL commits in stages: written to the binlog, *sent* to replicas (us), *visible* to SELECT, and last in
-*gtid_executed*. So an event may arrive before its row can be selected, and a row may be selected before its GTID is
-executed. One watermark cannot be honest about both; hence two:
+**Why two watermarks.** MySQL commits a transaction in four stages: *written* to the binlog, *sent* to replicas (and to
+incsnap), *visible* to SELECT, and listed in *gtid_executed*. So an event may arrive before a SELECT can see its row,
+and a SELECT may see a row before the row's GTID is in `gtid_executed`. No single watermark is right in both cases.
 
-* **Low**: before the SELECT of a chunk planned in batch *n*, wait until all that batch *n* and earlier ones send is
-  executed (``low_watermark_of``). Then the SELECT cannot return a row older than an event that is already on its way to
-  Kafka. The chunk is read beside the stream, at any time after *n* was planned; a later batch's low watermark does as
-  well.
-* **High**: after the SELECT, the end of the *binlog*, which runs ahead of visibility. Whatever the SELECT saw lies
-  before it (``gtid_executed`` may lie behind what the SELECT saw).
-* **Release** from the first batch on whose end has passed the high watermark (``released_by``), in **parts**: each
-  batch *r* sends as many as its budget allows.
-* **Discard** every row of a part whose key has an event in batches *n+1 .. r*, *r* being the batch that sends the
-  part: the log wins. The sink holds the keys of batch *r* itself and wrote down those of *n+1 .. r-1*
-  (``discard_batches``), also while the chunk was still being read.
-* **DDL and TRUNCATE** in batches *n+1 .. r* drop a window of which nothing was sent, and its chunk is read again
-  (``spoiled_by``). A window of which a part was sent has passed its high watermark before, so the statement is later
-  than its SELECT: what is left of it is sent at once, in front of the batch's events.
+**Rules** for a chunk that batch *n* plans. One batch or several send its rows; *r* is the batch that sends a given row.
+Batch 0 stands for everything that lies before the job's first place in the binlog.
 
-Why no key goes back in time, and none is lost. Let row *k* be read in version *v* and be sent in batch *r*, alone or
-in a part.
-Events of batches up to *n* are executed before the SELECT, so *v* is that version or newer. No event of *k* lies in
-*n+1 .. r*, else the row had been discarded. *v* was visible, so it lies before the high watermark, so in a batch up
-to *r*, so up to *n*: *v* is exactly the newest version sent. Every later event is newer than *v*. A discarded row is
-not lost: its event, which is newer or the same, is sent. A row deleted before the SELECT is not read; its delete is
-an event like any other.
+* **Low watermark.** Before the SELECT, the reader waits until the server has executed everything that batch *n* and
+  earlier batches send (`low_watermark_of`). Executed changes are visible. So no row of the SELECT is older than an
+  event of these batches. The SELECT may run at any time after batch *n* was planned. The low watermark of a later batch
+  is good as well.
+* **High watermark.** After the SELECT, the reader notes the end of the *binlog*. A change is written to the binlog
+  before it is visible, so everything that the SELECT saw lies before this position. `gtid_executed` would be wrong: it
+  may lack a transaction that the SELECT saw.
+* **Release.** The window may be sent from the first batch on whose end has reached the high watermark (`released_by`).
+  It is sent in **parts**: each batch sends as many parts as its budget allows.
+* **Discard.** Batch *r* drops a row if the row's key has an event in batches *n+1* to *r*: the event wins over the row.
+  The sink has the keys of batch *r* itself. It has written down those of batches *n+1* to *r-1* (`discard_batches`),
+  also while the chunk was still being read.
+* **DDL and TRUNCATE.** Such a statement in batches *n+1* to *r* drops a window of which no part was sent. The chunk is
+  read again (`spoiled_by`). If a part was sent before, the end of an earlier batch has reached the high watermark, so
+  the statement is later than the SELECT. The rest of the window is then sent at once, in front of the batch's events
+  (`finished_by`). A statement that moves rows into the table without events drops every window of the table
+  (`NextContext.begin_again`).
 
-A window that is dropped, also one of which parts were sent (records have another form or other partitions now), is
-read again by one that is planned in the batch that drops it, or later. What was sent of it in version *v* lay before
-the end of the batch that sent it, so before the new one's low watermark: that reads version *v* or a newer one, and
-what is said above applies to it. A row may so come twice for a request, never in an older version.
+**Proof that no key goes back in time and no row is lost.** Let the SELECT read the row of key *k* in version *v*. Let
+batch *r* send this row.
 
-``docs/adr/0001-two-watermarks.md`` has the counter-examples; the mutants in ``tests/property`` show that each rule is
+    1. The events of batches up to *n* are executed before the SELECT. So *v* is the version that the last of these
+       events of *k* brings, or a newer version.
+    2. No event of *k* is in batches *n+1* to *r*. Otherwise the row would have been discarded.
+    3. Version *v* was visible to the SELECT, so its event lies before the high watermark. The end of batch *r* has
+       reached the high watermark. So the event is in a batch up to *r*, and by 2 in a batch up to *n*.
+    4. By 1 and 3, *v* is exactly the newest version of *k* that was sent. Every later event of *k* is newer than *v*.
+
+A discarded row is not lost: the last event of *k* in batches *n+1* to *r* is sent, and it brings version *v* or a newer
+one. A row that was deleted before the SELECT is not read, and its delete is sent as an event like any other.
+
+**Proof for a window that is dropped.** Parts of the window may have been sent before; for example, records have another
+form or other partitions now. A new window reads the chunk again. It is planned in the batch that drops the old window,
+or later. Let the old window have sent a row in version *v*. The event of version *v* lies before the end of the batch
+that sent the row, and so before the low watermark of the new window. So the new SELECT reads version *v* or a newer
+one, and the proof above applies to the new window. A row may thus come twice for one request, but never in an older
+version.
+
+`docs/adr/0001-two-watermarks.md` has the counter-examples. The mutants in `tests/property` show that each rule is
 needed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
@@ -51,163 +67,159 @@ from incsnap.tables import Column, TableId, TableShape
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk: rows of ``table`` with ``lower < key <= upper`` that also meet ``condition``.
+    """A chunk: the rows of a table with `lower < key <= upper` that also fulfil a condition.
 
-    ``columns`` names the ordering columns: the primary key, or the surrogate key of the signal and the primary key.
-    Those named in ``descending`` come from their greatest value down, and "<" is meant so.
-    ``index`` begins with them in this order and is forced; "" leaves the choice to the server.
-    ``lower`` is None for the first chunk. ``condition`` is an SQL fragment of the signal, "" for none.
-    Chunks that touch cover every row once. The SQL is made in ``chunk_query``.
+    Neighbouring chunks share a boundary, so together they cover every row once. `chunk_query` writes the SQL.
     """
 
-    table: TableId
+    table: TableId  #: table to read
+    #: Ordering columns: the primary key, or the signal's surrogate key followed by the columns that tell rows apart.
     columns: tuple[str, ...]
-    lower: Key | None
-    upper: Key
-    condition: str = ""
-    index: str = "PRIMARY"
+    lower: Key | None  #: key before the first row, not in the chunk; None: the chunk begins at the first row
+    upper: Key  #: last key that may be in the chunk
+    condition: str = ""  #: SQL condition of the signal; "" for none
+    index: str = "PRIMARY"  #: index that the SELECT must use. It begins with `columns`. "": the server chooses
+    #: those of `columns` that run from their greatest value down; "<" follows that order
     descending: tuple[str, ...] = ()
 
 
 def ordering_columns(shape: TableShape, names: tuple[str, ...]) -> tuple[Column, ...]:
-    """The columns of ``shape`` called ``names``; ``KeyError`` when one is gone (the shape has changed)."""
+    """Return the columns of `shape` with these names.
+
+    Raise KeyError if a column is missing, because the table has changed.
+    """
     by_name = {column.name: column for column in shape.columns}
     return tuple(by_name[name] for name in names)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What the manifest of a window says: the chunk was read, or why not.
+class ChunkResult:
+    """The result of reading a chunk, as the window's manifest has it: the rows and the high watermark, or an error."""
 
-    ``high_file``, ``high_pos``: the end of the binlog after the SELECT; ``server_uuid`` says whose binlog, as that of
-    the stream does (``events.begun_anew``): the chunk was read on its server, and at its end or behind it.
-    ``rows``, ``bytes``, ``seconds``: of the SELECT alone, without the wait before it; they steer the chunk size.
-    ``parts``: pieces that the rows were cut into, the unit of release. ``record_bytes``: of all keys and values.
-    ``error``: "" or ``kind: message``, see ``snapshot.failures`` for the kinds.
-    ``file``: the name of the buffer file, so that a late writer (a zombie task) cannot exchange rows that were
-    judged by this reading; may stay "".
-    """
-
-    rows: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
-    high_file: str = ""
-    high_pos: int = 0
-    server_uuid: str = ""
-    error: str = ""
+    rows: int = 0  #: rows that the SELECT returned
+    bytes: int = 0  #: bytes of these rows' values in memory
+    seconds: float = 0.0  #: duration of the SELECT, without the wait for the low watermark
+    high_file: str = ""  #: binlog file of the high watermark: the end of the binlog after the SELECT
+    high_pos: int = 0  #: byte of `high_file` where the binlog ended
+    server_uuid: str = ""  #: name of the binlog that `high_file` belongs to (see `events.BinlogPosition`)
+    error: str = ""  #: "" if the chunk was read, else `kind: message`; `snapshot.failures` has the kinds
+    #: Name of the window file; may be "". It is named here so that a late writer (a zombie task) cannot replace rows
+    #: that were judged by this result.
     file: str = ""
-    record_bytes: int = 0
-    parts: int = 1
+    record_bytes: int = 0  #: bytes of all keys and values of the rows' records
+    parts: int = 1  #: number of parts that the rows are cut into; a part is the unit of release
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkTime:
-    """What a chunk's SELECT took."""
+    """The duration of a chunk's SELECT."""
 
-    #: what the chunk was cut for
-    rows: int
-    seconds: float
+    rows: int  #: number of rows that the chunk was planned for
+    seconds: float  #: duration of the SELECT
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A chunk in flight: ``lower < key <= upper`` of ``table``, planned in batch ``batch`` and read at any time after.
+    """A chunk in flight: planned in one batch, read at any time after that, and sent in later batches."""
 
-    ``id`` names its files and is never used twice. ``scan`` is the number of the scan it belongs to, ``signal`` the
-    id of the signal that asked (the correlation id). ``rows`` is how many it was cut for. ``attempt`` counts how
-    often this range was read before, ``faults`` how often that was the chunk's own fault, ``lost`` how often that came
-    to no end: its reader died, or the job. ``doublings``: how often the time of its SELECT is doubled
-    (``sizing.select_seconds``). ``planned_ms``: when it was planned. ``reading`` is None until the manifest was seen,
-    in batch ``read_batch``. ``passed`` is set once a batch's end has passed its high watermark; ``sent`` is how many of
-    its parts were sent.
-    """
-
-    id: str
-    scan: int
-    table: TableId
-    signal: str
-    lower: Key | None
-    upper: Key
-    rows: int
-    batch: int
-    attempt: int = 0
-    faults: int = 0
-    lost: int = 0
-    reading: Reading | None = None
-    planned_ms: int = 0
-    read_batch: int = 0
-    passed: bool = False
-    sent: int = 0
-    doublings: int = 0
+    id: str  #: name of its files, never used twice
+    scan: int  #: number of the scan that the window belongs to
+    table: TableId  #: table of the chunk
+    signal: str  #: correlation id: id of the signal that asked for the table
+    lower: Key | None  #: as in `Chunk`
+    upper: Key  #: as in `Chunk`
+    rows: int  #: number of rows that the chunk was planned for
+    batch: int  #: number of the batch that planned the window
+    attempt: int = 0  #: earlier attempts to read this range that failed
+    faults: int = 0  #: those failures that count against the range
+    lost: int = 0  #: those failures that gave no result, because the reader or the job died
+    #: result of the chunk; None until the planner has seen the manifest. Offsets store it as `reading`.
+    result: Annotated[ChunkResult | None, Field(alias="reading")] = None
+    planned_ms: int = 0  #: when the window was planned, in ms since 1970
+    read_batch: int = 0  #: number of the batch whose planning saw the manifest; 0 before
+    passed: bool = False  #: whether the end of a batch has reached the high watermark
+    sent: int = 0  #: number of parts that were sent
+    doublings: int = 0  #: how often the time limit of the SELECT is doubled (`sizing.select_seconds`)
 
     @property
     def parts_left(self) -> int:
-        """Parts that were not sent yet; 0 while nothing was read."""
-        return self.reading.parts - self.sent if self.reading is not None else 0
+        """The number of parts that were not sent yet; 0 before the chunk is read."""
+        return self.result.parts - self.sent if self.result is not None else 0
 
     @property
     def part_bytes(self) -> int:
-        """What one part takes in Kafka, about."""
-        return self.reading.record_bytes // max(1, self.reading.parts) if self.reading is not None else 0
+        """The average bytes of a part's keys and values; 0 before the chunk is read."""
+        return self.result.record_bytes // max(1, self.result.parts) if self.result is not None else 0
 
 
 def low_watermark_of(end: StreamPosition) -> GtidSet:
-    """What a chunk planned in a batch waits for before its SELECT: all that the batch, ending at ``end``, sends or has
-    sent.
+    """Return the low watermark for chunks of the batch that ends at `end`: the GTIDs of everything sent up to there.
 
-    Delivered at the **end** of the batch, not at its start: the events of batch *n* are sent in batch *n*, but only
-    keys of *n+1* and later are discarded, so the SELECT must see what *n* brings. And the transaction that the end
-    cuts in two: its first events are sent in batch *n* though its GTID is delivered only with the last one; without
-    waiting for it the SELECT could return one of those rows as it was before. Its other events come in *n+1* and
-    discard their keys; no harm. The wait ends: both are in the binlog, so the server is about to execute them
-    (bounded by a time-out all the same).
+    A reader waits until these GTIDs are executed before it starts the SELECT.
+
+    The set has what is delivered at the batch's **end**, not at its start. Batch *n* sends its own events, but only
+    keys of batch *n+1* and later are discarded. So the SELECT must see what batch *n* brings.
+
+    The set also has the transaction that the end cuts in two. Batch *n* sends its first events, though its GTID is
+    delivered only with its last event. Without the wait the SELECT could return a row as it was before these events.
+    The other events of the transaction come in batch *n+1* and discard their keys, which does no harm.
+
+    The wait ends, because all these transactions are in the binlog and the server is about to execute them. The reader
+    limits the wait nevertheless.
     """
     return end.delivered | GtidSet.parse(end.open_gtid) if end.open_gtid else end.delivered
 
 
 def released_by(window: Window, end: StreamPosition, server_uuid: str) -> bool:
-    """True if a batch that ends at ``end`` of the binlog ``server_uuid`` has passed the window's high watermark, or an
-    earlier one had.
+    """Return True if the end of this batch, or of an earlier one, has reached the window's high watermark.
 
-    Positions of two binlogs cannot be compared: after a failover, or where the server has begun its binlog anew, the
-    chunk is read again (``read_elsewhere``).
-    An end inside a transaction is a position inside it, so all earlier transactions are wholly delivered.
+    The batch ends at `end` in the binlog `server_uuid`. Positions of two binlogs cannot be compared. After a failover,
+    or if the server has begun its binlog anew, the chunk is read again (`read_elsewhere`). An end inside a transaction
+    is a position inside it, so all earlier transactions are delivered completely.
     """
-    reading = window.reading
+    result = window.result
     return window.passed or (
-        reading is not None
-        and not reading.error
-        and reading.server_uuid == server_uuid
-        and end.reached(reading.high_file, reading.high_pos)
+        result is not None
+        and not result.error
+        and result.server_uuid == server_uuid
+        and end.reached(result.high_file, result.high_pos)
     )
 
 
 def read_elsewhere(window: Window, server_uuid: str) -> bool:
-    """True if the chunk was read on another server than the tail is connected to now, or when the server wrote another
-    binlog: it is read again.
+    """Return True if the chunk must be read again: its high watermark is in another binlog than the tail's.
 
-    While the tail has no connection yet ("") nobody knows; the window is kept, and not released either. A window that
-    has passed its high watermark needs no position any more: what its SELECT saw was delivered before the failover.
+    The tail reads the binlog `server_uuid`. The other binlog is that of another server, or an earlier one of the same
+    server. While the tail has no connection yet, `server_uuid` is "": the window is kept, and not released either. A
+    window that has passed its high watermark needs no position any more: what its SELECT saw was delivered before the
+    failover.
     """
-    reading = window.reading
-    return bool(server_uuid) and reading is not None and not window.passed and reading.server_uuid != server_uuid
+    result = window.result
+    return bool(server_uuid) and result is not None and not window.passed and result.server_uuid != server_uuid
 
 
 def spoiled_by(window: Window, change: SchemaChange) -> bool:
-    """True if the DDL or TRUNCATE touches the window's table: its rows may be of another shape, or gone without events.
+    """Return True if the DDL or TRUNCATE `change` touches the table of a window of which no part was sent.
 
-    Only asked of windows of earlier batches. A change in the window's own batch is executed before its SELECT. One of
-    which a part was sent had passed before this batch began, so the change is later than its SELECT.
+    The window's rows may have another shape, or be gone without events. Call this for windows of earlier batches only:
+    a change in the window's own batch is executed before its SELECT. If a part was sent, the window had passed its high
+    watermark before this batch began, so the change is later than the SELECT.
     """
     return change.touches(window.table) and not window.sent
 
 
 def finished_by(window: Window, change: SchemaChange) -> bool:
-    """True if the DDL or TRUNCATE comes behind parts that were sent: the rest is sent with the same batch, whatever its
-    budget, because a batch's window rows go in front of its events."""
+    """Return True if the DDL or TRUNCATE `change` touches the table of a window of which a part was sent.
+
+    The rest of the window is then sent with the same batch, whatever its budget: a batch's window rows go in front of
+    its events.
+    """
     return change.touches(window.table) and window.sent > 0
 
 
 def discard_batches(window: Window, release_batch: int) -> range:
-    """Batches whose recorded keys overtake rows of ``window``; those of the releasing batch are at hand in the sink."""
+    """Return the numbers of the batches whose recorded keys discard rows of `window` that batch `release_batch` sends.
+
+    The sink has the keys of the releasing batch itself at hand, so this batch is not among them.
+    """
     return range(window.batch + 1, release_batch)

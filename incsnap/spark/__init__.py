@@ -1,4 +1,4 @@
-"""Spark's interfaces. ``merge_into`` is for users; it is imported when it is asked for, because PySpark is slow."""
+"""The interfaces to Spark. `merge_into` is for users; it is imported on first use, because PySpark imports slowly."""
 
 from __future__ import annotations
 

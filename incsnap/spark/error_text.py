@@ -1,4 +1,4 @@
-"""Errors leave Spark's Python processes as text alone, so the text must hold the hint too."""
+"""Errors of Spark's Python processes as text: only the text reaches the driver, so it also carries the hint."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _SIGN = " → "
 _LINE = re.compile(r"incsnap\.[a-z_.]+\.([A-Z]\w+): (.*)")
 
 
-class hint_in_message:  # noqa: N801 (read as a statement: ``with hint_in_message():``)
-    """Raises an ``IncsnapError`` of the block again, as ``message → hint``."""
+class hint_in_message:  # noqa: N801 (read as a statement: `with hint_in_message():`)
+    """A context manager that raises an IncsnapError of its block again, with the text `message → hint`."""
 
     def __enter__(self) -> None: ...
 
@@ -21,7 +21,8 @@ class hint_in_message:  # noqa: N801 (read as a statement: ``with hint_in_messag
 
 
 def error_from_text(text: str) -> IncsnapError | None:
-    """The last error of ours that the text of a failed query tells of, with its own class, message and hint."""
+    """Return the last IncsnapError in the text of a failed query, with its class, message and hint; None if there is
+    none."""
     for name, line in reversed(_LINE.findall(text)):
         kind = _kinds().get(name)
         if kind is not None:

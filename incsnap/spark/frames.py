@@ -1,6 +1,7 @@
-"""``spark.readStream.format("incsnap")``: MySQL's changes as a DataFrame. Thin; the work is elsewhere.
+"""The data source `format("incsnap")`: MySQL's tables and their changes as DataFrames.
 
-Here are the options and the columns; ``changes_reader`` reads the stream, ``table_frames`` a table once.
+This module has the options and the columns. `changes_reader` reads the stream (`spark.readStream`), `table_frames`
+reads a table once (`spark.read`).
 """
 
 from __future__ import annotations
@@ -35,20 +36,24 @@ from incsnap.tasks.frame_columns import CHANGE_FIELDS, RECORD
 log = logging.getLogger(__name__)
 
 FORMAT = "incsnap"
-#: Of a column's metadata: it is one of those that tell the table's rows apart.
+#: Key of a column's metadata: the column is part of the key that tells the table's rows apart.
 KEY = "incsnap.key"
-#: Of the metadata of ``_position``: why no column has that, though the table has a key.
+#: Key of the metadata of `_position`: names the key columns that the DataFrame does not show as they are. No column has
+#: `KEY` then.
 HIDDEN_KEY = "incsnap.key.hidden"
 
 
 class ChangesFrame(DataSource):
-    """The options are those of ``config.frames``: config, table, envelope, numPartitions, and Debezium's names."""
+    """The data source.
+
+    Its options are those of `config.frames`: config, table, envelope, numPartitions, Debezium's names.
+    """
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        #: What the server had executed before it was asked for columns; None where it was not asked.
+        #: What the server had executed before it was asked for the columns; None if it was not asked.
         self._executed: GtidSet | None = None
-        #: The table as the server writes it, whose letter case need not be the option's.
+        #: The table in the server's letter case, which the option need not have.
         self._table: TableId | None = None
 
     @classmethod
@@ -56,7 +61,11 @@ class ChangesFrame(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Asked of the server once, when the DataFrame is made; it travels with this object."""
+        """Ask the server for the table's columns and return the DataFrame's schema.
+
+        Spark calls this once, when the DataFrame is made. The table and the executed GTIDs then travel with this
+        object.
+        """
         with hint_in_message():
             loaded = frame_settings(self.options)
             process_log.set_up(logging.WARNING, loaded.settings.monitoring.log_format)
@@ -77,28 +86,44 @@ class ChangesFrame(DataSource):
             return _with_keys(spark_schema(pa.schema([*marks, *fields])), view)
 
     def streamReader(self, schema: StructType) -> ChangesReader:  # noqa: N802 (Spark's name)
+        """Return the reader of the stream. Raise ConfigError if the caller gave a schema."""
         with hint_in_message():
             settings = frame_settings(self.options).settings
             assert settings.frame is not None
             refuse_mode(settings.snapshot.mode)
             if settings.frame.table is not None and self._executed is None:
-                raise ConfigError("a stream of changes has the columns of its table", "Leave .schema(...) out.")
+                raise ConfigError("A stream of changes takes its schema from the table", "Leave .schema(...) out.")
             columns = hashlib.sha256(schema.json().encode()).hexdigest()[:16]
             return ChangesReader(of_table(settings, self._table, columns), schema, self._executed or GtidSet())
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of the table as it is now."""
         with hint_in_message():
             settings = frame_settings(self.options).settings
             return TableFrame(settings, schema, self.options.get("numpartitions", "1"))
 
 
 def register(spark: SparkSession) -> None:
-    """Makes ``format("incsnap")`` known to the session, as each Python data source is made known."""
+    """Make `format("incsnap")` known to the session, as every Python data source needs.
+
+    A stream has one row for each change: the table's columns, and the marks `_op`, `_ts`, `_gtid`, `_position` and
+    `_snapshot` (docs/spark.md). Spark raises the errors of `load()`, for example a ConfigError for a missing table.
+
+    >>> incsnap.register(spark)
+    >>> reader = spark.readStream.format("incsnap").option("config", "shop.properties")
+    >>> changes = reader.option("table", "shop.orders").load()
+    >>> changes.isStreaming, changes.columns[0]
+    (True, '_op')
+    """
     spark.dataSource.register(ChangesFrame)
 
 
 def _executed_and_view(settings: Settings) -> tuple[GtidSet, TableView]:
-    """What the server has executed, and the table as it is behind that."""
+    """Return the GTIDs that the server has executed, and then the table's columns.
+
+    The columns are as they are after these GTIDs, or later. Raise ConfigError if the table does not exist or is not
+    visible to the user.
+    """
     assert settings.frame is not None
     assert settings.frame.table is not None
     with closing(connect(settings.mysql)) as connection:
@@ -108,22 +133,24 @@ def _executed_and_view(settings: Settings) -> tuple[GtidSet, TableView]:
             shape = shape_with_defaults(connection, shape, definitions=True)
     if shape is None:
         raise ConfigError(
-            f"{settings.frame.table} does not exist, or {settings.mysql.user} may not see it",
-            "Correct the option table, or GRANT SELECT on it.",
+            f"The table {settings.frame.table} does not exist, or user {settings.mysql.user!r} may not see it",
+            "Correct the option table, or GRANT SELECT on the table.",
         )
     return executed, view_of(shape, settings.columns)
 
 
 def _refuse_names_of_marks(view: TableView) -> None:
+    """Raise ConfigError if the table has a column with the name of a mark, such as `_op`."""
     twice = sorted(field.name for field in view.fields if field.name.lower() in CHANGE_FIELDS.names)
     if twice:
         raise ConfigError(
-            f"{view.shape.id} has columns that are called as the DataFrame's own: {', '.join(twice)}",
-            "Set the option envelope=true, which keeps them apart; or leave them out by column.exclude.list.",
+            f"Columns of {view.shape.id} have names that the DataFrame uses itself: {', '.join(twice)}",
+            "Set the option envelope=true, which keeps them apart. Or leave the columns out by column.exclude.list.",
         )
 
 
 def _with_keys(schema: StructType, view: TableView) -> StructType:
+    """Return the schema with the metadata `KEY`, or `HIDDEN_KEY`."""
     keys, hidden = key_names(view), ", ".join(hidden_keys(view))
 
     def metadata(name: str) -> dict[str, object] | None:

@@ -1,7 +1,7 @@
-"""A table of a lake that is kept equal to MySQL's: each batch of changes is one MERGE.
+"""A table of a lake that is kept equal to a MySQL table: each batch of changes is one MERGE.
 
-Of each key the batch's last change counts, by ``_position``; a deletion deletes. A MERGE that is done again changes
-nothing, and Spark does no other than the last batch again, so the table is right whatever was cut short.
+Of each key only the batch's last change counts, by `_position`. A deletion deletes the row. A repeated MERGE changes
+nothing, and Spark repeats the last batch only. So the table is right after every interruption.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from incsnap.tasks.frame_columns import CHANGE_FIELDS
 
 _TRUNCATED = "t"
 _NEWEST = "incsnap_newest"
-#: Characters of what Spark says: Java's begins with long names of classes.
+#: Most characters of an error of Spark. Java's errors begin with long names of classes.
 _MOST_OF_ERROR = 300
 
 
@@ -33,60 +33,68 @@ def merge_into(
     format: str = "delta",  # noqa: A002 (Spark's name)
     keys: Sequence[str] | None = None,
 ) -> DataStreamWriter:
-    """A writer of ``changes`` into ``table``, to be given its ``checkpointLocation`` and started::
+    """Return a writer of `changes` into `table`. Give the writer its `checkpointLocation` and start it.
 
-        merge_into(changes, "lake.orders").option("checkpointLocation", "/checkpoints/orders").start()
+    `table`: a name in the session's catalog, or a path as the format writes it, for example "delta.`/lake/orders`". A
+    missing table is created in `format` with the columns of `changes`. Columns that the table lacks are added; a column
+    that `changes` lacks stays as it is. The format must support MERGE. `keys`: columns that tell rows apart; by default
+    those of MySQL's primary key.
 
-    ``table``: a name of the session's catalog, or a path in the way of the format (``delta.`/lake/orders```). It is
-    made with the columns of ``changes``, in ``format``, where it is missing, and gets those that it lacks; one that
-    ``changes`` lack stays as it is. The format must know MERGE. ``keys``: what tells rows apart; without them the
-    columns of MySQL's primary key. Raises ``ConfigError`` where ``changes`` are not those of one table, flat, or have
-    no key.
+    Raise ConfigError if `changes` are not flat changes of one table, or have no key. A query fails with ConfigError if
+    the table cannot be read or created.
+
+    >>> incsnap.register(spark)
+    >>> reader = spark.readStream.format("incsnap").option("config", "shop.properties")
+    >>> changes = reader.option("table", "shop.orders").load()
+    >>> writer = incsnap.merge_into(changes, "lake.orders").option("checkpointLocation", "checkpoints/orders")
+
+    Then `query = writer.start()`.
     """
     columns = [name for name in changes.columns if name not in CHANGE_FIELDS.names]
     if not set(CHANGE_FIELDS.names) <= set(changes.columns) or {"before", "after"} == set(columns):
         raise ConfigError(
-            "merge_into takes the changes of one table, with their columns flat",
-            "Read them with the option table and without envelope, and keep the columns that begin with _.",
+            f"merge_into needs the flat changes of one table, and these columns are none: {', '.join(changes.columns)}",
+            "Set the option table and leave envelope out. Keep the columns that begin with _.",
         )
     given = [keys] if isinstance(keys, str) else keys
     of_table = list(given or (field.name for field in changes.schema.fields if (field.metadata or {}).get(KEY)))
     known = {name.lower() for name in columns}
     if absent := [name for name in of_table if name.lower() not in known]:
         raise ConfigError(
-            f"keys: these changes have no column {', '.join(absent)}",
-            f"Name some of {', '.join(columns)}; or leave keys out for those of MySQL's primary key.",
+            f"merge_into into {table}: the changes have no column {', '.join(absent)}, which keys names",
+            f"Name columns of {', '.join(columns)} in keys. Or leave keys out to use MySQL's primary key.",
         )
     hidden = [field.metadata[HIDDEN_KEY] for field in changes.schema.fields if HIDDEN_KEY in (field.metadata or {})]
     if hidden and not of_table:
         raise ConfigError(
-            f"nothing tells the rows of these changes apart: of the table's key {hidden[0]}",
+            f"merge_into into {table} has no key: the settings leave out or change these columns of it: {hidden[0]}",
             "Change column.include.list, column.exclude.list, column.mask.*, column.truncate.* or converters so that"
-            " the key's columns are told as they are; or give merge_into the argument keys=[...].",
+            " the key's columns keep their values. Or give merge_into the argument keys=[...].",
         )
     if not of_table:
         raise ConfigError(
-            "nothing tells the rows of these changes apart: the table has no primary key",
-            "Give merge_into the argument keys=[...]: columns whose values are not null and of one row each.",
+            f"merge_into into {table} has no key: the MySQL table has no primary key",
+            "Give merge_into the argument keys=[...]: columns that are never null and together unique.",
         )
     return changes.writeStream.foreachBatch(_merger(table, format, of_table, columns))
 
 
 def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Callable[[DataFrame, int], None]:
+    """Return the function that merges one batch."""
     is_fitting = False
 
     def merge(batch: DataFrame, number: int) -> None:
         nonlocal is_fitting
         spark = batch.sparkSession
         if not is_fitting:
-            # Once a query: its changes keep the columns that they have.
+            # Once per query, because a query's columns never change.
             with hint_in_message():
                 _make_fitting(spark, table, kind, batch.select(*(col(_quoted(name)) for name in columns)).schema)
             is_fitting = True
         batch.persist()
         try:
             if not batch.where(col("_op") == _TRUNCATED).isEmpty():
-                # A batch ends with the TRUNCATE that it has: what it changed before is gone with the rest.
+                # A TRUNCATE is the last change of its batch, so it also deletes what the batch changed before.
                 spark.sql(f"DELETE FROM {table}")
                 return
             newest = newest_changes(batch, keys)
@@ -99,27 +107,27 @@ def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Calla
 
 
 def _make_fitting(spark: SparkSession, table: str, kind: str, schema: StructType) -> None:
-    """Makes the table, or adds the columns that it lacks."""
-    # What the metadata of a column say is of the stream.
+    """Create the table, or add the columns that it lacks. Raise ConfigError if it cannot be created."""
+    # The columns' metadata is for the stream only.
     plain = StructType([StructField(field.name, field.dataType) for field in schema.fields])
     try:
         if not _exists(spark, table):
             spark.createDataFrame([], plain).writeTo(table).using(kind).create()
             return
     except (AnalysisException, Py4JJavaError) as error:
-        # Java's own: classes that are not there, or were made for another Spark.
+        # An error of Java: classes are missing, or were made for another Spark.
         why = error.java_exception if isinstance(error, Py4JJavaError) else error
         raise ConfigError(
-            f"{table} cannot be looked for or made as a table of {kind}: {shorten(why, _MOST_OF_ERROR)}",
-            f"The session needs a release of {kind} that is made for Spark {spark.version}, and its settings:"
-            " docs/spark.md has those that there are.",
+            f"The {kind} table {table} cannot be read or created: {shorten(why, _MOST_OF_ERROR)}",
+            f"Give the session a release of {kind} that is made for Spark {spark.version}, and its settings:"
+            " docs/spark.md lists the releases.",
         ) from error
     has = {name.lower() for name in spark.table(table).columns}
     added = [field for field in plain.fields if field.name.lower() not in has]
     if not added:
         return
     if kind == "delta" and any(isinstance(field.dataType, TimestampNTZType) for field in added):
-        # Delta Lake has the type at once in a table that is made with it, and else where this says so.
+        # Delta Lake supports this type in a table that was created with it. Another table needs this property first.
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
     columns = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in added)
     spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
@@ -129,20 +137,23 @@ def _exists(spark: SparkSession, table: str) -> bool:
     try:
         return bool(spark.catalog.tableExists(table))
     except AnalysisException:
-        # Delta Lake of a path where nothing is. Whatever else is wrong, the attempt to make the table says.
+        # Delta Lake raises this for a path without a table. The attempt to create the table reports any other cause.
         return False
 
 
 def newest_changes(batch: DataFrame, keys: list[str]) -> DataFrame:
-    """One row for each key of ``keys``, as the batch leaves it: the last by ``_position``."""
+    """Return one row for each key of the batch: the last change by `_position`."""
     by_key = [col(_quoted(name)) for name in keys]
     last = max_by(struct(*(_quoted(name) for name in batch.columns)), col("_position"))
-    # Under a name that no column of the table has, or a key of that name could not be told from it.
+    # The alias is a name that no column of the table has. A key with the alias as its name could not be told from it.
     return batch.groupBy(*by_key).agg(last.alias("_position")).select("_position.*")
 
 
 def merge_statement(table: str, keys: list[str], columns: list[str]) -> str:
-    """SQL of the MERGE of what ``newest_changes`` gives, which is a view by then; ``columns``: those of the table."""
+    """Return the SQL of the MERGE.
+
+    Its source is a view of the result of `newest_changes`. `columns`: those of the table.
+    """
     same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in keys)
     sets = ", ".join(f"t.{_quoted(name)} = s.{_quoted(name)}" for name in columns)
     names, values = (", ".join(f"{prefix}{_quoted(name)}" for name in columns) for prefix in ("", "s."))

@@ -1,12 +1,13 @@
-"""Folders for temporary files that a job owns while it lives, and that later jobs remove when it was killed.
+"""Temporary folders that a job owns while it lives. Later jobs remove those of a job that was killed.
 
-A socket in the folder says who lives: the kernel closes it with the process, whatever ended that one. A file with the
-process's number would not do: the number may be another's by then.
+A socket in the folder shows that the owner lives: the kernel closes the socket with its process, however that ends. A
+file with the process id would not do, because another process may have that id by then.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import socket
 import tempfile
@@ -15,8 +16,11 @@ from pathlib import Path
 
 
 def listening(folder: Path, name: str) -> socket.socket | None:
-    """A socket ``name`` in the folder; None where its path is too long for one. Under that name it listens from the
-    first moment: a folder whose socket does not is swept away by other jobs."""
+    """Return a socket `name` in the folder; None if its path is too long for a socket.
+
+    The socket is bound under another name and renamed once it listens. Other jobs remove a folder whose socket does not
+    listen.
+    """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(str(folder / "new"))
@@ -29,10 +33,10 @@ def listening(folder: Path, name: str) -> socket.socket | None:
 
 
 def sweep(prefix: str, name: str, older_than: float = 0.0) -> None:
-    """Removes folders for temporary files that killed jobs have left: nobody listens to the socket ``name`` in them.
+    """Remove temporary folders of killed jobs: nothing listens to the socket `name` in such a folder.
 
-    ``older_than``: seconds since the folder was last written to, for what a killed job had begun and that still ends in
-    order.
+    `older_than`: seconds since the last write to the folder. Younger folders stay, because programs of a killed job may
+    still end in order.
     """
     youngest = time.time() - older_than
     for folder in Path(tempfile.gettempdir()).glob(prefix + "*"):
@@ -44,3 +48,15 @@ def sweep(prefix: str, name: str, older_than: float = 0.0) -> None:
                 probe.connect(str(folder / name))
             except ConnectionRefusedError:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def short_folder(prefix: str) -> str:
+    """Make a private folder whose path is short enough for a socket in it (104 bytes on some systems).
+
+    Return its path.
+    """
+    folder = tempfile.mkdtemp(prefix=prefix)
+    if len(folder) < 90:
+        return folder
+    os.rmdir(folder)
+    return tempfile.mkdtemp(prefix=prefix, dir="/tmp")

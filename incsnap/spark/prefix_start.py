@@ -1,6 +1,6 @@
-"""A start of the job in the driver: it announces itself, beats, and ends when another start has taken its prefix.
+"""A start of the job, in the driver: announces itself, beats, and ends if another start takes its prefix.
 
-``docs/adr/0018-one-start-of-a-prefix.md`` has the rules; ``incsnap.planner.one_start`` decides by them.
+`docs/adr/0018-one-start-of-a-prefix.md` has the rules, `incsnap.planner.start_steps` the steps of a start.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
@@ -25,52 +24,38 @@ from pyspark.sql.streaming.query import StreamingQuery
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.offsets import QueueFiles
-from incsnap.checkpoint.own_starts import keep_start, own_checkpoint
+from incsnap.checkpoint.own_starts import own_checkpoint
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError
 from incsnap.kafka.announcement_log import AnnouncementLog
-from incsnap.kafka.announcements import (
-    ALIVE_SECONDS,
-    BEAT_SECONDS,
-    WATCH_SECONDS,
-    Announcement,
-    OwnStart,
-    PrefixTaken,
-    StartFacts,
-    first_announcement,
-    refuse_another,
-)
+from incsnap.kafka.announcements import BEAT_SECONDS, Announcement, OwnStart, PrefixTaken, StartFacts, refuse_another
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import committed_numbers, control_topic, recorded_batch
-from incsnap.kafka.patience import patiently
-from incsnap.kafka.refusals import ClientError, sink_error
+from incsnap.kafka.control import control_topic
+from incsnap.kafka.refusals import ClientError
 from incsnap.kafka.topics import admin_client, ensure_control_topic, partition_counts
+from incsnap.kafka.unannounced import UnannouncedWriters
 from incsnap.planner.choices import choices_digest
-from incsnap.planner.one_start import judge
-from incsnap.planner.shutting_out import shut_out
-from incsnap.planner.taking_over import hand_over, take_over
+from incsnap.planner.kafka_state import ask
+from incsnap.planner.kafka_steps import KafkaSteps
+from incsnap.planner.start_steps import own_the_prefix
 from incsnap.snapshot.delivered_place import complete_place
 from incsnap.snapshot.offset import Offset
-from incsnap.spark.prefix_ended import end_query
+from incsnap.spark.prefix_taken import end_query
 
 log = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
-
-class _Ask(Protocol):
-    def __call__(self, doing: str, call: Callable[[float], Result]) -> Result: ...
-
-
-#: Seconds for one look or beat of the thread.
+#: Most seconds for one look at the log, or one beat.
 _LOOK_SECONDS = 10.0
-#: Seconds for the last beat: a broker that is away must not hold up the end.
+#: Most seconds for the last beat: a broker that is away must not delay the end.
 _LAST_SECONDS = 3.0
-#: Seconds between two looks at a start that may be dead.
-_WATCH_PAUSE = 0.5
 
 
 class PrefixStart:
-    """One start of a job. ``ensure`` announces it, ``close`` says that it has ended. Threads may ask the rest."""
+    """A start of a job.
+
+    `ensure` announces the start, `begin` names its job, and `close` says that it has ended. Other threads may call all
+    other methods.
+    """
 
     def __init__(self, settings: Settings, *, replace_job: bool = False) -> None:
         self._settings = settings
@@ -78,7 +63,7 @@ class PrefixStart:
         self._root = own_part(settings.checkpoint_location)
         self._client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
         self._choices = choices_digest(settings)
-        #: Held while the log is read or written, or the announcement changes.
+        #: Held while the log is read or written, and while the announcement changes.
         self._lock = threading.Lock()
         self._log: AnnouncementLog | None = None
         self._announcement: Announcement | None = None
@@ -87,47 +72,56 @@ class PrefixStart:
         self._ended_path = ""
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
+        #: The search for jobs of older releases, which do not announce themselves. None until this start has a job.
+        self._others: UnannouncedWriters | None = None
 
     @property
     def own(self) -> OwnStart:
-        """What tasks must know of this start."""
+        """Return the id and term of this start, which tasks need."""
         assert self._announcement is not None
         return OwnStart(self._announcement.facts.start, self._announcement.term)
 
     def ensure(self, buckets: int = 0) -> None:
         """Announce the start and fence all others, unless that is done. The caller holds the checkpoint's lock.
 
-        ``buckets``: how many a new job would have, 0 while that is not known. Without it nothing is done where the
-        control topic is missing: it is made with a partition for each bucket, as adding some takes another right.
-        Raise ``PrefixTaken`` where another start has the prefix, ``CannotTakeOver`` where ``replace_job`` cannot be
-        done exactly, ``SinkError`` and ``ServerUnreachable`` where a server does not answer.
+        `buckets`: how many buckets a new job would have; 0 if unknown. The control topic is created with one partition
+        for each bucket, because to add partitions later takes another right. With 0 a missing control topic stays
+        missing, and nothing is announced.
+
+        Raise PrefixTaken if another start has the prefix. Raise CannotTakeOver if `replace_job` cannot be done exactly.
+        Raise SinkError or ServerUnreachable if a server does not answer.
         """
         if self._thread is None and self._begin(buckets):
             self._thread = threading.Thread(target=self._beat, name="incsnap-start", daemon=True)
             self._thread.start()
 
     def begin(self, job: str, buckets: int) -> None:
-        """Announce the job and its buckets: before its query starts. Raise ``SinkError``."""
+        """Announce the job and its number of buckets, before its query starts.
+
+        Raise SinkError if Kafka does not answer.
+        """
         with self._lock:
             before = self._announcement
             assert before is not None
-            now = replace(before.with_job(job), buckets=max(buckets, before.buckets), pending=False)
+            now = before.begun(job, buckets)
             if now != before:
                 self._announce(now)
+            if self._others is None or self._others.job != job:
+                self._look_for_others(job)
 
     def follow(self, query: StreamingQuery, ended_path: str) -> None:
-        """Beats say from now on what ``query`` has delivered. ``ended_path`` is written if the prefix is taken."""
+        """Let beats say from now on what `query` has delivered. If the prefix is taken, write the file `ended_path`."""
         self._query, self._ended_path = query, ended_path
 
     def refuse_if_taken(self) -> None:
-        """Raise ``PrefixTaken`` when another start has the prefix."""
+        """Raise PrefixTaken if another start has the prefix."""
         if self._taken is not None:
             raise self._taken
 
     def cause_of(self, error: IncsnapError) -> IncsnapError:
-        """Return the ``PrefixTaken`` behind ``error`` if another start has the prefix; else ``error``.
+        """Return the PrefixTaken behind `error` if another start has the prefix; else return `error`.
 
-        The other start may have taken the replication connection before this one has looked again.
+        The other start may have taken the replication connection before this start has looked at the log again.
         """
         if self._taken is None and self._thread is not None:
             with self._lock, contextlib.suppress(ClientError):
@@ -145,6 +139,9 @@ class PrefixStart:
             self._thread.join()
             self._thread = None
         with self._lock:
+            if self._others is not None:
+                self._others.close()
+                self._others = None
             if self._log is None:
                 return
             if self._announcement is not None and self._taken is None:
@@ -157,8 +154,11 @@ class PrefixStart:
     # -- the announcement
 
     def _begin(self, new_buckets: int) -> bool:
-        """Return False where the control topic is missing and the number of buckets is not known."""
+        """Announce the start. Return False if the control topic is missing and the number of buckets is unknown."""
         settings, prefix = self._settings, self._settings.topic_prefix
+        if self._log is None:
+            self._log = AnnouncementLog(self._client, prefix)
+            self._log.producer()
         admin = admin_client(self._client)
         own = own_checkpoint(settings)
         needed = own.buckets or new_buckets
@@ -166,75 +166,52 @@ class PrefixStart:
             ensure_control_topic(admin, prefix, needed, settings.topic_creation.default.replication_factor)
         elif not partition_counts(admin, [control_topic(prefix)]):
             return False
-        if self._log is None:
-            self._log = AnnouncementLog(self._client, prefix)
-        owner = self._look()
-        buckets = owner.buckets if owner is not None else partition_counts(admin, [control_topic(prefix)]).popitem()[1]
-        state = _State(self._client, prefix, buckets, self._log, self._ask)
-        verdict = judge(owner, own, state, replace_job=self._replace_job)
-        if verdict.takes_over and owner is not None:
-            hand_over(settings, owner.jobs, buckets, own)  # refused here, it has disturbed nobody
-        if verdict.warning:
-            log.warning("%s", verdict.warning)
         now_ms = round(time.time() * 1000)
         facts = StartFacts(
             uuid4().hex,
-            job="" if verdict.takes_over else own.job,
             checkpoint=own.location,
             lock=own.lock,
             host=socket.gethostname(),
             pid=os.getpid(),
             started_ms=now_ms,
             beat_ms=now_ms,
-            replaces=verdict.replaces,
         )
-        is_own = owner is not None and owner.facts.start in own.starts
-        keep_start(Files(self._root), facts.start, [owner.facts.start] if is_own and owner is not None else [])
         with self._lock:
-            made = partial(first_announcement, facts=facts, buckets=buckets, pending=verdict.takes_over, is_own=is_own)
-            self._announce(made(owner))
-            refuse_another(self._look(), self.own)
-            # The owner may have announced a new job or more buckets since the first look.
-            owner = self._log.before or owner
-            self._announce(replace(made(owner), confirmed=True))
-            buckets = self._announcement.buckets if self._announcement is not None else buckets
-        # Behind the announcement, for whoever looks afterwards gives way; before anything is read or planned.
-        shut_out(settings, buckets)
-        # What the owner has sent between the first answer and the fence counts too.
-        state = _State(self._client, prefix, buckets, None, self._ask)
-        verdict = judge(owner, own, state, replace_job=self._replace_job)
-        if verdict.takes_over and owner is not None:
-            ending = hand_over(settings, owner.jobs, buckets, own)
-            if ending is not None:
-                take_over(settings, self._root, ending, self.own)
+            steps = KafkaSteps(settings, own, self._log, self._announce, lambda: self.own)
+            own_the_prefix(steps, own, facts, replace_job=self._replace_job)
         return True
 
     def _announce(self, what: Announcement) -> None:
-        """Raise ``SinkError``."""
-        self._ask("announcing the start", lambda seconds: self._beat_once(what, seconds))
+        """Write the announcement. Raise SinkError if Kafka does not answer."""
+        topic = control_topic(self._settings.topic_prefix)
+        ask("announcing the start", topic, lambda seconds: self._beat_once(what, seconds))
 
-    def _look(self) -> Announcement | None:
-        """Raise ``SinkError``."""
-        assert self._log is not None
-        return self._ask("looking for another start", self._log.owner)
-
-    def _ask(self, doing: str, call: Callable[[float], Result]) -> Result:
-        try:
-            return patiently(doing, call)
-        except ClientError as error:
-            raise sink_error(doing, error, control_topic(self._settings.topic_prefix)) from error
+    def _look_for_others(self, job: str) -> None:
+        """Begin to look for jobs that do not announce themselves. Raise SinkError if Kafka does not answer."""
+        if self._others is not None:
+            self._others.close()
+        prefix = self._settings.topic_prefix
+        made = partial(UnannouncedWriters, self._client, prefix, job)
+        self._others = ask("looking for jobs of older releases", control_topic(prefix), made)
 
     # -- beats
 
     def _beat(self) -> None:
-        """Look, then beat, until the end. A start that was frozen learns here that it was replaced."""
+        """Look at the log, then beat, until the end.
+
+        A start whose process was frozen learns here that it was replaced.
+        """
         warned = False
         while not self._ending.wait(BEAT_SECONDS):
             try:
                 with self._lock:
                     assert self._log is not None
                     assert self._announcement is not None
+                    # The control records are read before the owner, because a start that announces itself owns the
+                    # prefix before it writes.
+                    other = self._others.seen() if self._others is not None else ""
                     refuse_another(self._log.owner(_LOOK_SECONDS), self.own)
+                    _refuse_unannounced(other)
                     self._beat_once(self._with_place(self._announcement), _LOOK_SECONDS)
                 warned = False
             except PrefixTaken as taken:
@@ -246,10 +223,14 @@ class PrefixStart:
             except ClientError as error:
                 if not warned:
                     warned = True
-                    log.warning("Kafka does not take the beat of this start: %s; trying again", error)
+                    log.warning(
+                        "Kafka does not accept the heartbeat of this job on %s: %s. Trying again",
+                        control_topic(self._settings.topic_prefix),
+                        error,
+                    )
 
     def _beat_once(self, what: Announcement, seconds: float) -> None:
-        """Write the announcement with the time. The caller holds the lock. Raise ``ClientError``."""
+        """Write the announcement with the current time. The caller holds the lock. Raise ClientError."""
         assert self._log is not None
         what = replace(what, facts=replace(what.facts, beat_ms=round(time.time() * 1000)))
         self._log.announce(what, seconds)
@@ -267,7 +248,7 @@ class PrefixStart:
         return replace(what, facts=replace(what.facts, place=place))
 
     def _done(self) -> Offset | None:
-        """Return the end of the newest batch that Spark has finished; None where that is not known."""
+        """Return the end of the newest batch that Spark has finished; None if unknown."""
         query = self._query
         if query is None:
             return None
@@ -276,59 +257,16 @@ class PrefixStart:
             text = progress["sources"][0]["endOffset"] if progress else None
             content = json.loads(text) if isinstance(text, str) else text
             return Offset.load(content, QueueFiles(Files(self._root))) if content else None
-        # The JVM may have ended, and files of queues may be gone: then the beat says what the last one said.
+        # The JVM may have ended, and queue files may be gone. The beat then repeats the place of the last one.
         except (IncsnapError, PySparkException, Py4JError, OSError, KeyError, IndexError, ValueError):
             return None
 
 
-class _State:
-    """``PrefixState``: what a start asks of Kafka before it announces."""
-
-    def __init__(
-        self, client: ClientSettings, prefix: str, buckets: int, log_: AnnouncementLog | None, ask: _Ask
-    ) -> None:
-        """``log_`` is None behind the fence: whoever was alive before cannot deliver any more."""
-        self._client = client
-        self._prefix = prefix
-        self._buckets = buckets
-        self._log = log_
-        self._ask = ask
-
-    def is_alive(self, owner: Announcement, *, wait: bool) -> bool:
-        """Return the answer at once for a young beat, unless ``wait``; else watch for another beat."""
-        facts = owner.facts
-        if facts.ended or self._log is None:
-            return False
-        if facts.is_young and not wait:
-            return True
-        log.info("Looking whether %s still beats", facts)
-        young_seconds = facts.beat_ms / 1000 + ALIVE_SECONDS - time.time() if wait else 0.0
-        deadline = time.monotonic() + min(ALIVE_SECONDS, max(WATCH_SECONDS, young_seconds))
-        while time.monotonic() < deadline:
-            time.sleep(_WATCH_PAUSE)
-            now = self._ask("looking for another start", self._log.owner)
-            if now is None or now.facts.ended:
-                return False
-            if now.facts.start != facts.start or now.facts.beat_ms != facts.beat_ms:
-                return True
-        return False
-
-    def delivered(self, job: StartFacts) -> int | None:
-        """Return the newest batch of the job in any bucket: by the group's offsets, or by records if those are gone."""
-        if not job.job:
-            return None
-        doing = "reading what an earlier job has sent"
-        numbers = self._ask(doing, partial(committed_numbers, self._client, self._prefix, job.job, self._buckets))
-        if numbers:
-            return max(numbers.values())
-        records = [
-            self._ask(doing, partial(recorded_batch, self._client, self._prefix, job.job, bucket))
-            for bucket in range(self._buckets)
-        ]
-        return max((each.batch for each in records if each is not None), default=None)
-
-    def has_records(self) -> bool:
-        """Whether any bucket's partition of the control topic was ever written to, before this start announced."""
-        return self._log is not None and self._ask(
-            "looking for earlier jobs", partial(self._log.was_written_to, self._buckets)
+def _refuse_unannounced(job: str) -> None:
+    """Raise PrefixTaken if `job` is not "": the id of a job that writes to the prefix and does not announce itself."""
+    if job:
+        raise PrefixTaken(
+            f"A job of an older release of incsnap (job id {job}) writes to the topics of this topic.prefix. The two"
+            " jobs have fenced each other. Changes since the start of this job may have been sent twice",
+            "Stop the job of the older release, then start this one again (docs/upgrade.md).",
         )

@@ -1,6 +1,6 @@
-"""The log of the job's processes: lines on stderr, libraries only from warnings on.
+"""The log of the job's processes: lines on stderr, from libraries only warnings and above.
 
-The stderr of Spark's Python processes reaches the driver's, but nobody has set up logging in them.
+The stderr of Spark's Python processes reaches the driver's stderr, but nothing sets up logging in these processes.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import logging
 
 from incsnap.monitoring.log_format import formatter
 
+#: Loggers that have the job's own level.
 _NAMES = ("incsnap", "signals")
 
 
 def set_up(level: int, log_format: str) -> None:
-    """Once a process; does nothing where somebody has set logging up already."""
+    """Set up this process's log once. Do nothing if logging is already set up."""
     if logging.getLogger().handlers:
         return
     handler = logging.StreamHandler()

@@ -1,24 +1,22 @@
-"""Chunks are read by Spark jobs of their own, beside the stream: the driver's side.
+"""The driver's side of reading chunks: Spark jobs that read them beside the stream.
 
-The planner, a process of its own on the driver's machine, asks for chunks over a Unix socket (``chunk_readers``); as
-many threads as there are readers take them, and each runs one job of one task at a time on the query's session. The
-stream's batches never wait for a chunk: readers are fewer than the session's task slots, so that the stream always
-finds one, and they give way to it on the processor (``tasks.chunk``).
+The planner is a process on the driver's machine. It asks for chunks over a Unix socket (`planner.chunk_readers`). One
+thread per reader takes the orders, and runs one job of one task at a time in the query's session. The stream's batches
+never wait for a chunk: there are fewer readers than task slots, so a slot is always free for the stream. Readers also
+have a lower priority on the processor (`tasks.chunk`).
 
-Why not tasks of the stream's own batches: a batch waits for its slowest task, and with it all live changes (3.4 s
-beside a snapshot; 0.3 s this way). Why not the planner's process: a cluster's executors read in parallel.
+The batches' own tasks do not read chunks, because a batch waits for its slowest task. Live changes then took 3.4 s
+beside a snapshot, and take 0.3 s this way. The planner's process does not read chunks, because a cluster's executors
+read in parallel.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import shutil
 import socket
-import tempfile
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,45 +30,46 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.checkpoint.first_offset import require_shared
-from incsnap.checkpoint.object_store import reach
+from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.errors import shorten
-from incsnap.planner.chunk_readers import Address, Answer, Ask, Begun, News, PutBack, hang_up
-from incsnap.snapshot.failures import LOST_BEFORE_ALONE
+from incsnap.planner.chunk_readers import Address, Answer, Begun, PutBack, ReaderMessage, ReadOrders, hang_up
+from incsnap.planner.order_queue import OrderQueue
 from incsnap.spark import process_log
-from incsnap.spark.owned_folders import sweep
+from incsnap.spark.owned_folders import short_folder, sweep
 from incsnap.spark.reader_turns import turns_of
 from incsnap.tasks.chunk import read_chunks
 from incsnap.tasks.partitions import ChunkOrder
 
 log = logging.getLogger(__name__)
 
-#: Rows that the chunks of one job should have together at most: with a small incremental.snapshot.chunk.size a job
-#: reads several, because starting one costs 20-30 ms. It ends when its time is up (``tasks.chunk.JOB_SECONDS``), and
-#: the rest goes back in front of those that wait.
+#: Rows that the chunks of one job should have together at most. With a small incremental.snapshot.chunk.size a job
+#: reads several chunks, because to start one costs 20 to 30 ms. A job ends after `tasks.chunk.JOB_SECONDS`, and the
+#: chunks that are left go to the front of the queue.
 _JOB_ROWS = 50_000
 _PREFIX, _SOCKET = "incsnap-chunks-", "chunks"
-#: What a session raises that has ended: AttributeError is pyspark's, of a context that was stopped.
+#: Errors of a session that has ended. PySpark raises AttributeError for a context that was stopped.
 _ENDED = (PySparkException, Py4JError, ConnectionError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderPool:
-    """``count``: chunks read at the same time. ``stream``: task slots that are left for the stream."""
+    """The division of the session's task slots."""
 
-    count: int
-    stream: int
+    count: int  #: chunks that are read at the same time
+    stream: int  #: task slots that are left for the stream
 
     @classmethod
     def of(cls, slots: int, most: int | None) -> ReaderPool:
-        """Half of the session's task slots, or ``most`` of them (snapshot.max.threads), but never the last one."""
+        """Return a pool with half of the slots, or `most` of them (snapshot.max.threads), but never with the last
+        slot."""
         count = max(1, min(most or slots // 2, slots - 1))
         return cls(count, max(1, slots - count))
 
 
 class ReaderJobs:
-    """The readers of one query; ``close`` it, or let it ``follow`` the query's end."""
+    """The readers of one query. Call `close`, or let the object `follow` the query to its end."""
 
     def __init__(
         self,
@@ -86,16 +85,16 @@ class ReaderJobs:
         self._buffers = WindowBuffers(root)
         self._read = partial(_read_on_executor, settings.to_json(), root, log_level, many_machines)
         self._group = f"incsnap chunks {secrets.token_hex(4)}"
-        self._changed = threading.Condition()
-        self._orders: deque[ChunkOrder] = deque()
-        #: Of the jobs that run, by window; without those that were dropped meanwhile.
-        self._taken: dict[str, ChunkOrder] = {}
-        self._at_once, self._running = readers.count, 0
+        self._queue = OrderQueue(readers.count)
+        #: The lock of the queue, and of what follows here.
+        self._changed = self._queue.changed
+        #: Orders of each running Spark job, by its job group.
+        self._jobs: dict[str, tuple[ChunkOrder, ...]] = {}
+        self._jobs_begun = 0
         self._planner: Connection | None = None
-        self._closed = False
         sweep(_PREFIX, _SOCKET)
-        self._folder = _folder()
-        #: For the planner's report, beside the socket: the two processes share the folder, and it goes with the query.
+        self._folder = short_folder(_PREFIX)
+        #: The planner's report, beside the socket: both processes use this folder, and it is removed with the query.
         self.report_path = f"{self._folder}/report.json"
         key = secrets.token_bytes(32)
         self.address = Address(f"{self._folder}/{_SOCKET}", key.hex())
@@ -106,7 +105,7 @@ class ReaderJobs:
             threading.Thread(target=target, name="incsnap-chunk-reader", daemon=True).start()
 
     def follow(self, query: StreamingQuery) -> None:
-        """Closes when the query has ended, however it did."""
+        """Close when the query has ended, for whatever reason."""
 
         def wait() -> None:
             with suppress(*_ENDED):
@@ -116,47 +115,51 @@ class ReaderJobs:
         threading.Thread(target=wait, name="incsnap-query-end", daemon=True).start()
 
     def close(self) -> None:
-        """Ends what is being read; may be called twice."""
+        """Cancel what is being read and remove the folder. It may be called twice."""
         with self._changed:
-            if self._closed:
+            if self._queue.is_closed:
                 return
-            self._closed = True
-            self._orders.clear()
+            self._queue.close()
             if self._planner is not None:
                 hang_up(self._planner)
-            self._changed.notify_all()
         self._turns.close(self._count)
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
-            # A thread that waits in accept() does not notice that its socket is closed.
+            # A thread in accept() does not notice that its socket is closed.
             knock.settimeout(1.0)
             knock.connect(self.address.path)
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._cancel()
+        self._cancel(self._running_jobs())
 
     def _is_closed(self) -> bool:
-        return self._closed
+        return self._queue.is_closed
 
-    def _cancel(self) -> None:
-        with suppress(*_ENDED):
-            self._context.cancelJobGroup(self._group)
+    def _running_jobs(self) -> list[str]:
+        with self._changed:
+            return list(self._jobs)
 
-    # -- the planner's wishes
+    def _cancel(self, groups: Iterable[str]) -> None:
+        """Cancel the jobs, even if a task hangs: Spark kills a task's Python process that does not end by itself."""
+        for group in groups:
+            with suppress(*_ENDED):
+                self._context.cancelJobGroup(group)
+
+    # -- orders of the planner
 
     def _listen(self) -> None:
-        """One planner at a time; a new one (the query was started again by Spark) begins with nothing ordered."""
+        """Serve one planner at a time. A new one, after Spark has started the query again, begins with no orders."""
         while not self._is_closed():
             try:
                 planner = self._listener.accept()
             except (EOFError, ConnectionError):
-                # Another job that looks whether this one lives (``sweep``), or a planner that died on its way.
+                # Another job checks whether this one lives (`sweep`), or a planner died while it connected.
                 continue
-            except Exception as error:  # noqa: BLE001 - a stranger without the key, or we are closing
+            except Exception as error:  # noqa: BLE001 - a client without the key, or we are closing
                 if not self._is_closed():
-                    log.warning("Somebody could not be let in to the chunk readers: %s", shorten(error))
+                    log.warning("A connection to the chunk readers was refused: %s", shorten(error))
                 continue
             with self._changed:
-                if self._is_closed():  # while it was let in: nobody would ever hang up
+                if self._is_closed():  # closed while the planner connected: nothing would hang up later
                     planner.close()
                     return
                 self._planner = planner
@@ -166,107 +169,83 @@ class ReaderJobs:
             except (EOFError, OSError):
                 pass
             except Exception:
-                log.exception("The planner's wishes cannot be read; it will connect again")
+                log.exception("The planner's orders for chunks cannot be read. The planner will connect again")
             with self._changed:
                 self._planner = None
-                self._orders.clear()
-                self._taken.clear()
+                self._queue.clear()
             planner.close()
-            self._cancel()
+            self._cancel(self._running_jobs())
 
-    def _obey(self, wish: Ask) -> None:
+    def _obey(self, message: ReadOrders) -> None:
+        """Take the planner's orders. Cancel the jobs whose orders it has all dropped.
+
+        A reader may hang, and nothing else would end it. The planner drops a window when its lease is over.
+        """
         with self._changed:
-            waiting = (*self._orders, *wish.orders)
-            self._orders = deque(order for order in waiting if order.read.window.id not in wish.dropped)
-            for window_id in wish.dropped:
-                self._taken.pop(window_id, None)
-            self._at_once = wish.at_once
-            self._changed.notify_all()
+            self._queue.obey(message)
+            unwanted = [group for group, orders in self._jobs.items() if not self._queue.is_wanted(orders)]
+        self._cancel(unwanted)
 
     # -- the readers
 
     def _work(self) -> None:
-        with suppress(*_ENDED):
-            self._context.setJobGroup(self._group, "incsnap: chunks of an incremental snapshot", True)
-        while orders := self._take():
+        """Take orders and run them, until `close`."""
+        while orders := self._queue.take(_JOB_ROWS):
             with self._turns.turn(self._is_closed) as is_mine:
                 if is_mine:
                     self._tell(Begun(tuple(order.read.window.id for order in orders)))
                     self._done(orders, self._run(orders))
 
     def _run(self, orders: tuple[ChunkOrder, ...]) -> tuple[Answer, ...]:
-        """Return the answers for the chunks that the job has come to: the first ones of ``orders``."""
+        """Run one job. Return the answers for the chunks that it has come to, which are the first of `orders`."""
+        with self._changed:
+            if not self._queue.is_wanted(orders):
+                return ()
+            self._jobs_begun += 1
+            group = f"{self._group} {self._jobs_begun}"
+            self._jobs[group] = orders
         try:
-            # An RDD: its job costs 20 ms, that of a DataFrame twice as much.
+            self._context.setJobGroup(group, "incsnap: chunks of an incremental snapshot", True)
+            # A job of an RDD costs 20 ms, a job of a DataFrame twice as much.
             job = self._context.parallelize(range(1), 1).mapPartitions(partial(self._read, orders))
             answers: Iterable[Answer] = job.collect()
-        except Exception as error:  # noqa: BLE001 - a thread that dies would take its place among the readers along
-            # The executor is gone, or the job was cancelled; what is wrong with a chunk itself is in its manifest.
+        except Exception as error:  # noqa: BLE001 - a thread that dies would be one reader less
+            # The executor is gone, or the job was cancelled. If anything is wrong with a chunk itself, its manifest
+            # says so.
             answers = self._until_it_failed(orders, shorten(error))
+        finally:
+            with self._changed:
+                del self._jobs[group]
         return tuple(answers)
 
     def _until_it_failed(self, orders: tuple[ChunkOrder, ...], error: str) -> Iterator[Answer]:
-        """Give the answers for a job that has failed: of the chunks that were read, and of the one behind them, which
-        it may have failed of. The job has not come to the others."""
+        """Yield the answers for a job that has failed.
+
+        They are about the chunks that were read, and the next one, which the job may have failed of. The job has not
+        come to the others.
+        """
         for order in orders:
             window_id = order.read.window.id
             reading = None
-            with suppress(Exception):  # the planner looks again
+            with suppress(Exception):  # the planner reads the manifest again
                 reading = self._buffers.read_manifest(window_id)
             if reading is None or reading.error:
                 yield Answer(window_id, error)
                 return
             yield Answer(window_id)
 
-    def _take(self) -> tuple[ChunkOrder, ...]:
-        """A fair share of what waits; () when all is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: (self._orders and self._running < self._at_once) or self._closed)
-            share = -(-len(self._orders) // self._at_once)
-            taken: list[ChunkOrder] = []
-            rows = 0
-            while self._orders and len(taken) < share and rows < _JOB_ROWS:
-                if taken and _alone(self._orders[0]):
-                    break
-                taken.append(self._orders.popleft())
-                rows += taken[-1].read.window.rows
-                if _alone(taken[-1]):
-                    break
-            self._running += bool(taken)
-            self._taken |= {order.read.window.id: order for order in taken}
-            return tuple(taken)
-
     def _done(self, orders: tuple[ChunkOrder, ...], answers: tuple[Answer, ...]) -> None:
-        """Tell the planner what a job has read; the orders that it has not come to are the next again."""
-        answered = {answer.window_id for answer in answers}
+        """Send the planner the answers of a job. Orders that the job has not come to go to the front of the queue."""
         with self._changed:
-            self._running -= 1
-            kept = [order for order in orders if self._taken.pop(order.read.window.id, None) is order]
-            left = [order for order in kept if order.read.window.id not in answered]
-            self._orders.extendleft(reversed(left))
-            self._tell(PutBack(tuple(order.read.window.id for order in left)), *answers)
-            self._changed.notify_all()
+            left = self._queue.finish(orders, {answer.window_id for answer in answers})
+            self._tell(PutBack(left), *answers)
 
-    def _tell(self, *news: News) -> None:
+    def _tell(self, *messages: ReaderMessage) -> None:
+        """Send messages to the planner, if one is connected."""
         with self._changed:
             if self._planner is not None:
                 with suppress(OSError):
-                    self._planner.send(news)
-
-
-def _alone(order: ChunkOrder) -> bool:
-    """Whether the chunk must be read by itself: it may be what kills its reader, and others must not be lost with it;
-    or its SELECT takes long, and they would wait for it."""
-    return order.read.window.lost >= LOST_BEFORE_ALONE or order.read.window.doublings > 0
-
-
-def _folder() -> str:
-    """Private, and with a path short enough for a socket (104 bytes on some systems)."""
-    folder = tempfile.mkdtemp(prefix=_PREFIX)
-    if len(folder) < 90:
-        return folder
-    os.rmdir(folder)
-    return tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp")
+                    self._planner.send(messages)
 
 
 def _read_on_executor(
@@ -277,8 +256,9 @@ def _read_on_executor(
     orders: tuple[ChunkOrder, ...],
     _: Iterator[Any],
 ) -> Iterator[Answer]:
+    """Read the chunks in a task of Spark, and return the answers for those that it came to."""
     settings = Settings.from_json(settings_json)
-    reach(settings.checkpoint_location, settings.store)
+    set_access(settings.checkpoint_location, settings.store)
     process_log.set_up(log_level, settings.monitoring.log_format)
     if many_machines:
         require_shared(root)

@@ -1,6 +1,8 @@
-"""Jobs that share a session share its readers of chunks: together they read as many at the same time as the one of them
-that may read most does alone. Else the chunks of a few jobs would take all of the session's task slots, and the batches
-of each would wait for chunks of the others."""
+"""The common limit on chunk readers for all jobs that share one session.
+
+All jobs together read as many chunks at the same time as the job with the highest limit may read alone. Otherwise the
+chunks of a few jobs would take all task slots of the session, and each job's batches would wait for chunks of others.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +16,33 @@ from pyspark import SparkContext
 
 
 class ReaderTurns:
-    """Thread-safe. Who asks first reads first: a job with much to read does not keep out one with little."""
+    """The turns of one session's readers, in the order in which threads ask. It is thread-safe.
+
+    A job with many chunks therefore does not keep out a job with few.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: deque[object] = deque()
         self._running = 0
-        #: Of each job that is open.
+        #: The limit of each open job.
         self._counts: list[int] = []
 
     def open(self, count: int) -> None:
-        """A job that may read ``count`` chunks at the same time begins."""
+        """Add a job that may read `count` chunks at the same time."""
         with self._changed:
             self._counts.append(count)
             self._changed.notify_all()
 
     def close(self, count: int) -> None:
-        """It has ended; those of its threads that wait for a turn look whether they give up."""
+        """Remove a job. Its threads that wait for a turn check whether they give up."""
         with self._changed:
             self._counts.remove(count)
             self._changed.notify_all()
 
     @contextmanager
     def turn(self, given_up: Callable[[], bool]) -> Iterator[bool]:
-        """Waits for a turn and holds it for the time of the block; False where it was given up meanwhile."""
+        """Wait for a turn, and hold it during the block. Yield False if `given_up` became true meanwhile."""
         ticket = object()
         with self._changed:
             self._waiting.append(ticket)
@@ -62,6 +67,6 @@ _lock = threading.Lock()
 
 
 def turns_of(context: SparkContext) -> ReaderTurns:
-    """Those of all jobs on this context."""
+    """Return the turns that all jobs on this context share."""
     with _lock:
         return _of_contexts.setdefault(context, ReaderTurns())

@@ -1,6 +1,6 @@
-"""The SparkSession of `incsnap run`: Spark's own defaults cost 200-300 ms a micro-batch, these 34-80 ms.
+"""The SparkSession of `incsnap run`. A micro-batch costs 34 to 80 ms in it, and 200 to 300 ms with Spark's defaults.
 
-A session of the user's own works too (``job.start``); then these settings are theirs to make.
+A session of the user's own works too (`session_job.start`). The user then chooses these settings.
 """
 
 from __future__ import annotations
@@ -12,88 +12,97 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from incsnap.checkpoint.location import is_local
 from incsnap.config.object_store import is_object_store
+from incsnap.config.secrets import is_secret
 from incsnap.config.settings import Settings
-from incsnap.spark import local_files, object_logs, s3a
-from incsnap.spark.submitted import decided, submitted
+from incsnap.spark.store import local_files, object_logs, s3a
 from incsnap.spark.worker_python import PROGRAM, interpreter
 
 log = logging.getLogger(__name__)
 
+#: The variable with the port of a JVM that this program was given. `spark-submit` sets it; the program then starts
+#: none.
+GIVEN_JVM = "PYSPARK_GATEWAY_PORT"
+#: Properties that `spark-submit` has used before the program began: where the driver runs, and where its executors are.
+_DECIDED = ("spark.master", "spark.submit.deployMode")
+#: No properties.
 NONE: Mapping[str, str] = MappingProxyType({})
 
-#: What holds wherever the checkpoint lies. Users' own ``spark.*`` properties win over all of them.
+#: Properties for every kind of checkpoint. The user's own `spark.*` properties win over all of them.
 _ALWAYS = {
-    # Two slots for the stream and two for readers of chunks, who give way on the processor; a task is tried four times
-    # (local mode's default is once).
+    # Two slots for the stream and two for readers of chunks, which have a lower priority on the processor. A task is
+    # tried four times; the default of local mode is once.
     "spark.master": "local[4,4]",
     "spark.app.name": "incsnap",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "false",  # one shuffle of a few binaries: nothing to adapt
-    # A batch has a handful of rows, each megabytes: code made for them, and texts that describe its plan, cost every
-    # batch more than they save (all four together: p50 from commit to consumer 160 to 141 ms, p99 300 to 246).
+    # A batch has a few rows, each megabytes. To generate code and to describe the plan costs each batch more than it
+    # saves. With all four, p50 from commit to consumer falls from 160 to 141 ms, and p99 from 300 to 246 ms.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxPlanStringLength": "200",
-    "spark.locality.wait": "0",  # a worker on another machine has all it needs as well
-    "spark.sql.streaming.pollingDelay": "5ms",  # the planner itself waits for the binlog; Spark need not
+    "spark.locality.wait": "0",  # a worker on another machine has everything it needs too
+    "spark.sql.streaming.pollingDelay": "5ms",  # the planner waits for the binlog, so Spark need not
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.worker.reuse": "true",
-    # Blocks are megabytes each: the default of 10,000 rows a batch would collect gigabytes on the way, and a batch's
-    # vector grows by doubling. Of bytes: as soon as a batch has so many.
+    # A block has megabytes. With the default of 10,000 rows an Arrow batch would collect gigabytes, in a vector that
+    # grows by doubling. The limit of bytes ends a batch as soon as it has so many.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
     "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     "spark.shuffle.compress": "false",  # blocks are compressed already
-    # Where an executor dies, Spark compares what the repeated task wrote with what it wrote before, and ends the query
-    # where they differ and a bucket is sent: they do, in the times of sending alone. A repeated batch knows by its
-    # transactions which buckets are sent, so nothing is to be compared, nor each block read for it once more.
+    # After the loss of an executor, Spark compares a repeated task's output with its first output. If they differ and a
+    # bucket was already sent, Spark ends the query. The outputs do differ, in the times of sending. A repeated batch
+    # knows from its transactions which buckets were sent, so the comparison, which reads each block once more, is not
+    # needed.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.shuffle.checksum.enabled": "false",
-    # What Spark allots for each task's closure of 20 KB, twice a batch: of the default, 4 MB, the collector was called
-    # in every batch, for 6 ms.
+    # Spark allots this much for each task's closure of 20 KB, twice per batch. With the default of 4 MB the garbage
+    # collector ran in every batch, for 6 ms.
     "spark.broadcast.blockSize": "64k",
-    # Nobody looks at them, and from the 1,000th on they are sorted in every batch.
+    # Nothing reads these, and from the 1,000th on Spark sorts them in every batch.
     "spark.sql.ui.retainedExecutions": "10",
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
     "spark.ui.retainedTasks": "100",
-    "spark.rpc.message.maxSize": "512",  # MiB: input partitions carry slices of the binlog
+    "spark.rpc.message.maxSize": "512",  # MiB; input partitions carry slices of the binlog
     "spark.redaction.regex": "(?i)secret|password|passphrase|token|access[.]?key",
     "spark.scheduler.mode": "FIFO",
-    # What the heap may grow to, and Arrow's buffers outside of it as much again. A batch of 96 MiB in blocks of 8 takes
-    # 300 MB of it; a collector that may have 2 GB uses them before it looks for garbage.
+    # The largest heap; Arrow's buffers outside of it may take as much again. A batch of 96 MiB in blocks of 8 MiB takes
+    # 300 MB of heap. With a limit of 2 GB the collector would use 2 GB before it looks for garbage.
     "spark.driver.memory": "768m",
 }
-#: The JVM moves blocks of megabytes and decides little: what its second compiler makes of that is worth less than the
-#: processor time it takes (a third of the JVM's at 20 changes/s).
+#: Options of the driver's JVM. The JVM moves blocks of megabytes and decides little. The second compiler's gain is
+#: worth less than its processor time (a third of the JVM's time at 20 changes/s).
 _JVM = (
     "-XX:TieredStopAtLevel=1",
-    # Compiled when it was called 20 times, not 200: a batch goes through each method once or twice, so a job would be
-    # half interpreted for its first minutes (20 s after its start a batch takes 50 ms instead of 72).
+    # A method is compiled after 20 calls, not 200. A batch calls each method once or twice, so a job would be half
+    # interpreted in its first minutes. 20 s after its start a batch takes 50 ms instead of 72.
     "-XX:CompileThresholdScaling=0.1",
-    # 45 MB live. A heap that begins at a 64th of the machine's memory fills that before it looks for garbage.
+    # 45 MB are live. A heap that begins at a 64th of the machine's memory fills this memory before it looks for
+    # garbage.
     "-Xms128m",
-    # Each task leaves a thread that sleeps for 2 s (Spark's MonitorThread) and holds 70 kB of it, 40 tasks a second.
-    # Survivor spaces that have room for these 5 MB, until they die, keep them out of the old generation, which was full
-    # of them every 8 s, and a full collection takes 115 to 150 ms: idle p99 168 ms, now 124; beside a snapshot 333 and
-    # 292. A young collection takes 8 ms instead of 6.
+    # Each task leaves a thread that sleeps for 2 s (Spark's MonitorThread) and holds 70 kB, at 40 tasks a second.
+    # Survivor spaces with room for these 5 MB keep the threads out of the old generation. Without them it was full
+    # every 8 s, and a full collection takes 115 to 150 ms. The p99 fell from 168 to 124 ms when idle, and from 333 to
+    # 292 ms beside a snapshot. A young collection takes 8 ms instead of 6.
     "-Xmn48m",
     "-XX:SurvivorRatio=4",
     "-XX:TargetSurvivorRatio=90",
-    # A backlog has 160 to 220 MB live. Two fifths of the heap free behind each full collection (the default) made it
-    # 430 MB; a fifth makes it 350.
+    # A backlog has 160 to 220 MB live. With two fifths of the heap free after each full collection (the default) the
+    # heap was 430 MB; with a fifth it is 350 MB.
     "-XX:MinHeapFreeRatio=20",
 )
 _FILE_SYSTEM = "spark.hadoop.fs.file.impl"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-#: Only for a checkpoint on a local disk: the default manager forks several processes for each file it writes
-#: (commit log 110-200 ms against 4-14 ms), this one a single one, and ``local_files`` none (1 ms).
+#: Properties for a checkpoint on a local disk. For each file, the default manager forks several processes (110 to 200
+#: ms for the commit log), this manager one (4 to 14 ms), and with `local_files` none (1 ms).
 _LOCAL_CHECKPOINT = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -102,43 +111,47 @@ _LOCAL_CHECKPOINT = {
 }
 
 
-#: Only on a cluster.
+#: Properties on a cluster.
 _CLUSTER = {
-    # Nobody is at the other end of what a dead executor has left: Spark asks three times, by default 5 s apart.
+    # A dead executor's shuffle files are gone. Spark asks for them three times, by default 5 s apart.
     "spark.shuffle.io.retryWait": "1s",
 }
-#: An executor's JVM does what the driver's does on one machine; its heap is spark.executor.memory's. At Spark's level
-#: it tells of each task in three lines, 60 a second with small batches. With a level other than ERROR log4j's own form
-#: stays where machines have no file for it; a level that the driver sends (spark.log.level) is lost in 4.3.
+#: Options of an executor's JVM, which does what the driver's JVM does on one machine. Its heap is
+#: spark.executor.memory. At Spark's level it logs three lines per task, 60 a second with small batches. If a machine
+#: has no file for log4j, any level but ERROR keeps log4j's own layout. A level that the driver sends (spark.log.level)
+#: is lost in Spark 4.3.
 _EXECUTORS_JVM = (*_JVM[:2], "-Dlog4j2.level=warn")
 _EXECUTORS_PATH = "spark.executorEnv.PATH"
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-#: Only on YARN, whose containers have a folder for temporary files of their own: its path is longer than that of a
-#: socket may be (107 bytes), and one for all users of a machine is not for sockets that ask for no password.
+#: Properties on YARN. The path of a container's folder for temporary files is longer than a socket's path may be (107
+#: bytes). A folder for all users of the machine is no place for sockets without a password.
 _YARN = {"spark.python.unix.domain.socket.enabled": "false"}
 
 
 def properties(settings: Settings, submitted_properties: Mapping[str, str] = NONE) -> dict[str, str]:
-    """Spark's properties of the job: ours, over them ``submitted_properties``, which are those of ``spark-submit``, and
-    over these the file's, as Spark has it for any program. Where the driver runs, ``spark-submit`` has decided already.
+    """Return Spark's properties for the job.
+
+    The settings file wins over `submitted_properties`, which come from `spark-submit`, and those win over our own. This
+    is Spark's order for every program. Only where the driver runs is fixed: `spark-submit` has decided that already.
     """
     chosen = dict(_ALWAYS)
-    # Before the user's `spark.driver.extraJavaOptions`: of two values of an option the JVM takes the last.
+    # These stand before the user's `spark.driver.extraJavaOptions`: the JVM takes the last value of an option.
     users = {**submitted_properties, **settings.spark}
     options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}", *_JVM]
     chosen["spark.driver.defaultJavaOptions"] = _with_collector(options, users.get("spark.driver.extraJavaOptions"))
     if is_local(settings.checkpoint_location):
         chosen.update(_LOCAL_CHECKPOINT)
-    if {**users, **decided(submitted_properties)}.get("spark.master") == "yarn":
+    decided = {name: submitted_properties[name] for name in _DECIDED if name in submitted_properties}
+    if {**users, **decided}.get("spark.master") == "yarn":
         chosen.update(_YARN)
     chosen.update(submitted_properties)
     chosen.update(settings.spark)
     if is_object_store(settings.checkpoint_location):
         chosen.update(s3a.properties(settings))
-    for name, value in decided(submitted_properties).items():
+    for name, value in decided.items():
         if chosen[name] != value:
-            log.warning("%s=%s of the settings has no effect: spark-submit was told %s", name, chosen[name], value)
+            log.warning("%s=%s of the settings has no effect: spark-submit was given %s", name, chosen[name], value)
             chosen[name] = value
     if not is_one_machine(chosen):
         executors = _with_collector(_EXECUTORS_JVM, users.get("spark.executor.extraJavaOptions"))
@@ -148,32 +161,50 @@ def properties(settings: Settings, submitted_properties: Mapping[str, str] = NON
     return chosen
 
 
+def submitted() -> dict[str, str]:
+    """Return the properties of `spark-submit`'s command line and of `spark-defaults.conf`.
+
+    Return {} if `spark-submit` has not started this program.
+    """
+    if GIVEN_JVM not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
+
+
 def _with_collector(options: Sequence[str], users: str | None) -> str:
-    """``options`` and our collector, unless the user's name one: with two the JVM refuses to start."""
+    """Return `options` and our garbage collector, unless `users` name one.
+
+    With two collectors the JVM refuses to start.
+    """
     return " ".join((*options, *(() if _COLLECTOR.search(users or "") else ("-XX:+UseSerialGC",))))
 
 
 def prepare(spark: Mapping[str, str], python: str) -> None:
-    """The environment that the JVM and its Python workers inherit. ``python``: what workers run."""
+    """Set the environment that the JVM and its Python workers inherit. `python`: the program that workers run."""
     os.environ["PYSPARK_PYTHON"] = python
-    # Spark takes this one for its look-up of data sources.
+    # Spark runs this program to look up data sources.
     os.environ["PYSPARK_DRIVER_PYTHON"] = python
-    # Else the C library keeps what each of a JVM's threads has freed, in as many as eight arenas for each processor.
+    # Without this limit the C library keeps freed memory in up to eight arenas per processor, for the JVM's threads.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if is_one_machine(spark):
-        # Loopback only, and no warning about the machine's name.
+        # Spark then uses loopback only, and does not warn about the machine's name.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     elif os.sep not in python:
-        # The planner is a worker too, of the driver's machine, and Spark runs all by one name: there it is ours.
+        # The planner is a worker on the driver's machine, and Spark runs all workers by one name. Here that name must
+        # find our interpreter.
         folder = str(Path(interpreter()).parent)
         if os.environ.get("PATH", "").split(os.pathsep)[0] != folder:
             os.environ["PATH"] = os.pathsep.join((folder, os.environ.get("PATH", _USUAL_PATH)))
 
 
 def workers_python(spark: Mapping[str, str]) -> str:
-    """What workers run: on one machine always ours, which is warm. On a cluster what the user names
-    (``spark.pyspark.python``, ``PYSPARK_PYTHON``), else the program of an archive that is sent along, else the driver's
-    own path."""
+    """Return the program that workers run as `python`.
+
+    On one machine this is our own interpreter, which starts warm. On a cluster the user's choice comes first
+    (`spark.pyspark.python`, `PYSPARK_PYTHON`), then the program of an archive that is sent along, then the driver's
+    path.
+    """
     if is_one_machine(spark):
         return interpreter()
     named = spark.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
@@ -181,7 +212,7 @@ def workers_python(spark: Mapping[str, str]) -> str:
 
 
 def archive_folder(spark: Mapping[str, str]) -> str | None:
-    """Where executors find the first archive that is unpacked for them, below the folder that they run in."""
+    """Return the folder, below their own, into which executors unpack the first archive; None without archives."""
     for name in ("spark.archives", "spark.yarn.dist.archives"):
         for archive in filter(None, (each.strip() for each in spark.get(name, "").split(","))):
             path, _, folder = archive.partition("#")
@@ -190,12 +221,15 @@ def archive_folder(spark: Mapping[str, str]) -> str | None:
 
 
 def is_one_machine(spark: Mapping[str, str]) -> bool:
-    """Do tasks run in the driver's JVM, and their workers beside it?"""
+    """Return True if tasks run in the driver's JVM, and their workers beside it."""
     return spark["spark.master"].startswith("local")
 
 
 def session_with(spark: Mapping[str, str]) -> SparkSession:
-    """A session with these properties, in an environment that was prepared."""
+    """Return a session with these properties. The environment must be prepared (`prepare`)."""
+    # PySpark starts the JVM if there is none, with properties on its command line. Every user of the machine can read a
+    # command line. Secrets are given to the session later, which is early enough.
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(without_secrets(spark).items())))
     builder = SparkSession.builder
     for name, value in spark.items():
         builder = builder.config(name, value)
@@ -207,15 +241,16 @@ def session_with(spark: Mapping[str, str]) -> SparkSession:
     return session
 
 
-def class_path(session: SparkSession) -> str:
-    """Gives the class path of the session's JVM."""
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
-    return str(jvm.System.getProperty("java.class.path"))
+def without_secrets(spark: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that may stand on a command line."""
+    return {name: value for name, value in spark.items() if not is_secret(name)}
 
 
 def session(settings: Settings) -> SparkSession:
-    """All of it; for a program that does nothing else meanwhile."""
+    """Return a session for the settings: choose properties, prepare the environment, start Spark.
+
+    This is for a program that has nothing else to do meanwhile; `launch.startup` does more at the same time.
+    """
     spark = properties(settings, submitted())
     prepare(spark, workers_python(spark))
     return session_with(spark)

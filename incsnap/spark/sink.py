@@ -1,4 +1,4 @@
-"""Spark's sink: each task writes one bucket's share of a batch in one Kafka transaction."""
+"""The data source `incsnap-kafka`, a sink: each task writes one bucket's share of a batch in one Kafka transaction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.first_offset import require_shared
-from incsnap.checkpoint.object_store import reach
+from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.object_store import StoreAccess
@@ -31,56 +31,51 @@ from incsnap.tasks.left_out import SizeRule
 
 _log = logging.getLogger(__name__)
 FORMAT = "incsnap-kafka"
-#: The one option. Its name has "secret" in it: Spark then hides the value wherever it shows a plan.
+#: The only option. Its name contains "secret", so Spark hides the value wherever it shows a plan.
 OPTION = "incsnap.secret.settings"
+#: Variable of the sink's workers, which keeps them apart from other workers (`register`).
 _WORKERS = "INCSNAP_WORKERS"
 
 
 class SinkOptions(BaseModel, frozen=True, extra="forbid"):
-    """All the sink must know; travels as JSON in ``OPTION``."""
+    """Everything that the sink needs. It travels as JSON in the option `OPTION`."""
 
     bootstrap_servers: str
     prefix: str
     job_id: str
-    #: of the start that sends, and its term; "" where no other start can be
-    start: str = ""
-    term: int = 0
-    #: ``checkpoint.location`` + "/incsnap"
-    buffer_root: str
-    #: librdkafka's names
+    start: str = ""  #: id of the start that sends; "" if no other start is possible
+    term: int = 0  #: term of the start that sends
+    buffer_root: str  #: `checkpoint.location` + "/incsnap"
+    #: the producer's settings, with librdkafka's names
     producer: Mapping[str, str] = Field(default_factory=dict, repr=False)
-    #: what becomes of changes that are too large
-    oversized: OversizedChanges = OversizedChanges()
-    #: the signal table, as db.table; "": there is none
-    signal_table: str = ""
-    #: how topics are made that only events name
-    topic_creation: TopicCreation = TopicCreation()
-    #: Do tasks run on other machines, of which each must see ``buffer_root``?
-    many_machines: bool = False
-    #: how the bucket is reached that ``buffer_root`` is in, if it is in one
-    store: StoreAccess = StoreAccess()
-    #: what tasks tell, and how: see ``process_log``
-    log_level: int = logging.INFO
-    log_format: str = "text"
+    oversized: OversizedChanges = OversizedChanges()  #: the handling of changes that are too large
+    signal_table: str = ""  #: the signal table, as db.table; "" if there is none
+    topic_creation: TopicCreation = TopicCreation()  #: how topics are created that only outbox events name
+    many_machines: bool = False  #: whether tasks run on other machines, of which each must see `buffer_root`
+    store: StoreAccess = StoreAccess()  #: access to the object store, if `buffer_root` is in one
+    log_level: int = logging.INFO  #: level of the tasks' log
+    log_format: str = "text"  #: form of the tasks' log, see `process_log`
 
     def to_json(self) -> str:
-        """The options as JSON, with the secrets; never log it."""
+        """Return the options as JSON, with the secrets; never log it."""
         return self.model_dump_json(context={"reveal": True})
 
     def buffers(self) -> WindowBuffers:
-        reach(self.buffer_root, self.store)
+        """Return the files of windows and of overtaken keys, beside the checkpoint."""
+        set_access(self.buffer_root, self.store)
         return WindowBuffers(self.buffer_root)
 
     def writer(self) -> BucketWriter:
+        """Return the writer that opens a bucket's transactions."""
         start = OwnStart(self.start, self.term) if self.start else None
         return BucketWriter(ClientSettings(self.bootstrap_servers, self.producer), self.prefix, self.job_id, start)
 
     def sizes(self) -> SizeRule:
-        """Return what tasks do with records that are too large."""
+        """Return the rule for records that are too large."""
         return SizeRule(ClientSettings(self.bootstrap_servers, self.producer), self.oversized, self.signal_table)
 
     def partitions_of(self, topic: str) -> int:
-        """Raises ``SinkError``."""
+        """Return how many partitions a topic has that an event names. Create a missing topic. Raise SinkError."""
         return event_topics(ClientSettings(self.bootstrap_servers, self.producer), self.topic_creation).partitions(
             topic
         )
@@ -88,18 +83,19 @@ class SinkOptions(BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True)
 class BucketCommitMessage(WriterCommitMessage):
-    """What a task tells the driver of its bucket."""
+    """The message of a task to the driver: the counts of its bucket."""
 
-    counts: BucketCounts
+    counts: BucketCounts  #: of the task's bucket
 
 
 class KafkaWriter(DataSourceStreamArrowWriter):
-    """Travels to every task; holds settings only."""
+    """The writer of one query's batches. It travels to every task and holds settings only."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write one bucket's share of a batch. Spark calls this in a task."""
         with hint_in_message():
             options = self._options
             process_log.set_up(options.log_level, options.log_format)
@@ -110,27 +106,40 @@ class KafkaWriter(DataSourceStreamArrowWriter):
                 counts = write_bucket(iterator, buffers, options.writer(), options.partitions_of, options.sizes())
                 return BucketCommitMessage(counts)
             except (SinkError, PrefixTaken) as error:
-                # The query tells of it when Spark has tried the task again in vain, which is seconds later.
-                _log.warning("A task of the sink failed: %s", error.message)
+                # The query reports this error only after Spark has repeated the task in vain, seconds later.
+                _log.warning("A sink task for the topics %s failed: %s", options.prefix, error.message)
                 raise
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
+        """Add the counts of all buckets to the job's progress. Spark calls this in the driver when a batch is done."""
         options = self._options
         process_log.set_up(options.log_level, options.log_format)
-        reach(options.buffer_root, options.store)
+        set_access(options.buffer_root, options.store)
         counts = [message.counts for message in messages if isinstance(message, BucketCommitMessage)]
         add_batch(options.buffer_root, options.job_id, batchId, counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing to undo: buckets that have committed will see their number when the batch is repeated."""
+        """Log that the batch failed.
+
+        Nothing is undone: buckets that have committed see the batch's number when it is repeated.
+        """
         process_log.set_up(self._options.log_level, self._options.log_format)
         done = sum(message is not None for message in messages)
-        _log.warning("Batch %d failed after %d of %d tasks; it will be repeated", batchId, done, len(messages))
+        _log.warning(
+            "Batch %d of %s failed after %d of %d tasks. It will be repeated",
+            batchId,
+            self._options.prefix,
+            done,
+            len(messages),
+        )
 
 
 class KafkaSink(DataSource):
-    """``df.writeStream.format("incsnap-kafka").option(OPTION, SinkOptions(...).model_dump_json())``, where ``df`` has
-    ``blocks.SCHEMA`` and comes from ``repartitionById(buckets, col("bucket"))``."""
+    """The data source of the sink.
+
+    Use it as `df.writeStream.format("incsnap-kafka").option(OPTION, SinkOptions(...).to_json())`. The DataFrame `df`
+    has the columns of `blocks.SCHEMA` and comes from `repartitionById(buckets, col("bucket"))`.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -141,11 +150,12 @@ class KafkaSink(DataSource):
 
 
 def register(spark: SparkSession, sink: type[DataSource] = KafkaSink) -> None:
-    """Registers the sink so that its tasks have workers of their own.
+    """Register the sink so that its tasks have workers of their own.
 
-    Spark keeps idle workers by the environment that they were started in, and gives a task the one that has been idle
-    for longest. With all tasks in one environment those of the source and of a bucket take turns, and each finds that
-    the producer which its worker has kept was fenced by the other worker's: 15-23 ms of every batch (``kafka.kept``).
+    Spark keeps idle workers by the environment in which they were started, and gives a task the one that has been idle
+    for longest. With one environment for all tasks, tasks of the source and of a bucket take turns. Each bucket then
+    finds that another worker's producer has fenced the producer that its own worker has kept. This costs 15 to 23 ms
+    per batch (`kafka.producer_cache`).
     """
     environment = spark.sparkContext.environment
     environment[_WORKERS] = "sink"

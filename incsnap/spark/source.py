@@ -1,4 +1,7 @@
-"""Spark's source: the planner in its long-lived process, and the readers in the tasks. Thin; the work is elsewhere."""
+"""The data source `incsnap-mysql`: the planner in Spark's long-lived source process, and `read` in its tasks.
+
+This module only connects Spark with the planner and the tasks (`planner.planner`, `tasks.slice_rows`).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from pyspark.sql.types import StructType
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
 from incsnap.checkpoint.location import is_local
-from incsnap.checkpoint.object_store import reach
+from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.planner.choices import choices_digest
@@ -26,7 +29,7 @@ from incsnap.snapshot.delivered_place import batch_place
 from incsnap.snapshot.offset import digest
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
-from incsnap.spark.prefix_ended import refuse_if_ended
+from incsnap.spark.prefix_taken import refuse_if_taken
 from incsnap.tasks import blocks
 from incsnap.tasks.partitions import ReadyPart, SlicePart
 from incsnap.tasks.slice_files import SliceFiles
@@ -36,49 +39,49 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
 FORMAT = "incsnap-mysql"
-#: The one option. Its name has "secret" in it: Spark then hides the value wherever it shows a plan.
+#: The only option. Its name contains "secret", so Spark hides the value wherever it shows a plan.
 OPTION = "incsnap.secret.settings"
-#: While this file is there no new batch is planned: how a clean stop waits for the batch under way.
+#: Name of the file that asks for a clean stop. While it exists, no new batch is planned.
 STOP = "stop"
-#: Written when Spark asked for a batch and got none for it: then all that was planned has been run.
+#: Name of the file that is written when Spark asks for a batch and gets none because of `STOP`. All planned batches are
+#: then done.
 STOPPED = "stopped"
-#: Written when a job that only reads the tables (snapshot.mode=initial_only) has sent the last batch of them.
+#: Name of the file that is written when a job with snapshot.mode=initial_only has sent its last batch.
 COMPLETE = "snapshot-complete"
-#: Seconds between two looks for ``STOP`` on a store where each is paid for.
+#: Seconds between two looks for `STOP` in a store where each look is paid for.
 _FAR_SECONDS = 1.0
-#: Seconds before Spark may ask again where there is to be no batch.
+#: Seconds before Spark may ask again if there is to be no batch.
 _PAUSE_SECONDS = 0.05
 
 
 class SourceOptions(BaseModel, frozen=True, extra="forbid"):
-    """All the source must know; travels as JSON in ``OPTION``. ``settings``: ``Settings.to_json``."""
+    """Everything that the source needs. It travels as JSON in the option `OPTION`."""
 
-    settings: str = Field(repr=False)
-    buffer_root: str
+    settings: str = Field(repr=False)  #: `Settings.to_json`
+    buffer_root: str  #: `checkpoint.location` + "/incsnap"
     buckets: int
-    slices: int
-    readers: int
-    #: Of the driver's chunk readers, see ``chunk_readers.Address``.
-    reader_path: str
-    reader_key: str = Field(repr=False)
-    #: Where the planner tells the driver how the job is doing, see ``monitoring.planner_report``.
-    report_path: str
+    slices: int  #: tasks of the source in one batch
+    readers: int  #: chunks that are read at the same time
+    reader_path: str  #: socket of the driver's chunk readers, see `chunk_readers.Address`
+    reader_key: str = Field(repr=False)  #: key of that socket, hexadecimal
+    report_path: str  #: file in which the planner reports the job's state, see `monitoring.planner_report`
     log_level: int = logging.INFO
-    #: Of the job, see ``StartSnapshot``.
-    run: str = ""
-    #: See ``SliceFiles``; "" where tasks may run on other machines, which find slices beside the checkpoint.
+    run: str = ""  #: id of the run, see `StartSnapshot`
+    #: folder for `SliceFiles`; "" if tasks may run on other machines, which find slices beside the checkpoint
     slice_folder: str = ""
-    #: The file that the driver writes if another start has taken the prefix.
-    ended_path: str = ""
+    ended_path: str = ""  #: file that the driver writes if another start has taken the prefix
 
 
 class BinlogReader(DataSourceStreamReader):
-    """The planner's face towards Spark; in a task only ``read`` is called, on an object that never had a planner."""
+    """The planner's interface to Spark.
+
+    In a task Spark calls `read` only, on a copy of this object that never has a planner.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._settings = Settings.from_json(options.settings)
-        reach(self._settings.checkpoint_location, self._settings.store)
+        set_access(self._settings.checkpoint_location, self._settings.store)
         process_log.set_up(options.log_level, self._settings.monitoring.log_format)
         self._buffers = WindowBuffers(options.buffer_root)
         self._planner: Planner | None = None
@@ -87,13 +90,17 @@ class BinlogReader(DataSourceStreamReader):
         self._slice_files: SliceFiles | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """Kept in a file: Spark does not log it, and asks again when the first batch has to be repeated."""
+        """Return the offset at which the job begins.
+
+        A file keeps this offset: Spark does not log it, and asks again when the first batch has to be repeated.
+        """
         with hint_in_message():
             options = self._options
             root = options.buffer_root
-            return first_offset(root, lambda: first_position(self._settings, options.buckets)).dump()
+            return first_offset(root, lambda: first_position(self._settings, options.buckets, Files(root))).dump()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Plan the next batch and return its end; return `start` if there is nothing to send or the job is to stop."""
         files = Files(self._options.buffer_root)
         if self._is_to_stop(files):
             if not files.exists(STOPPED):
@@ -101,10 +108,10 @@ class BinlogReader(DataSourceStreamReader):
             time.sleep(_PAUSE_SECONDS)
             return start
         with hint_in_message():
-            refuse_if_ended(self._options.ended_path)
+            refuse_if_taken(self._options.ended_path)
             planner = self._planning()
             begin = planner.offsets.load(start)
-            # Spark asks for a batch when the one before is done, so its end says what is.
+            # Spark asks for a batch when the one before is done, so `start` shows what is done.
             if self._settings.snapshot.mode == "initial_only" and begin.has_no_snapshot_left:
                 if not files.exists(COMPLETE):
                     files.write(COMPLETE, b"")
@@ -114,8 +121,10 @@ class BinlogReader(DataSourceStreamReader):
             return start if end is begin else planner.offsets.dump(end)
 
     def _is_to_stop(self, files: Files) -> bool:
-        """Has somebody asked for a clean stop? On a local disk that is looked for before each batch; where a look is
-        paid for, once a second."""
+        """Return True if a clean stop was asked for.
+
+        On a local disk each call looks for the file. In a store where each look is paid for, one call a second does.
+        """
         if not is_local(self._settings.checkpoint_location):
             if time.monotonic() < self._look_at:
                 return False
@@ -123,6 +132,7 @@ class BinlogReader(DataSourceStreamReader):
         return files.exists(STOP)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the parts of the batch between the two offsets, one per task. Large slices go into files."""
         with hint_in_message():
             planner = self._planning()
             begin_offset, end_offset = planner.offsets.load(start), planner.offsets.load(end)
@@ -138,26 +148,32 @@ class BinlogReader(DataSourceStreamReader):
         return parts
 
     def _slices(self) -> SliceFiles:
-        """The planner's alone: the reader is made in each task too."""
+        """Return the files for slices.
+
+        Only the planner's process calls this; each task has its own copy of the reader.
+        """
         if self._slice_files is None:
             own = self._options.slice_folder
             self._slice_files = SliceFiles(own or self._options.buffer_root, shared=not own)
         return self._slice_files
 
     def commit(self, end: dict[str, Any]) -> None:
+        """Tell the planner that the batch which ends at `end` is done."""
         with hint_in_message():
             planner = self._planning()
             planner.committed(planner.offsets.load(end))
 
     def stop(self) -> None:
+        """Close the planner. Spark calls this when the query ends."""
         if self._planner is not None:
             self._planner.close()
             self._planner = None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # In a task this object was not made, but unpacked: its process knows nothing of what was told to the planner's.
+        """Yield the blocks of one part, as rows of `blocks.SCHEMA`. Spark calls this in a task."""
+        # In a task this object is unpickled: `__init__` has not run in this process.
         process_log.set_up(self._options.log_level, self._settings.monitoring.log_format)
-        reach(self._settings.checkpoint_location, self._settings.store)
+        set_access(self._settings.checkpoint_location, self._settings.store)
         with hint_in_message():
             if isinstance(partition, SlicePart):
                 for row in slice_rows(partition, self._settings, time.time_ns() // 1000):
@@ -166,6 +182,7 @@ class BinlogReader(DataSourceStreamReader):
                 yield blocks.to_arrow(partition.rows, partition.digest, partition.place)
 
     def _planning(self) -> Planner:
+        """Return the planner. The first call starts it."""
         if self._planner is None:
             options = self._options
             with hint_in_message():
@@ -182,8 +199,10 @@ class BinlogReader(DataSourceStreamReader):
 
 
 class BinlogSource(DataSource):
-    """``spark.readStream.format("incsnap-mysql").option(OPTION, ...)``, the option ``SourceOptions`` as JSON; rows of
-    ``blocks.SCHEMA``."""
+    """The data source of the job, with rows of `blocks.SCHEMA`.
+
+    Use it as `spark.readStream.format("incsnap-mysql").option(OPTION, ...)`, with `SourceOptions` as JSON.
+    """
 
     @classmethod
     def name(cls) -> str:

@@ -1,7 +1,7 @@
-"""``spark.read.format("incsnap")``: a table's rows as a DataFrame, with the columns of its changes.
+"""The reader behind `spark.read.format("incsnap")`: a table's rows as a DataFrame, with the columns of its changes.
 
-One partition is one SELECT, so its rows are those of one moment. Several partitions are ranges of the key, each read by
-a connection of its own: MySQL cannot share a snapshot between connections, so each range is of its own moment.
+One partition is one SELECT, so its rows are from one moment. Several partitions are ranges of the key, each read by a
+connection of its own. MySQL cannot share a snapshot between connections, so each range is from a moment of its own.
 """
 
 from __future__ import annotations
@@ -28,40 +28,47 @@ from incsnap.mysql.session import connect, query
 from incsnap.planner.answers import Answers
 from incsnap.snapshot.chunk_query import above, chunk_tail
 from incsnap.snapshot.keys import Key
-from incsnap.snapshot.questions import Describe, Failed, KeyOrder, MaximumKey, NextBoundary, Refused
+from incsnap.snapshot.questions import Answer, Describe, KeyOrder, MaximumKey, NextBoundary, Refused
 from incsnap.snapshot.window import Chunk, ordering_columns
 from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.spark_release import arrow_schema
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.frame_columns import CHANGE_FIELDS, SchemaChanged, first_position_of
 
-#: Seconds that the server waits for a task which Spark keeps from taking rows.
+#: Seconds that the server waits for a task that takes no rows because Spark keeps it waiting.
 _PATIENCE_SECONDS = 3600
-_HINT = "Leave numPartitions out: one SELECT then reads the table."
+_HINT = "Leave numPartitions out. One SELECT then reads the table."
 
 
 class RangePart(InputPartition):
-    """``lower < key <= upper`` of the columns ``columns``; all of the table where they are None."""
+    """The rows with `lower < key <= upper` in `order`; all rows if `order` is None.
+
+    A bound that is None does not limit.
+    """
 
     def __init__(self, order: KeyOrder | None = None, lower: Key | None = None, upper: Key | None = None) -> None:
         self.order, self.lower, self.upper = order, lower, upper
 
 
 class TableFrame(DataSourceReader):
-    """``partitions``: how many, as the option has it."""
+    """The reader of a table. `partitions`: the option numPartitions, as text."""
 
     def __init__(self, settings: Settings, schema: StructType, partitions: str) -> None:
+        """Raise ConfigError if no table is given, with the option envelope, or if `partitions` is no whole number from
+        1 up."""
         assert settings.frame is not None
         if settings.frame.table is None or settings.frame.envelope:
             raise ConfigError(
-                "spark.read reads the rows of one table", "Set the option table=database.table, without envelope."
+                "spark.read needs the option table, and has no option envelope",
+                "Set the option table=database.table, and leave envelope out.",
             )
         if not partitions.isdecimal() or int(partitions) < 1:
-            raise ConfigError(f"numPartitions: {partitions!r} is not a whole number from 1 on", _HINT)
+            raise ConfigError(f"numPartitions: {partitions!r} is not a whole number from 1 up", _HINT)
         self._table, self._settings, self._count = settings.frame.table, settings, int(partitions)
         self._schema = arrow_schema(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
+        """Return the ranges of the key, one per task. Raise ConfigError if the table cannot be divided."""
         if self._count == 1:
             return [RangePart()]
         with hint_in_message():
@@ -72,6 +79,10 @@ class TableFrame(DataSourceReader):
                 connection.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one range.
+
+        Raise SchemaChanged if the table's columns have changed. Spark calls this in a task.
+        """
         assert isinstance(partition, RangePart)
         with hint_in_message():
             connection = connect(self._settings.mysql, read_timeout=float(_PATIENCE_SECONDS))
@@ -87,7 +98,10 @@ class TableFrame(DataSourceReader):
             shape = shape_with_defaults(connection, shape, definitions=True)
         view = view_of(shape or TableShape(self._table, ()), self._settings.columns)
         if shape is None or not pa.schema([*CHANGE_FIELDS, *frame_fields(view)]).equals(self._schema):
-            raise SchemaChanged(f"{self._table} has other columns than when the DataFrame was made", "Make it anew.")
+            raise SchemaChanged(
+                f"The columns of {self._table} have changed since the DataFrame was made",
+                "Call load() again to make a DataFrame with the new columns.",
+            )
         now_us = time.time_ns() // 1000
         for columns in stream_rows(connection, shape, _tail(shape, part), view.needed):
             if n := rows_of(columns):
@@ -96,12 +110,13 @@ class TableFrame(DataSourceReader):
 
 
 def _marks(now_us: int, n: int) -> list[Any]:
-    """The marks of ``n`` rows, as of rows that are read for a stream; all of them come before its first batch."""
+    """Return the marks of `n` rows: like rows that a stream reads, at a position before its first batch."""
     values = ["r", now_us, None, first_position_of(0), True]
     return [pa.repeat(pa.scalar(value, field.type), n) for value, field in zip(values, CHANGE_FIELDS, strict=True)]
 
 
 def _tail(shape: TableShape, part: RangePart) -> str:
+    """Return the SELECT's clauses from FROM on."""
     if part.order is None:
         return f"FROM {shape.id.sql}"
     columns = ordering_columns(shape, part.order.columns)
@@ -109,32 +124,44 @@ def _tail(shape: TableShape, part: RangePart) -> str:
         order = part.order
         chunk = Chunk(shape.id, order.columns, part.lower, part.upper, index=order.index, descending=order.descending)
         return chunk_tail(chunk, columns)
-    # What was inserted above the greatest key since it was looked for belongs to the table too.
+    # The last range has no end, so it includes rows that were inserted above the maximum key meanwhile.
     if part.lower is None:
         return f"FROM {shape.id.sql}"
     return f"FROM {shape.id.sql} WHERE {above(columns, part.lower, part.order.descending)}"
 
 
 def _ranges(connection: Connection[Any], settings: Settings, table: TableId, count: int) -> list[RangePart]:
-    """Ranges of about as many rows; the last one has no end. Raises ``ConfigError`` where the table has no order."""
+    """Return ranges of about the same number of rows; the last one has no end.
+
+    Raise ConfigError if the table has no order of keys, or if MySQL does not answer a question about the keys.
+    """
     answers = Answers(connection, settings.columns)
     order = answers(Describe(table, "", "", GtidSet()))
-    if isinstance(order, (Refused, Failed)):
-        why = order.reason if isinstance(order, Refused) else order.message
-        raise ConfigError(f"{table} cannot be read in several partitions: {why}", _HINT)
-    assert isinstance(order, KeyOrder)
-    maximum = answers(MaximumKey(table, order.columns, order.index, GtidSet(), order.descending))
+    if not isinstance(order, KeyOrder):
+        raise _refusal(table, order)
+    maximum = _key(table, answers(MaximumKey(table, order.columns, order.index, GtidSet(), order.descending)))
     ((rows,),) = query(connection, f"SELECT COUNT(*) FROM {table.sql}")
     step = max(1, -(-int(rows) // count))
     ranges: list[RangePart] = []
     lower: Key | None = None
-    while isinstance(maximum, tuple) and len(ranges) < count - 1:
+    while maximum is not None and len(ranges) < count - 1:
         boundary = NextBoundary(table, order.columns, order.index, lower, maximum, step, descending=order.descending)
-        upper = answers(boundary)
-        if isinstance(upper, Failed):
-            raise ConfigError(f"{table} cannot be read in several partitions: {upper.message}", _HINT)
-        if not isinstance(upper, tuple):
+        upper = _key(table, answers(boundary))
+        if upper is None:
             break
         ranges.append(RangePart(order, lower, upper))
         lower = upper
     return [*ranges, RangePart(order, lower)]
+
+
+def _key(table: TableId, answer: Answer) -> Key | None:
+    """Return the key that an answer has; None if the table has no such key. Raise ConfigError if it is no answer."""
+    if answer is None or isinstance(answer, tuple):
+        return answer
+    raise _refusal(table, answer)
+
+
+def _refusal(table: TableId, answer: Answer) -> ConfigError:
+    """Return the error for a question that MySQL has not answered."""
+    reason = answer.reason if isinstance(answer, Refused) else getattr(answer, "message", "MySQL gave no answer")
+    return ConfigError(f"{table} cannot be read in several partitions: {reason}", _HINT)

@@ -1,11 +1,13 @@
-"""The rows of the one shuffle: a Spark row is a block of many records, or an order to the sink of one bucket.
+"""The rows of the job's one shuffle: each Spark row is a block of many records, or an order to the sink of one bucket.
 
-kind      block                                                    made with
-events    Arrow IPC stream of ``envelope.records.RECORDS``         ``events``
-tables    the same, of many tables, each table's together          ``tables``
-notes     the same, for a notification topic: not de-duplicated    ``notes``
-release   which window to emit now                                 ``release``
-hold      tables with held windows: keys of their events are kept  ``held_tables``
+The functions of this module make such rows, and read their blocks.
+
+    kind      block                                                         made with
+    events    Arrow IPC stream of `envelope.records.RECORDS`, one table     `events`
+    tables    Arrow IPC stream of `RECORDS`, many tables, table by table    `tables`
+    control   Arrow IPC stream of `RECORDS`, one topic, not de-duplicated   `control`
+    release   JSON: parts of a window to send now                           `release`
+    hold      JSON: tables with held windows, whose keys are written down   `held_tables`
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: What Spark is told.
+#: The columns of a block's row, for Spark.
 SCHEMA = (
     "batch long, digest string, place string, bucket int, ord long, kind string, topic string, tbl string, block binary"
 )
-#: The same for Arrow. ``digest`` tells the batch from another one of its number; ``place`` is its beginning and end
-#: (``snapshot.delivered_place``). ``ord`` orders the blocks of a
-#: bucket; ``tbl`` is ``str(TableId)``, "" where there is none.
+#: The columns of a block's row, for Arrow.
+#:
+#: `digest` tells the batch from another batch with its number. `place` is the batch's beginning and end
+#: (`snapshot.delivered_place`). `ord` orders the blocks of a bucket. `tbl` is `str(TableId)`, or "" for a block without
+#: one table.
 ARROW = pa.schema(
     [
         ("batch", pa.int64()),
@@ -38,90 +42,100 @@ ARROW = pa.schema(
         ("block", pa.binary()),
     ]
 )
-EVENTS, TABLES, NOTES, RELEASE, HELD_TABLES = "events", "tables", "notes", "release", "hold"
-#: Of the schema of a block of many tables: where its tables are named.
+EVENTS, TABLES, CONTROL, RELEASE, HELD_TABLES = "events", "tables", "control", "release", "hold"
+#: Key of the schema's metadata under which a block of many tables names its runs.
 _RUNS = b"incsnap.tables"
 
-#: One row of ``SCHEMA`` but for digest and place, which all rows of a batch share.
+#: One row of `SCHEMA` without `digest` and `place`, which all rows of a batch share.
 BlockRow = tuple[int, int, int, str, str, str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOrder:
-    """Emit the bucket's rows of parts of a window, less the keys that an event has overtaken."""
+    """An order to a bucket: send its rows of parts of a window, without rows whose keys an event has overtaken."""
 
-    #: The window's file, as its manifest names it.
-    file: str
-    table: str
-    topic: str
-    #: Batches between the window's and this one, from the first on and without the last: the keys they have overtaken
-    #: were written down then (``held_tables``).
+    file: str  #: the window's file, as its manifest names it
+    table: str  #: the table, as `str(TableId)`
+    topic: str  #: topic of the rows
+    #: Batches between the window's batch and this one: from the first on, without the last. The sinks of these batches
+    #: wrote down the keys that have overtaken rows (`held_tables`).
     batches: tuple[int, int] = (0, 0)
-    #: The window's parts to emit, from the first on and without the last.
-    parts: tuple[int, int] = (0, 1)
+    parts: tuple[int, int] = (0, 1)  #: the window's parts to send: from the first on, without the last
 
 
 def events(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> BlockRow:
-    """Change records of one table, in binlog order."""
+    """Return a block of change records of one table, in binlog order."""
     return batch, bucket, order, EVENTS, topic, table, encode(records)
 
 
 class Run(NamedTuple):
-    """Records of one table that stand together in a block."""
+    """Records of one table that stand next to each other in a block."""
 
     topic: str
-    table: str
-    records: int
+    table: str  #: as `str(TableId)`; "" for records of no table
+    records: int  #: how many records
 
 
 def tables(batch: int, bucket: int, order: int, runs: Sequence[Run], records: pa.RecordBatch) -> BlockRow:
-    """Change records of many tables, one table's after the other's, each in binlog order."""
+    """Return a block of change records of many tables: table by table, and in binlog order within a table."""
     named = records.replace_schema_metadata({_RUNS: json.dumps(runs)})
     return batch, bucket, order, TABLES, "", "", encode(named)
 
 
 def runs_of(records: pa.RecordBatch) -> list[Run]:
-    """The runs of the records that ``tables`` wrote, in order."""
+    """Return the runs of records that `tables` encoded, in order."""
     return [Run(*run) for run in json.loads(records.schema.metadata[_RUNS])]
 
 
 def by_run(records: pa.RecordBatch, runs: Sequence[Run]) -> Iterator[tuple[Run, pa.RecordBatch]]:
+    """Yield pairs: each run, and the part of `records` that belongs to the run."""
     begin = 0
     for run in runs:
         yield run, records.slice(begin, run.records)
         begin += run.records
 
 
-def notes(batch: int, bucket: int, order: int, topic: str, records: pa.RecordBatch) -> BlockRow:
-    return batch, bucket, order, NOTES, topic, "", encode(records)
+def control(batch: int, bucket: int, order: int, topic: str, records: pa.RecordBatch) -> BlockRow:
+    """Return a block of control records, which are of no table: notifications, heartbeats, schema changes.
+
+    They are never de-duplicated.
+    """
+    return batch, bucket, order, CONTROL, topic, "", encode(records)
 
 
 def release(batch: int, bucket: int, order: int, what: ReleaseOrder) -> BlockRow:
-    """To be given to every bucket that the window may have rows in; a bucket without rows does nothing."""
+    """Return the block that orders a release. Send the block to each bucket that may have rows of the window.
+
+    A bucket without rows of the window does nothing.
+    """
     return batch, bucket, order, RELEASE, what.topic, what.table, json.dumps(asdict(what)).encode()
 
 
 def held_tables(batch: int, bucket: int, order: int, tables: Sequence[str]) -> BlockRow:
-    """To be given to **every** bucket while windows of ``tables`` stay unreleased: a release asks each for its keys."""
+    """Return the block that names tables with held windows: a sink then writes down the keys of their events.
+
+    Send the block to **every** bucket, in each batch that leaves windows of `tables` unreleased. A later release reads
+    the keys of every bucket.
+    """
     return batch, bucket, order, HELD_TABLES, "", "", json.dumps({"tables": list(tables)}).encode()
 
 
 def to_arrow(rows: Iterable[BlockRow], digest: str, place: str = "") -> pa.RecordBatch:
-    """Return what a source task may yield, of the batch with that digest and place."""
+    """Return block rows as the record batch that a source task yields. `digest`, `place`: of the batch."""
     columns = list(zip(*((batch, digest, place, *rest) for batch, *rest in rows), strict=True)) or [()] * len(ARROW)
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, ARROW, strict=True)], schema=ARROW)
 
 
-#: JSON shrinks to a quarter. 16 MB of binlog give 77 MB of it, which cross four process borders (worker, JVM,
-#: shuffle, JVM, worker) at some 100 MB/s each; compressing them takes 90 ms, and Spark's own compression is
-#: switched off for it. By Arrow's threads a block of one table's few rows would take 0.24 ms, and is 0.06 so; a large
-#: one is nearly all values, which are one column and one thread's either way.
+#: LZ4 shrinks JSON to a quarter. 16 MB of binlog become 77 MB of JSON, which cross four process borders (worker, JVM,
+#: shuffle, JVM, worker) at about 100 MB/s each. To compress them takes 90 ms, and Spark's own compression is switched
+#: off instead. With Arrow's threads a block of a few rows takes 0.24 ms, without threads 0.06 ms. A large block is
+#: nearly all values, which are one column and so one thread either way.
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _DECOMPRESSED = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 def encode(records: pa.RecordBatch) -> bytes:
-    """An Arrow IPC stream, compressed."""
+    """Return the records as an Arrow IPC stream, compressed by LZ4."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, records.schema, options=_COMPRESSED) as writer:
         writer.write_batch(records)
@@ -130,22 +144,27 @@ def encode(records: pa.RecordBatch) -> bytes:
 
 
 def decode(block: Any) -> list[pa.RecordBatch]:
-    """The record batches that ``encode`` wrote."""
+    """Return the record batches of a stream that `encode` wrote, without empty ones."""
     with pa.ipc.open_stream(block, options=_DECOMPRESSED) as reader:
         return [batch for batch in reader if batch.num_rows]
 
 
 def record_bytes(records: pa.RecordBatch) -> int:
-    """Bytes of all keys and values; of values that are columns, all that these take."""
+    """Return the bytes of all keys and values.
+
+    For a DataFrame, whose values are columns, count all bytes of the columns.
+    """
     value = records.column("value")
     values = pc.sum(pc.binary_length(value)).as_py() or 0 if pa.types.is_binary(value.type) else value.nbytes
     return int(values + (pc.sum(pc.binary_length(records.column("key"))).as_py() or 0))
 
 
 def decode_release(block: bytes) -> ReleaseOrder:
+    """Return the order that `release` encoded."""
     order = json.loads(block)
     return ReleaseOrder(order["file"], order["table"], order["topic"], tuple(order["batches"]), tuple(order["parts"]))
 
 
 def decode_held_tables(block: bytes) -> tuple[str, ...]:
+    """Return the tables that `held_tables` encoded."""
     return tuple(json.loads(block)["tables"])

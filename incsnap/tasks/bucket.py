@@ -1,8 +1,9 @@
-"""What one bucket sends in one batch: released rows that no event has overtaken, then the events, in binlog order.
+"""The task of one bucket in one batch: sends the released rows that no event has overtaken, then the events.
 
-The rule of de-duplication lives here (the log always wins): a window row is dropped when its key has an event in the
-batch that releases the window, or had one in a batch since the window was read. The released rows go first; since no
-key is in both, their order does not matter. Pure but for the buffers it is given.
+This module holds the rule of de-duplication: the log always wins. A row of a window is discarded if its key has an
+event in a batch after the window's batch, up to the batch that releases the row. Released rows go first, and events
+follow in binlog order. No key is in both, so their order to each other does not matter. The module does no I/O of its
+own: callers pass in the buffers and the transactions.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ from incsnap.tasks.left_out import LeftOut, SizeRule
 from incsnap.tasks.outgoing import Outgoing
 from incsnap.tasks.own_topics import PartitionsOf, by_topic
 
-#: Of RECORDS, what rows are told apart by.
+#: Columns of RECORDS that tell rows apart.
 _IDENTIFYING = ["key", "identity", "old_identity"]
 
 
 class Buffers(Protocol):
-    """What is needed of ``checkpoint.windows.WindowBuffers``."""
+    """The part of `checkpoint.windows.WindowBuffers` that a delivery uses."""
 
     def read_window(self, file: str, bucket: int, parts: Iterable[int]) -> list[pa.RecordBatch]: ...
     def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array: ...
 
 
 class TableBlock(NamedTuple):
-    """Encoded records of one table; ``table`` is "" for notifications."""
+    """Encoded records of one table, or of one topic of notifications."""
 
     topic: str
-    table: str
-    records: pa.Buffer
+    table: str  #: as `str(TableId)`; "" for notifications
+    records: pa.Buffer  #: as `blocks.encode` wrote them
 
 
 class TablesBlock(NamedTuple):
-    """Encoded records of many tables, which it names itself."""
+    """Encoded records of many tables. The records' metadata names the tables (`blocks.runs_of`)."""
 
     records: pa.Buffer
 
@@ -57,27 +58,29 @@ class TablesBlock(NamedTuple):
 class BucketBatch:
     """The blocks of one bucket and batch, in order."""
 
-    batch: int
-    digest: str
-    bucket: int
-    #: Decoded one by one, for all of them may be gigabytes.
+    batch: int  #: number of the batch
+    digest: str  #: digest of the batch's end
+    bucket: int  #: number of the bucket
+    #: Changes and notifications, encoded. They are decoded one by one, because all of them may be gigabytes.
     changes: list[TableBlock | TablesBlock] = field(default_factory=list)
-    releases: list[blocks.ReleaseOrder] = field(default_factory=list)
-    #: Tables with held windows, whose keys are written down; None where nobody asks for any.
+    releases: list[blocks.ReleaseOrder] = field(default_factory=list)  #: the windows' parts to send
+    #: tables with held windows, whose keys are written down; None if the batch holds no window
     held_tables: tuple[str, ...] | None = None
-    #: The batch's beginning and end, for the control record.
-    place: str = ""
-    _identifying: dict[str, list[pa.RecordBatch]] | None = None
+    place: str = ""  #: the batch's beginning and end, for the control record
+    _identifying: dict[str, list[pa.RecordBatch]] | None = None  #: cache of `_in_tables`
 
     def keys_of(self, table: str) -> pa.Array:
-        """Identities of all events of the table in this batch and bucket: inserts, both of updates, deletes."""
+        """Return the identities of all events of the table in this batch and bucket.
+
+        Inserts and deletes have one identity each, updates the one before and the one after the change.
+        """
         of_table = (each for each in self.changes if isinstance(each, TableBlock) and each.table == table != "")
         keys = [overtaken_by(records) for each in of_table for records in blocks.decode(each.records)]
         keys += map(overtaken_by, self._in_tables().get(table, ()))
         return pa.concat_arrays(keys) if keys else pa.array([], pa.binary())
 
     def _in_tables(self) -> Mapping[str, Sequence[pa.RecordBatch]]:
-        """By table, the keys in the blocks of many tables: each is decoded once, whichever tables are asked for."""
+        """Return for each table the key columns from the blocks of many tables. Each block is decoded once only."""
         if self._identifying is None:
             self._identifying = {}
             for block in self.changes:
@@ -87,26 +90,28 @@ class BucketBatch:
         return self._identifying
 
     def overtaken(self) -> dict[str, pa.Array]:
-        """By table, what windows that stay unreleased must be told."""
+        """Return for each table with a held window the identities of its events in this batch and bucket, each once."""
         return {table: pc.unique(self.keys_of(table)) for table in self.held_tables or ()}
 
 
 def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
-    """The rows a sink task was given (``blocks.SCHEMA``), sorted; ``None`` when it was given none.
+    """Return what a sink task received (rows of `blocks.SCHEMA`) as one bucket's batch; None if it received no row.
 
-    Raises ``SinkError`` when there is more than one bucket or batch among them: their records would share a
-    transaction, and a bucket its fence.
+    Blocks come from several source tasks in any order. The result has them in the order of `ord`. Raise SinkError if
+    they are of more than one bucket or batch: their records would share one transaction.
     """
     table = pa.Table.from_batches(list(batches)) if (batches := [b for b in batches if b.num_rows]) else None
     if table is None:
         return None
-    owners = set(zip(*(table.column(name).to_pylist() for name in ("batch", "digest", "bucket", "place")), strict=True))
-    if len(owners) != 1:
+    targets = set(
+        zip(*(table.column(name).to_pylist() for name in ("batch", "digest", "bucket", "place")), strict=True)
+    )
+    if len(targets) != 1:
         raise SinkError(
-            f"A sink task was given blocks of {len(owners)} batches or buckets: {sorted(owners)[:4]}",
+            f"A sink task was given blocks of {len(targets)} batches or buckets: {sorted(targets)[:4]}",
             "Repartition with DataFrame.repartitionById(buckets, col('bucket')); please report it with the log.",
         )
-    ((batch, digest, bucket, place),) = owners
+    ((batch, digest, bucket, place),) = targets
     received = BucketBatch(batch, digest, bucket, place=place)
     for row in pc.sort_indices(table, [("ord", "ascending")]).to_pylist():
         _add(received, {name: table.column(name)[row] for name in ("kind", "topic", "tbl", "block")})
@@ -114,10 +119,11 @@ def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
 
 
 def _add(received: BucketBatch, row: Mapping[str, Any]) -> None:
+    """Add one block to the bucket. Raise SinkError if its kind is unknown."""
     kind, block = row["kind"].as_py(), row["block"].as_buffer()
-    if kind in (blocks.EVENTS, blocks.NOTES):
-        owner = row["tbl"].as_py() if kind == blocks.EVENTS else ""
-        received.changes.append(TableBlock(row["topic"].as_py(), owner, block))
+    if kind in (blocks.EVENTS, blocks.CONTROL):
+        table = row["tbl"].as_py() if kind == blocks.EVENTS else ""
+        received.changes.append(TableBlock(row["topic"].as_py(), table, block))
     elif kind == blocks.TABLES:
         received.changes.append(TablesBlock(block))
     elif kind == blocks.RELEASE:
@@ -130,7 +136,7 @@ def _add(received: BucketBatch, row: Mapping[str, Any]) -> None:
 
 
 class Delivery:
-    """What a bucket sends in a batch, and its counts, which are whole when all of it was asked for."""
+    """The records that a bucket sends in a batch, and their counts."""
 
     def __init__(self, received: BucketBatch, buffers: Buffers) -> None:
         self._received = received
@@ -139,12 +145,13 @@ class Delivery:
 
     @property
     def counts(self) -> BucketCounts:
+        """Return the counts of what was yielded so far. They are complete once `records` has ended."""
         return BucketCounts(events=self._events, reads=self._reads, discarded=self._discarded, bytes=self._bytes)
 
     def records(self) -> Iterator[Outgoing]:
-        """Give released rows less overtaken ones, then events and notifications, none of them empty.
+        """Yield released rows that are not overtaken, then events and notifications. Nothing empty is yielded.
 
-        The table is "" for notifications. To be asked for once.
+        Call this once only. The run of a notification has the table "".
         """
         for outgoing in chain(self._released(), self._changes()):
             if outgoing.records.num_rows:
@@ -152,7 +159,7 @@ class Delivery:
                 yield outgoing
 
     def by_table(self) -> Iterator[tuple[str, str, pa.RecordBatch]]:
-        """As ``records``, by topic and table."""
+        """Yield (topic, table, records) for everything that `records` yields."""
         for outgoing in self.records():
             for run, of_table in blocks.by_run(outgoing.records, outgoing.runs):
                 yield run.topic, run.table, of_table
@@ -172,7 +179,7 @@ class Delivery:
     def _released(self) -> Iterator[Outgoing]:
         received, buffers = self._received, self._buffers
         fresh = {table: received.keys_of(table) for table in {release.table for release in received.releases}}
-        # Windows of a table were held through nearly the same batches: each batch's keys are read once.
+        # Windows of a table are held through nearly the same batches, so each batch's keys are read once.
         written = cache(partial(buffers.read_discards, bucket=received.bucket))
         for release in received.releases:
             parts = buffers.read_window(release.file, received.bucket, range(*release.parts))
@@ -186,13 +193,20 @@ class Delivery:
 
 
 def sent(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Those that no transform has dropped."""
+    """Return the records without those that a transform drops.
+
+    The source task has marked such a record with partition -1: it is not sent, but its key still overtakes rows of
+    windows.
+    """
     dropped = pc.less(records.column("partition"), 0)
     return records.filter(pc.invert(dropped)) if pc.any(dropped).as_py() else records
 
 
 def _sent_runs(records: pa.RecordBatch) -> tuple[list[blocks.Run], pa.RecordBatch]:
-    """The same, and whose they are, of a block of many tables."""
+    """Drop the records of a block of many tables that a transform drops.
+
+    Return the runs that are left, and the records.
+    """
     runs, kept = blocks.runs_of(records), sent(records)
     if len(kept) < len(records):
         of_tables = [run._replace(records=len(sent(each))) for run, each in blocks.by_run(records, runs)]
@@ -201,7 +215,10 @@ def _sent_runs(records: pa.RecordBatch) -> tuple[list[blocks.Run], pa.RecordBatc
 
 
 def _without(rows: pa.RecordBatch, overtaking: Sequence[pa.Array]) -> pa.RecordBatch:
-    """``overtaking``: keys, an array a batch; together they may be more than Arrow takes in one array (2 GiB)."""
+    """Return `rows` without those whose identity is in one of `overtaking`.
+
+    `overtaking` has one array per batch. Together they may exceed the 2 GiB that Arrow allows in one array.
+    """
     identity = overtaken_by(rows)
     gone = [pc.is_in(identity, value_set=keys) for keys in overtaking]
     overtaken = reduce(pc.or_, gone) if gone else None
@@ -209,7 +226,7 @@ def _without(rows: pa.RecordBatch, overtaking: Sequence[pa.Array]) -> pa.RecordB
 
 
 class OpenTransaction(Protocol):
-    """What a bucket needs of ``kafka.transaction.Transaction``."""
+    """The part of `kafka.transaction.Transaction` that a bucket uses."""
 
     def __enter__(self) -> OpenTransaction: ...
     def __exit__(
@@ -220,7 +237,7 @@ class OpenTransaction(Protocol):
 
 
 class BucketTransactions(Protocol):
-    """What a bucket needs of ``kafka.transaction.BucketWriter``."""
+    """The part of `kafka.transaction.BucketWriter` that a bucket uses."""
 
     def open(self, bucket: int, batch: int, digest: str) -> OpenTransaction | None: ...
 
@@ -232,11 +249,15 @@ def write_bucket(
     partitions_of: PartitionsOf,
     sizes: SizeRule | None = None,
 ) -> BucketCounts:
-    """Do one task's work, start to end. Raises ``SinkError``; then nothing of the batch is visible.
+    """Run one sink task: send the bucket's share of a batch to Kafka in one transaction, and return its counts.
 
-    The order matters: keys are written down before the commit, because a batch whose number is committed is never
-    looked at again, and they are written down on a replay too, in case it was the files that were lost. So are records
-    that Kafka refuses for their size: the transaction is begun again without them, as ``sizes`` says.
+    If an earlier attempt has committed this batch in this bucket, nothing is sent, and `skipped` is 1 in the counts.
+    Raise SinkError; nothing of the batch is visible then.
+
+    The order of the steps matters. Keys of held tables are written down before the commit, because a batch whose number
+    is committed is never looked at again. A replay writes them too, in case the files were lost. Records that Kafka
+    refuses for their size are written down before the commit as well. The transaction then begins again without them,
+    as `sizes` says.
     """
     received = gather(rows)
     if received is None:
@@ -259,7 +280,10 @@ def _send(
     partitions_of: PartitionsOf,
     left_out: LeftOut,
 ) -> BucketCounts:
-    """Send all but what is left out, in one transaction. Raises ``RecordsTooLarge`` where more must be left out."""
+    """Send all records but those left out, in one transaction.
+
+    Raise RecordsTooLarge if more records must be left out.
+    """
     outgoing = delivery.records()
     first = next(outgoing, None)
     if first is None:

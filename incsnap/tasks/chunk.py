@@ -1,7 +1,8 @@
-"""A task that reads chunks: wait (low watermark), SELECT, end of the binlog (high watermark), window file, manifest.
+"""The task that reads chunks: low watermark, SELECT, high watermark, window file, manifest.
 
-It runs beside the stream (``reader_jobs``) and gives way to it on the processor. Whatever goes wrong with the chunk is
-written into its manifest.
+The low watermark is a wait until the server has executed a set of GTIDs. The high watermark is the end of the binlog
+after the SELECT. The task runs beside the stream (`spark.reader_jobs`) and leaves the processor to it. If anything is
+wrong with a chunk, the chunk's manifest says so.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.servers import MySqlSettings
 from incsnap.config.settings import Settings
 from incsnap.envelope.json_rows import rows_of
-from incsnap.envelope.records import shares_identity, snapshot_records
-from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.records import shares_identity
+from incsnap.envelope.snapshot_records import snapshot_records
+from incsnap.envelope.sources import SourceConstants
 from incsnap.errors import ChunkFailed, ServerUnreachable
 from incsnap.events import BinlogPosition, StreamPosition, server_of
 from incsnap.gtid import GtidSet
@@ -36,7 +38,7 @@ from incsnap.mysql.watermarks import high_watermark, wait_until_executed
 from incsnap.snapshot import failures
 from incsnap.snapshot.chunk_query import chunk_tail
 from incsnap.snapshot.sizing import select_seconds
-from incsnap.snapshot.window import Reading, ordering_columns
+from incsnap.snapshot.window import ChunkResult, ordering_columns
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks import blocks, process_name
 from incsnap.tasks.chunk_failures import (
@@ -51,52 +53,64 @@ from incsnap.tasks.partitions import ChunkOrder
 
 log = logging.getLogger(__name__)
 
-#: Bytes of a chunk on the wire, and of its keys and values: a chunk that takes more is halved, down to a single row,
-#: which may be of any size. What a reader holds is the one and twice the other, so these are what two readers may take
-#: beside the rest of a job of 1.6 GB (with 192 and 256 MiB, eleven rows of 16 MB took 1.2 GB in one reader). A window's
-#: rest goes out with one batch when a DDL comes behind its first parts, and a sink task must be able to hold it too.
+#: Most bytes of a chunk on the wire, and of its keys and values. A larger chunk is halved, down to a single row, which
+#: may have any size. A reader holds the first and twice the second. The limits are what two readers may take beside the
+#: rest of a job of 1.6 GB. With 192 and 256 MiB, eleven rows of 16 MB took 1.2 GB in one reader. If a DDL follows a
+#: window's first parts, one batch sends the rest of the window, and a sink task must be able to hold that too.
 MAX_CHUNK_BYTES = 64 << 20
 MAX_RECORD_BYTES = 128 << 20
-#: Seconds after which a job begins no further chunk: what was read is answered with the job's end. Starting a job costs
-#: 20 to 30 ms, so a tenth of the time at most.
+#: Seconds after which a job begins no further chunk, because its answers come with its end. To start a job costs 20 to
+#: 30 ms, so at most a tenth of the time.
 JOB_SECONDS = 0.3
+#: Seconds that a chunk waits until delivered transactions are visible. The wait is longer only if a commit is stalled
+#: (semi-synchronous replication). Then the chunk is planned again and the stream continues.
+EXECUTED_SECONDS = 5.0
 
-#: Bytes of keys and values in one part of a window, about: what a batch sends of windows is a number of parts, so they
-#: are small against what it can send in its time (some 50 MB/s), and large against the cost of a part (0.1 ms).
+#: Bytes of keys and values in one part of a window, about. A batch sends a whole number of parts. A part is small
+#: against what a batch can send in its time (about 50 MB/s), and large against the fixed cost of a part (0.1 ms).
 PART_BYTES = 1 << 20
-#: The reader's nice value: on a busy processor the stream's own tasks (0) get nine tenths of the time, on an idle one a
-#: reader gets all it wants.
+#: The reader's nice value. On a busy processor the stream's tasks (nice 0) get nine tenths of the time. On an idle
+#: processor a reader gets all it can use.
 NICENESS = 10
 
-#: By thread and settings.
+#: Connections by thread id and settings.
 _sessions: dict[tuple[int, str], Connection[Any]] = {}
 
 
 def read_chunks(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
-    """Read the chunks one after the other for ``JOB_SECONDS``, at least the first. Return the ids of their windows,
-    which have a manifest now."""
+    """Read chunks one after the other on the worker's chunk thread. Return the ids of their windows.
+
+    The task reads at least one chunk, and begins no further one after `JOB_SECONDS`. Each window in the result has a
+    manifest.
+    """
     return _aside().submit(read_together, orders, settings, buffers).result()
 
 
 @cache
 def _aside() -> ThreadPoolExecutor:
-    """The worker's thread for chunks. Kept: Arrow's allocator keeps memory by thread, a new one faults it in anew."""
+    """Return the worker's thread for chunks.
+
+    It is kept: Arrow's allocator keeps memory per thread, and a new thread has to fault that memory in again.
+    """
     return ThreadPoolExecutor(1, "incsnap-chunk", initializer=give_way)
 
 
 def give_way() -> None:
-    """To be called on the thread that reads. On Linux it has a nice value of its own, so the worker stays as it is for
-    the stream's next task."""
+    """Lower the priority of the calling thread, and name it for `ps`.
+
+    Linux has a nice value per thread, so the worker's main thread keeps its own for the stream's next task. On other
+    systems the priority stays.
+    """
     process_name.take(process_name.CHUNK)
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def read_together(orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> list[str]:
-    """Read the chunks one after the other for ``JOB_SECONDS``, at least the first. Return the ids of their windows.
+    """Read chunks one after the other on this thread. Return the ids of their windows; `read_chunks` has the limits.
 
-    What stands around a SELECT is done once for all that are read together: the wait for the low watermark, the shapes,
-    and the high watermark, which may always be later (48 chunks of small tables: 1.4 s to 0.5 s).
+    The chunks share three steps: the wait for the low watermark, the look-up of table shapes, and the high watermark. A
+    high watermark may always be later. So 48 chunks of small tables take 0.5 s instead of 1.4 s.
     """
     group = _Group(orders, settings, buffers)
     until = time.monotonic() + JOB_SECONDS
@@ -111,8 +125,10 @@ def read_together(orders: Sequence[ChunkOrder], settings: Settings, buffers: Win
 
 
 class _Group:
-    """Chunks that are read one after the other on one connection. Only what keeps a manifest from being written is
-    raised."""
+    """Chunks that are read one after the other on one connection.
+
+    Errors of a chunk go into its manifest. An error is raised only if a manifest cannot be written.
+    """
 
     def __init__(self, orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> None:
         self._settings = settings
@@ -122,45 +138,50 @@ class _Group:
         self._server: tuple[int, str] = (0, "")
         self._connection: Connection[Any] | None = None
         self._reached: GtidSet | None = None
-        #: A stalled commit keeps all of them from being read, a lock those of its table: after the first the others are
-        #: left for later at once.
+        #: Why no further chunk is tried; "" to go on. A low watermark that was not reached delays all chunks, so the
+        #: first one waits and the others are left for later.
         self._left = ""
+        #: Why no further chunk of a table is tried: a lock delays the chunks of its table only.
         self._locked: dict[TableId, str] = {}
-        #: What was read, and wants a high watermark.
-        self._read: list[tuple[ChunkOrder, Reading]] = []
+        #: Chunks that were read and have no high watermark yet.
+        self._read: list[tuple[ChunkOrder, ChunkResult]] = []
 
     def is_held_up(self, order: ChunkOrder) -> bool:
-        """Whether what kept another chunk from being read keeps this one too. Nothing waits for it again."""
+        """Whether the cause that stopped an earlier chunk stops this one too. A cause is waited for once only."""
         return bool(self._left) or order.read.chunk.table in self._locked
 
     def read(self, order: ChunkOrder) -> None:
-        """Read one chunk; what keeps it from being read goes into its manifest."""
+        """Read one chunk. If that fails, write the reason into the chunk's manifest."""
         table, window = order.read.chunk.table, order.read.window
         if window.lost:
-            # Should the job end of it: without the note nobody could tell it from those that only waited.
+            # If this chunk ends the job, the note tells it from chunks that only waited in the same job.
             self._buffers.write_begun(window.id)
         if self.is_held_up(order):
-            self._give_up(order, Reading(error=self._left or self._locked[table]))
+            self._give_up(order, ChunkResult(error=self._left or self._locked[table]))
             return
         try:
             connection = self._at_low_watermark(order.read.low_watermark)
             self._read.append((order, self._selected(connection, order)))
         except Exception as error:  # noqa: BLE001 - the chunk is in the offset: raised, it would fail every replay
-            reading = failed(error)
+            result = failed(error)
             if isinstance(error, StalledError):
-                self._left = reading.error
-            elif reading.error.startswith(f"{failures.STALLED}:"):
-                self._locked[table] = reading.error
-            self._give_up(order, reading)
+                self._left = result.error
+            elif result.error.startswith(f"{failures.STALLED}:"):
+                self._locked[table] = result.error
+            self._give_up(order, result)
 
     def finish(self) -> None:
-        """The high watermark lies behind every SELECT."""
+        """Ask for the high watermark, and write the manifests of all chunks that were read.
+
+        The high watermark is then behind every SELECT. If it cannot be had, or the server was exchanged meanwhile
+        (ServerUnreachable), the manifests say why.
+        """
         if not self._read:
             return
         read, self._read = self._read, []
         try:
             connection = _session(self._settings.mysql)
-            # As the SELECTs' own: it may be another connection than theirs.
+            # The connection may be a new one, and so the server another one.
             server = self._server if connection is self._connection else _identity(connection)
             if server != self._server:
                 raise ServerUnreachable("The server was exchanged while chunks were read")
@@ -169,27 +190,32 @@ class _Group:
             for order, _ in read:
                 self._give_up(order, failed(error))
             return
-        for order, reading in read:
+        for order, result in read:
             try:
                 log_id = _log_id(order.end, self._server[1], file, pos)
             except AnotherLogError as error:
                 self._give_up(order, failed(error))
                 continue
-            whole = replace(reading, high_file=file, high_pos=pos, server_uuid=log_id)
+            whole = replace(result, high_file=file, high_pos=pos, server_uuid=log_id)
             self._buffers.write_manifest(order.read.window.id, whole)
         if any(server_of(order.end.server_uuid) not in ("", self._server[1]) for order, _ in read):
-            connection.close()  # this one or the tail's is from before a failover; they are read again on a new one
+            # This connection, or the stream's, is from before a failover. A new one reads the chunks again.
+            connection.close()
 
-    def _give_up(self, order: ChunkOrder, reading: Reading) -> None:
-        """``reading`` says why it was not read."""
+    def _give_up(self, order: ChunkOrder, result: ChunkResult) -> None:
+        """Write the manifest of a chunk that was not read. `result` says why."""
         window_id = order.read.window.id
-        log.warning("Chunk %s of %s was not read: %s", window_id, order.read.chunk.table, reading.error)
-        self._buffers.write_manifest(window_id, reading)
+        log.warning("Chunk %s of %s was not read: %s", window_id, order.read.chunk.table, result.error)
+        self._buffers.write_manifest(window_id, result)
 
     def _at_low_watermark(self, low_watermark: GtidSet) -> Connection[Any]:
-        """The connection, on which all of ``low_watermark`` is visible."""
+        """Return a connection that sees all transactions of `low_watermark`.
+
+        Raise StalledError if the server does not execute them in time, and ServerUnreachable.
+        """
         connection = self._connection
-        # Not asked before each chunk whether it lives: one whose SELECT finds it dead is ordered again.
+        # Whether the connection is alive is not asked before each chunk. If a SELECT finds it dead, the chunk is
+        # ordered again.
         if connection is None or not connection.open:
             connection = _session(self._settings.mysql)
         if connection is not self._connection:
@@ -198,19 +224,23 @@ class _Group:
             self._connection, self._reached, self._shapes = connection, None, {}
         if low_watermark != self._reached:
             try:
-                wait_until_executed(connection, low_watermark, self._settings.executed_wait_seconds)
+                wait_until_executed(connection, low_watermark, EXECUTED_SECONDS)
             except ServerUnreachable:
                 raise
             except ChunkFailed as error:
-                # Is it still the stream's server? One that was demoted answers, and never gets to the low watermark. A
-                # new connection costs 10 ms, the wait has cost seconds.
+                # The server may have been demoted: such a server answers, but never reaches the low watermark. So the
+                # connection is closed. A new one costs 10 ms, and the wait has cost seconds.
                 connection.close()
                 raise StalledError(error.message) from error
             self._reached, self._shapes = low_watermark, {}
         return connection
 
     def _shape(self, connection: Connection[Any], table: TableId) -> TableShape:
-        """Behind the low watermark, so that a DDL that this shape does not know lies inside the window and drops it."""
+        """Return the table's definition. Raise ShapeChangedError if the table does not exist.
+
+        The definition is read after the low watermark. A later DDL then lies inside the window, and the planner drops
+        the window.
+        """
         if not self._shapes:
             self._shapes = shapes_of(connection, self._tables)
             if self._settings.asks_for_columns:
@@ -222,8 +252,11 @@ class _Group:
             raise ShapeChangedError(f"table {table} does not exist")
         return shape
 
-    def _selected(self, connection: Connection[Any], order: ChunkOrder) -> Reading:
-        """All but the high watermark; the window's file is written."""
+    def _selected(self, connection: Connection[Any], order: ChunkOrder) -> ChunkResult:
+        """Read the chunk and write its window file. Return the result without the high watermark.
+
+        Raise ShapeChangedError or SharedKeyError. Errors of the SELECT and of the encoding pass through.
+        """
         chunk, window, end = order.read.chunk, order.read.window, order.end
         settings = self._settings
         shape = self._shape(connection, chunk.table)
@@ -253,7 +286,7 @@ class _Group:
             now_us=now_us,
             most=MAX_RECORD_BYTES,
         )
-        # Rows of one identity have one key, and so one bucket.
+        # Rows with one identity have one key, and so are in one bucket.
         if not shape.key and any(map(shares_identity, records.values())):
             raise SharedKeyError(
                 f"rows of {chunk.table} have the same values in {', '.join(f.name for f in format_.view.key)}: the"
@@ -263,7 +296,7 @@ class _Group:
         record_bytes = sum(map(blocks.record_bytes, records.values()))
         rows = rows_of(columns)
         parts = max(1, min(rows, -(-record_bytes // PART_BYTES)))
-        return Reading(
+        return ChunkResult(
             rows=rows,
             bytes=sum(int(column.nbytes) for column in columns if column is not None),
             seconds=seconds,
@@ -274,8 +307,11 @@ class _Group:
 
 
 def _log_id(end: StreamPosition, server_uuid: str, high_file: str, high_pos: int) -> str:
-    """What the high watermark is a position of. The stream was at ``end`` before the SELECT, so the end of that binlog
-    lies behind it. Where it does not, the server has begun another one, of which the stream is yet to hear."""
+    """Return the id of the binlog that the high watermark is a position of.
+
+    The stream was at `end` before the SELECT, so the end of the same binlog cannot be before `end`. Raise
+    AnotherLogError if it is: the server has begun a new binlog, and the stream has not heard of it yet.
+    """
     if not end.server_uuid or server_of(end.server_uuid) != server_uuid:
         return server_uuid
     if end.file and not BinlogPosition(high_file, high_pos).reached(end.file, end.pos):
@@ -284,12 +320,16 @@ def _log_id(end: StreamPosition, server_uuid: str, high_file: str, high_pos: int
 
 
 def _identity(connection: Connection[Any]) -> tuple[int, str]:
+    """Return the server's id and UUID."""
     server_id, server_uuid = query(connection, "SELECT @@server_id, @@server_uuid")[0]
     return int(server_id), str(server_uuid)
 
 
 def _session(settings: MySqlSettings) -> Connection[Any]:
-    """The thread's connection, kept between batches: opening one costs 3-10 ms, a chunk of an idle table less."""
+    """Return this thread's connection.
+
+    It is kept between batches: to open one costs 3 to 10 ms, and a chunk of an idle table less.
+    """
     key = (threading.get_ident(), settings.model_dump_json(context={"reveal": True}))
     connection = _sessions.get(key)
     if not is_alive(connection):

@@ -1,4 +1,4 @@
-"""Says whose fault it was that a chunk could not be read, for its manifest."""
+"""The classification of errors of a chunk: its manifest says whether the chunk is read again, halved or given up."""
 
 from __future__ import annotations
 
@@ -8,34 +8,43 @@ import pyarrow as pa
 import pymysql
 from pymysql.constants import ER
 
-from incsnap.envelope.records import RecordsTooLarge
+from incsnap.envelope.snapshot_records import RecordsTooLarge
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, ValueRefused, shorten
 from incsnap.mysql.error_codes import CHANGED, IN_THE_WAY
 from incsnap.mysql.session import QueryRefusedError, is_gone
 from incsnap.snapshot import failures
-from incsnap.snapshot.window import Reading
+from incsnap.snapshot.window import ChunkResult
 
 log = logging.getLogger(__name__)
 
 
 class SharedKeyError(Exception):
-    """Rows that cannot be told apart."""
+    """An error: two rows of a chunk have the same key, so they cannot be told apart."""
 
 
 class AnotherLogError(Exception):
-    """The server's binlog is another than the stream's."""
+    """An error: the server's binlog ends before the place that the stream has reached.
+
+    So the server has begun a new binlog. The chunk is read again until the stream has noticed that.
+    """
 
 
 class StalledError(Exception):
-    """The low watermark was not reached in time."""
+    """An error: the low watermark was not reached in time."""
 
 
 class ShapeChangedError(Exception):
-    """The table is not the one that the chunk was planned for; the DDL is on its way through the log."""
+    """An error: the table is no longer the one that the chunk was planned for.
+
+    The DDL is still on its way in the binlog.
+    """
 
 
 def _kind(error: Exception) -> str:
-    """Says whose fault it was: whether the chunk is read again, halved or given up (``snapshot.failures``)."""
+    """Return the kind of the failure, one of `snapshot.failures` or "value", "sql" or "defect".
+
+    The kind decides whether the chunk is read again, halved or given up.
+    """
     if isinstance(error, ChunkFailed):
         cause = error.__cause__
         if isinstance(cause, pymysql.err.MySQLError):
@@ -44,27 +53,30 @@ def _kind(error: Exception) -> str:
     for kinds, kind in _KINDS:
         if isinstance(error, kinds):
             return kind
-    # The plain IncsnapError is that of 2 GiB in one column.
+    # A plain IncsnapError means that a column has more than 2 GiB.
     if type(error) is IncsnapError:
         return failures.TOO_LARGE
-    log.error("A chunk failed in an unforeseen way", exc_info=error)
+    log.error("Reading a chunk has failed with an error that nobody expected; please report it", exc_info=error)
     return "defect"
 
 
+#: Kinds of failure by the classes of errors.
 _KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((UnsupportedType,), failures.UNSUPPORTED),
-    # OSError: the connection's own are ServerUnreachable, so it is where the window is written that is away or full.
+    # An OSError of a connection became ServerUnreachable before. So this one is of the window file's store, which is
+    # full or away.
     ((ServerUnreachable, OSError, AnotherLogError), failures.UNREACHABLE),
     ((ShapeChangedError, QueryRefusedError), failures.SHAPE),
     ((SharedKeyError,), failures.SHARED_KEY),
     ((StalledError,), failures.STALLED),
     ((MemoryError, pa.ArrowCapacityError, RecordsTooLarge), failures.TOO_LARGE),
-    # The row is found by halving and put into quarantine.
+    # The planner finds the row by halving and puts it into quarantine.
     ((ValueRefused,), "value"),
 )
 
 
 def _kind_of_refusal(error: pymysql.err.MySQLError) -> str:
+    """Return the kind of an error that MySQL answered."""
     if is_gone(error):
         return failures.UNREACHABLE
     code = error.args[0]
@@ -77,7 +89,7 @@ def _kind_of_refusal(error: pymysql.err.MySQLError) -> str:
     return "sql"
 
 
-def failed(error: Exception) -> Reading:
-    """What the manifest says of a chunk that has met ``error``."""
+def failed(error: Exception) -> ChunkResult:
+    """Return the result of a chunk that met `error`, for its manifest. The text is `kind: message`."""
     text = error.message if isinstance(error, IncsnapError) else shorten(error, 400)
-    return Reading(error=f"{_kind(error)}: {text}")
+    return ChunkResult(error=f"{_kind(error)}: {text}")

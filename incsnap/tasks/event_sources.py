@@ -1,4 +1,4 @@
-"""What the ``source`` blocks of a slice's records are made of: columns of its transactions and statements."""
+"""The columns behind the `source` blocks of a slice's records, from the slice's transactions and statements."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from incsnap.binlog.slices import Slice
 from incsnap.columns.variable import Ints
-from incsnap.envelope.source_block import SourceColumns
+from incsnap.envelope.sources import SourceColumns
 
-#: Bytes of a statement in ``source.query``. Each record repeats it: 400 rows of a statement of 6 MB were 2.4 GB.
+#: Most bytes of a statement in `source.query`. Each record repeats the statement: with 6 MB, 400 rows had 2.4 GB.
 TEXT_BYTES = 32 << 10
-#: Bytes of statements in all records of one rows event: an event is never divided, and may have any number of rows.
+#: Most bytes of statements in all records of one rows event. An event is never divided, and has any number of rows.
 MOST_OF_EVENT = 64 << 20
 
 _log = logging.getLogger(__name__)
@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 class EventSources:
     """The source columns of a slice's events.
 
-    ``queries``: with the texts of statements, which are kept in the slice then (include.query). ``first``: the number
-    of the first event.
+    `queries`: add the statements' texts, which the slice contains if include.query is set. `first`: the number of the
+    slice's first event.
     """
 
     def __init__(self, slice_: Slice, *, queries: bool, first: int = 0) -> None:
@@ -42,9 +42,10 @@ class EventSources:
             self._texts, self._sizes = _texts(slice_.texts())
 
     def of(self, events: Ints, records: Ints | None = None) -> SourceColumns:
-        """Return the source columns of ``events``.
+        """Return the source columns of `events`, which are indexes into the slice.
 
-        ``records``: how many records each event has. Statements are cut further where an event has very many.
+        `records`: how many records each event has. If an event has very many, its statement is cut to fit
+        MOST_OF_EVENT.
         """
         transactions, owner = self._slice.transactions, self._slice.transaction_of(events)
         place = pa.array(owner)
@@ -61,10 +62,14 @@ class EventSources:
 
     @property
     def has_texts(self) -> bool:
+        """Whether the slice has any statement."""
         return bool(len(self._sizes))
 
     def text_bytes(self, events: Ints) -> Ints:
-        """Return how many bytes of a statement each record of those events repeats."""
+        """Return for each event the bytes of its statement; 0 for none. Each record of the event repeats the statement.
+
+        Callers estimate with it how large a block gets.
+        """
         if not len(self._sizes):
             return np.zeros(len(events), np.int64)
         nth = self._slice.text_of(events)
@@ -82,7 +87,7 @@ class EventSources:
 
 
 def _cut(statement: bytes, most: int) -> bytes:
-    """Return the first ``most`` bytes of a statement, less the begin of a character that does not end there."""
+    """Return the first `most` bytes of a statement, less if they end within a character."""
     if len(statement) <= most:
         return statement
     while most and statement[most] & 0xC0 == 0x80:
@@ -92,14 +97,17 @@ def _cut(statement: bytes, most: int) -> bytes:
 
 @cache
 def _warn_of_cut() -> None:
-    """Log that a statement is cut: once in a process, as a load may have thousands of such statements."""
+    """Log that a statement is cut.
+
+    This is logged once per process, because a load may have thousands of such statements.
+    """
     _log.warning("A statement has more than %d bytes; source.query holds its first ones (include.query)", TEXT_BYTES)
 
 
 def _texts(encoded: list[bytes]) -> tuple[Any, Ints]:
-    """Return statements as texts of ``TEXT_BYTES`` at most, and their lengths in bytes.
+    """Return the statements as texts of at most `TEXT_BYTES`, and their lengths in bytes.
 
-    The log does not tell the character set of a statement; UTF-8 is what Debezium takes it for.
+    The binlog does not record a statement's character set. UTF-8 is assumed, as Debezium does.
     """
     if any(len(text) > TEXT_BYTES for text in encoded):
         _warn_of_cut()

@@ -1,11 +1,13 @@
-"""The formats that the settings ask for, and the registry they need. Made once per process and kept."""
+"""The formats that the settings ask for, and the schema registries that these need.
+
+Each process makes and keeps them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
 
-from incsnap import __version__
 from incsnap.config.servers import RegistrySettings
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topic_of
@@ -15,26 +17,30 @@ from incsnap.envelope.format import StructFormat
 from incsnap.envelope.table_format import Registers, TableFormat, struct_format, table_format
 from incsnap.kafka.registry import Registry
 from incsnap.tables import TableShape
+from incsnap.version import __version__
 
 
 def format_of(settings: Settings, shape: TableShape) -> TableFormat:
-    """Raises ``UnsupportedType`` and what the registry refuses."""
+    """Return the format of a table's records.
+
+    Raise UnsupportedType if a column's type has no format. Errors of the schema registry pass through.
+    """
     return table_format(shape, topic_of(settings, shape.id), _envelope(settings), _registers(settings))
 
 
 def format_key(settings: Settings) -> Hashable:
-    """Settings with equal ones give a table the same format."""
+    """Return a key of the settings that formats depend on. Settings with equal keys give a table the same format."""
     return _envelope(settings), _registers(settings), settings.topic_delimiter, settings.unicode_topics
 
 
 def struct_formats(settings: Settings) -> tuple[StructFormat, StructFormat]:
-    """For keys and for values of records that are no rows."""
+    """Return the formats for keys and values of records that are not rows, for example notifications."""
     formats, registers = settings.formats, _registers(settings)
     return struct_format(formats.key, registers.key), struct_format(formats.value, registers.value)
 
 
 def reach_registries(settings: Settings) -> None:
-    """Does each registry that is needed answer?  Raises ``ServerUnreachable`` or ``ConfigError``."""
+    """Check that each schema registry that the settings need answers. Raise ServerUnreachable or ConfigError."""
     formats = settings.formats
     for choice, registry in ((formats.key, formats.key_registry), (formats.value, formats.value_registry)):
         if choice.kind == "avro":
@@ -50,7 +56,7 @@ def _registers(settings: Settings) -> Registers:
 
 
 def _register(settings: RegistrySettings) -> Register:
-    # Bound methods of one object are equal, so a format is made once.
+    # Bound methods of one object are equal. So a format with this registry is found again, not made again.
     return _registry(settings.url, tuple(sorted(settings.client.items()))).register
 
 

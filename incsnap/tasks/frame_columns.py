@@ -1,7 +1,7 @@
-"""Records become the columns of a DataFrame of changes: what is told of each (``_op``, ``_position``...), and the row.
+"""The columns of a DataFrame of changes: marks of each change (`_op`, `_position` and others), then the row.
 
-``_position`` is a text that orders changes as the binlog does: number of the batch, of the event in it, of the row in
-the event. It depends on the batch alone, so a batch that is run again gives the same.
+`_position` is a text that sorts changes in the order of the binlog. It has the number of the batch, of the event in the
+batch, and of the row in the event. It depends on the batch alone, so a repeated batch gives the same positions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from incsnap.envelope.records import MARKED_OPERATIONS
 from incsnap.errors import IncsnapError
 from incsnap.gtid import GtidSet
 
-#: What is said of a change, before the columns of its table.
+#: The marks of a change, before the columns of its table.
 CHANGE_FIELDS = pa.schema(
     [
         ("_op", pa.string()),
@@ -28,19 +28,19 @@ CHANGE_FIELDS = pa.schema(
         ("_snapshot", pa.bool_()),
     ]
 )
-#: What stands before these where the records of several tables are told as Kafka would be sent them.
+#: The columns before the marks, if the DataFrame has records of several tables in Kafka's form.
 RECORD = pa.schema([("topic", pa.string()), ("table", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
 
 _OPS = pa.array([*MARKED_OPERATIONS, "t"])
 _READ, _TRUNCATED = MARKED_OPERATIONS.index("r"), len(MARKED_OPERATIONS)
-#: Events of a batch are numbered from 1. Before all are rows of windows, which no event of the batch has overtaken;
-#: behind all is what planning has written down (truncations, schema changes).
+#: Numbers of events in `_position`. Events of a batch have 1 and up. Rows of windows come before all events, which have
+#: not overtaken them. Records that planning has written down (truncations, schema changes) come after all events.
 _BEFORE, _BEHIND = 0, 9_999_999_999
 _DIGITS = (12, 10, 8)
 
 
 class SchemaChanged(IncsnapError):
-    """The table has other columns than the DataFrame, which keeps those that it was made with."""
+    """An error: the table's columns are no longer those of the DataFrame, which cannot change its columns."""
 
     hint = (
         "Make the stream anew (spark.readStream...load()) and start the query again on the same checkpoint: columns are"
@@ -50,28 +50,35 @@ class SchemaChanged(IncsnapError):
 
 
 def first_position_of(batch: int) -> str:
-    """Before all of the batch's changes."""
+    """Return a `_position` that sorts before all changes of the batch. `spark.read` gives it to the rows of a table."""
     return ".".join(f"{number:0{width}d}" for number, width in zip((batch, _BEFORE, 0), _DIGITS, strict=True))
 
 
 class FrameColumns:
-    """The columns of one batch. ``schema``: that of the DataFrame, in Arrow; ``older``: transactions that were executed
-    before the server was asked for it; ``reached``: as in ``FramePart``."""
+    """The columns of one batch of changes.
+
+    `schema`: the DataFrame's, in Arrow. `older`: transactions that the server had executed before it was asked for the
+    schema. Changes of these may have other columns, which are cast to the schema. `reached`: transactions that this
+    batch or an earlier one has sent some event of.
+    """
 
     def __init__(self, frame: FrameSettings, schema: pa.Schema, older: GtidSet, batch: int, reached: GtidSet) -> None:
         self._frame, self._schema, self._older, self._batch = frame, schema, older, batch
         self._reads_are_older = reached <= older
         self._row = pa.struct(schema.field("after").type if frame.envelope else list(schema)[len(CHANGE_FIELDS) :])
         self._had_events = False
-        #: Records that are no events so far: these have no number of their own.
+        #: Records so far that are no events, so they have no number of their own.
         self._others = 0
 
     def of(self, topic: str, table: str, records: Any) -> Any:
-        """A batch of the DataFrame's schema. Raises ``SchemaChanged``."""
+        """Return records as a record batch of the DataFrame's schema.
+
+        Raise SchemaChanged if the columns of a change that is not `older` differ from the schema, or if a cast fails.
+        """
         metadata = self._metadata(records)
         if self._frame.table is None:
             n = len(records)
-            # Events of an outbox have topics of their own.
+            # An outbox event names its own topic.
             own = "topic" in records.schema.names
             topics = records.column("topic") if own else pa.repeat(pa.scalar(topic), n)
             names = [topics, pa.repeat(pa.scalar(table or None, pa.string()), n)]
@@ -93,9 +100,10 @@ class FrameColumns:
     def _body(self) -> list[pa.Field]:
         return list(self._schema)[len(CHANGE_FIELDS) :]
 
-    # -- what is told of each record
+    # -- the marks of each record
 
     def _metadata(self, records: Any) -> list[Any]:
+        """Return the marks of records, as the columns of CHANGE_FIELDS."""
         n = len(records)
         if "marks" not in records.schema.names:
             return self._metadata_of_others(records)
@@ -110,8 +118,10 @@ class FrameColumns:
         return [_OPS.take(op), ts_us.cast(CHANGE_FIELDS.field("_ts").type), gtid, self._position(event, row), read]
 
     def _metadata_of_others(self, records: Any) -> list[Any]:
-        """Records that are of no row. Of a truncation in the DataFrame of one table the value says what its marks would
-        have been."""
+        """Return the marks of records that are not of a row.
+
+        In a DataFrame of one table such a record is a truncation, and its value has the time and the GTID.
+        """
         n = len(records)
         place = self._position(np.full(n, _BEHIND if self._had_events else _BEFORE), self._numbers(n))
         if self._frame.table is None:
@@ -127,10 +137,12 @@ class FrameColumns:
         ]
 
     def _numbers(self, n: int) -> Any:
+        """Return the next `n` numbers for records that have no number of their own."""
         self._others += n
         return np.arange(self._others - n, self._others)
 
     def _position(self, event: Any, row: Any) -> Any:
+        """Return `_position` of each record, from its numbers of event and row."""
         batch, *digits = _DIGITS
         parts = [
             pc.utf8_lpad(pa.array(number, pa.int64()).cast(pa.string()), width=width, padding="0")
@@ -141,7 +153,11 @@ class FrameColumns:
     # -- the row
 
     def _fitting(self, table: str, rows: Any, records: Any) -> list[Any]:
-        """The columns of ``rows`` as the DataFrame has them."""
+        """Return the columns of `rows` with the names, types and order of the DataFrame.
+
+        Columns of changes that are older than the DataFrame are cast to its types. Raise SchemaChanged if the columns
+        do not fit.
+        """
         if rows.type.equals(self._row):
             return list(rows.flatten())
         have, want = _types(rows.type), _types(self._row)
@@ -160,16 +176,20 @@ class FrameColumns:
         return [self._older_column(what, rows, name, type_) for name, type_ in want.items()]
 
     def _is_older(self, records: Any) -> bool:
-        """Were all of these changed, or read, before the DataFrame was made? Then what it has more, they did not have
-        yet.
+        """Return True if all records were changed or read before the DataFrame was made.
 
-        Rows of a window go out when the batch has passed its high watermark, so what their SELECT saw of the table, the
-        batch has reached too. A batch that is run again behind an ALTER TABLE brings them as they were read.
+        A column that such records lack was then added later. For rows of a window the transactions of the batch decide:
+        the batch has passed the window's high watermark, so it has reached whatever the SELECT saw. A batch that is
+        repeated after an ALTER TABLE brings such rows as they were read.
         """
         gtids = pc.unique(records.column("marks").field("gtid")).to_pylist()
         return self._reads_are_older if None in gtids else GtidSet.parse(",".join(gtids)) <= self._older
 
     def _older_column(self, what: str, rows: Any, name: str, type_: pa.DataType) -> Any:
+        """Return the column `name` of older rows as `type_`, all null if they lack it.
+
+        Raise SchemaChanged if a cast fails.
+        """
         if rows.type.get_field_index(name) < 0:
             return pa.nulls(len(rows), type_)
         values = rows.flatten()[rows.type.get_field_index(name)]

@@ -1,9 +1,8 @@
-"""What a task of a DataFrame of changes does: a part of a batch becomes rows, those of windows de-duplicated.
+"""The task of a DataFrame of changes: turns a part of a batch into rows, and de-duplicates rows of windows.
 
-Kafka's job has one shuffle, by bucket, behind which the sink's tasks discard the rows of windows that events have
-overtaken. A source of Spark's has no shuffle of its own. So where a batch releases parts of windows, or windows are
-held across it, one task does all of it, as the one bucket there is; else each slice has a task of its own, for its
-events meet nothing.
+The job for Kafka has one shuffle, by bucket, and its sink tasks discard overtaken rows after it. A Spark source has no
+shuffle of its own. If a batch releases parts of windows, or windows are held during the batch, one task therefore does
+the whole batch, as its only bucket. Otherwise each slice has its own task, because nothing has to be compared.
 """
 
 from __future__ import annotations
@@ -29,8 +28,11 @@ from incsnap.tasks.slice_records import change_blocks
 
 
 class FramePart(InputPartition):
-    """``slices``: each with the number of its first event in the batch; ``rows``: those of ``ReadyPart``. ``reached``:
-    transactions of which the batch or one before it has told something."""
+    """The work of one task.
+
+    `slices`: each with the number of its first event in the batch. `rows`: rows of `ReadyPart`. `reached`: transactions
+    that this batch or an earlier one has sent some event of.
+    """
 
     def __init__(
         self,
@@ -44,7 +46,7 @@ class FramePart(InputPartition):
 
 
 def frame_parts(parts: list[BatchPart], end: Offset, digest: str) -> list[FramePart]:
-    """One a task, of the batch that ends at ``end``; ``digest``: of that, as it was dumped."""
+    """Return the tasks' parts of the batch that ends at `end`. `digest`: of the batch's end, as Spark's log has it."""
     slices: list[tuple[SlicePart, int]] = []
     rows: list[blocks.BlockRow] = []
     first, batch, reached = 0, end.batch, low_watermark_of(end.stream)
@@ -62,18 +64,22 @@ def frame_parts(parts: list[BatchPart], end: Offset, digest: str) -> list[FrameP
 def frame_rows(
     part: FramePart, settings: Settings, buffers: WindowBuffers, schema: pa.Schema, older: GtidSet
 ) -> Iterator[Any]:
-    """Batches of ``schema``; run again, it gives the same. ``older`` as in ``FrameColumns``."""
+    """Yield the part's rows as record batches of `schema`.
+
+    A repeated task yields the same. `older`: see `FrameColumns`.
+    """
     assert settings.frame is not None
     columns, only = FrameColumns(settings.frame, schema, older, part.batch, part.reached), settings.frame.table
     topics = () if only is None else topics_of(settings, only)
     for topic, table, records in _delivered(part, settings, buffers):
-        # The signal table is captured too, and Spark's names of tables know capitals, which the patterns of settings do
-        # not. A truncation comes by its topic alone.
+        # Other tables may be in the slice. The signal table is captured too, and a pattern of the settings is
+        # case-sensitive where Spark's names are not. A truncation comes with its topic and without a table.
         if only is None or table == str(only) or (not table and topic in topics):
             yield columns.of(topic, table, records)
 
 
 def _delivered(part: FramePart, settings: Settings, buffers: WindowBuffers) -> Iterator[tuple[str, str, Any]]:
+    """Yield (topic, table, records) of the part, without overtaken rows of windows."""
     if not part.rows:
         for topic, table, records in _changes(part, settings):
             kept = sent(records)
@@ -83,21 +89,23 @@ def _delivered(part: FramePart, settings: Settings, buffers: WindowBuffers) -> I
     rows = [*part.rows]
     for number, (topic, table, records) in enumerate(_changes(part, settings)):
         make = blocks.events if table else _notes
-        # Behind the releases and holds of the batch, before what planning has written down.
+        # Orders after the batch's releases and holds, and before what planning has written down.
         rows.append(make(part.batch, 0, 1 << 32 | number, topic, table, records))
     received = gather(blocks.to_arrow([row], part.digest) for row in rows)
     assert received is not None
     if received.held_tables is not None:
-        # Before a row leaves: what a later batch releases is discarded by them. A replay writes the same.
+        # The keys are written before a row is yielded, because later batches discard rows by them. A replay writes the
+        # same.
         buffers.write_discards(received.batch, received.bucket, received.overtaken())
     yield from Delivery(received, buffers).by_table()
 
 
 def _notes(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> blocks.BlockRow:
-    return blocks.notes(batch, bucket, order, topic, records)
+    return blocks.control(batch, bucket, order, topic, records)
 
 
 def _changes(part: FramePart, settings: Settings) -> Iterator[tuple[str, str, Any]]:
+    """Yield (topic, table, records) of the part's slices, table by table."""
     now_us = time.time_ns() // 1000
     for each, first in part.slices:
         changes = change_blocks(

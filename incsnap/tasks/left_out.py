@@ -1,12 +1,12 @@
-"""Records that one bucket leaves out of one batch, because Kafka refuses them for their size.
+"""The records that one bucket leaves out of one batch, because Kafka refuses them for their size.
 
-A row of a snapshot is left out and written down beside the checkpoint; the planner then puts its key into quarantine.
-A record of the signal table or of no table is left out with a warning. A change follows
-``incsnap.oversized.change.handling.mode``: it stops the job, or its key goes to a topic of its own. (Where columns of
-it are to be cut, its source task has done that before.)
+A row of a snapshot is left out and written down beside the checkpoint; the planner then puts its key into quarantine. A
+record of the signal table or of no table is left out with a warning. A change follows
+`incsnap.oversized.change.handling.mode`: the change stops the job, or its key goes to a topic of dead letters. With the
+mode `truncate` the source task has cut the change's columns before.
 
-Records are numbered in the order in which the bucket sends them. A repetition of the batch makes the same records, so
-the number tells a record in each attempt.
+Records are numbered in the order in which the bucket sends them. A repeated batch makes the same records, so a record
+has the same number in each attempt.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from incsnap.checkpoint.refused import RefusedRecord, RefusedRecords
-from incsnap.config.settings import DEAD_LETTER, OversizedChanges
-from incsnap.envelope.oversized import ORIGIN, ROW_KEY
+from incsnap.config.declarations.job import DEAD_LETTER
+from incsnap.config.settings import OversizedChanges
+from incsnap.envelope.oversized import ORIGIN, ROW_KEY, key_text
 from incsnap.envelope.partitioner import partition
-from incsnap.envelope.record_key import key_text
 from incsnap.envelope.records import RECORDS
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.outgoing_messages import NUMBER
@@ -34,9 +34,9 @@ from incsnap.kafka.topic_limits import BATCH_OVERHEAD, limit_in_memory, lower_ba
 from incsnap.tasks.outgoing import Outgoing
 
 _log = logging.getLogger(__name__)
-#: Records up to this size are not looked at one by one: no topic's limit is smaller.
+#: Bytes up to which records are not looked at one by one: no topic has a smaller limit.
 _SMALL = 4096
-#: Records that are named in the log, of one bucket and batch.
+#: Most records that the log names, per bucket and batch.
 _NAMED = 10
 _HINT = (
     "Raise producer.max.request.size of the job and max.message.bytes of the topic; or set"
@@ -49,19 +49,22 @@ class SizeRule:
     """The rule by which a bucket treats records that are too large."""
 
     client: ClientSettings = field(default_factory=lambda: ClientSettings(""))  #: of the producer that sends them
-    changes: OversizedChanges = field(default_factory=OversizedChanges)  #: what becomes of changes
-    signal_table: str = ""  #: whose records are never worth a stop
+    changes: OversizedChanges = field(default_factory=OversizedChanges)  #: the handling of changes that are too large
+    signal_table: str = ""  #: as db.table; its records never stop the job
 
 
 class LeftOut:
     """The records that one bucket leaves out of one batch. One object serves all attempts at it in one task."""
 
     def __init__(self, place: tuple[int, int, str], refused: RefusedRecords, rule: SizeRule) -> None:
-        """``place``: batch, bucket and digest of the batch's end. ``refused``: those of the checkpoint."""
+        """Begin with no record left out.
+
+        `place`: batch, bucket and digest of the batch's end. `refused`: the checkpoint's files of left-out records.
+        """
         self._place, self._refused, self._rule = place, refused, rule
-        #: Why a record must be left out, by its number.
+        #: The reason why a record must be left out, by the record's number.
         self._reasons: dict[int, str] = {}
-        #: The records that an earlier task has left out, by number; None until they are asked for.
+        #: The records that an earlier task has left out, by number; None until they are read.
         self._recalled: dict[int, RefusedRecord] | None = None
         self.begin()
 
@@ -72,9 +75,9 @@ class LeftOut:
         self._letters: list[tuple[bytes | None, bytes]] = []
 
     def kept(self, outgoing: Outgoing) -> Outgoing:
-        """Return what is sent of the records, with their numbers in a column.
+        """Return the records that are sent, with their numbers in an added column.
 
-        Raises ``SinkRefused`` for a change that is too large, if the job is to stop then.
+        Raise SinkRefused if a change is too large and the settings say that the job stops then.
         """
         records = outgoing.records
         first, self._count = self._count, self._count + len(records)
@@ -94,10 +97,10 @@ class LeftOut:
         return Outgoing([run for run in runs if run.records], numbered.filter(pa.array(mask)), outgoing.window)
 
     def learn(self, error: RecordsTooLarge) -> None:
-        """Find out which of the records that Kafka refused are to be left out of the next attempt.
+        """Decide which of the records that Kafka refused the next attempt leaves out.
 
-        If none of them is too large by itself, the next attempt sends smaller batches. Raises ``SinkRefused`` if they
-        are small enough as they are.
+        If no record is too large by itself, the next attempt sends smaller batches. Raise SinkRefused if they are small
+        already.
         """
         before, is_sent_smaller = len(self._reasons), False
         for record in error.records:
@@ -119,7 +122,7 @@ class LeftOut:
 
     @property
     def letter_topic(self) -> str:
-        """The topic of dead letters."""
+        """Return the topic of dead letters."""
         return self._rule.changes.topic
 
     def letters(self, partitions_of: Callable[[str], int]) -> pa.RecordBatch | None:
@@ -132,7 +135,7 @@ class LeftOut:
         return pa.RecordBatch.from_arrays([places, keys, values, *none], schema=RECORDS)
 
     def settle(self) -> None:
-        """Write down what is left out. To be called before the transaction commits."""
+        """Write down which records are left out, and log them. Call this before the transaction commits."""
         if not self._records:
             return
         batch, bucket, digest = self._place
@@ -145,18 +148,18 @@ class LeftOut:
 
     @property
     def rows(self) -> int:
-        """Rows of snapshots that are left out."""
+        """Return how many rows of snapshots are left out."""
         return sum(bool(record.window) for record in self._records)
 
     @property
     def changes(self) -> int:
-        """Changes that are left out."""
+        """Return how many changes are left out."""
         return sum(not record.window and bool(record.table) for record in self._records)
 
     # -- which records
 
     def _too_large(self, outgoing: Outgoing, first: int) -> dict[int, str]:
-        """Return the rows of the records that cannot be sent, and why. ``first``: the number of the first record."""
+        """Return the indexes of records that cannot be sent, and why. `first`: the number of the first record."""
         records = outgoing.records
         sizes = pc.add(_lengths(records.column("key")), _lengths(records.column("value"))).to_numpy()
         if sizes.max() > _SMALL:
@@ -168,13 +171,13 @@ class LeftOut:
         return dict(sorted(gone.items()))
 
     def _least_limit(self, outgoing: Outgoing) -> int:
-        """Return the bytes of a record up to which no limit that is known refuses it."""
+        """Return the bytes of a record up to which no known limit refuses the record."""
         client = self._rule.client
         limits = [limit_in_memory(client, topic) for topic in outgoing.topics]
         return min([client.largest_record, *(limit.bytes - BATCH_OVERHEAD for limit in limits if limit is not None)])
 
     def _certain(self, outgoing: Outgoing, row: int, size: int) -> str:
-        """Return why the record is refused for certain; "" if only Kafka can tell."""
+        """Return why the record is certainly refused; "" if only Kafka can say."""
         if size > self._rule.client.largest_record:
             return self._client_reason()
         topic = outgoing.topic_of(row)
@@ -185,9 +188,10 @@ class LeftOut:
         return self._topic_reason(topic) if surely_exceeds(key + value, limit, self._rule.client) else ""
 
     def _too_large_alone(self, records: Sequence[OversizedRecord]) -> OversizedRecord | None:
-        """Return the largest of the records that a topic refused, if the topic would refuse it alone too.
+        """Return the largest of the records that a topic refused, if the topic refuses that record alone too; else
+        None.
 
-        A broker refuses all that is in one batch with a record that is too large.
+        A broker refuses all records that are in one batch with a record that is too large.
         """
         largest = max(records, key=lambda record: record.bytes)
         limit = topic_limit(self._rule.client, largest.topic)
@@ -203,9 +207,13 @@ class LeftOut:
         known = "" if limit is None else f" is {limit.bytes}, and"
         return f"max.message.bytes of topic {topic}{known} is compared with the batch as it is compressed"
 
-    # -- what becomes of them
+    # -- records that are left out
 
     def _leave_out(self, outgoing: Outgoing, row: int, number: int, reason: str) -> None:
+        """Leave one record out: note it for `settle`, and make its dead letter.
+
+        Raise SinkRefused if it must stop the job.
+        """
         records = outgoing.records
         key, value = records.column("key")[row].as_py(), records.column("value")[row].as_py()
         origin, name = (
@@ -230,11 +238,11 @@ class LeftOut:
         self._records.append(record)
 
     def _recall(self, first: int, records: Any) -> None:
-        """Leave those of the records out that an earlier attempt has left out; ``first``: the first one's number."""
+        """Mark the records that an earlier attempt left out. `first`: the number of the first record."""
         if self._recalled is None:
             self._recalled = {record.number: record for record in self._refused.read(*self._place)}
         for number, record in self._recalled.items():
-            # A change may be sent by now, or must stop the job: that is judged anew.
+            # A change without a dead letter is judged anew: it may fit by now, or must stop the job.
             judged_before = bool(record.window) or self._rule.changes.mode == DEAD_LETTER
             is_here = 0 <= number - first < len(records)
             if judged_before and is_here and _hex(records.column("key")[number - first].as_py()) == record.key:
@@ -242,7 +250,7 @@ class LeftOut:
 
 
 def _letter(record: RefusedRecord) -> bytes:
-    """Return the value of a dead letter."""
+    """Return the value of a dead letter, as JSON."""
     return json.dumps(
         {
             "table": record.table,
@@ -256,7 +264,7 @@ def _letter(record: RefusedRecord) -> bytes:
 
 
 def _what(record: RefusedRecord) -> str:
-    """Return what the record is, for people."""
+    """Return a description of the record for a message."""
     kind = "row" if record.window else "change" if record.table else "record"
     of_table = f" of {record.table}" if record.table else ""
     place = f", at {record.origin}" if record.origin else ""

@@ -1,11 +1,11 @@
-"""The number of each record in its transaction, over all tables and among those of its table.
+"""The numbers of records in their transactions: among all records, and among those of their table.
 
-Counted as Debezium counts: every record that has a value, so two for an update that moves a row to another key, none
-for a tombstone, none for a skipped operation. Pure NumPy over all records of a slice; nothing is done one by one but
-what there is one of per table.
+Records are counted as Debezium counts them: every record that has a value. An update that moves a row to another key
+counts two, a tombstone none, a skipped operation none. The arrays hold all records of a slice, so Python loops over
+tables only.
 
-A slice holds whole transactions, but for one that was begun in an earlier batch or goes on in the next. What was
-counted of that one (``OpenCounts``) is in the offset.
+A slice holds whole transactions, except one that began in an earlier batch and one that goes on in the next batch. The
+offset has the counts of the earlier batches (`OpenCounts`).
 """
 
 from __future__ import annotations
@@ -22,27 +22,32 @@ from incsnap.snapshot.offset import OpenCounts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """Records that have a value: of table ``table``, in binlog order; their events, and the transactions these are of,
-    both as indexes into a slice."""
+    """Records of one table that have a value, in binlog order."""
 
-    table: str
-    event: Ints
-    owner: Ints
+    table: str  #: name of the table
+    event: Ints  #: for each record, the index of its event in the slice
+    owner: Ints  #: for each record, the index of its transaction in the slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransactionTotals:
-    """By transaction: how many records each table has (those of earlier batches included). Sorted by transaction, then
-    by table's name."""
+    """Counts of records per transaction and table, earlier batches included.
 
-    owner: Ints
-    table: Sequence[str]
-    count: Ints
+    Sorted by transaction, then by table's name.
+    """
+
+    owner: Ints  #: for each count, the index of the transaction in the slice
+    table: Sequence[str]  #: for each count, the table's name
+    count: Ints  #: records with a value
 
 
 def number(counted: Sequence[Counted], begun: OpenCounts | None) -> list[TransactionOrder]:
-    """``begun``: what was counted of the slice's first transaction before, if that one continues. All records of an
-    event are in one element of ``counted``."""
+    """Return for each record its number in its transaction, and its number among the transaction's records of its
+    table.
+
+    The result has one element for each element of `counted`. `begun`: the counts of the slice's first transaction in
+    earlier batches; None if it begins in this slice. All records of an event must be in one element of `counted`.
+    """
     if not counted:
         return []
     sizes = [len(each.event) for each in counted]
@@ -69,7 +74,7 @@ def number(counted: Sequence[Counted], begun: OpenCounts | None) -> list[Transac
 
 
 def totals(counted: Sequence[Counted], begun: OpenCounts | None) -> TransactionTotals:
-    """How many records each transaction has by table; ``begun`` as in ``number``."""
+    """Return how many records each transaction has per table. `begun`: as in `number`."""
     before = dict(begun.tables) if begun is not None else {}
     tables = sorted({each.table for each in counted} | set(before))
     place = {table: at for at, table in enumerate(tables)}
@@ -84,7 +89,7 @@ def totals(counted: Sequence[Counted], begun: OpenCounts | None) -> TransactionT
 
 
 def _within(group: Ints) -> Ints:
-    """Counts from one up in each run of equal numbers."""
+    """Return for each element its number, from 1 up, in its run of equal values."""
     index = np.arange(len(group))
     begins = np.append(True, group[1:] != group[:-1]) if len(group) else np.zeros(0, np.bool_)
     numbered: Ints = index - np.maximum.accumulate(np.where(begins, index, 0)) + 1

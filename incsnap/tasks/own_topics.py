@@ -1,4 +1,4 @@
-"""Records that name their topics and partitions themselves: events of an outbox table."""
+"""The topics and partitions of records that name these themselves: outbox events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ import pyarrow.compute as pc
 from incsnap.envelope.partitioner import partition
 from incsnap.errors import ValueRefused
 
-#: How many partitions a topic has that an event names; it is made where there is none.
+#: A function from a topic that an event names to its number of partitions. It creates a missing topic.
 PartitionsOf = Callable[[str], int]
 
 
 def by_topic(topic: str, records: pa.RecordBatch, partitions_of: PartitionsOf) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Records that name their topics by these, in order, each with the partition of its key or, where it has that, its
-    own; all others as they are. Raises ``ValueRefused`` for a partition that a topic does not have."""
+    """Yield (topic, records) for each topic, each record with its final partition.
+
+    Outbox events name their topic. Their partition is the one that they name, or else the one of their key. Other
+    records are yielded unchanged, with `topic`. Raise ValueRefused if an event names a partition that its topic does
+    not have.
+    """
     if "topic" not in records.schema.names:
         yield topic, records
         return
@@ -33,6 +37,7 @@ def by_topic(topic: str, records: pa.RecordBatch, partitions_of: PartitionsOf) -
 
 
 def _places(topic: str, places: Any, count: int) -> Any:
+    """Return the partitions that events name. Raise ValueRefused if the topic lacks one of them."""
     wrong = places.filter(pc.or_(pc.less(places, 0), pc.greater_equal(places, count)))
     if len(wrong):
         raise ValueRefused(

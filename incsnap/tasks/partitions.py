@@ -1,7 +1,7 @@
-"""What one source task is given: a slice of the binlog, or rows that are ready; and what a reader of chunks is given.
+"""The parts of a batch, one per source task, and the order to read a chunk.
 
-Spark pickles each part to a task. Everything in a part follows from the two offsets of its batch alone, so a batch that
-is run again is given the same parts.
+Spark pickles each part for its task. All contents of a part follow from the two offsets of its batch, so a repeated
+batch has the same parts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ from incsnap.tasks.transaction_metadata import Border
 
 
 class BatchPart(InputPartition):
-    """What a task does for batch ``batch``; ``layout`` says where its records go."""
+    """A part of batch `batch`: the work of one source task. `layout`: buckets, and partitions of topics."""
 
-    #: Of the batch's end.
-    digest = ""
-    #: The batch's beginning and end, as the control record has them.
-    place = ""
+    digest = ""  #: Digest of the batch's end.
+    place = ""  #: The batch's beginning and end, as the control record has them.
 
     def __init__(self, batch: int, layout: TopicLayout) -> None:
         self.batch = batch
@@ -34,8 +32,11 @@ class BatchPart(InputPartition):
 
 
 class SlicePart(BatchPart):
-    """Decode a slice of binlog packets. ``order`` is its place among the slices of the batch; ``border``: how it lies
-    in its transactions, where these are counted; ``defaults``: of columns, where schemas are written."""
+    """A part whose task decodes a slice of the binlog.
+
+    `order`: number of the slice among the batch's slices. `border`: whether the slice's first and last transactions are
+    complete; it matters if transactions are counted. `defaults`: column defaults, if schemas are written.
+    """
 
     def __init__(
         self,
@@ -56,16 +57,22 @@ class SlicePart(BatchPart):
 
     @property
     def slice(self) -> Slice:
+        """Return the slice, read from its file if it is in one.
+
+        Raise IncsnapError if the file is gone or was changed.
+        """
         return slice_of(self._where)
 
     def travel_by(self, files: SliceFiles) -> None:
-        """Puts the slice into a file, where it is worth one."""
+        """Write the slice into a file if it is large enough. The part then has only the file's name."""
         self._where = files.put(self.slice)
 
 
 class ReadyPart(BatchPart):
-    """Rows of ``blocks.SCHEMA`` that need no work: releases, held tables, notifications and what planning has
-    written down."""
+    """A part with rows of `blocks.SCHEMA` that need no work.
+
+    The rows are releases, held tables, notifications, and records that planning has written down.
+    """
 
     def __init__(self, batch: int, layout: TopicLayout, rows: tuple[BlockRow, ...]) -> None:
         super().__init__(batch, layout)
@@ -73,11 +80,8 @@ class ReadyPart(BatchPart):
 
 
 class ChunkOrder(NamedTuple):
-    """Read a chunk between its two watermarks, and write its window beside the checkpoint.
+    """An order to read a chunk between its two watermarks, and to write its window beside the checkpoint."""
 
-    ``end`` is where the batch ends in which it was asked for: what a read event says of its source.
-    """
-
-    layout: TopicLayout
-    end: StreamPosition
-    read: PlannedRead
+    layout: TopicLayout  #: buckets, and partitions of topics
+    end: StreamPosition  #: end of the batch that planned the chunk; the source block of the rows shows it
+    read: PlannedRead  #: window, chunk and low watermark

@@ -1,6 +1,6 @@
-"""What Spark's Python processes are called by ``ps`` and ``top``: all are forks of one process, with its command line.
+"""The names of Spark's Python processes in `ps` and `top`. All are forks of one process and share its command line.
 
-Linux only, elsewhere nothing is done; the kernel keeps 15 characters of a name.
+Only Linux has such names; elsewhere nothing is done. The kernel keeps 15 characters of a name.
 """
 
 from __future__ import annotations
@@ -25,13 +25,20 @@ _OF_MODULES = {
 
 
 def of(arguments: Sequence[str]) -> str:
-    """The name for a process ``python ARGUMENTS``: ``-m``, Spark's daemon or not, then the module that works."""
+    """Return the name for a process that runs `python` with these arguments.
+
+    The first argument that is in `_OF_MODULES` decides. The module of Spark's daemon may stand before it. Without such
+    an argument return `incsnap-plan`: Spark's other modules run when the query starts, and report its plan.
+    """
     modules = [word for word in arguments if word in _OF_MODULES]
-    # The others say once, at the start, what the query looks like.
+    # All other modules run once, when the query starts, and report its plan.
     return _OF_MODULES[modules[0]] if modules else PLAN
 
 
 def take(name: str) -> None:
-    """For the calling thread: called by the main thread, for the process. Forks and new threads begin with it."""
+    """Give the calling thread a name.
+
+    For the main thread this is the name of the process. Forks and new threads inherit it.
+    """
     with contextlib.suppress(OSError):
         Path("/proc/thread-self/comm").write_text(name)

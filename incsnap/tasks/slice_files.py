@@ -1,10 +1,10 @@
-"""Slices of the binlog by way of a file, beside the parts that name it.
+"""Files that carry large slices of the binlog to their tasks. A part of a batch then has only the file's name.
 
-Spark copies what a task is given four times through the JVM's heap: from the planner's pipe, into the stage's
-partitions, into the task, out of it. For 320 MB of binlog, a million changes of a backlog, that was 1.3 of the 2.7 GB
-that the JVM allotted in all, and a full collection of 110 ms in every batch. On one machine a file that is read and
-deleted within the second stays in the page cache. For executors elsewhere the file is beside the checkpoint, which they
-all see: the driver sends what is inside parts more slowly than the planner reads (docs/scaling.md).
+Spark copies a task's input four times through the JVM's heap: out of the planner's pipe, into the stage's partitions,
+into the task, out of it. With a backlog of a million changes (320 MB of binlog) this was 1.3 of the 2.7 GB that the JVM
+allotted in all. Every batch had a full collection of 110 ms. On one machine a file that is read and deleted within a
+second stays in the page cache. For executors elsewhere the file is beside the checkpoint, which they all see: the
+driver sends the content of parts more slowly than the planner reads (docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -19,42 +19,49 @@ from incsnap.binlog.slices import Slice
 from incsnap.checkpoint.files import Files
 from incsnap.errors import IncsnapError
 
-#: Bytes from which a file is worth its 0.2 ms, and what a shared folder or an object store takes.
+#: Least bytes of a slice that goes into a file: a local file costs 0.2 ms, a shared folder or an object store more.
 _LEAST, _LEAST_SHARED = 256 << 10, 1 << 20
-#: Below the checkpoint.
+#: Name of the folder below incsnap's part of the checkpoint.
 _SHARED = "slices"
 
 
 class SliceFile(NamedTuple):
-    """Where a slice is. ``digest``: of the file, hexadecimal, where others than the job may write to the folder: what
-    is unpickled is code. "" in a folder of the job's own."""
+    """The place of a slice in a file."""
 
     folder: str
-    name: str
+    name: str  #: path below `folder`
+    #: SHA-256 of the file, hexadecimal; "" in a folder of the job's own. Others may write to a shared folder, and to
+    #: unpickle a file runs code.
     digest: str
 
 
 class SliceFiles:
-    """The planner's. ``folder``: the job's own, or incsnap's part of the checkpoint. ``shared``: it is the latter, and
-    executors of other machines read slices there."""
+    """The files with the slices of one batch, written by the planner.
+
+    `folder`: a folder of the job's own; with `shared` incsnap's part of the checkpoint, which executors on other
+    machines read.
+    """
 
     def __init__(self, folder: str, *, shared: bool = False) -> None:
         self._folder = folder
         self._files = Files(folder)
         self._shared = shared
         self._names: list[str] = []
-        if shared:  # what a planner left that was killed
+        if shared:  # files of a planner that was killed
             self._files.delete_folder(_SHARED)
 
     def forget(self) -> None:
-        """The batch that they were written for is done, or is planned again."""
+        """Delete the files: their batch is done, or is planned again."""
         for name in self._names:
             with suppress(OSError):
                 self._files.delete(name)
         self._names.clear()
 
     def put(self, slice_: Slice) -> Slice | SliceFile:
-        """Where it is; or ``slice_`` itself, where it is small, or nothing can be written."""
+        """Write the slice into a file and return its place.
+
+        Return `slice_` itself if it is small or cannot be written.
+        """
         if len(slice_.payload) < (_LEAST_SHARED if self._shared else _LEAST):
             return slice_
         name, digest = f"slice-{secrets.token_hex(8)}", ""
@@ -76,8 +83,10 @@ class SliceFiles:
 
 
 def slice_of(where: Slice | SliceFile) -> Slice:
-    """What ``put`` was given. Raises ``IncsnapError`` when the file is gone or another one; the batch is planned again
-    then."""
+    """Return the slice that `put` was given. Raise IncsnapError if the file is gone or was changed.
+
+    Spark then fails the batch, and the batch is planned again.
+    """
     if isinstance(where, Slice):
         return where
     content = Files(where.folder).read(where.name)
@@ -97,5 +106,5 @@ def slice_of(where: Slice | SliceFile) -> Slice:
 
 
 def _digest(content: object) -> str:
-    """SHA-256 does 1.2 GB/s on a core with instructions for it; BLAKE2 has 0.5."""
+    """Return the SHA-256 of the content. It does 1.2 GB/s on a core with instructions for it, BLAKE2 0.5 GB/s."""
     return hashlib.sha256(content).hexdigest()  # type: ignore[arg-type]  # any buffer

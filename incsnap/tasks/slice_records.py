@@ -1,8 +1,8 @@
-"""A slice of binlog packets becomes blocks of records, by table and bucket.
+"""The work of a source task: turns a slice of the binlog into blocks of records, by table and bucket.
 
-A table's rows are taken out of the slice (``binlog.table_rows``), laid out as records (``lay_out``) and encoded
-(``change_records``): whole columns each time, and no Python object a row. Tables that have a few rows in the slice are
-written together instead (``small_tables``).
+A table's rows are taken out of the slice (`binlog.table_rows`), arranged as changes (`changes_of_table`), and encoded
+(`change_records`). Each step takes whole columns, so no Python object exists per row. Tables with few rows in the slice
+are encoded together (`small_tables`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.slicing import last_transaction
 from incsnap.binlog.table_rows import Charsets, TableRows, table_rows
-from incsnap.config.settings import TRUNCATE, Settings
-from incsnap.envelope.change_records import TopicRecords, change_records
+from incsnap.config.declarations.job import TRUNCATE
+from incsnap.config.settings import Settings
+from incsnap.envelope.change_records import change_records
 from incsnap.envelope.format import TransactionOrder
 from incsnap.envelope.oversized import Shortening
-from incsnap.envelope.partitioner import bucket_of
-from incsnap.envelope.row_changes import RowChanges, lay_out
+from incsnap.envelope.row_changes import RowChanges, changes_of_table
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_limits import RecordRoom
 from incsnap.snapshot.offset import OpenCounts, TopicLayout
@@ -35,21 +34,21 @@ from incsnap.tasks.blocks import Run
 from incsnap.tasks.event_sources import EventSources
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.numbering import Counted, number, totals
-from incsnap.tasks.small_tables import LaidTogether, SmallTable, SmallTables, laid_together, together
+from incsnap.tasks.small_tables import EncodedTables, SmallTable, SmallTables, encoded_tables, together
 from incsnap.tasks.transaction_metadata import WHOLE, Border, transaction_records
 
-#: JSON in one block, about. Encoding takes several times its size here, and Spark holds it whole in its heap: rows of
-#: two integers are 9 bytes in the binlog and 500 in Kafka, so a batch of 24 MB in two blocks (1.4 GB) was too much for
-#: 2 GB of heap.
+#: Bytes of JSON in one block, about. To encode a block takes several times its size, and Spark holds the block whole in
+#: its heap. A row of two integers has 9 bytes in the binlog and 500 in Kafka. A batch of 24 MB in two blocks (1.4 GB)
+#: was too much for a heap of 2 GB.
 _BLOCK_BYTES = 8 << 20
-#: What a record has besides its row: the envelope and its source block.
+#: Bytes of a record besides its row, about: the envelope and its source block.
 _RECORD_BYTES = 450
-#: JSON of a row's values for each of their bytes in the binlog, about: digits, escapes.
+#: Bytes of JSON for each byte of a value in the binlog, about: digits, escapes.
 _GROWTH = 4
-#: Records of small tables that are encoded before the first block is given, where all of a slice is counted first.
+#: Most bytes of small tables' records that are held before the first block is yielded, when transactions are counted.
 _MOST_HELD = 4 * _BLOCK_BYTES
 
-#: (bucket, topic, table or tables, records).
+#: (bucket, topic, table or runs of tables or None, records)
 _Block = tuple[int, str, TableId | tuple[Run, ...] | None, Any]
 
 
@@ -63,16 +62,16 @@ def change_blocks(
     defaults: TableDefaults = (),
     first_event: int = 0,
 ) -> Iterator[_Block]:
-    """Gives (bucket, topic, table, records in binlog order) for every table and bucket that the slice touches; (bucket,
-    "", runs, records) for tables that have a few rows in it.
+    """Yield (bucket, topic, table, records in binlog order) for every table and bucket that the slice touches.
 
-    Where transactions are counted, all of the slice is decoded before the first records come, and those of the
-    transaction topic, of no table, come last; ``border`` matters only then. ``defaults``: what schemas are to show.
-    ``first_event``: the number of the slice's first event, by which marks count.
+    Tables with few rows in the slice come as (bucket, "", runs, records). If transactions are counted, the whole slice
+    is decoded before the first block. The block of the transaction topic, without a table, then comes last. `border`
+    matters only then. `defaults`: column defaults for schemas. `first_event`: the number of the slice's first event,
+    for marks.
     """
     sources = EventSources(slice_, queries=settings.include_query, first=first_event)
     writer = _BlockWriter(sources, layout, now_us, _shortening(settings))
-    small = _Together(settings, sources, defaults)
+    small = SmallTableGroup(settings, sources, defaults)
     many = small.laid(table_rows(slice_, charsets))
     if not settings.transaction_metadata:
         for each in many:
@@ -95,28 +94,30 @@ def change_blocks(
 
 
 class _BlockWriter:
-    """Blocks, as ``change_blocks`` gives them."""
+    """An encoder of decoded rows into blocks, as `change_blocks` yields them."""
 
     def __init__(self, sources: EventSources, layout: TopicLayout, now_us: int, shortening: Shortening | None) -> None:
         self._sources, self._layout, self._now_us, self._shortening = sources, layout, now_us, shortening
 
-    def of_many(self, laid: LaidTogether, orders: Sequence[TransactionOrder] | None) -> Iterator[_Block]:
+    def of_many(self, laid: EncodedTables, orders: Sequence[TransactionOrder] | None) -> Iterator[_Block]:
+        """Yield the blocks of small tables that were decoded together."""
         for bucket, runs, records in laid.blocks(self._sources, orders, self._layout, self._now_us):
             yield bucket, "", runs, records
 
     def of_one(self, events: Longs, laid: RowChanges, order: TransactionOrder | None) -> Iterator[_Block]:
+        """Yield the blocks of one table. `events`: the indexes of its events in the slice."""
         source = self._sources.of(events, np.bincount(laid.events, minlength=len(events)))
         layout = self._layout
         records = change_records(
             laid, source, order, layout.partitions, now_us=self._now_us, shortening=self._shortening
         )
-        for those in records:
-            for bucket, block in _by_bucket(those, laid.format.topic, layout.buckets):
-                yield bucket, those.topic, laid.format.view.shape.id, block
+        for each in records:
+            for bucket, block, _ in each.by_bucket(layout.buckets):
+                yield bucket, each.topic, laid.images.formats[0].view.shape.id, block
 
 
 def _shortening(settings: Settings) -> Shortening | None:
-    """Return what cuts changes that are too large for Kafka; None if nothing does."""
+    """Return the rule that cuts changes which are too large for Kafka; None if the settings cut nothing."""
     if settings.oversized.mode != TRUNCATE or settings.frame is not None:
         return None
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
@@ -124,9 +125,10 @@ def _shortening(settings: Settings) -> Shortening | None:
 
 
 def open_counts(slice_: Slice, charsets: Charsets, settings: Settings, begun: OpenCounts | None) -> OpenCounts:
-    """What was counted of the slice's last transaction, in which a batch ends; ``begun``: in earlier batches.
+    """Return the counts of the slice's last transaction, which goes on in the next batch.
 
-    It is decoded for it here, and once more by its task: as rare as transactions that are larger than a batch.
+    `begun`: counts of earlier batches. The transaction is decoded here, and once more by its task. That is as rare as a
+    transaction larger than a batch.
     """
     last = last_transaction(slice_)
     laid_out = _laid_out(table_rows(last, charsets), settings, EventSources(last, queries=False))
@@ -136,27 +138,32 @@ def open_counts(slice_: Slice, charsets: Charsets, settings: Settings, begun: Op
 
 
 def _counted(slice_: Slice, of_table: Longs, laid: RowChanges) -> Counted:
+    """Return one table's records for the counts. `of_table`: the indexes of its events in the slice."""
     events = of_table[laid.events]
-    return Counted(str(laid.format.view.shape.id), events, slice_.transaction_of(events))
+    return Counted(str(laid.images.formats[0].view.shape.id), events, slice_.transaction_of(events))
 
 
-class _Together:
-    """Those tables of a slice that have a few rows each. ``left``: the others, when all blocks were asked for."""
+class SmallTableGroup:
+    """The tables of a slice that have few rows each.
+
+    `left`: the other tables, complete once `laid` has ended.
+    """
 
     def __init__(self, settings: Settings, sources: EventSources, defaults: TableDefaults) -> None:
         self._settings, self._sources, self._defaults = settings, sources, dict(defaults)
         self.left: list[TableRows] = []
 
-    def laid(self, tables: Sequence[TableRows]) -> Iterator[LaidTogether]:
-        """Each for blocks of ``_BLOCK_BYTES``."""
+    def laid(self, tables: Sequence[TableRows]) -> Iterator[EncodedTables]:
+        """Yield groups of decoded tables, each for blocks of about `_BLOCK_BYTES`."""
         for part in together(self._small(tables), _BLOCK_BYTES):
             yield from self._laid(part)
-        # As tables come without this: the first that cannot be written is the one that is told.
+        # The tables come in the order of the slice, so an error names the first table that cannot be written.
         places = {id(rows): place for place, rows in enumerate(tables)}
         self.left.sort(key=lambda rows: places[id(rows)])
 
     def _small(self, tables: Sequence[TableRows]) -> Iterator[SmallTable]:
-        # What has two shapes in one slice must keep their order.
+        """Yield the small tables of `tables`, and put the others into `left`."""
+        # A table with two shapes in one slice must keep the order of its rows.
         times = Counter(rows.shape.id for rows in tables)
         held, most = 0, _MOST_HELD if self._settings.transaction_metadata else math.inf
         small = SmallTables(self._settings, self._defaults, _GROWTH, _RECORD_BYTES)
@@ -168,15 +175,15 @@ class _Together:
                 held += one.bytes
                 yield one
 
-    def _laid(self, part: Sequence[SmallTable]) -> Iterator[LaidTogether]:
-        laid = laid_together(part)
+    def _laid(self, part: Sequence[SmallTable]) -> Iterator[EncodedTables]:
+        """Yield the decoded tables of a group. If one cannot be decoded, find it by halving and put it into `left`."""
+        laid = encoded_tables(part)
         if laid is not None:
             self.left += laid.moved
             yield laid
         elif len(part) == 1:
             self.left.append(part[0].rows)
         else:
-            # The table that is to blame is found by halving.
             half = len(part) // 2
             yield from self._laid(part[:half])
             yield from self._laid(part[half:])
@@ -185,7 +192,7 @@ class _Together:
 def _laid_out(
     tables: Iterable[TableRows], settings: Settings, sources: EventSources, defaults: TableDefaults = ()
 ) -> Iterable[tuple[Longs, RowChanges]]:
-    """Decoded rows that make one block each, with the numbers of their events in the slice."""
+    """Yield decoded rows that become one block each, with the indexes of their events in the slice."""
     known = dict(defaults)
     for rows in tables:
         shape = rows.shape
@@ -194,28 +201,20 @@ def _laid_out(
         more = sources.text_bytes(rows.events) + format_.literal_bytes
         for part, of_part in _parts(images.event, rows.sizes, more):
             columns = [None if column is None else column[of_part] for column in images.columns]
-            laid = lay_out(format_, columns, images.event[of_part] - np.int32(part.start), images.kinds[part])
+            laid = changes_of_table(format_, columns, images.event[of_part] - np.int32(part.start), images.kinds[part])
             if len(laid.records):
                 yield rows.events[part], laid
 
 
 def _parts(event: npt.NDArray[np.int32], sizes: Longs, more: Longs) -> Iterator[tuple[slice, slice]]:
-    """Events, and their images, that make a block of about ``_BLOCK_BYTES``; ``sizes``: of the events, in bytes;
-    ``more``: bytes that each of an event's records has whatever its row is: a statement, names of columns, a schema."""
+    """Yield slices of events, and of their images, that become a block of about `_BLOCK_BYTES`.
+
+    `event`: of each image the index of its event. `sizes`: bytes of each event. `more`: for each event the bytes that
+    each of its records has besides the row: a statement, names of columns, a schema.
+    """
     first_image = np.searchsorted(event, np.arange(len(sizes) + 1))
     cost = sizes * _GROWTH + np.diff(first_image) * (_RECORD_BYTES + more)
     number = (np.cumsum(cost) - cost) // _BLOCK_BYTES
     begins = [*np.flatnonzero(np.diff(number, prepend=-1)).tolist(), len(sizes)]
     for begin, end in pairwise(begins):
         yield slice(begin, end), slice(int(first_image[begin]), int(first_image[end]))
-
-
-def _by_bucket(written: TopicRecords, home: str, buckets: int) -> Iterator[tuple[int, Any]]:
-    """``home``: the topic whose partitions buckets are chosen by."""
-    owner, records = bucket_of(home, written.home, buckets), written.records
-    present = np.unique(owner)
-    if len(present) == 1:
-        yield int(present[0]), records
-        return
-    for bucket in present:
-        yield int(bucket), records.take(pa.array(np.flatnonzero(owner == bucket)))

@@ -1,4 +1,4 @@
-"""What a source task gives to the shuffle: blocks as rows, in order."""
+"""The output of a source task: blocks as rows for the shuffle, in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from incsnap.tasks.slice_records import change_blocks
 
 
 def part_rows(part: BatchPart, settings: Settings, now_us: int) -> Iterator[blocks.BlockRow]:
-    """The rows of whatever a task is given. ``now_us``: see ``slice_rows``."""
+    """Yield the rows of a part of either kind. `now_us`: see `slice_rows`."""
     if isinstance(part, ReadyPart):
         yield from part.rows
     elif isinstance(part, SlicePart):
@@ -19,13 +19,13 @@ def part_rows(part: BatchPart, settings: Settings, now_us: int) -> Iterator[bloc
 
 
 def slice_rows(part: SlicePart, settings: Settings, now_us: int) -> Iterator[blocks.BlockRow]:
-    """A row for each block of the slice. ``now_us``: when its records are written, in microseconds since 1970."""
+    """Yield one row for each block of the slice. `now_us`: the time of the records, in microseconds since 1970."""
     made = change_blocks(part.slice, part.charsets, part.layout, settings, now_us, part.border, part.defaults)
     for number, (bucket, topic, table, records) in enumerate(made):
-        # Behind the releases and held tables of the batch; slices in order, blocks of a slice in order.
+        # Orders after the batch's releases and held tables, then by slice, then by block within the slice.
         order = (part.order + 1) << 32 | number
         if table is None:
-            yield blocks.notes(part.batch, bucket, order, topic, records)
+            yield blocks.control(part.batch, bucket, order, topic, records)
         elif isinstance(table, tuple):
             yield blocks.tables(part.batch, bucket, order, table, records)
         else:

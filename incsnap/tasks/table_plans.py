@@ -1,6 +1,20 @@
-"""What is known of a table before its first row, for decoding and encoding its rows together with those of others.
+"""The plan of a table: everything that is known before its first row, to encode its rows together with other tables'.
 
-Made once for each definition of a table and kept by the worker.
+A plan is made once for each definition of a table, and the worker keeps it. Example: the tables `shop.pens` and
+`shop.inks` both have the columns `id INT PRIMARY KEY` and `name VARCHAR(20)`. Their plans have:
+
+    name      "shop.pens"                   "shop.inks"
+    topic     "p.shop.pens"                 "p.shop.inks"
+    needed    (0, int), (1, varchar)        (0, int), (1, varchar)    the same two ValueKind objects
+    key       b'{"id":%b}'                  b'{"id":%b}'              PlacedTexts of column 0
+    row       b'{"id":%b,"name":%b}'        b'{"id":%b,"name":%b}'    PlacedTexts of columns 0 and 1
+
+A slice inserts (7, 'blue') and (8, NULL) into `shop.pens`, and (1, 'black') into `shop.inks`:
+
+    kind int        decodes [7, 8, 1] at once, and encodes [b'7', b'8', b'1']
+    kind varchar    decodes ['blue', None, 'black'] at once, and encodes [b'"blue"', b'null', b'"black"']
+    shop.pens       rows {"id":7,"name":"blue"} and {"id":8,"name":null}, keys {"id":7} and {"id":8}
+    shop.inks       row {"id":1,"name":"black"}, key {"id":1}
 """
 
 from __future__ import annotations
@@ -17,8 +31,8 @@ from incsnap.binlog.protocol.table_map import TableMap
 from incsnap.columns.images import Field, ImageLayout, ValueSpan, layout_of
 from incsnap.columns.packets import Packets, Spans
 from incsnap.config.settings import Settings
-from incsnap.envelope.cells import Cells, Pattern
-from incsnap.envelope.many_tables import RowPatterns, row_patterns
+from incsnap.envelope.row_template import RowTemplate, ValueTexts
+from incsnap.envelope.table_templates import TableTemplates, table_templates
 from incsnap.tables import Column, Defaults, TableId
 from incsnap.tasks.formats import format_key, format_of
 from incsnap.types.column_type import ColumnType, describe
@@ -28,13 +42,13 @@ _NO_TABLE = TableId("", "")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueKind:
-    """Columns whose values are decoded alike, whatever tables they are of: there is one object for each kind."""
+    """Columns of any tables whose values are decoded alike. There is one object for each kind."""
 
-    type: ColumnType
-    field: Field
+    type: ColumnType  #: the MySQL type
+    field: Field  #: the size of a value in a row image
 
     def decode(self, packets: Packets, places: Sequence[ValueSpan]) -> Any:
-        """The canonical column. Raises what ``ColumnType.decode`` does."""
+        """Return the values at `places` as one canonical column. Raise what `ColumnType.decode` raises."""
         start, length = np.array(places, np.int64).reshape(-1, 2).T
         present = length >= 0
         valid = None if present.all() else present
@@ -43,51 +57,53 @@ class ValueKind:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CellKind:
-    """Values of one kind that are encoded alike: there is one object for each kind."""
+class TextKind:
+    """Values of one kind that are encoded alike. There is one object for each kind."""
 
-    values: ValueKind
-    cells: Cells
+    values: ValueKind  #: how the values are decoded
+    texts: ValueTexts  #: the encoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlacedCells:
-    """A pattern, and its cells by the index of their column."""
+class PlacedTexts:
+    """A template of a row, and the columns that fill it."""
 
-    pattern: Pattern
-    cells: tuple[tuple[int, CellKind], ...]
+    template: RowTemplate  #: the template
+    texts: tuple[tuple[int, TextKind], ...]  #: (index of the column, encoder), one for each gap of the template
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TablePlan:
-    """``needed``: columns that are decoded; ``key`` and what follows: as ``patterns`` has them; ``cells``: of all of
-    these, each once; ``literal_bytes``: of what is made of an image beside its values, the names of columns."""
+    """The plan of one table."""
 
-    patterns: RowPatterns
-    name: str
-    layout: ImageLayout
-    needed: tuple[tuple[int, ValueKind], ...]
-    key: PlacedCells | None
-    row: PlacedCells
-    identity: PlacedCells | None
-    shown: PlacedCells | None
-    cells: tuple[CellKind, ...]
-    literal_bytes: int
+    templates: TableTemplates  #: topic, templates and encoders of the table's records
+    name: str  #: the table, as `str(TableId)`
+    layout: ImageLayout  #: where values lie in a row image
+    needed: tuple[tuple[int, ValueKind], ...]  #: (index, kind) of each column that is decoded
+    key: PlacedTexts | None  #: of the record's key; None for a table without a key
+    row: PlacedTexts  #: of `before` and `after`, or of a flat row
+    identity: PlacedTexts | None  #: of the row's identity; None if the key identifies rows
+    shown: PlacedTexts | None  #: of the row as skip.messages.without.change compares it; None if that setting is off
+    texts: tuple[TextKind, ...]  #: all kinds of texts of the four templates, each once
+    literal_bytes: int  #: bytes of the templates: what an image becomes besides its values
 
 
 class TablePlans:
     """The plans of one job's tables, by their table maps."""
 
-    #: Columns of all of them, 0.3 KB each; then all are forgotten and made again.
+    #: Most columns of all plans, at 0.3 KB each. Above it all plans are forgotten and made again when needed.
     _MOST_COLUMNS = 200_000
 
     def __init__(self) -> None:
         self._columns = 0
-        #: By the identity of the map, which is kept so that no other object can have it.
+        #: By `id()` of the table map. The map is kept too, so no other object can get its id.
         self._known: dict[int, tuple[TableMap, Defaults, TablePlan | None]] = {}
 
     def of(self, settings: Settings, table_map: TableMap, defaults: Defaults) -> TablePlan | None:
-        """None for a table whose records are written by themselves. Raises what ``format_of`` does."""
+        """Return the table's plan; None if the table's records have to be encoded alone.
+
+        Raise what `format_of` raises.
+        """
         known = self._known.get(id(table_map))
         if known is not None and known[0] is table_map and known[1] == defaults:
             return known[2]
@@ -101,7 +117,7 @@ class TablePlans:
 
 
 def plans_of(settings: Settings) -> TablePlans:
-    """Kept by the worker between batches."""
+    """Return the plans for the settings. The worker keeps them between batches."""
     return _plans_of(format_key(settings))
 
 
@@ -112,32 +128,32 @@ def _plans_of(key: Hashable) -> TablePlans:
 
 def _plan(settings: Settings, table_map: TableMap, defaults: Defaults) -> TablePlan | None:
     shape = table_map.shape.with_defaults(defaults) if defaults else table_map.shape
-    patterns = row_patterns(format_of(settings, shape))
-    if patterns is None:
+    templates = table_templates(format_of(settings, shape))
+    if templates is None:
         return None
     _, fields = types_and_fields(table_map)
     kinds = [_value_kind(replace(column, name=""), field) for column, field in zip(shape.columns, fields, strict=True)]
-    needed = tuple((index, kinds[index]) for index in sorted(patterns.format.view.needed))
+    needed = tuple((index, kinds[index]) for index in sorted(templates.format.view.needed))
     placed = {
-        name: None if pattern is None else _placed(pattern, kinds)
-        for name, pattern in (("key", patterns.key), ("identity", patterns.identity), ("shown", patterns.shown))
+        name: None if template is None else _placed(template, kinds)
+        for name, template in (("key", templates.key), ("identity", templates.identity), ("shown", templates.shown))
     }
-    row = _placed(patterns.row, kinds)
+    row = _placed(templates.row, kinds)
     whole = [each for each in (row, *placed.values()) if each is not None]
     return TablePlan(
-        patterns,
+        templates,
         str(shape.id),
         layout_of(fields),
         needed,
         row=row,
         **placed,
-        cells=tuple(dict.fromkeys(kind for each in whole for _, kind in each.cells)),
-        literal_bytes=sum(len(each.pattern.template) for each in whole),
+        texts=tuple(dict.fromkeys(kind for each in whole for _, kind in each.texts)),
+        literal_bytes=sum(len(each.template.literals) for each in whole),
     )
 
 
-def _placed(pattern: Pattern, kinds: Sequence[ValueKind]) -> PlacedCells:
-    return PlacedCells(pattern, tuple((index, _cell_kind(kinds[index], cells)) for index, cells in pattern.cells))
+def _placed(template: RowTemplate, kinds: Sequence[ValueKind]) -> PlacedTexts:
+    return PlacedTexts(template, tuple((index, _text_kind(kinds[index], texts)) for index, texts in template.texts))
 
 
 @lru_cache(maxsize=4096)
@@ -146,5 +162,5 @@ def _value_kind(column: Column, field: Field) -> ValueKind:
 
 
 @lru_cache(maxsize=4096)
-def _cell_kind(values: ValueKind, cells: Cells) -> CellKind:
-    return CellKind(values, cells)
+def _text_kind(values: ValueKind, texts: ValueTexts) -> TextKind:
+    return TextKind(values, texts)

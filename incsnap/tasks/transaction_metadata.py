@@ -1,4 +1,4 @@
-"""The records that tell where transactions begin and end, and how many records each has."""
+"""The records of the transaction topic: where transactions begin and end, and how many records each has."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from incsnap.binlog.slices import Slice
 from incsnap.config.settings import Settings
 from incsnap.config.topics import ControlTopic, transaction_topic
-from incsnap.envelope import control_records
-from incsnap.envelope.control_records import home, in_partition_0
+from incsnap.envelope import control_records, control_schemas
+from incsnap.envelope.control_records import bucket_of_partition_0, in_partition_0
 from incsnap.envelope.format import StructFormat
 from incsnap.snapshot.offset import OpenCounts
 from incsnap.tasks.formats import struct_formats
@@ -19,21 +19,25 @@ from incsnap.tasks.numbering import TransactionTotals
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """How a slice lies in its transactions. ``begun``: what was counted of the first one in earlier batches, None where
-    it begins here; ``open``: the last one goes on in the next batch."""
+    """The state of a slice's first and last transactions."""
 
+    #: counts of the first transaction in earlier batches; None if it begins in this slice
     begun: OpenCounts | None = None
-    open: bool = False
+    open: bool = False  #: whether the last transaction goes on in the next batch
 
 
+#: The border of a slice that has whole transactions only.
 WHOLE = Border()
 
 
 def transaction_records(
     settings: Settings, slice_: Slice, totals: TransactionTotals, border: Border, buckets: int
 ) -> tuple[str, int, Any] | None:
-    """Gives (topic, bucket, RECORDS) of the transaction topic, None where nothing begins or ends. Of transactions
-    without records nothing is told: their rows are of tables that are not captured, or were skipped."""
+    """Return (topic, bucket, records) for the transaction topic; None if no transaction begins or ends, or there is no
+    topic.
+
+    A transaction without records is left out: its rows are of tables that are not captured, or were skipped.
+    """
     topic = transaction_topic(settings)
     if topic is None:
         return None
@@ -50,13 +54,18 @@ def transaction_records(
 
 
 def ending(settings: Settings, topic: ControlTopic, gtid: str, counts: OpenCounts, buckets: int) -> tuple[int, Any]:
-    """Gives (bucket, RECORDS) of a transaction that ends without any more events."""
+    """Return (bucket, records) with the END record of a transaction that has no more events in this batch.
+
+    All its events came in earlier batches; `counts` are theirs.
+    """
     writer = _MetadataWriter(settings, topic)
     writer.end(gtid, counts.ts_us, list(counts.tables))
     return writer.records(buckets)
 
 
 class _MetadataWriter:
+    """A collector of records for the transaction topic."""
+
     def __init__(self, settings: Settings, topic: ControlTopic) -> None:
         self._topic = topic
         self._formats: tuple[StructFormat, StructFormat] = struct_formats(settings)
@@ -73,11 +82,12 @@ class _MetadataWriter:
         keys, values = self._formats
         topic = self._topic
         self._keys.append(keys.struct(f"{topic.name}-key", topic.key_schema, topic.key({"id": gtid})))
-        self._values.append(values.struct(f"{topic.name}-value", control_records.TRANSACTION_VALUE, value))
+        self._values.append(values.struct(f"{topic.name}-value", control_schemas.TRANSACTION_VALUE, value))
 
     @property
     def used(self) -> bool:
+        """Whether any record was added."""
         return bool(self._values)
 
     def records(self, buckets: int) -> tuple[int, Any]:
-        return home(self._topic.name, buckets), in_partition_0(self._keys, self._values)
+        return bucket_of_partition_0(self._topic.name, buckets), in_partition_0(self._keys, self._values)

@@ -1,4 +1,7 @@
-"""The ``transforms`` of the settings, one after the other."""
+"""The chain of `transforms` in the settings: Kafka Connect's single message transforms, applied one after the other.
+
+The chain is asked once for each table and kind of record (`spec`), not record by record.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from dataclasses import dataclass
 
 from incsnap.errors import ConfigError
 from incsnap.transforms.filter import Drop, Filter
-from incsnap.transforms.form import Added, Form
 from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from incsnap.transforms.record_spec import Added, RecordSpec
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 
@@ -18,27 +21,33 @@ Predicate = TopicNameMatches | RecordIsTombstone | HasHeaderKey
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A transform, and when it is applied: where the predicate holds, or (``negate``) where it does not."""
+    """A transform with its predicate."""
 
-    transform: Transform
-    predicate: Predicate | None = None
-    negate: bool = False
+    transform: Transform  #: the transform, which is asked for the spec of records
+    predicate: Predicate | None = None  #: the transform applies to records for which it holds; None: to all records
+    negate: bool = False  #: the transform applies where the predicate does not hold
 
-    def asked(self, form: Form) -> bool:
-        return self.predicate is None or self.predicate.holds(form) != self.negate
+    def applies_to(self, spec: RecordSpec) -> bool:
+        """Return True if the transform applies to records of this spec."""
+        return self.predicate is None or self.predicate.holds(spec) != self.negate
 
-    def apply(self, form: Form) -> Form | None:
-        return self.transform.apply(form) if self.asked(form) else form
+    def apply(self, spec: RecordSpec) -> RecordSpec | None:
+        """Return the spec of the records behind this step; None if they are dropped."""
+        return self.transform.apply(spec) if self.applies_to(spec) else spec
 
 
 Chain = tuple[Step, ...]
 
 
-def headers_of_tombstone(chain: Chain, deletion: Form) -> tuple[Added, ...]:
-    """What a tombstone gets from the deletion before it: Debezium gives both one list of headers, to which a transform
-    adds while it handles the deletion, unless an earlier one has made a new record of that."""
+def headers_of_tombstone(chain: Chain, deletion: RecordSpec) -> tuple[Added, ...]:
+    """Return the headers that a tombstone gets because its deletion passed through the chain. `deletion` is its spec.
+
+    Debezium gives a deletion and its tombstone one list of headers. ExtractNewRecordState adds headers to that list
+    while it handles the deletion, so the tombstone has them too. If an earlier transform makes a new record of the
+    deletion, the lists are separate, and the result is empty.
+    """
     for step in chain:
-        if not step.asked(deletion):
+        if not step.applies_to(deletion):
             continue
         if isinstance(step.transform, ExtractNewRecordState):
             return step.transform.headers
@@ -47,31 +56,37 @@ def headers_of_tombstone(chain: Chain, deletion: Form) -> tuple[Added, ...]:
     return ()
 
 
-def passed(chain: Chain, form: Form) -> Form | None:
-    """``form`` behind all of ``chain``, None where such records are dropped. Raises ``ConfigError`` where a transform
-    cannot be asked about such records."""
-    passing: Form | None = form
+def apply_chain(chain: Chain, spec: RecordSpec) -> RecordSpec | None:
+    """Return the spec of the records behind the whole chain; None if the records are dropped.
+
+    Raise ConfigError if a transform stands behind one that takes topics from rows: it cannot be asked once for all
+    records.
+    """
+    passing: RecordSpec | None = spec
     for step in chain:
         if passing is None:
             return None
         if own := passing.event or passing.route:
-            what = "its route.topic.replacement can name any topic" if passing.event else "or take route.by.field out"
+            what = "its route.topic.replacement can name any topic" if passing.event else "or remove its route.by.field"
             raise ConfigError(
-                f"transforms: another one stands behind {own.name}, and would be asked about records whose topics are"
-                " in their rows",
-                f"Let {own.name} be the last of transforms; {what}.",
+                f"transforms: a transform stands behind {own.name}, but the rows name the topics of its records, so the"
+                " later transform cannot be applied once for the whole table",
+                f"Make {own.name} the last entry of transforms; {what}.",
             )
         passing = step.apply(passing)
     return passing
 
 
-def refusal_of_updates(chain: Chain, update: Form) -> str:
-    """Gives table.op.invalid.behavior of the router that drops ``update``, "" where none does."""
-    passing: Form | None = update
+def refusal_of_updates(chain: Chain, update: RecordSpec) -> str:
+    """Return table.op.invalid.behavior of the outbox router that drops `update`: warn, error or fatal.
+
+    Return "" if no outbox router drops updates.
+    """
+    passing: RecordSpec | None = update
     for step in chain:
         if passing is None:
             return ""
-        if isinstance(step.transform, EventRouter) and step.asked(passing) and step.apply(passing) is None:
+        if isinstance(step.transform, EventRouter) and step.applies_to(passing) and step.apply(passing) is None:
             return step.transform.updates
         passing = step.apply(passing)
     return ""

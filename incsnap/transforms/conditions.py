@@ -1,13 +1,13 @@
-"""Conditions on the operation of a change: ``value.op == 'c' || value.op in ['u', 'r']``.
+"""Conditions of filters that look at the operation of a change: `value.op == 'c' || value.op in ['u', 'r']`.
 
     condition := term { || term }          term := factor { && factor }
     factor := negated | ( condition ) | true | false | comparison
     negated := ! negated | ! ( condition ) | ! true | ! false
     comparison := OP == TEXT | OP != TEXT | TEXT == OP | TEXT != OP | OP in LIST | LIST.contains(OP) | LIST.includes(OP)
 
-OP is ``value.op``, a TEXT stands in quotes of either kind, a LIST in brackets. ``in`` with a list and ``contains`` are
-Groovy's, ``===``, ``!==`` and ``includes`` JavaScript's. Both languages read ``!value.op == 'c'`` as
-``(!value.op) == 'c'``, which no author means: it is refused.
+OP is `value.op`, a TEXT stands in single or double quotes, a LIST in brackets. `in` with a list and `contains` are
+Groovy's; `===`, `!==` and `includes` are JavaScript's. Both languages read `!value.op == 'c'` as `(!value.op) == 'c'`,
+which no author means, so such a condition is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-#: Of records that are changes or rows.
+#: Letters of the operations of changes and of snapshot rows.
 OPERATIONS = frozenset("crudt")
 GROOVY, JAVASCRIPT = "groovy", "graal.js"
 
@@ -27,11 +27,14 @@ _MEMBER = {GROOVY: "contains", JAVASCRIPT: "includes"}
 
 
 class NotUnderstoodError(ValueError):
-    """A condition that asks for more than the operation, or that is none."""
+    """An error: the condition asks for more than the operation, or its syntax is wrong."""
 
 
 def operations(condition: str, language: str) -> tuple[str, ...]:
-    """Those of ``OPERATIONS`` that make the condition true, in order of letters. Raises ``NotUnderstoodError``."""
+    """Return the letters of OPERATIONS for which the condition is true, in alphabetical order.
+
+    `language` is GROOVY or JAVASCRIPT. Raise NotUnderstoodError if the condition asks for more than the operation.
+    """
     reader = _ConditionParser(condition, language)
     is_met = reader.condition()
     reader.end()
@@ -42,6 +45,8 @@ Test = Callable[[str], bool]
 
 
 class _ConditionParser:
+    """A parser by recursive descent. Each reading method returns a function from an operation to True or False."""
+
     def __init__(self, text: str, language: str) -> None:
         self._language = language
         self._condition = text.strip()
@@ -51,12 +56,14 @@ class _ConditionParser:
         self._at = 0
 
     def condition(self) -> Test:
+        """Read a condition: terms that are joined by `||`."""
         parts = [self._term()]
         while self._skip("||"):
             parts.append(self._term())
         return lambda operation: any(part(operation) for part in parts)
 
     def end(self) -> None:
+        """Raise NotUnderstoodError if text is left behind the condition, except a semicolon."""
         self._skip(";")
         if self._at < len(self._tokens):
             raise NotUnderstoodError(f"{self._next()!r} is not understood here")
@@ -68,7 +75,7 @@ class _ConditionParser:
         return lambda operation: all(part(operation) for part in parts)
 
     def _factor(self) -> Test:
-        """Read a part that nothing divides: a negation, a condition in brackets, a truth value or a comparison."""
+        """Read a part without `||` and `&&`: a negation, a condition in brackets, a truth value or a comparison."""
         if self._skip("!"):
             if self._next() not in ("!", "(", "true", "false"):
                 raise NotUnderstoodError(
@@ -86,7 +93,7 @@ class _ConditionParser:
         return self._comparison()
 
     def _comparison_text(self) -> str:
-        """Return the comparison that begins here as it is written, for a message. Raise where it is none."""
+        """Return the comparison that begins here as it is written, for a message."""
         begin = self._at
         self._comparison()
         return self._condition[self._spans[begin][0] : self._spans[self._at - 1][1]]
@@ -122,7 +129,7 @@ class _ConditionParser:
         return sign
 
     def _list(self) -> frozenset[str]:
-        """Behind its bracket."""
+        """Read the texts of a list, from behind its opening bracket to its end."""
         texts = [self._text()]
         while self._skip(","):
             texts.append(self._text())
@@ -155,7 +162,7 @@ class _ConditionParser:
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of a condition, each in the group ``token``."""
+    """Yield the tokens of a condition, each in the group `token`. Raise NotUnderstoodError for another character."""
     at = 0
     while at < len(text):
         token = _TOKEN.match(text, at)

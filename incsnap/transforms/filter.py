@@ -1,8 +1,7 @@
-"""Kafka's Filter, which drops all that it is asked about, and io.debezium.transforms.Filter, as far as its condition
-asks for the operation alone.
+"""The transforms that drop records: Kafka's Filter, and io.debezium.transforms.Filter for conditions on the operation.
 
-The condition of Debezium is a script. What of the scripts' language is understood here (``conditions``) has the meaning
-that Groovy and JavaScript give it.
+Kafka's Filter drops each record that its predicate takes. The condition of Debezium's Filter is a script, of which only
+conditions on the operation are supported (`conditions`). They have the meaning that Groovy and JavaScript give them.
 https://debezium.io/documentation/reference/stable/transformations/filtering.html
 """
 
@@ -12,41 +11,44 @@ from dataclasses import dataclass
 from typing import Literal
 
 from incsnap.errors import ConfigError
-from incsnap.transforms.form import Form, Value
+from incsnap.transforms.record_spec import RecordSpec, ValueShape
 from signals.regex import java_pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Drops what its predicate takes, as org.apache.kafka.connect.transforms.Filter does."""
+    """A transform that drops all its records, as org.apache.kafka.connect.transforms.Filter does."""
 
-    kind: Literal["Drop"] = "Drop"
+    kind: Literal["Drop"] = "Drop"  #: name of the class where settings are stored as JSON
 
-    def apply(self, form: Form) -> Form | None:
+    def apply(self, spec: RecordSpec) -> RecordSpec | None:
+        """Return None: the records are dropped."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """``operations``: those of which the condition is true. ``topic_regex``: topic.regex, "" for all topics;
-    ``keeps_empty``: null.handling.mode=keep. ``name``: of the transform, for messages.
-    """
+    """A transform that drops changes by their operation, as io.debezium.transforms.Filter does."""
 
-    name: str
-    operations: tuple[str, ...]
-    topic_regex: str = ""
-    keeps_empty: bool = True
-    kind: Literal["Filter"] = "Filter"
+    name: str  #: of the transform, for messages
+    operations: tuple[str, ...]  #: letters of the operations for which the condition is true; these records stay
+    topic_regex: str = ""  #: topic.regex: other topics are not filtered; "" for all topics
+    keeps_empty: bool = True  #: null.handling.mode=keep: tombstones stay
+    kind: Literal["Filter"] = "Filter"  #: name of the class where settings are stored as JSON
 
-    def apply(self, form: Form) -> Form | None:
-        if self.topic_regex and java_pattern(self.topic_regex).fullmatch(form.topic) is None:
-            return form
-        if form.is_tombstone:
-            return form if self.keeps_empty else None
-        if form.value is not Value.ENVELOPE:
+    def apply(self, spec: RecordSpec) -> RecordSpec | None:
+        """Return the spec if its records stay, None if they are dropped.
+
+        Raise ConfigError for records without an operation, such as those that an earlier transform has unwrapped.
+        """
+        if self.topic_regex and java_pattern(self.topic_regex).fullmatch(spec.topic) is None:
+            return spec
+        if spec.is_tombstone:
+            return spec if self.keeps_empty else None
+        if spec.value is not ValueShape.ENVELOPE:
             raise ConfigError(
-                f"transforms.{self.name}.condition asks for value.op, which records of topic {form.topic} do not have",
+                f"transforms.{self.name}.condition asks for value.op, which records of topic {spec.topic} do not have",
                 f"Set transforms.{self.name}.topic.regex to the topics of tables, and let {self.name} stand before a"
                 " transform that unwraps them.",
             )
-        return form if form.op in self.operations else None
+        return spec if spec.op in self.operations else None

@@ -1,7 +1,7 @@
-"""Java's ``Matcher.replaceFirst``: what the settings of routers call a replacement.
+"""Replacements as in Java's `Matcher.replaceFirst`, which the settings of routers use.
 
-``$1`` and ``${name}`` are groups of the match, a backslash takes the next character as it is. A number goes on for as
-long as there is such a group: ``$12`` is group 1 and the digit 2 where there are fewer than twelve.
+`$1` and `${name}` are groups of the match. A backslash takes the next character as it is. A number has as many digits
+as there is such a group: `$12` is group 1 and the digit 2 if there are fewer than twelve groups.
 https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Matcher.html
 """
 
@@ -15,13 +15,15 @@ from signals.regex import java_pattern
 
 _NAME = re.compile(r"\{([A-Za-z][A-Za-z0-9]*)\}")
 
-#: A text, or a group by its number or name.
+#: A part of a replacement: a text, or a group by its number (int) or by its name (tuple).
 Part = str | int | tuple[str]
 
 
 def replaced(regex: str, replacement: str, text: str) -> str | None:
-    """``text`` with its first match replaced, None where not all of it matches. The first match need not be all of it:
-    Java searches once more."""
+    """Return `text` with the first match of `regex` replaced; None if the regex does not match the whole text.
+
+    As in Java, the whole text is only a condition. The match that is replaced is searched anew and may be shorter.
+    """
     pattern = java_pattern(regex)
     if pattern.fullmatch(text) is None:
         return None
@@ -38,7 +40,10 @@ def _group(part: int | tuple[str]) -> int | str:
 
 @lru_cache(maxsize=256)
 def parsed(regex: str, replacement: str) -> tuple[Part, ...]:
-    """Raises ``ValueError``, which says what is wrong with ``replacement``. ``regex`` is sound."""
+    """Return the parts of `replacement`.
+
+    `regex` must be valid. Raise ValueError with a reason if `replacement` is not valid for `regex`.
+    """
     pattern = java_pattern(regex)
     parts: list[Part] = []
     at = 0
@@ -59,7 +64,7 @@ def parsed(regex: str, replacement: str) -> tuple[Part, ...]:
 
 
 def _reference(groups: int, names: Mapping[str, int], replacement: str, at: int) -> tuple[Part, int]:
-    """The group behind a ``$``, and where it ends."""
+    """Return the group behind a `$`, and the position behind its number or name."""
     if named := _NAME.match(replacement, at):
         if named[1] not in names:
             raise ValueError(f"the regular expression has no group {named[1]!r}")

@@ -1,19 +1,19 @@
-"""BINARY, VARBINARY and BLOBs, in the forms of ``binary.handling.mode``."""
+"""The types BINARY, VARBINARY and BLOB, in the forms of `binary.handling.mode`."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array
 from incsnap.columns.gather import binary, zero_filled
 from incsnap.columns.packets import Spans
 from incsnap.connect import json_bytes
 from incsnap.connect.json_text import Encoded
 from incsnap.connect.schema import Schema
 from incsnap.tables import BYTE_STRINGS, Column
-from incsnap.types.definition import Family, TypeDefinition, blob_field, string_field
+from incsnap.types.definition import Family, TypeDefinition, blob_field, string_field, unchanged
 from incsnap.types.modes import Modes
 
 _HEX = re.compile(r"0x((?:[0-9A-Fa-f]{2})*)\Z")
@@ -23,7 +23,7 @@ def _byte_string(column: Column) -> TypeDefinition:
     padded = column.type == "binary"
 
     def decode(spans: Spans) -> pa.Array:
-        """BINARY(n) is stored without its trailing zeros, so they are put back."""
+        """Return the values of a BINARY(n). The binlog leaves out its trailing zeros, so they are put back."""
         return zero_filled(binary(spans), column.length)
 
     def default(text: str) -> bytes:
@@ -35,7 +35,8 @@ def _byte_string(column: Column) -> TypeDefinition:
         arrow=pa.binary(),
         field=blob_field if column.type.endswith("blob") else string_field,
         decode=decode if padded else binary,
-        from_text=as_printed,
+        # The text protocol prints byte strings as they are.
+        from_text=unchanged,
         schema=lambda modes: Schema("bytes" if modes.binary_handling == "bytes" else "string", column.nullable),
         connect=_connect,
         encode=_encode,
@@ -43,12 +44,7 @@ def _byte_string(column: Column) -> TypeDefinition:
     )
 
 
-def as_printed(raw: Any) -> Any:
-    """The text protocol gives byte strings as they are."""
-    return raw
-
-
-def _connect(values: Any, modes: Modes) -> Any:
+def _connect(values: Array, modes: Modes) -> Array:
     match modes.binary_handling:
         case "bytes":
             return values
@@ -57,8 +53,11 @@ def _connect(values: Any, modes: Modes) -> Any:
     return json_bytes.base64(values, url_safe=modes.binary_handling == "base64-url-safe")
 
 
-def _encode(values: Any, modes: Modes) -> Encoded:
-    """Digits of either kind need no escaping; Connect's converter writes bytes as base64."""
+def _encode(values: Array, modes: Modes) -> Encoded:
+    """Return the values as JSON.
+
+    Base64 and hexadecimal digits need no escaping; Connect's converter writes bytes as base64.
+    """
     raw = _connect(values, modes)
     return Encoded(json_bytes.base64(raw) if modes.binary_handling == "bytes" else raw, quoted=True)
 

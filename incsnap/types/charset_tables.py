@@ -1,7 +1,8 @@
-"""How MySQL's character sets differ from Python's codecs of the same family, as a server (9.7) tells it for every code.
+"""The differences between MySQL's character sets and Python's codecs of the same family, for every code.
 
-A code that a codec does not know and that is not named here is one that MySQL does not know either: it converts it to
-``?``. An entry ``0xF9D6: "..."`` gives the characters of that code and of those that follow it.
+A MySQL server (9.7) gave these tables. If a codec does not know a code and these tables do not name it, MySQL does not
+know it either, and converts it to `?`. An entry `0xF9D6: "..."` gives the characters of consecutive codes, of which
+0xF9D6 is the first.
 https://dev.mysql.com/doc/refman/en/charset-charsets.html
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 Runs = dict[int, str]
 
-#: charset -> (codec, bytes for which MySQL has other characters), of the sets of one byte a character.
+#: Sets with one byte a character: name -> (codec, bytes for which MySQL has other characters).
 SINGLE_BYTE: dict[str, tuple[str, Runs]] = {
     "armscii8": (
         "latin-1",
@@ -150,7 +151,7 @@ SINGLE_BYTE: dict[str, tuple[str, Runs]] = {
 
 
 def _user_defined(first: int, character: int) -> Runs:
-    """Ten rows of 94 codes from ``first`` on, for the private characters from ``character`` on."""
+    """Ten rows of 94 codes from `first` on, for the private characters from `character` on."""
     return {
         first + (row << 8): "".join(map(chr, range(character + 94 * row, character + 94 * row + 94)))
         for row in range(10)
@@ -160,8 +161,8 @@ def _user_defined(first: int, character: int) -> Runs:
 _EUC_USER_DEFINED = _user_defined(0xF5A1, 0xE000) | _user_defined(0x8FF5A1, 0xE3AC)
 _TWO = "[\\x40-\\x7e\\x80-\\xfe]"
 
-#: charset -> (codec, what a character beyond ASCII looks like, codes for which MySQL has other characters), of the sets
-#: of up to four bytes a character.
+#: Sets with up to four bytes a character: name -> (codec, pattern of the bytes of a character beyond ASCII, codes for
+#: which MySQL has other characters).
 MULTI_BYTE: dict[str, tuple[str, str, Runs]] = {
     "big5": (
         "big5",
@@ -220,5 +221,5 @@ MULTI_BYTE: dict[str, tuple[str, str, Runs]] = {
     ),
 }  # fmt: skip
 
-#: charset -> codec, of the sets whose codes are Unicode's.
+#: Sets whose codes are Unicode's: name -> codec.
 UNICODE = {"utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be", "ucs2": "utf-16-be"}

@@ -1,7 +1,7 @@
-"""Text in each of MySQL's character sets, to exactly the characters that the server gives for it in a utf8mb4 SELECT.
+"""Text in each of MySQL's character sets, decoded to exactly the characters that a utf8mb4 SELECT returns for it.
 
-A SELECT converts; the binlog holds the column's own bytes. What the server does with codes that have no character (it
-gives ``?``) is done here too, so that both ways agree. Checked against a server for every code of every set.
+A SELECT converts text; the binlog holds the column's own bytes. The server converts a code without a character to `?`,
+and so does this module, so that both ways agree. This was checked against a server for every code of every set.
 https://dev.mysql.com/doc/refman/en/charset-charsets.html
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.arrow import BytesArray, TextArray
 from incsnap.columns.variable import Bytes, dense, valid, variable
 from incsnap.errors import UnsupportedType
 from incsnap.tables import Column
@@ -25,12 +25,12 @@ UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 CHARSETS = UTF8 | SINGLE_BYTE.keys() | MULTI_BYTE.keys() | UNICODE.keys()
 
 _UNKNOWN = "?"
-#: So many values tell whether a column repeats itself.
+#: How many values are looked at to see whether a column repeats its values.
 _SAMPLE = 1000
 
 
 def unknown_charset(column: Column) -> UnsupportedType:
-    """The error for a column whose character set is none that is read; it names the column."""
+    """Return the error for a column whose character set incsnap cannot read. The error names the column."""
     return UnsupportedType(
         f"column {column.name} has the character set {column.charset or 'unknown'}, which incsnap cannot read",
         "Convert the column to utf8mb4, or leave the table out with table.exclude.list.",
@@ -38,9 +38,11 @@ def unknown_charset(column: Column) -> UnsupportedType:
 
 
 def decode_text(raw: bytes, charset: str) -> str:
-    """Return one value of a character set of ``CHARSETS``. Raise ``ValueError`` where the bytes are no text of it.
+    """Return the text of one value. `charset` is one of `CHARSETS`. Raise ValueError if the bytes are no text of this
+    set.
 
-    ucs2 may hold halves of surrogate pairs: MySQL checks none, and Java writes U+FFFD for each that has no other half.
+    ucs2 may hold halves of surrogate pairs, because MySQL checks none. Java writes U+FFFD for a half without its other
+    half, and so does this function.
     """
     if charset in SINGLE_BYTE:
         return raw.decode("latin-1").translate(_characters(charset))
@@ -50,7 +52,7 @@ def decode_text(raw: bytes, charset: str) -> str:
 
 
 def literal_text(raw: bytes, charset: str) -> str:
-    """Return a literal of an ENUM or SET as information_schema shows it: empty where its bytes are no text."""
+    """Return a literal of an ENUM or SET as information_schema shows it: empty if its bytes are no text."""
     if charset == "ucs2" and any(0xD8 <= high <= 0xDF for high in raw[::2]):
         return ""
     try:
@@ -73,7 +75,10 @@ def statement_text(raw: bytes, charset: str) -> str:
 
 
 def can_hold(text: str, charset: str) -> bool:
-    """Whether the character set, or `binary`, has each of these characters."""
+    """Return True if the character set, which may be `binary`, has each character of `text`.
+
+    `incsnap.ddl` asks this about literals, because MySQL writes `?` for a character that the set does not have.
+    """
     if text.isascii() and charset != "swe7":
         return True
     if charset in SINGLE_BYTE:
@@ -88,15 +93,16 @@ def can_hold(text: str, charset: str) -> bool:
     return kept and (charset != "utf8mb3" or max(text) <= "\uffff")
 
 
-def decode_column(raw: Any, charset: str) -> Any:
-    """As ``pa.string()``, a whole column of ``pa.binary()`` whose character set is not one of ``UTF8``."""
+def decode_column(raw: BytesArray, charset: str) -> TextArray:
+    """Return a column of `pa.binary()` as `pa.string()`. `charset` is one of `CHARSETS`, but none of `UTF8`."""
     if charset not in UNICODE and charset != "swe7" and not (dense(raw)[1] >= 0x80).any():
         return raw.cast(pa.string())
     single = charset in SINGLE_BYTE
     if single and not _repeats(raw):
         return _single_byte(raw, charset)
-    # Such columns (codes, names) often repeat themselves: each distinct value is decoded once, and the column takes
-    # them by number. Sets of several bytes a character are decoded value by value: no kernel knows them.
+    # Text columns (codes, names) often repeat their values. So each distinct value is decoded once, and the column
+    # takes the results by index. Sets with several bytes a character are decoded value by value: no Arrow kernel knows
+    # them.
     encoded = raw.dictionary_encode()
     distinct = encoded.dictionary
     if single:
@@ -106,13 +112,13 @@ def decode_column(raw: Any, charset: str) -> Any:
     return pc.take(decoded, encoded.indices)
 
 
-def _repeats(raw: Any) -> bool:
+def _repeats(raw: BytesArray) -> bool:
     sample = raw.slice(0, _SAMPLE)
     return len(sample) == _SAMPLE and len(sample.unique()) < _SAMPLE // 4
 
 
-def _single_byte(raw: Any, charset: str) -> Any:
-    """Each byte looked up: its character's UTF-8 of one to three bytes."""
+def _single_byte(raw: BytesArray, charset: str) -> TextArray:
+    """Return the text of a set with one byte a character: each byte is looked up as UTF-8 of one to three bytes."""
     mask = valid(raw)
     offsets, data = dense(raw)
     lengths, (first, second, third) = _utf8(charset)
@@ -130,14 +136,14 @@ def _single_byte(raw: Any, charset: str) -> Any:
     out[keep] = first[data]
     out[new_places + 1] = second[codes]
     out[new_places[longer] + 2] = third[codes[longer]]
-    # An offset moves by what was added before the place it points at.
+    # An offset moves by the bytes that were added before it.
     total = np.append(before, int(added.sum()))
     return variable(offsets + total[np.searchsorted(places, offsets)], out, pa.string(), mask)
 
 
 @cache
 def _characters(charset: str) -> str:
-    """The character of each byte."""
+    """Return the character of each byte, 256 in all."""
     codec, runs = SINGLE_BYTE[charset]
     other = _codes(runs)
     return "".join(other.get(bytes([byte])) or _known(bytes([byte]), codec) for byte in range(256))
@@ -145,7 +151,7 @@ def _characters(charset: str) -> str:
 
 @cache
 def _utf8(charset: str) -> tuple[Bytes, Bytes]:
-    """The character that each byte stands for, in UTF-8: its number of bytes, and the bytes (three rows)."""
+    """Return the UTF-8 of each byte's character: the number of its bytes, and the bytes in three rows."""
     encoded = [character.encode() for character in _characters(charset)]
     lengths = np.array([len(text) for text in encoded], np.uint8)
     characters = np.zeros((3, 256), np.uint8)
@@ -155,7 +161,10 @@ def _utf8(charset: str) -> tuple[Bytes, Bytes]:
 
 
 def _multi_byte(raw: bytes, charset: str) -> str:
-    """The codec where it gives what MySQL gives, 5 ns a character; else character by character."""
+    """Return the text of a set with several bytes a character. Raise ValueError if the bytes are no text of it.
+
+    The codec is used if it gives what MySQL gives (5 ns a character), otherwise each character is looked up.
+    """
     codec, suspicious, split, other = _multi_byte_set(charset)
     try:
         text = raw.decode(codec)
@@ -171,7 +180,11 @@ def _multi_byte(raw: bytes, charset: str) -> str:
 
 @cache
 def _multi_byte_set(charset: str) -> tuple[str, re.Pattern[str] | None, re.Pattern[bytes], dict[bytes, str]]:
-    """Codec; what it may have decoded otherwise than MySQL does; how to split codes; codes with other characters."""
+    """Return what is needed to decode a set with several bytes a character.
+
+    The result has four elements: the codec; a pattern of characters that it decodes otherwise than MySQL, or None; a
+    pattern of one code. The fourth element is the characters of the codes for which MySQL differs.
+    """
     codec, wide, runs = MULTI_BYTE[charset]
     other = _codes(runs)
     wrong = {_known(code, codec) for code in other} - {_UNKNOWN}
@@ -180,7 +193,7 @@ def _multi_byte_set(charset: str) -> tuple[str, re.Pattern[str] | None, re.Patte
 
 
 def _codes(runs: Runs) -> dict[bytes, str]:
-    """The character of each code that ``runs`` names."""
+    """Return a dictionary: each code that `runs` names -> its character."""
     characters_of: dict[bytes, str] = {}
     for first, characters in runs.items():
         width = (first.bit_length() + 7) // 8

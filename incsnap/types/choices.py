@@ -1,14 +1,14 @@
-"""ENUM and SET: numbers in the binlog, texts everywhere else. Both have their literals in the schema."""
+"""The types ENUM and SET: numbers in the binlog, texts everywhere else. Their Connect schemas list their literals."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from incsnap.columns.arrow import BytesArray, TextArray
 from incsnap.columns.gather import integers, primitive
 from incsnap.columns.images import Field
 from incsnap.columns.packets import Spans
@@ -19,7 +19,7 @@ from incsnap.types.charsets import CHARSETS, literal_text, unknown_charset
 from incsnap.types.definition import Decode, Family, TypeDefinition
 from incsnap.types.text import utf8_text
 
-#: What joins the literals of a SET, which no literal holds.
+#: The separator of the literals of a SET. No literal of a SET contains it.
 _COMMA = b","
 
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
@@ -29,13 +29,13 @@ def _choice(column: Column) -> TypeDefinition:
     if column.charset not in CHARSETS and column.charset != "binary":
         raise unknown_charset(column)
     chosen, name = (_literal, "Enum") if column.type == "enum" else (_literals, "EnumSet")
-    # 3.6.1 escapes the comma inside a literal, and not the backslash. What is beyond U+FFFF in a literal the server
-    # tells as "?" in information_schema and SHOW CREATE TABLE, but as it is in table maps: both must be one schema.
+    # Debezium 3.6.1 escapes the comma inside a literal, but not the backslash. information_schema and SHOW CREATE TABLE
+    # show "?" for a character beyond U+FFFF, table maps show the character; both must give the same schema.
     allowed = ",".join(_BEYOND.sub("?", value).replace(",", "\\,") for value in column.values)
     schema = Schema("string", column.nullable, "io.debezium.data." + name, 1, (("allowed", allowed),))
     return TypeDefinition(
         arrow=pa.string(),
-        # The table map tells the bytes of the number.
+        # The table map tells how many bytes the number has.
         field=Field,
         decode=chosen(column),
         from_text=_from_text,
@@ -45,7 +45,11 @@ def _choice(column: Column) -> TypeDefinition:
 
 
 def _literal(column: Column) -> Decode:
-    """The index of the literal, from 1, in one byte, or in two when there are over 255; 0 is the error value ""."""
+    """Return the decoder of an ENUM.
+
+    Its values are indexes of literals, from 1, in one byte, or in two bytes if there are more than 255 literals. Index
+    0 is the error value "".
+    """
     literals = pa.array(["", *column.values], pa.string())
 
     def decode(spans: Spans) -> pa.Array:
@@ -55,10 +59,15 @@ def _literal(column: Column) -> Decode:
 
 
 def _literals(column: Column) -> Decode:
-    """A bit for each literal, the first one's the lowest, in 1 to 8 bytes. The texts, joined with commas."""
+    """Return the decoder of a SET.
+
+    Its values have one bit per literal, the lowest for the first one, in 1 to 8 bytes. The text is the chosen literals,
+    joined with commas.
+    """
     literals, most = column.values, len(column.values)
 
     def joined(chosen: int | None) -> str | None:
+        """Return the chosen literals, joined with commas; None for NULL. Raise ValueError if a bit has no literal."""
         if chosen is None:
             return None
         if chosen >> most:
@@ -66,20 +75,20 @@ def _literals(column: Column) -> Decode:
         written = ""
         for place, literal in enumerate(literals):
             if chosen >> place & 1:
-                # As the server does: no comma before the first text, which an empty literal is not.
+                # Like the server: there is no comma behind an empty literal that comes first.
                 written += "," + literal if written else literal
         return written
 
     def decode(spans: Spans) -> pa.Array:
-        # Combinations repeat themselves: each is written once.
+        # Columns repeat their combinations, so the text of each combination is made once.
         encoded = primitive(_number(spans), spans.valid, pa.uint64()).dictionary_encode()
         return pa.array(map(joined, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
     return decode
 
 
-def _from_text(raw: Any) -> Any:
-    """Return texts as SELECT gives them, which are the bytes of the literals. One that is no text is empty."""
+def _from_text(raw: BytesArray) -> TextArray:
+    """Return texts as SELECT gives them: the bytes of the literals. A literal that is no text becomes empty."""
     try:
         return utf8_text(raw)
     except pa.ArrowInvalid:
@@ -88,7 +97,7 @@ def _from_text(raw: Any) -> Any:
 
 
 def _texts(value: bytes) -> str:
-    """Return the literals of one value, joined as ``_literals`` joins them."""
+    """Return the literals of one value, joined as `_literals` joins them."""
     written = ""
     for literal in value.split(_COMMA):
         text = literal_text(literal, "utf8mb4")

@@ -1,7 +1,11 @@
-"""The one door to MySQL's types: ``describe`` a column, and ask what it gives for everything about it.
+"""The entry to MySQL's types: `describe` returns the `ColumnType` of a column, which answers every question about it.
 
-Each family of types has a file of its own, in which a type is one entry (``definition``). A new family is one line more
-in ``_TYPES``.
+Each family of types has a file of its own, in which a type is one entry (`definition`). A new family is one more line
+in `_TYPES`. Values of a type meet in its canonical column, one Arrow array:
+
+    row images   ---decode---->                      ---encode, connect---> JSON, Avro
+                                canonical column
+    SELECT       --from_text-->                      ---frame-------------> DataFrame
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.arrow import Array, BytesArray, TextArray
 from incsnap.columns.images import Field
 from incsnap.columns.packets import Spans
 from incsnap.columns.variable import Bools, valid
@@ -48,48 +53,48 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """One column's type: what the modules on either side of the canonical column call."""
+    """The type of one column."""
 
-    column: Column
-    table: TableId
-    _definition: TypeDefinition
+    column: Column  #: with name and parameters
+    table: TableId  #: for messages
+    _definition: TypeDefinition  #: functions for the type's values
 
     @property
     def arrow(self) -> pa.DataType:
-        """The type of the canonical column."""
+        """Return the Arrow type of the canonical column."""
         return self._definition.arrow
 
     def field(self, meta: int) -> Field:
-        """The column's place in a row image, where ``meta`` is ``WireColumn.meta``."""
+        """Return how many bytes the column takes in a row image. `meta` is `WireColumn.meta`."""
         return self._definition.field(meta)
 
     def decode(self, spans: Spans) -> pa.Array:
-        """The canonical column of what lies in row images.
+        """Return the canonical column of values in row images.
 
-        Raises ``ValueError`` (pa.ArrowInvalid is one) or ``IndexError`` where a value is damaged.
+        Raise ValueError (pa.ArrowInvalid is one) or IndexError if a value is damaged.
         """
         return self._definition.decode(spans)
 
     def select(self, sql: str) -> str:
-        """The expression that selects the column named ``sql`` (quoted) in the text protocol, without loss."""
+        """Return the SQL expression that selects the column named `sql` (quoted) in the text protocol without loss."""
         return self._definition.select(sql)
 
-    def from_text(self, raw: Any) -> Any:
-        """The canonical column of the text protocol's values (``pa.binary()``, null for NULL).
+    def from_text(self, raw: BytesArray) -> Array:
+        """Return the canonical column of the text protocol's values (`pa.binary()`, null for NULL).
 
-        Raises ``pa.ArrowInvalid`` or ``ValueError`` when a value is not what the server prints for the type.
+        Raise pa.ArrowInvalid or ValueError if a value is not what the server prints for the type.
         """
         return self._definition.from_text(raw)
 
     def schema(self, modes: Modes) -> Schema:
-        """The Connect schema of the field; optional as the column is nullable, without a default."""
+        """Return the Connect schema of the field, without a default. It is optional if the column is nullable."""
         return self._definition.schema(modes)
 
     def default(self, shown: str, modes: Modes) -> Any:
-        """Return the column's DEFAULT for its schema, written as Connect's JsonConverter writes a value.
+        """Return the column's DEFAULT for its schema, as Connect's JsonConverter writes a value.
 
-        ``shown`` is information_schema's COLUMN_DEFAULT. Return None where ``shown`` is no value, and where the modes
-        cannot express the value: the schema has no default then, as with Debezium, and the rows go on.
+        `shown` is information_schema's COLUMN_DEFAULT. Return None if `shown` is no value, or if the modes cannot
+        express the value. The schema then has no default, as with Debezium, and the job goes on.
         https://dev.mysql.com/doc/refman/en/information-schema-columns-table.html
         """
         printed = self._definition.default(shown)
@@ -108,47 +113,54 @@ class ColumnType:
 
     @property
     def rounded(self) -> bool:
-        """Do some modes give different values one form?"""
+        """Return True if some modes write different values alike. Then a record's key may not tell its rows apart."""
         return self._definition.rounded
 
-    def refused(self, array: Any, modes: Modes) -> Bools | None:
-        """Which values have no form under the modes; ``None`` when all have one."""
+    def refused(self, array: Array, modes: Modes) -> Bools | None:
+        """Return a mask of the values that the modes cannot express; None if they can express all."""
         refused = self._definition.refused and self._definition.refused(array, modes)
         if refused is None or not refused.any():
             return None
         present = valid(array)
         return refused if present is None else refused & present
 
-    def connect(self, array: Any, modes: Modes) -> Any:
-        """Connect values of a canonical column: boolean, int64 for all integers, float32, float64, string, binary,
-        struct or list of float32; null for null.
+    def connect(self, array: Array, modes: Modes) -> Array:
+        """Return the Connect values of a canonical column, null for null.
 
-        A value that has no form under the modes is null, with a warning; ``ValueRefused`` where the column is NOT NULL,
-        and when ``Modes.converting`` is fail.
+        They are boolean, int64 for all integers, float32, float64, string, binary, struct or list of float32. A value
+        that the modes cannot express becomes null; `Modes.converting` chooses whether a warning is logged. Raise
+        ValueRefused for such a value if the column is NOT NULL, or if `Modes.converting` is fail.
         """
         return self._definition.connect(self._expressible(array, modes), modes)
 
-    def encode(self, array: Any, modes: Modes) -> Encoded:
-        """JSON text of each value of a canonical column, perhaps without its quotes; null for null. As ``connect``."""
+    def encode(self, array: Array, modes: Modes) -> Encoded:
+        """Return the JSON of each value of a canonical column, perhaps without quotes; null for null.
+
+        Values that the modes cannot express are handled as in `connect`.
+        """
         array = self._expressible(array, modes)
         if self._definition.encode:
             return self._definition.encode(array, modes)
         return connect_json(self._definition.connect(array, modes))
 
-    def to_json(self, array: Any, modes: Modes) -> Any:
-        """JSON text of each value of a canonical column, ``null`` for null."""
+    def to_json(self, array: Array, modes: Modes) -> TextArray:
+        """Return the complete JSON of each value of a canonical column (`pa.string()`), `null` for null."""
         return self.encode(array, modes).complete().fill_null("null")
 
     @property
     def frame_type(self) -> pa.DataType:
-        """The Arrow type of a DataFrame's column."""
+        """Return the Arrow type of the column in a DataFrame."""
         return self._definition.frame_type or self._definition.arrow
 
-    def frame(self, array: Any) -> Any:
-        """A DataFrame's column of a canonical one, null for null: the value itself, whatever the modes are."""
+    def frame(self, array: Array) -> Array:
+        """Return a canonical column as a DataFrame's column, null for null. The values do not depend on modes."""
         return self._definition.frame(array)
 
-    def _expressible(self, array: Any, modes: Modes) -> Any:
+    def _expressible(self, array: Array, modes: Modes) -> Array:
+        """Return the values, with null in place of those that the modes cannot express.
+
+        Raise ValueRefused if null is not allowed.
+        """
         refused = self.refused(array, modes)
         if refused is None:
             return array
@@ -166,7 +178,10 @@ class ColumnType:
 
 @lru_cache(maxsize=4096)
 def _warn_of_default(table: TableId, column: str, shown: str, time_precision: str) -> None:
-    """Log that a schema lacks a DEFAULT: once in a process, as a schema is made again for each block of records."""
+    """Log that a schema lacks a DEFAULT.
+
+    This is logged once in a process, though schemas are made for each block of records.
+    """
     _log.warning(
         "%s: time.precision.mode=%s cannot express the DEFAULT %r of column %s; the field's schema has no default",
         table,
@@ -178,7 +193,10 @@ def _warn_of_default(table: TableId, column: str, shown: str, time_precision: st
 
 @lru_cache(maxsize=4096)
 def describe(column: Column, table: TableId) -> ColumnType:
-    """The type of ``column``; raises ``UnsupportedType`` naming ``table`` and the column."""
+    """Return the type of `column`.
+
+    Raise UnsupportedType for a type that incsnap cannot read; the error names `table` and column.
+    """
     define = _TYPES.get(column.type)
     if define is None:
         raise UnsupportedType(

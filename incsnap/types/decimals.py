@@ -1,12 +1,11 @@
-"""DECIMAL, in the three forms of ``decimal.handling.mode``: Connect's Decimal, its text, or a double."""
+"""The type DECIMAL, in the three forms of `decimal.handling.mode`: Connect's Decimal, text, or a double."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray
 from incsnap.columns.decimals import INT64_DIGITS, decimal_type, from_unscaled
 from incsnap.columns.packed_decimal import packed_decimals, packed_size
 from incsnap.columns.variable import dense, valid, variable
@@ -37,21 +36,21 @@ def _decimal(column: Column) -> TypeDefinition:
         schema=schema,
         connect=_connect,
         encode=_encode,
-        # As doubles.
+        # Doubles round values.
         rounded=True,
         frame=(lambda values: values.cast(pa.string())) if precision > _FRAME_DIGITS else unchanged,
         frame_type=pa.string() if precision > _FRAME_DIGITS else None,
     )
 
 
-def _connect(values: Any, modes: Modes) -> Any:
+def _connect(values: Array, modes: Modes) -> Array:
     if modes.decimal_handling == "precise":
         return json_numbers.decimal_bytes(values)
     plain = json_numbers.plain_text(values)
     return plain if modes.decimal_handling == "string" else plain.cast(pa.float64())
 
 
-def _encode(values: Any, modes: Modes) -> Encoded:
+def _encode(values: Array, modes: Modes) -> Encoded:
     if modes.decimal_handling == "precise":
         return json_numbers.decimal_json(values, modes.json_decimals)
     texts = _connect(values, modes)
@@ -59,8 +58,11 @@ def _encode(values: Any, modes: Modes) -> Encoded:
     return Encoded(texts, quoted=True) if modes.decimal_handling == "string" else json_numbers.numbers(texts)
 
 
-def _from_text(raw: Any, precision: int, scale: int) -> Any:
-    """The server prints exactly ``scale`` digits after the point. Arrow parses integers four times as fast."""
+def _from_text(raw: BytesArray, precision: int, scale: int) -> Array:
+    """Return the decimals of texts. The server prints exactly `scale` digits after the point.
+
+    The point is removed, because Arrow parses integers four times as fast as decimals.
+    """
     type_ = decimal_type(precision, scale)
     if precision > INT64_DIGITS:
         return raw.cast(pa.string()).cast(type_)
@@ -69,7 +71,7 @@ def _from_text(raw: Any, precision: int, scale: int) -> Any:
     return from_unscaled(values, type_, valid(raw))
 
 
-def _without_point(raw: Any, scale: int) -> Any:
+def _without_point(raw: BytesArray, scale: int) -> Array:
     mask = valid(raw)
     offsets, data = dense(raw)
     n = len(raw)

@@ -1,17 +1,18 @@
-"""What one MySQL type is, in every respect: the entry that a family's file makes for each of its types.
+"""The definition of a MySQL type in every respect: the entry that a family's file makes for each of its types.
 
-Two sources meet in the canonical column, so that a row read by SELECT and the same row read from the binlog give equal
-bytes; from there on there are two ways out: through Connect values into JSON and Avro, and into a DataFrame's columns.
+Values come from two sources, row images and SELECT, and meet in the canonical column. A row that is read by SELECT and
+the same row from the binlog therefore give equal bytes. From the canonical column two ways lead out: through Connect
+values to JSON and Avro, and to a DataFrame's columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray
 from incsnap.columns.images import Field
 from incsnap.columns.packets import Spans
 from incsnap.columns.variable import Bools
@@ -23,69 +24,69 @@ from incsnap.types.modes import Modes
 Decode = Callable[[Spans], pa.Array]
 
 
-def _as_it_is(values: Any, _modes: Modes) -> Any:
+def _as_it_is(values: Array, _modes: Modes) -> Array:
     return values
 
 
-def unchanged(values: Any) -> Any:
+def unchanged(values: Array) -> Array:
+    """Return the values as they are."""
     return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeDefinition:
-    """The first group is how values come in, the second how they go out; all functions take and give whole columns.
+    """The definition of one type for one column. All functions take and return whole columns.
 
-    ``arrow``: the type of the canonical column.
-    ``field(meta)``: the column's place in a row image, where ``meta`` is ``WireColumn.meta``.
-    ``decode``: the canonical column of what lies in row images; ``ValueError`` (pa.ArrowInvalid is one) or
-    ``IndexError`` where a value is damaged.
-    ``select``: the expression that selects a quoted column in the text protocol without losing anything of it.
-    ``from_text``: the canonical column of what the text protocol prints (``pa.binary()``); ``pa.ArrowInvalid`` or
-    ``ValueError`` where a value is not of the type.
-    ``default``: of a DEFAULT as information_schema shows it, what the text protocol would print for the value; None
-    where that cannot be told.
-
-    ``schema``: the Connect schema, as Debezium 3.6.1 gives it; optional as the column is nullable, without a default.
-    ``connect``: canonical values to Connect values, which Avro is written from, and JSON where there is no ``encode``.
-    ``encode``: canonical values to JSON text, where that is faster than through Connect values.
-    ``refused``: which values have no form under the modes, None when all have one; under a null it may say anything
-    (the null holds 0).
-    ``rounded``: do some modes give different values one form?  A record's key then does not tell its rows apart.
-    ``frame``: canonical values to a DataFrame's column, of the Arrow type ``frame_type`` (None: that of the canonical
-    column); no mode has a say in it.
+    The first group of fields is how values come in, the second how they go out.
     """
 
-    arrow: pa.DataType
-    field: Callable[[int], Field]
+    arrow: pa.DataType  #: type of the canonical column
+    field: Callable[[int], Field]  #: `WireColumn.meta` -> how many bytes the column takes in a row image
+    #: values in row images -> canonical column. Raises ValueError (pa.ArrowInvalid is one) or IndexError for a damaged
+    #: value.
     decode: Decode
-    select: Callable[[str], str] = str
-    from_text: Callable[[Any], Any]
+    select: Callable[[str], str] = str  #: quoted column -> expression that selects it in the text protocol without loss
+    #: texts of the text protocol (`pa.binary()`) -> canonical column. Raises ValueError (pa.ArrowInvalid is one) for a
+    #: value that is not of the type.
+    from_text: Callable[[BytesArray], Array]
+    #: DEFAULT as information_schema shows it -> what the text protocol would print for the value; None if unknown
     default: Callable[[str], bytes | None] = str.encode
 
+    #: Connect schema as Debezium 3.6.1 gives it, without a default; optional if the column is nullable
     schema: Callable[[Modes], Schema]
-    connect: Callable[[Any, Modes], Any] = _as_it_is
-    encode: Callable[[Any, Modes], Encoded] | None = None
-    refused: Callable[[Any, Modes], Bools | None] | None = None
-    rounded: bool = False
-    frame: Callable[[Any], Any] = unchanged
-    frame_type: pa.DataType | None = None
+    #: canonical column -> Connect values, for Avro, and for JSON without `encode`
+    connect: Callable[[Array, Modes], Array] = _as_it_is
+    #: canonical column -> JSON text, if this is faster than through Connect values
+    encode: Callable[[Array, Modes], Encoded] | None = None
+    #: mask of the values that the modes cannot express; None: the modes can express all. Any result under a null.
+    refused: Callable[[Array, Modes], Bools | None] | None = None
+    rounded: bool = False  #: some modes write different values alike, so a record's key may not tell its rows apart
+    frame: Callable[[Array], Array] = unchanged  #: canonical column -> a DataFrame's column, whatever the modes
+    frame_type: pa.DataType | None = None  #: Arrow type of the DataFrame's column; None: that of the canonical column
 
 
+#: Name of a type in MySQL -> function that returns the definition for a column of the type.
 Family = dict[str, Callable[[Column], TypeDefinition]]
-"""MySQL's name of a type -> what makes the definition for a column of it."""
 
 
 def fixed_width(size: int) -> Callable[[int], Field]:
-    """Always ``size`` bytes, whatever the table map says."""
+    """Return the `field` function of a type that always takes `size` bytes in a row image, whatever the table map
+    says."""
     field = Field(size)
     return lambda _meta: field
 
 
 def string_field(meta: int) -> Field:
-    """CHAR, VARCHAR and their binary kin: ``meta`` is the greatest length in bytes."""
+    """Return how many bytes a CHAR, VARCHAR, BINARY or VARBINARY takes in a row image.
+
+    `meta`: its greatest length in bytes.
+    """
     return Field(1 if meta < 256 else 2, prefixed=True)
 
 
 def blob_field(meta: int) -> Field:
-    """TEXT, BLOB, JSON, geometries and vectors: ``meta`` is the number of bytes of the length."""
+    """Return how many bytes a TEXT, BLOB, JSON, geometry or vector takes in a row image.
+
+    `meta`: how many bytes its length has.
+    """
     return Field(meta, prefixed=True)

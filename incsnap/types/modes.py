@@ -1,4 +1,4 @@
-"""How values are written where Debezium leaves the choice to the user: its ``*.handling.mode`` settings.
+"""The modes of types: how values are written where Debezium leaves the choice to the user (`*.handling.mode` settings).
 
 https://debezium.io/documentation/reference/stable/connectors/mysql.html#mysql-data-types
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-#: setting -> the values this version knows; the first is Debezium's default.
+#: Field of `Modes` -> its known values; the first is Debezium's default.
 CHOICES: dict[str, tuple[str, ...]] = {
     "decimal_handling": ("precise", "string", "double"),
     "time_precision": ("adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"),
@@ -21,20 +21,17 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """``decimal.handling.mode``, ``time.precision.mode``, ``binary.handling.mode``, ``bigint.unsigned.handling.mode``.
+    """The chosen modes. The constructor raises ValueError for a value that is not in `CHOICES`."""
 
-    Raises ``ValueError`` for a value that is not in ``CHOICES``.
-    """
-
-    decimal_handling: str = "precise"
-    time_precision: str = "adaptive_time_microseconds"
-    binary_handling: str = "bytes"
-    bigint_unsigned: str = "long"
+    decimal_handling: str = "precise"  #: decimal.handling.mode
+    time_precision: str = "adaptive_time_microseconds"  #: time.precision.mode
+    binary_handling: str = "bytes"  #: binary.handling.mode
+    bigint_unsigned: str = "long"  #: bigint.unsigned.handling.mode
     #: enable.time.adjuster: the years 1 to 69 of DATE and DATETIME are 2001 to 2069, and 70 to 99 are 1970 to 1999.
     time_adjuster: str = "true"
-    #: event.converting.failure.handling.mode: a value that the modes have no form for; warn and skip write null.
+    #: event.converting.failure.handling.mode, for a value that the modes cannot express: warn and skip write null.
     converting: str = "warn"
-    #: decimal.format of the JSON converter that writes: that of keys or that of values. No setting of a whole job.
+    #: decimal.format of the JSON converter. Each converter (keys, values) has its own, so this is set for each format.
     json_decimals: str = "base64"
 
     def __post_init__(self) -> None:

@@ -1,21 +1,23 @@
-"""Integers, YEAR, FLOAT, DOUBLE and BIT.
+"""The types for integers, YEAR, FLOAT, DOUBLE and BIT.
 
-The text protocol's numbers are parsed by Arrow, 6 to 25 ns a value. FLOAT and DOUBLE are selected as ``(col * 1e0)``:
-MySQL prints a FLOAT with 6 significant digits and a DOUBLE(M,D) with D decimals, either of which loses bits; the
-product is a DOUBLE without a display format, printed with as many digits as read back the same. (``+ 0e0`` would turn
--0 into 0.) What a table map does not tell cannot be in a schema: BOOLEAN is int16 as any TINYINT, FLOAT(M,D) is float32
-as any FLOAT.
+Arrow parses the text protocol's numbers, 6 to 25 ns a value. FLOAT and DOUBLE are selected as `(col * 1e0)`. MySQL
+prints a FLOAT with 6 significant digits and a DOUBLE(M,D) with D decimals; either loses bits. The product is a DOUBLE
+without a display format, which is printed with as many digits as read back the same number. (`+ 0e0` would turn -0 into
+0.)
+
+A table map does not distinguish BOOLEAN from TINYINT, or FLOAT(M,D) from FLOAT. So the schema of a BOOLEAN is int16,
+and that of a FLOAT(M,D) is float32.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.columns.arrow import Array, BytesArray
 from incsnap.columns.gather import floats, integers, primitive
 from incsnap.columns.packets import Spans
 from incsnap.columns.variable import matrix, valid
@@ -26,7 +28,7 @@ from incsnap.tables import Column
 from incsnap.types.definition import Family, TypeDefinition, fixed_width
 from incsnap.types.modes import Modes
 
-#: Bytes in the binlog, and bits of Connect's integer: signed, unsigned.
+#: Type -> (bytes in the binlog, bits of Connect's integer if signed, bits if unsigned).
 _INTEGERS = {
     "tinyint": (1, 16, 16),
     "smallint": (2, 16, 32),
@@ -34,18 +36,18 @@ _INTEGERS = {
     "int": (4, 32, 64),
     "bigint": (8, 64, 64),
 }
-#: A DataFrame's integers by the least bytes that hold all values of the column.
+#: Fewest bytes that hold all values of a column -> the integer type of a DataFrame.
 _OF_FRAMES = {1: pa.int8(), 2: pa.int16(), 3: pa.int32(), 4: pa.int32(), 5: pa.int64(), 8: pa.int64()}
 _BEYOND_INT64 = pa.decimal128(20, 0)
 _BITS = re.compile(r"b'([01]+)'\Z")
 
 
-def _signed_text(raw: Any) -> Any:
-    """Gives int64 of decimal digits, leading zeros (ZEROFILL, YEAR) allowed."""
+def _signed_text(raw: BytesArray) -> Array:
+    """Return the int64 numbers of decimal digits. Leading zeros (ZEROFILL, YEAR) are allowed."""
     return raw.cast(pa.string()).cast(pa.int64())
 
 
-def _unsigned_text(raw: Any) -> Any:
+def _unsigned_text(raw: BytesArray) -> Array:
     return raw.cast(pa.string()).cast(pa.uint64())
 
 
@@ -72,7 +74,10 @@ def _integer(column: Column) -> TypeDefinition:
 
 
 def _unsigned_bigint(column: Column) -> TypeDefinition:
-    """The only integer that does not fit an int64. ``long`` shows it as one, past 2**63 - 1 negative, as Debezium."""
+    """Return the definition of BIGINT UNSIGNED, the only integer that does not fit an int64.
+
+    The mode `long` writes it as an int64. As in Debezium, numbers past 2**63 - 1 are then negative.
+    """
 
     def decode(spans: Spans) -> pa.Array:
         return primitive(integers(spans, 8, signed=False), spans.valid, pa.uint64())
@@ -81,11 +86,11 @@ def _unsigned_bigint(column: Column) -> TypeDefinition:
         precise = modes.bigint_unsigned == "precise"
         return decimal_schema(20, 0, column.nullable) if precise else Schema("int64", column.nullable)
 
-    def connect(values: Any, modes: Modes) -> Any:
+    def connect(values: Array, modes: Modes) -> Array:
         precise = modes.bigint_unsigned == "precise"
         return json_numbers.decimal_bytes(values) if precise else values.view(pa.int64())
 
-    def encode(values: Any, modes: Modes) -> Encoded:
+    def encode(values: Array, modes: Modes) -> Encoded:
         if modes.bigint_unsigned == "precise":
             return json_numbers.decimal_json(values, modes.json_decimals)
         return json_numbers.numbers(values.view(pa.int64()))
@@ -104,7 +109,7 @@ def _unsigned_bigint(column: Column) -> TypeDefinition:
 
 
 def _year(column: Column) -> TypeDefinition:
-    """One byte: years since 1900, and 0 for the year 0000."""
+    """Return the definition of YEAR: one byte with the years since 1900; 0 is the year 0000."""
     schema = Schema("int32", column.nullable, "io.debezium.time.Year", 1)
 
     def decode(spans: Spans) -> pa.Array:
@@ -130,8 +135,8 @@ def _floating(column: Column) -> TypeDefinition:
     def decode(spans: Spans) -> pa.Array:
         return primitive(floats(spans, width), spans.valid, type_)
 
-    def from_text(raw: Any) -> Any:
-        # A FLOAT comes as the text of the DOUBLE that equals it exactly: nothing is rounded twice.
+    def from_text(raw: BytesArray) -> Array:
+        # The text of a FLOAT is that of the DOUBLE with exactly its value, so nothing is rounded twice.
         doubles = raw.cast(pa.string()).cast(pa.float64())
         return doubles.cast(type_, safe=False) if single else doubles
 
@@ -146,8 +151,10 @@ def _floating(column: Column) -> TypeDefinition:
 
 
 def _bit(column: Column) -> TypeDefinition:
-    """BIT(n): n bits in as few bytes as hold them, big-endian. One bit is a flag, more are Debezium's Bits, which are
-    little-endian; a DataFrame has them as MySQL does.
+    """Return the definition of BIT(n): n bits, big-endian, in as few bytes as hold them.
+
+    One bit is a boolean. More bits are Debezium's Bits, which are little-endian; a DataFrame has them big-endian as
+    MySQL.
     """
     bits, width = column.length, (column.length + 7) // 8
     schema = Schema("bytes", column.nullable, "io.debezium.data.Bits", 1, (("length", str(bits)),))
@@ -157,11 +164,11 @@ def _bit(column: Column) -> TypeDefinition:
     def decode(spans: Spans) -> pa.Array:
         return primitive(integers(spans, width, signed=False, big=True), spans.valid, pa.uint64())
 
-    def connect(values: Any, _modes: Modes) -> Any:
+    def connect(values: Array, _modes: Modes) -> Array:
         return _flag(values) if bits == 1 else _low_bytes(values, width)
 
     def default(text: str) -> bytes | None:
-        """Bit strings are printed as ``b'101'``."""
+        """Return the digits of the number that a bit string `b'101'` stands for; None for another text."""
         bits_text = _BITS.match(text)
         return str(int(bits_text[1], 2)).encode() if bits_text else None
 
@@ -179,12 +186,12 @@ def _bit(column: Column) -> TypeDefinition:
     )
 
 
-def _flag(values: Any) -> Any:
+def _flag(values: Array) -> Array:
     return pc.not_equal(values, pa.scalar(0, pa.uint64()))
 
 
-def _low_bytes(values: Any, width: int, *, big: bool = False) -> Any:
-    """The ``width`` low bytes of each uint64, little-endian unless ``big``."""
+def _low_bytes(values: Array, width: int, *, big: bool = False) -> Array:
+    """Return the `width` low bytes of each uint64 (`pa.binary()`), little-endian unless `big`."""
     numbers = np.asarray(values.fill_null(0).to_numpy(zero_copy_only=False), "<u8")
     low = numbers.view(np.uint8).reshape(-1, 8)[:, :width]
     data = np.ascontiguousarray(low[:, ::-1] if big else low)

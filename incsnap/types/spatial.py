@@ -1,4 +1,4 @@
-"""POINT and all other geometries: byte strings in MySQL, structs in Connect.
+"""The types POINT and all other geometries: byte strings in MySQL, structs in Connect.
 
 MySQL stores a geometry as four bytes of SRID, little-endian, and then WKB, always little-endian.
 https://dev.mysql.com/doc/refman/en/gis-data-formats.html
@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray, StructArray
 from incsnap.columns.gather import binary
 from incsnap.columns.variable import Ints, bitmap, dense, fixed, valid, variable
 from incsnap.connect.schema import Schema
 from incsnap.tables import Column
-from incsnap.types.byte_strings import as_printed
-from incsnap.types.definition import Family, TypeDefinition, blob_field
+from incsnap.types.definition import Family, TypeDefinition, blob_field, unchanged
 
-#: What a geometry column may be declared as, by the number that table map events give it. `geometrycollection` is
-#: another word for the last.
+#: The types of geometry columns; table map events have their indexes. `geometrycollection` is another name of the last.
 GEOMETRIES = ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
               "geomcollection")  # fmt: skip
 
@@ -41,7 +40,7 @@ def _geometry(column: Column) -> TypeDefinition:
         arrow=pa.binary(),
         field=blob_field,
         decode=lambda spans: _checked(binary(spans), point),
-        from_text=as_printed,
+        from_text=unchanged,
         schema=lambda _modes: schema,
         connect=lambda values, _modes: _connect(values, point),
         frame=lambda values: _connect(values, point).field("wkb"),
@@ -49,7 +48,10 @@ def _geometry(column: Column) -> TypeDefinition:
 
 
 def _schema(point: bool, nullable: bool) -> Schema:
-    """Debezium's Geometry is optional whatever the column is; its Point is not."""
+    """Return the Connect schema.
+
+    Debezium's Geometry is always optional; its Point is optional if the column is nullable.
+    """
     fields: tuple[tuple[str, Schema], ...]
     if point:
         fields = (("x", _COORDINATE), ("y", _COORDINATE), ("wkb", _WKB.as_optional()), ("srid", _NUMBER))
@@ -58,8 +60,11 @@ def _schema(point: bool, nullable: bool) -> Schema:
     return Schema("struct", True, "io.debezium.data.geometry.Geometry", 1, doc="Geometry", fields=fields)
 
 
-def _checked(values: Any, point: bool) -> Any:
-    """The values as they are. ``ValueError`` where one cannot be a point, or any geometry: it is damaged."""
+def _checked(values: Array, point: bool) -> BytesArray:
+    """Return the values as they are.
+
+    Raise ValueError if one of them is no point (`point`), or no geometry: it is damaged.
+    """
     offsets, data = dense(values)
     mask = valid(values)
     lengths = np.diff(offsets) if mask is None else np.diff(offsets)[mask]
@@ -71,8 +76,11 @@ def _checked(values: Any, point: bool) -> Any:
     return values
 
 
-def _connect(values: Any, point: bool) -> Any:
-    """Structs of (x, y,) wkb, srid; srid is null where it is 0. ``ValueError`` where a value is no such geometry."""
+def _connect(values: Array, point: bool) -> StructArray:
+    """Return structs with the fields x and y (points only), wkb and srid; srid is null if it is 0.
+
+    Raise ValueError if a value is no such geometry.
+    """
     _checked(values, point)
     mask = valid(values)
     offsets, data = dense(values)
@@ -88,7 +96,7 @@ def _connect(values: Any, point: bool) -> Any:
     return pa.StructArray.from_buffers(type_, len(values), [bitmap(mask)], children=list(fields.values()))
 
 
-def _without_srid(offsets: Any, data: Any, mask: Any, present: Ints, start: Ints) -> Any:
+def _without_srid(offsets: Any, data: Any, mask: Any, present: Ints, start: Ints) -> BytesArray:
     keep = np.ones(len(data), np.bool_)
     for byte in range(_SRID):
         keep[start[present] + byte] = False
@@ -98,7 +106,7 @@ def _without_srid(offsets: Any, data: Any, mask: Any, present: Ints, start: Ints
 
 
 def _points(data: Any) -> Any:
-    """The WKB of points one after another, a row a point."""
+    """Return the WKB of points as a matrix with one row per point."""
     return data.reshape(-1, _SRID + _POINT)[:, _SRID:]
 
 

@@ -1,11 +1,10 @@
-"""Texts: the column's own bytes in its own character set in the binlog, utf8mb4 in every SELECT."""
+"""The text types: the binlog has the column's own bytes in its own character set, every SELECT returns utf8mb4."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
+from incsnap.columns.arrow import BytesArray, TextArray
 from incsnap.columns.gather import binary, text
 from incsnap.columns.packets import Spans
 from incsnap.connect.json_text import strings
@@ -33,13 +32,16 @@ def _text(column: Column) -> TypeDefinition:
     )
 
 
-def utf8_text(raw: Any) -> Any:
-    """Strings as SELECT gives them; ``pa.ArrowInvalid`` where one is not UTF-8."""
+def utf8_text(raw: BytesArray) -> TextArray:
+    """Return strings as SELECT gives them. Raise pa.ArrowInvalid if one is not UTF-8."""
     return raw.cast(pa.string())
 
 
-def _ucs2_text(raw: Any) -> Any:
-    """Return strings of a ucs2 column, of whose halves of surrogate pairs SELECT makes three bytes each."""
+def _ucs2_text(raw: BytesArray) -> TextArray:
+    """Return the strings of a ucs2 column.
+
+    SELECT gives three bytes for each half of a surrogate pair, which is no UTF-8.
+    """
     try:
         return utf8_text(raw)
     except pa.ArrowInvalid:

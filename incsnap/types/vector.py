@@ -1,23 +1,21 @@
-"""VECTOR: float32s one after another in MySQL, an array of them in Connect.
+"""The type VECTOR: float32 numbers one after another in MySQL, an array of them in Connect.
 
 https://dev.mysql.com/doc/refman/en/vector.html
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array
 from incsnap.columns.gather import binary
 from incsnap.columns.variable import bitmap, dense, fixed, valid
 from incsnap.connect.schema import Schema
 from incsnap.tables import Column
-from incsnap.types.byte_strings import as_printed
-from incsnap.types.definition import Family, TypeDefinition, blob_field
+from incsnap.types.definition import Family, TypeDefinition, blob_field, unchanged
 
-#: As Spark names the elements of its arrays.
+#: The type in a DataFrame. Spark names the elements of its arrays so.
 _OF_FRAME = pa.list_(pa.field("element", pa.float32()))
 
 
@@ -27,7 +25,7 @@ def _vector(column: Column) -> TypeDefinition:
         arrow=pa.binary(),
         field=blob_field,
         decode=lambda spans: _checked(binary(spans)),
-        from_text=as_printed,
+        from_text=unchanged,
         schema=lambda _modes: schema,
         connect=lambda values, _modes: _connect(values),
         frame=lambda values: _connect(values).cast(_OF_FRAME),
@@ -35,16 +33,16 @@ def _vector(column: Column) -> TypeDefinition:
     )
 
 
-def _checked(values: Any) -> Any:
-    """The values as they are; ``ValueError`` where one is no whole number of float32s: it is damaged."""
+def _checked(values: Array) -> Array:
+    """Return the values as they are. Raise ValueError if the length of one is no multiple of four: it is damaged."""
     offsets, _ = dense(values)
     if (np.diff(offsets) & 3).any():
         raise ValueError("a VECTOR whose bytes are not a multiple of four")
     return values
 
 
-def _connect(values: Any) -> Any:
-    """Lists of float32."""
+def _connect(values: Array) -> Array:
+    """Return lists of float32."""
     offsets, data = dense(_checked(values))
     numbers = fixed(np.frombuffer(np.ascontiguousarray(data), "<f4"), pa.float32())
     buffers = [bitmap(valid(values)), pa.py_buffer(np.ascontiguousarray(offsets >> 2))]

@@ -1,4 +1,4 @@
-"""Where signals come from. Each channel is asked with a position and answers with records and the next position."""
+"""The channels that signals arrive by. A channel takes a position and returns records and the next position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signals.records import SignalRecord
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """``position`` (JSON primitives) is what to hand in next time; saved in the job's offset."""
+    """The result of one poll."""
 
-    records: tuple[SignalRecord, ...]
-    position: Any
+    records: tuple[SignalRecord, ...]  #: in the order of the channel
+    position: Any  #: Value for the next poll, in JSON primitives. The job's offset stores it.

@@ -1,10 +1,9 @@
-"""Are the brokers of a consumer there? One line in the log when they go, and one when they are back.
+"""Logging whether the brokers of a consumer can be reached: one line when they are lost, one when they are back.
 
-librdkafka itself says so for each connection that is refused, 20 times a second and more, for as long as a broker is
-away, and never that it is back. So its own lines are left out (``log_level``), and two things are put together that it
-tells by callbacks, both in ``poll``: errors (``error_cb``), which have the reason, and each second the state of its
-connections (``stats_cb``), which alone says that one is up.
-https://github.com/confluentinc/librdkafka/blob/master/STATISTICS.md
+librdkafka itself logs each refused connection, 20 times a second and more while a broker is away, and never that the
+broker is back. So its own lines are switched off (`log_level`). Two callbacks, both called in `poll`, are combined
+instead: `error_cb` gets errors with their reason, and `stats_cb` gets the state of the connections every second. Only
+the state tells that a connection is up. https://github.com/confluentinc/librdkafka/blob/master/STATISTICS.md
 """
 
 from __future__ import annotations
@@ -19,7 +18,10 @@ log = logging.getLogger(__name__)
 
 
 class Brokers:
-    """``what``: is read from them, as the lines name it. Calls of one consumer, from its own thread."""
+    """The state of one consumer's brokers. `what` names in the log lines what is read from them.
+
+    The consumer's own thread calls the methods.
+    """
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -27,26 +29,30 @@ class Brokers:
         self._away = False
 
     def settings(self) -> dict[str, Any]:
-        """What the consumer is made with; a user's ``log_level`` behind it brings librdkafka's own lines too."""
+        """Return settings for the consumer. A user's own `log_level` after them also shows librdkafka's lines."""
         return {
             "log_level": "0",
             "error_cb": self.failed,
             "stats_cb": self.looked_at,
             "statistics.interval.ms": "1000",
-            # By default 10 s, in which nobody could signal although the broker is there.
+            # The default is 10 s, in which no signal could arrive although the broker is back.
             "reconnect.backoff.max.ms": "2000",
         }
 
     def failed(self, error: KafkaError) -> None:
-        """A connection failed. It is news only when there is no other one: ``looked_at`` sees that."""
-        # "1/1 brokers are down" follows the error that says why, or a connection's quiet end, and then stands alone.
+        """Record the reason of a failed connection.
+
+        It matters only if no other connection is up, which `looked_at` checks.
+        """
+        # "1/1 brokers are down" follows an error with the reason, or the quiet end of a connection. Only then it stands
+        # alone.
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._reason:
             self._reason = error.str()
 
     def looked_at(self, statistics: str) -> None:
-        """Takes librdkafka's statistics, JSON, of which the state of each broker is looked at."""
+        """Examine librdkafka's statistics (JSON), and log a line if the brokers were lost or are back."""
         if not self._reason and not self._away:
-            return  # nothing has failed: the rule, which is not to cost a document of some kilobytes each second
+            return  # the usual case, in which some kilobytes of JSON each second are not parsed
         brokers = json.loads(statistics)["brokers"].values()
         connected = any(broker["state"] == "UP" for broker in brokers)
         if connected:
@@ -55,7 +61,8 @@ class Brokers:
             self._away, self._reason = False, ""
         elif not self._away:
             self._away = True
-            # A group's coordinator counts as a broker without an address, a bootstrap server as a second one with it.
+            # A group coordinator counts as a broker without an address. A bootstrap server counts twice, so addresses
+            # are unique here.
             addresses = sorted({broker["nodename"] for broker in brokers} - {""})
             log.warning(
                 "%s cannot be read, because no broker (%s) can be reached: %s. It is tried again all the time.",

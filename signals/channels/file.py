@@ -1,9 +1,9 @@
-"""A file with one JSON signal a line: ``{"id": "a", "type": "execute-snapshot", "data": {...}}``.
+"""The signal file, with one JSON signal a line: `{"id": "a", "type": "execute-snapshot", "data": {...}}`.
 
-Debezium reads the file and truncates it, and loses what is appended in between. We never write to it: the position
-says how far we have read, and only whole lines (with their line break) are read. The position also holds a checksum of
-the file's beginning and its time of change, so a file that was replaced is read from its start, even when
-``echo signal > file`` put the same text there again.
+Debezium reads the file and truncates it, so it loses lines that are appended in between. Here the file is never
+written. The position says how far the file was read, and only whole lines (with a line break) are read. The position
+also has a checksum of the file's beginning and its modification time. So a replaced file is read from its start, even
+if `echo signal > file` wrote the same text again.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ from signals.records import SignalRecord
 
 log = logging.getLogger(__name__)
 
-#: Enough of the beginning to tell two files apart.
+#: Bytes of the beginning that tell two files apart.
 _HEAD = 256
-#: Bytes read in one poll.
+#: Bytes that one poll reads, and the longest possible line.
 _BLOCK = 1 << 20
 
 
 class SignalFile:
+    """The channel of one signal file."""
+
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._complained = False
 
     def poll(self, position: Any) -> Polled:
-        """Records of the whole lines after ``position`` (``None`` at first); a missing file has none."""
+        """Return the records of whole lines after `position` (None at first). A missing file has no records."""
         try:
             with self._path.open("rb") as file:
                 return self._read(file, position)
@@ -63,6 +65,7 @@ class SignalFile:
 
     @staticmethod
     def _start(file: Any, status: os.stat_result, position: Any) -> int:
+        """Return the byte to read from: the byte in `position`, or 0 if the file was replaced."""
         match position:
             case [int(reached), int(head), int(changed)] if reached <= status.st_size:
                 rewritten = reached == status.st_size and reached > 0 and changed != status.st_mtime_ns
@@ -72,6 +75,7 @@ class SignalFile:
 
 
 def _head(file: Any, reached: int) -> int:
+    """Return a checksum of the file's beginning, up to byte `reached`."""
     file.seek(0)
     return zlib.crc32(file.read(min(reached, _HEAD)))
 
@@ -87,7 +91,7 @@ def _records(block: bytes, start: int) -> list[SignalRecord]:
 
 
 def record_of(text: bytes, position: str, channel: Any) -> SignalRecord:
-    """The record in one JSON object, as the file and the topic hold it."""
+    """Return the record in a JSON object, in the form of file and topic."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

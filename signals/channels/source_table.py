@@ -1,4 +1,4 @@
-"""Rows of the signal table, as they come by the binlog. Columns count by place: id, type, data."""
+"""The signal table's inserted rows, as the binlog has them. Columns count by position: id, type, data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from signals.records import SignalRecord
 
 
 def records_of(rows: Iterable[Sequence[object]], positions: Iterable[str]) -> list[SignalRecord]:
-    """One record for each inserted row; ``positions`` name the rows (GTID and row number)."""
+    """Return one record for each inserted row. `positions` identify the rows (GTID and row number)."""
     return [_record(row, position) for row, position in zip(rows, positions, strict=True)]
 
 

@@ -1,1 +1,1 @@
-"""Java's regular expressions: read as Java 17 reads them, and written for the engines that match them here."""
+"""Java's regular expressions: parsed as Java 17 does, and translated for the engines that match them here."""

@@ -1,4 +1,4 @@
-"""Classes of characters: ``[a-z&&[^b]]``, with unions, intersections and what letter case adds."""
+"""Parsing character classes such as `[a-z&&[^b]]`, with unions, intersections and letter case."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from signals.java import code_points as points
 from signals.java.code_points import CodePoints
 from signals.java.escapes import VERTICAL, EscapeReader
 
-#: Groups and classes inside each other; Python's stack has room for some 150.
+#: Most groups and classes inside each other. Python's stack has room for about 150.
 _DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The flags that hold at a place of the expression."""
+    """The flags that are in force at a place of the expression."""
 
-    ignores_case: bool = False  #: i
-    all_alphabets: bool = False  #: u
-    dot_matches_all: bool = False  #: s
-    multiline: bool = False  #: m
+    ignores_case: bool = False  #: i: letter case does not matter
+    all_alphabets: bool = False  #: u: `i` applies to all alphabets, not only to ASCII
+    dot_matches_all: bool = False  #: s: a dot also matches line ends
+    multiline: bool = False  #: m: `^` and `$` match at lines
 
 
 class ClassReader(EscapeReader):
-    """A reader of one expression, which knows classes."""
+    """The part of the parser that reads classes, a base class of the whole parser in `syntax`."""
 
     def __init__(self, text: str, flags: Flags) -> None:
         super().__init__(text)
         self._flags = flags
-        self._depth = 0  #: groups and classes that are open
+        self._depth = 0  #: open groups and classes
 
     def _class(self, *, nested: bool = True) -> CodePoints:
-        """Read a class behind its ``[``. The right side of ``&&`` has no bracket of its own: its ``]`` is left."""
+        """Parse a class after its `[`. The right side of `&&` has no bracket of its own, so its `]` is left."""
         self._deeper()
         negated = nested and self._skip("^")
         members: list[CodePoints] = []
@@ -51,7 +51,7 @@ class ClassReader(EscapeReader):
         return points.complement(union) if negated else union
 
     def _right_side(self) -> CodePoints:
-        """Read what stands behind ``&&``: classes, and then members up to the end of the class."""
+        """Parse the right side of `&&`: classes, and then members up to the end of the class."""
         members: list[CodePoints] = []
         while not self.at_end() and self._text[self._at] not in "]&":
             members.append(self._class() if self._skip("[") else self._class(nested=False))
@@ -60,7 +60,7 @@ class ClassReader(EscapeReader):
         return points.union(*members)
 
     def _range(self) -> CodePoints:
-        """Read one member of a class: a character, two with a hyphen between them, or a predefined class."""
+        """Parse one member of a class: a character, two characters with a hyphen, or a predefined class."""
         if self.at_end():
             raise re.error("a [ has no ] behind it")
         text = self._text
@@ -84,7 +84,7 @@ class ClassReader(EscapeReader):
         return points.in_either_case(first, first)
 
     def _member(self) -> int:
-        """Read one character of a class."""
+        """Parse one character of a class."""
         letter = self._text[self._at : self._at + 1]
         if letter and letter != "\\":
             self._at += 1
@@ -95,7 +95,7 @@ class ClassReader(EscapeReader):
         return literal
 
     def _deeper(self) -> None:
-        """Count a bracket that opens. Raise ``re.error`` where too many are open."""
+        """Count an opening bracket. Raise re.error if too many are open."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise re.error(f"more than {_DEEPEST} brackets stand inside each other")

@@ -1,4 +1,4 @@
-"""A tree of a Java expression written for the engines that match it: ``regex``, which has all of it, and RE2."""
+"""Translation of a parsed Java expression for two engines: the module `regex`, which can match all of it, and RE2."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from signals.java import code_points as points
 from signals.java.tree import Anchor, Characters, Choice, Group, Node, Reference, Repeated, Sequence
 
 _LETTER, _MARK = r"[\p{L}\p{Nd}]", r"\p{Mn}"
-#: What stands before or behind a place in a word. A mark belongs to the letter before it.
+#: `_WORD_BEFORE` matches a position after a character of a word, `_WORD_BEHIND` a position before one. A combining mark
+#: counts as part of the letter before it.
 _WORD_BEFORE = rf"(?<=[\p{{L}}\p{{Nd}}_]|{_LETTER}{_MARK}+)"
 _WORD_BEHIND = rf"(?:(?=[\p{{L}}\p{{Nd}}_])|(?<={_LETTER}{_MARK}*)(?={_MARK}))"
 _NO_WORD_BEFORE = _WORD_BEFORE.replace("(?<=", "(?<!", 1)
@@ -24,21 +25,27 @@ _PLACES = {
 
 
 class NotLinearError(Exception):
-    """An expression that RE2 cannot match in a time that is linear: ``str(error)`` names what it has."""
+    """An error: RE2 cannot match the expression in linear time. `str(error)` names the construct."""
 
 
 def for_regex(tree: Node) -> str:
-    """Return the expression in the words of the module ``regex``, which is to be used without ``IGNORECASE``."""
+    """Return the expression in the syntax of the module `regex`, to be compiled without `IGNORECASE`."""
     return _written(tree)
 
 
 def for_re2(tree: Node) -> str:
-    """Return the expression in RE2's words, right for full matches alone. Raise ``NotLinearError``."""
+    """Return the expression in RE2's syntax, valid for full matches only.
+
+    Raise NotLinearError if RE2 cannot match it.
+    """
     return _linear(tree, last=True)
 
 
 def has_case_ignoring_references(tree: Node) -> bool:
-    """Whether the expression refers to the text of a group, in any letter case."""
+    """Return True if the expression refers to the text of a group without regard to letter case.
+
+    Java then compares ASCII letters only, so the module `regex` needs its flag ASCII.
+    """
     match tree:
         case Reference(_, ignores_case):
             return ignores_case
@@ -50,6 +57,7 @@ def has_case_ignoring_references(tree: Node) -> bool:
 
 
 def _written(tree: Node) -> str:
+    """Return the expression in the syntax of the module `regex`."""
     match tree:
         case Characters(members):
             return _set(members)
@@ -68,7 +76,10 @@ def _written(tree: Node) -> str:
 
 
 def _linear(tree: Node, *, last: bool) -> str:
-    """``last``: nothing stands behind the part, so that each end that is meant is the end of the text."""
+    """Return the expression in RE2's syntax.
+
+    With `last` nothing follows this part, so each kind of end that it contains means the end of the text.
+    """
     match tree:
         case Characters(members):
             return _set(members)
@@ -98,7 +109,7 @@ def _linear(tree: Node, *, last: bool) -> str:
 
 
 def _set(members: points.CodePoints) -> str:
-    """Return a set as both engines write it."""
+    """Return a set of characters in the syntax of both engines."""
     if len(members) == 1 and members[0][0] == members[0][1]:
         return _character(members[0][0])
     others = points.complement(members)

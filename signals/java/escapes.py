@@ -1,4 +1,4 @@
-"""The characters of an expression: those that mean themselves, escapes, and predefined classes such as ``\\d``."""
+"""Parsing the characters of an expression: literal characters, escapes, and predefined classes such as `\\d`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PREDEFINED = {
 _PREDEFINED |= {name.upper(): points.complement(each) for name, each in _PREDEFINED.items()}
 _DECIMAL = tuple("0123456789")
 _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
-#: What makes an escape something else than one character.
+#: Letters after a backslash that make something else than one character.
 _NO_LITERALS = "bBAGZzkRXNpP123456789dDsSwWhHvV"
-#: What no character is that means itself.
+#: Characters that do not stand for themselves.
 _META = "()[|^$.*+?{\\"
 _HEXADECIMAL = re.compile(r"x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})|u([0-9A-Fa-f]{4})")
 _LOW_SURROGATE = re.compile(r"\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})")
@@ -30,31 +30,34 @@ _OCTAL = re.compile(r"0([0-3][0-7][0-7]|[0-7][0-7]?)")
 
 
 def without_quotes(text: str) -> str:
-    """Return the expression with the text of each ``\\Q...\\E`` escaped, in the way of Java's own first step."""
+    """Return the expression with the text of each `\\Q...\\E` escaped, as Java does in its first step."""
     if "\\Q" not in text:
         return text
     written: list[str] = []
     for before, quoted in re.findall(r"((?:[^\\]|\\[^Q])*\\?)(?:\\Q(.*?)(?:\\E|\Z)|\Z)", text, re.S):
         escaped = "".join(each if each.isalnum() or not each.isascii() else "\\" + each for each in quoted)
-        # A digit must not become a part of an escape that stands before the quote.
+        # A digit must not become part of an escape before the quote.
         first = f"\\x3{quoted[0]}" if quoted[:1] in _DECIMAL else escaped[:1]
         written.append(before + first + escaped[1:])
     return "".join(written)
 
 
 class EscapeReader:
-    """A reader of one expression, which knows escapes; ``_at`` is the place of the next character."""
+    """The part of the parser that reads single characters and escapes, a base class of the whole parser in `syntax`.
+
+    `_at` is the index of the next character.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
     def at_end(self) -> bool:
-        """Whether all of the expression was read."""
+        """Return True if the whole expression was parsed."""
         return self._at == len(self._text)
 
     def _literal(self) -> int | None:
-        """Read a character that means itself; None where something else stands there."""
+        """Parse a literal character, or return None if there is none here."""
         if self.at_end():
             return None
         letter = self._text[self._at]
@@ -70,7 +73,7 @@ class EscapeReader:
         return ord(letter)
 
     def _escaped(self) -> int:
-        """Read the character that an escape names; its backslash has been read."""
+        """Parse the character of an escape after its backslash."""
         text, at = self._text, self._at
         letter = text[at : at + 1]
         if not letter:
@@ -95,7 +98,7 @@ class EscapeReader:
         return ord(letter)
 
     def _code_point(self, number: int) -> int:
-        """Return the character of a number; the second half of a pair of surrogates is read here."""
+        """Return the character with this number. Parse the second half if it is a pair of surrogates."""
         low = _LOW_SURROGATE.match(self._text, self._at) if 0xD800 <= number < 0xDC00 else None
         if low:
             self._at = low.end()
@@ -107,7 +110,7 @@ class EscapeReader:
         return number
 
     def _predefined(self) -> points.CodePoints | None:
-        """Read ``\\d`` or its like; None where something else stands there."""
+        """Parse a predefined class such as `\\d`, or return None if there is none here."""
         letter = self._text[self._at + 1 : self._at + 2]
         if self._text[self._at] != "\\" or letter not in _PREDEFINED:
             return None
@@ -115,7 +118,7 @@ class EscapeReader:
         return _PREDEFINED[letter]
 
     def _skip(self, written: str) -> bool:
-        """Read ``written`` if it stands there, and return whether it does."""
+        """Skip `written` if it comes next, and return whether it does."""
         is_next = self._text.startswith(written, self._at)
         self._at += len(written) * is_next
         return is_next

@@ -1,9 +1,8 @@
-"""Java's regular expressions read into a tree, with the meaning that Java 17 gives them.
+"""Parsing Java's regular expressions into a tree, with the meaning that Java 17 gives them.
 
-What is not understood is refused by its name (``re.error``), so that no expression matches something else than its
-author meant. Refused are ``(?x)``, ``(?d)``, ``(?U)``, ``\\p{...}``, ``\\N``, ``\\R``, ``\\X``, ``\\G`` and
-``\\b{g}``, and what Java itself refuses.
-https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Pattern.html
+A construct that is not understood is refused by its name (`re.error`). So no expression matches something else than its
+author meant. These are refused: `(?x)`, `(?d)`, `(?U)`, `\\p{...}`, `\\N`, `\\R`, `\\X`, `\\G`, `\\b{g}`, and what Java
+itself refuses. https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Pattern.html
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _REFUSED_FLAGS = {"x": "comments", "d": "UNIX lines", "U": "Unicode classes"}
 
 
 def read(text: str, *, ignore_case: bool = False) -> Node:
-    """Return the tree of a Java expression. Raise ``re.error`` with the reason where it is not understood."""
+    """Return the tree of a Java expression. Raise re.error with the reason if it is not understood."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -42,7 +41,7 @@ def read(text: str, *, ignore_case: bool = False) -> Node:
 
 
 def _is_bounded(tree: Node) -> bool:
-    """Whether the length of what ``tree`` matches has a bound that Java sees too."""
+    """Return True if Java also sees that the length of the matched text is bounded."""
     match tree:
         case Sequence(parts) | Choice(parts):
             return all(map(_is_bounded, parts))
@@ -54,30 +53,30 @@ def _is_bounded(tree: Node) -> bool:
 
 
 class _Reader(ClassReader):
-    """A reader of one expression, from its beginning to its end."""
+    """A parser of one whole expression."""
 
     def __init__(self, text: str, flags: Flags) -> None:
         super().__init__(text, flags)
-        self._groups = 0  #: groups with a number that have begun
+        self._groups = 0  #: numbered groups that have begun
         self._ended: set[int] = set()  #: numbers of the groups that have ended
         self._names: dict[str, int] = {}
 
     def choice(self) -> Node:
-        """Read branches up to a closing bracket or the end."""
+        """Parse branches up to a closing bracket or the end."""
         branches = [self._sequence()]
         while self._skip("|"):
             branches.append(self._sequence())
         return branches[0] if len(branches) == 1 else Choice(tuple(branches))
 
     def _sequence(self) -> Node:
-        """Read one branch."""
+        """Parse one branch."""
         parts: list[Node] = []
         while not self.at_end() and self._text[self._at] not in "|)":
             parts += self._part()
         return Sequence(tuple(parts))
 
     def _part(self) -> list[Node]:
-        """Read one part with its repetition. Flags that stand alone are no part."""
+        """Parse one part with its repetition. Return [] for flags that stand alone."""
         letter = self._text[self._at]
         if letter == "(":
             group = self._group()
@@ -101,8 +100,11 @@ class _Reader(ClassReader):
         return self._run()
 
     def _run(self) -> list[Node]:
-        """Read a text. Java compares the letters of a longer text in another way than a letter that stands alone, and
-        takes a repetition for one of the last letter."""
+        """Parse a run of literal characters.
+
+        Java compares letters in a longer run differently from a single letter. A repetition applies to the last letter
+        only.
+        """
         run: list[int] = []
         while True:
             before = self._at
@@ -127,7 +129,7 @@ class _Reader(ClassReader):
         return [self._repeated(nodes[0])] if len(nodes) == 1 else nodes
 
     def _place(self) -> Anchor | None:
-        """Read an anchor or a border of words; None where something else stands there."""
+        """Parse an anchor or a word border, or return None if there is none here."""
         text, at = self._text, self._at
         multiline = self._flags.multiline
         for written, kind in (
@@ -147,7 +149,7 @@ class _Reader(ClassReader):
         return None
 
     def _reference(self) -> Reference | None:
-        """Read ``\\1`` or ``\\k<name>``. A number goes on for as long as there is such a group."""
+        """Parse `\\1` or `\\k<name>`, or return None. A number takes further digits as long as such a group exists."""
         text, at = self._text, self._at
         if text[at] != "\\":
             return None
@@ -174,7 +176,7 @@ class _Reader(ClassReader):
         return Reference(number, self._flags.ignores_case)
 
     def _group(self) -> Node | None:
-        """Read a group; None for flags that stand alone, which hold up to the end of the group around them."""
+        """Parse a group. Return None for flags that stand alone, which hold up to the end of the enclosing group."""
         self._deeper()
         text, flags = self._text, self._flags
         opening, number, name = "(", 0, ""
@@ -211,7 +213,7 @@ class _Reader(ClassReader):
         return Group(opening, inner, name)
 
     def _set_flags(self) -> str:
-        """Read ``(?i-s)`` or ``(?i-s:`` and return its last character."""
+        """Parse `(?i-s)` or `(?i-s:` and return its last character."""
         given = _FLAGS.match(self._text, self._at)
         if given is None or not (given[1] or given[2]):
             raise re.error(f"{self._text[self._at : self._at + 4]} is not understood")
@@ -227,7 +229,7 @@ class _Reader(ClassReader):
         return given[3]
 
     def _repeated(self, inner: Node) -> Node:
-        """Read the repetition behind a part, if there is one."""
+        """Parse the repetition after a part, if there is one."""
         letter = self._text[self._at : self._at + 1]
         if letter and letter in "*+?":
             count = letter

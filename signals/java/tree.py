@@ -1,4 +1,7 @@
-"""A Java regular expression as a tree, free of flags: letter case and the dot's lines are in its sets of characters."""
+"""The parsed form of a Java regular expression, a tree without flags.
+
+The sets of characters already include the effects of letter case and of the flags on the dot.
+"""
 
 from __future__ import annotations
 
@@ -10,54 +13,55 @@ from signals.java.code_points import CodePoints
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """One character of a set."""
+    """A node that matches one character of a set."""
 
-    points: CodePoints
+    points: CodePoints  #: the set, as ranges of code points
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What matches no character: ``^``, ``$`` and ``\\b``."""
+    """A node that matches a position and no character: `^`, `$` and `\\b`."""
 
+    #: the position that it matches
     kind: Literal["begin", "line begin", "end", "last line end", "line end", "word border", "no word border"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A text that an earlier group matched."""
+    """A node that matches the text of an earlier group."""
 
-    group: int
-    ignores_case: bool
+    group: int  #: number of the group
+    ignores_case: bool  #: whether letters match in either case
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Parts that match one behind the other."""
+    """A node whose parts match one after the other."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[Node, ...]  #: in the order of the expression
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Branches of which one matches; an earlier one is tried first."""
+    """A node of which one branch matches. Earlier branches are tried first."""
 
-    branches: tuple[Node, ...]
+    branches: tuple[Node, ...]  #: in the order in which they are tried
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What stands in round brackets."""
+    """A node in round brackets."""
 
-    opening: str  #: "(" for a group with a number, else "(?:", "(?=", "(?!", "(?<=", "(?<!" or "(?>"
-    inner: Node
-    name: str = ""  #: of a group with a number, "" for none
+    opening: str  #: "(" for a numbered group, else "(?:", "(?=", "(?!", "(?<=", "(?<!" or "(?>"
+    inner: Node  #: the content of the brackets
+    name: str = ""  #: of a numbered group; "" for none
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A part that matches several times."""
+    """A node that matches several times."""
 
-    inner: Node
+    inner: Node  #: the part that is repeated
     count: str  #: "*", "+", "?" or "{2,3}"
     manner: str  #: "" for greedy, "?" for reluctant, "+" for possessive
 

@@ -1,4 +1,4 @@
-"""A job that was away with windows in flight, while every row of their table was written again."""
+"""A job that is down with windows in flight, while every row of their table is written again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS = {"incremental.snapshot.chunk.size": "1000", "spark.master": "local[2,
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
-def test_a_backlog_on_a_table_whose_windows_are_open_ends_and_nothing_goes_back_in_time(
+def test_a_backlog_on_a_table_under_snapshot_ends_without_going_back_in_time(
     play: CapturedDatabase, clean: bool
 ) -> None:
     orders = play.create(ORDERS, ROWS)

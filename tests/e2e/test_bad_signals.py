@@ -1,4 +1,4 @@
-"""Signals that make no sense: each is reported by name, none stops the stream or the snapshots asked for well."""
+"""Invalid signals: each is reported by name, and none stops the stream or valid snapshots."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_bad_signals_are_reported_and_stop_nothing(play: CapturedDatabase) -> No
         play.execute_by_message("good-message", [lines])
         job.wait_until("the good row's snapshot", lambda: notices.completed("good-row"))
         job.wait_until("the good message's snapshot", lambda: notices.completed("good-message"))
-        # Once more with the same id: said in the log, and obeyed, for the first one's snapshot is complete.
+        # The same id again: the job logs it and obeys, because the first signal's snapshot is complete.
         play.execute_by_message("good-message", [lines])
         play.drain(job)
         log = job.log_tail(500)

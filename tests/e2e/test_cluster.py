@@ -1,4 +1,4 @@
-"""A job on a standalone cluster of two machines: executors die, machines go, and the ledger holds."""
+"""A job on a standalone cluster of two machines: executors and machines die, and the ledger finds no fault."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
     assert all(verdict.replay.counts[op] > 0 for verdict in verdicts for op in "rcud")
 
 
-def test_an_executor_that_is_killed_loses_and_repeats_nothing_of_a_checkpoint_in_a_bucket(
+def test_a_killed_executor_loses_and_repeats_nothing_with_a_checkpoint_in_s3(
     play: CapturedDatabase, cluster: SparkCluster, in_bucket: dict[str, str], object_store: ObjectStore
 ) -> None:
     location = in_bucket["checkpoint.location"]
@@ -63,7 +63,7 @@ def test_an_executor_that_is_killed_loses_and_repeats_nothing_of_a_checkpoint_in
     object_store.requests()
 
     def a_window_is_written() -> bool:
-        # The status is as old as ten seconds there.
+        # In a bucket the status may be ten seconds old.
         requests.extend(object_store.requests())
         return any(method == "PUT" and "/windows/" in key for method, key in requests)
 
@@ -90,7 +90,7 @@ def test_an_executor_that_is_killed_loses_and_repeats_nothing_of_a_checkpoint_in
 def test_a_machine_that_lacks_what_the_settings_name_is_told_before_the_first_batch(
     play: CapturedDatabase, cluster: SparkCluster
 ) -> None:
-    """Each process has a folder of its own in /proc/self/cwd: the driver has what its executors have not."""
+    """The settings name a file in /proc/self/cwd. It exists in the driver's folder, and not in those of executors."""
     own = Path("/proc/self/cwd")
     (play.folder / "ca.pem").write_text("")
     more = {

@@ -1,4 +1,4 @@
-"""Several jobs in one session and on one cluster, and topics that are given more partitions under a job there."""
+"""Several jobs in one session on a cluster, and topics that get more partitions while a job runs there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from incsnap.spark.child_programs import child
 from lab.captured_database import CapturedDatabase, captured_database
+from lab.child_programs import child
 from lab.compare import compare
 from lab.replay import TopicReplay, read_topics
 from lab.running_job import RunningJob, kill_session, write_properties
@@ -35,8 +35,10 @@ BEFORE, AFTER = 2, 5
 def test_records_of_a_key_stay_in_order_when_its_topic_is_given_more_partitions(
     play: CapturedDatabase, cluster: SparkCluster, begun_again: bool
 ) -> None:
-    """They move once, to where a Java producer would send the key: when the planner looks again or is begun again, in
-    the same life of the executors, whose producers have known the topic with fewer partitions."""
+    """A key moves once, to the partition of a Java producer, when the planner looks again or is started again.
+
+    The executors stay the same, and their producers know the topic with fewer partitions.
+    """
     orders = play.create(ORDERS, 4_000)
     more = {
         "incremental.snapshot.chunk.size": "300",
@@ -71,7 +73,7 @@ def test_records_of_a_key_stay_in_order_when_its_topic_is_given_more_partitions(
     assert moved > 0
 
 
-def test_jobs_in_one_session_lose_and_repeat_nothing_when_an_executor_of_both_is_killed(
+def test_two_jobs_of_one_session_lose_nothing_when_their_executor_is_killed(
     play: CapturedDatabase, cluster: SparkCluster
 ) -> None:
     with ExitStack() as stack:
@@ -112,6 +114,7 @@ def test_jobs_in_one_session_lose_and_repeat_nothing_when_an_executor_of_both_is
 
 @contextmanager
 def jobs_in_one_session(play: CapturedDatabase, files: Sequence[str]) -> Iterator[RunningJob]:
+    """Run the jobs of these files in one session until the block ends."""
     command = [sys.executable, "-m", "tests.support.jobs_in_one_session", *files]
     with child("jobs in one session", command, play.log) as started:
         try:
@@ -121,8 +124,10 @@ def jobs_in_one_session(play: CapturedDatabase, files: Sequence[str]) -> Iterato
 
 
 def replayed(play: CapturedDatabase, topic: str) -> tuple[TopicReplay, int]:
-    """The topic as one reads it who knows that it has grown: of each key first what is where it was, then the rest.
-    With how many keys have records in both places. An AssertionError tells of a record anywhere else."""
+    """Replay a topic that has got more partitions, and return how many keys have records in both partitions.
+
+    For each key, records of its old partition come first. Raise AssertionError if a key is in any other partition.
+    """
     values_by_key: dict[bytes, dict[int, list[bytes | None]]] = {}
 
     def observe(message: Message) -> None:
@@ -173,7 +178,7 @@ def kill_planner(job: RunningJob) -> None:
     killed = 0
     for pid in job.remains():
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
-            # On a cluster it is begun by itself, without a zygote that would have named it.
+            # On a cluster the planner is started without a zygote, so it has no name of its own.
             if any("python_streaming_source_runner" in word for word in psutil.Process(pid).cmdline()):
                 os.kill(pid, signal.SIGKILL)
                 killed += 1

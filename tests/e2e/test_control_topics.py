@@ -1,4 +1,4 @@
-"""Transactions, truncations and schema changes reach their topics exactly once, though the job is killed."""
+"""Transactions, truncations and schema changes reach their topics exactly once, although the job is killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.kafka import read_all
 
 pytestmark = pytest.mark.servers
 
-#: A batch is smaller than a transaction.
+#: Batches are smaller than a transaction.
 SETTINGS = {
     "max.batch.size": "6",
     "provide.transaction.metadata": "true",

@@ -1,4 +1,4 @@
-"""`make demo` tells the truth and leaves nothing behind, interrupted too."""
+"""Tests of `make demo`: it reports the truth and removes its databases, topics and folders, also if interrupted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FAULTS = ("duplicates", "keys that went back in time", "signs of a lost event",
 
 @contextmanager
 def running_demo(mysql: MySqlAddress, kafka: str, rows: int, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """With SIGINT ignored, as a shell's background job and what a runner starts inherit it."""
+    """Run the demo until the block ends. It ignores SIGINT at first, as a shell's background jobs and CI runners do."""
     environment = {
         **os.environ,
         "INCSNAP_MYSQL": str(mysql),
@@ -47,7 +47,7 @@ def running_demo(mysql: MySqlAddress, kafka: str, rows: int, folder: Path) -> It
 
 
 def left_behind(mysql: MySqlAddress, kafka: str) -> list[str]:
-    """Databases and topics of demos."""
+    """Return the databases and topics of demos."""
     with connect(mysql) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW DATABASES LIKE 'incsnap\\_demo\\_%'")
         databases = [str(name) for (name,) in cursor.fetchall()]

@@ -1,4 +1,4 @@
-"""Snapshots of tables whose keys run both ways, under random writers, with a crash in their middle."""
+"""Snapshots of tables whose keys ascend in one column and descend in another, under random writers and with a crash."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.support.ledger import Ledger
 
 pytestmark = pytest.mark.servers
 
-#: The greatest tenant first, and of each its lines as they came.
+#: Tenants in descending order, and the lines of each in ascending order.
 LINES = replace(
     ORDER_LINES, name="lines", columns=ORDER_LINES.columns.replace("KEY (tenant, seq)", "KEY (tenant DESC, seq)")
 )
-#: The other way, by the text of a collation.
+#: The opposite directions, with a text that a collation orders.
 MEMBERS = replace(
     PEOPLE, name="members", columns=PEOPLE.columns.replace(" PRIMARY KEY,", ",") + ", PRIMARY KEY (code DESC)"
 )
@@ -32,7 +32,7 @@ def test_keys_that_run_both_ways_agree_with_the_tables_under_writers_and_a_crash
             job.wait_until_streaming()
             ledger.ask(tables, "source")
             job.wait_until("a chunk was sent", lambda: bool(notices.poll() and notices.of("IN_PROGRESS")))
-        # It was killed; the next one goes on in the middle of a table.
+        # The first job was killed. The next one goes on in the middle of a table.
         with play.job(SETTINGS) as job:
             job.wait_until("the snapshots were complete", lambda: ledger.settle(notices))
             ledger.ask(tables, "kafka")

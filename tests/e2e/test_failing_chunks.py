@@ -1,4 +1,4 @@
-"""What fails while a table is read: each is told, none ends the table, and what is missing can be asked for again."""
+"""Failures while a table is read: each is reported, none ends the table, and missing rows can be requested again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cursor(play: CapturedDatabase) -> Iterator[Any]:
         yield cursor
 
 
-def test_one_row_that_cannot_be_read_is_told_and_filled_by_a_later_signal(play: CapturedDatabase, cursor: Any) -> None:
+def test_an_unreadable_row_is_reported_and_read_by_a_later_signal(play: CapturedDatabase, cursor: Any) -> None:
     cursor.execute("CREATE TABLE docs (id INT PRIMARY KEY, body TEXT, version BIGINT NOT NULL)")
     rows = ", ".join(f"""({i}, '{"{" if i == BAD else '{"a": 1}'}', 0)""" for i in range(1, ROWS + 1))
     cursor.execute(f"INSERT INTO docs VALUES {rows}")
@@ -42,7 +42,7 @@ def test_one_row_that_cannot_be_read_is_told_and_filled_by_a_later_signal(play: 
         play.drain(job)
         replay(play.kafka, {f"{play.prefix}.{docs}": before})
 
-        # Read by itself, by a signal that asks for nothing else.
+        # A signal that asks for this row only.
         play.signal_by_row("fill", "execute-snapshot", send.snapshot_data([docs], [(docs, f"id = {BAD}")]))
         job.wait_until("its end", lambda: notices.completed("fill"))
         broken_off(play, cursor, job, notices)
@@ -71,21 +71,21 @@ def test_one_row_that_cannot_be_read_is_told_and_filled_by_a_later_signal(play: 
 
 
 def broken_off(play: CapturedDatabase, cursor: Any, job: RunningJob, notices: Notices) -> None:
-    """The reader's connection is killed in the middle of its SELECT."""
+    """Kill the reader's connection in the middle of its SELECT."""
     docs = f"{play.database}.docs"
     slow = [(docs, "SLEEP(0.05) = 0")]
     play.signal_by_row("killed", "execute-snapshot", send.snapshot_data([docs], slow))
 
     def killed() -> bool:
         log = job.log_tail(200)
-        if any(f"failed, reading 1: {kind}" in log for kind in ("unreachable", "stalled")):
+        if any(f"failed, attempt 1: {kind}" in log for kind in ("unreachable", "stalled")):
             return True
         cursor.execute(
             "SELECT id FROM information_schema.processlist WHERE info LIKE %s AND id <> CONNECTION_ID()",
             (f"SELECT%`{play.database}`.`docs`%SLEEP(0.05)%ORDER BY%",),
         )
         for (id_,) in cursor.fetchall():
-            with contextlib.suppress(pymysql.MySQLError):  # it has just ended
+            with contextlib.suppress(pymysql.MySQLError):  # the connection has just ended
                 cursor.execute(f"KILL {id_}")
         return False
 
@@ -94,7 +94,7 @@ def broken_off(play: CapturedDatabase, cursor: Any, job: RunningJob, notices: No
 
 
 def locked(play: CapturedDatabase, job: RunningJob, notices: Notices) -> None:
-    """Somebody locks the table."""
+    """Lock the table while its snapshot is requested."""
     docs = f"{play.database}.docs"
     with contextlib.closing(play.connect()) as connection, connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLES `{play.database}`.docs WRITE")
@@ -106,7 +106,7 @@ def locked(play: CapturedDatabase, job: RunningJob, notices: Notices) -> None:
     job.wait_until("its end all the same", lambda: notices.completed("locked"))
 
 
-def test_every_way_a_table_can_end_is_told_by_name(play: CapturedDatabase, cursor: Any) -> None:
+def test_each_outcome_of_a_table_has_its_own_notification(play: CapturedDatabase, cursor: Any) -> None:
     cursor.execute("CREATE TABLE t_empty (id INT PRIMARY KEY)")
     cursor.execute("CREATE TABLE t_full (id INT PRIMARY KEY, v INT)")
     cursor.execute("INSERT INTO t_full VALUES (1, 1), (2, 5), (3, 9)")
@@ -156,5 +156,5 @@ def test_every_way_a_table_can_end_is_told_by_name(play: CapturedDatabase, curso
     assert set(shared.living.values()) == {(1, 1), (3, 4), (None, 5)}
 
 
-#: Table -> a column of numbers, which serves as the version.
+#: For each table a column of numbers, which serves as the version.
 COLUMNS = {"t_full": "v", "t_shared": "b"}

@@ -1,4 +1,4 @@
-"""Avro values, keys with schemas, transactions, truncation, schema changes and a masked column, through a whole job."""
+"""Avro values, keys with schemas, transactions, a truncation, schema changes and a masked column, in a whole job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def settings(play: CapturedDatabase, registry_url: str) -> dict[str, str]:
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter": "io.confluent.connect.avro.AvroConverter",
         "value.converter.schema.registry.url": registry_url,
-        # The database has a dash in its name, which Avro does not allow.
+        # The database's name has a dash, which Avro does not allow.
         "schema.name.adjustment.mode": "avro",
         "provide.transaction.metadata": "true",
         "skipped.operations": "none",
@@ -45,7 +45,7 @@ def test_a_job_that_writes_avro_is_read_by_the_schemas_of_the_registry(
 
     @functools.cache
     def schema(number: int) -> Any:
-        # Confluent's own reader is asked in tests/integration/test_registry.py.
+        # tests/integration/test_registry.py uses Confluent's own reader.
         with urllib.request.urlopen(f"{registry_url}/schemas/ids/{number}", timeout=20) as answer:
             return fastavro.parse_schema(json.loads(json.load(answer)["schema"]))
 

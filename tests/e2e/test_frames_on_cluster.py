@@ -1,4 +1,4 @@
-"""A DataFrame of changes on executors of other machines: they die, and the table is equal to its changes."""
+"""A DataFrame of changes on executors of other machines: executors die, and the table equals its changes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def changes(
     orders: TableId,
     tmp_path: Path,
 ) -> Callable[[], DataFrame]:
-    """Loads them, with their ``checkpoint.location`` in a folder that all share or in a bucket."""
+    """A function that loads the DataFrame. Its `checkpoint.location` is in a shared folder or in a bucket."""
     more = {"table": str(orders), "incremental__snapshot__chunk__size": "300"}
     given = options(mysql_address, database, tmp_path, **more)
     if request.param == "bucket":

@@ -1,4 +1,4 @@
-"""A server on which nothing happens, and a job that may only read: a Kafka signal still brings rows."""
+"""An idle server, and a job that may only read: a Kafka signal still brings rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lab.table_designs import ORDERS, PEOPLE
 
 pytestmark = pytest.mark.servers
 
-#: Seconds from a signal to its first row: a hundred times what a quiet machine takes. Nothing but a heartbeat closes a
-#: window on an idle server, so a job that does not heed heartbeats waits until the test ends it.
+#: Seconds from a signal to its first row: a hundred times what a quiet machine takes. On an idle server only a
+#: heartbeat closes a window, so a job that ignores heartbeats would wait until the test ends it.
 _SOON = 30.0
 
 
 @pytest.fixture
 def quiet_mysql() -> Iterator[MySqlAddress]:
-    """A server of this test alone: nobody else writes, so its executed set tells what we wrote."""
+    """A server for this test only. No other client writes, so its executed GTIDs show what incsnap wrote."""
     with servers(kafka=False, mysql_options=["--server-id=77"]) as started:
         yield started.mysql
 
@@ -52,7 +52,7 @@ def test_a_signal_on_an_idle_read_only_server_brings_rows_and_writes_nothing(
         before = executed(play)
         with play.job(more) as job, play.notices() as notices:
             job.wait_until_streaming()
-            # The first batches of a JVM take seconds: not what is measured here.
+            # The first batches of a JVM take seconds, which are not measured here.
             play.execute_by_message("warm-up", [people])
             job.wait_until("the warm-up was complete", lambda: notices.completed("warm-up"))
             with Follower(kafka_address, play.topic(orders)) as follower:

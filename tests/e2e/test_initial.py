@@ -1,4 +1,4 @@
-"""``snapshot.mode``: a new job sends the rows that there are, beside the stream, and only a new one does."""
+"""Tests of `snapshot.mode`: a new job, and only a new one, sends the existing rows while it streams."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_new_job_sends_all_rows_once_and_never_again_unless_each_start_is_to(p
             job.stop()
 
 
-def test_what_the_rows_were_is_what_the_topic_says(play: CapturedDatabase) -> None:
+def test_the_topic_equals_the_rows_of_an_initial_snapshot(play: CapturedDatabase) -> None:
     play.create(ORDERS, ROWS)
     with play.notices() as notices, play.job(INITIAL) as job:
         with Writer(play.connect, play.tables, seed=6, rate=100):
@@ -73,7 +73,7 @@ def test_a_job_that_only_reads_the_tables_ends_when_that_is_done_also_after_a_cr
             wait_until(lambda: job.exit_code() is not None)
         assert job.exit_code() == 0, job.log_tail()
         assert "there is nothing to do" in play.log.read_text()
-        with play.job({**only, "snapshot.mode": "no_data"}) as job:  # what was written meanwhile follows
+        with play.job({**only, "snapshot.mode": "no_data"}) as job:  # changes that were written meanwhile follow
             play.drain(job)
             job.stop()
         notices.poll()
@@ -83,7 +83,7 @@ def test_a_job_that_only_reads_the_tables_ends_when_that_is_done_also_after_a_cr
 
 
 def also(notices: Notices, kind: str) -> list[dict[str, Any]]:
-    """Those of that type, with what is new."""
+    """Read new notifications, and return all of that type."""
     notices.poll()
     return notices.of(kind)
 

@@ -1,4 +1,7 @@
-"""Snapshots of tables with every kind of key while those very keys are written, by transactions of several origins."""
+"""Snapshots of tables with every kind of key, while writers change these keys.
+
+The writers' transactions have several kinds of GTIDs.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ pytestmark = pytest.mark.servers
 ROUNDS = 1
 
 
-def test_snapshots_of_every_kind_of_key_agree_with_the_tables_while_those_keys_are_written(
+def test_snapshots_of_all_key_types_equal_the_tables_under_writes(
     play: CapturedDatabase,
 ) -> None:
     with play.connect() as connection:
@@ -56,7 +59,7 @@ def test_snapshots_of_every_kind_of_key_agree_with_the_tables_while_those_keys_a
 
 
 def ask(play: CapturedDatabase, tables: list[tuple[KeyKind, TableId]], round_: int) -> list[str]:
-    """Ids of signals that ask for all tables."""
+    """Request snapshots of all tables, and return the signals' ids."""
     by_key = [table for kind, table in tables if not kind.surrogate]
     play.execute_by_row(f"by-key-{round_}", by_key)
     names = [str(table) for kind, table in tables if kind.surrogate]
@@ -72,7 +75,7 @@ def faults_of(play: CapturedDatabase, tables: list[tuple[KeyKind, TableId]]) -> 
         for kind, table in tables:
             cursor.execute(f"SELECT which, version FROM {table.sql}")
             faults.append([f"{kind.name}: {fault}" for fault in _faults(kind, topics[play.topic(table)], dict(cursor))])
-    # All tables are counted together: how many changes a single table meets depends on how soon the snapshots are done.
+    # All tables are counted together: how many changes one table meets depends on the duration of the snapshots.
     met = Counter(op for seen in topics.values() for op in seen.counts.elements())
     return [*faults, [f"nobody met an op {op}" for op in "cud" if not met[op]]]
 
@@ -88,7 +91,7 @@ def _faults(kind: KeyKind, seen: TopicReplay, rows: dict[int, int]) -> list[str]
     for which, history in histories.items():
         if not KeyWriter.touches(which) and history.reads != ROUNDS:
             faults.append(f"key {which} was read {history.reads} times in {ROUNDS} snapshots")
-    # A row that moves in the order of its chunks, not being its identity, may be met in both places.
+    # If the chunks' order is not the identity, a row that moves in this order may be read at both places.
     if not kind.surrogate and seen.most_reads() > ROUNDS:
         faults.append(f"a key was read {seen.most_reads()} times in {ROUNDS} snapshots")
     return faults + ([] if seen.counts["r"] else ["no row was read"])

@@ -1,4 +1,4 @@
-"""Rows that are too large for Kafka: of a snapshot, of the signal table, and changes under each setting."""
+"""Rows that are too large for Kafka: in a snapshot, in the signal table, and as changes under each setting."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.support.kafka import read_all
 
 pytestmark = pytest.mark.servers
 
-#: Bytes: more than a client takes by default, and than a broker takes of what does not compress.
+#: Bytes: more than the default of a client, and of a broker for a record that cannot be compressed.
 LARGE = 1_200_000
-#: What the client takes here, so that the brokers decide on most records.
+#: The client's limit here, so that the brokers decide on most records.
 CLIENT = 8_000_000
 
 
@@ -77,7 +77,7 @@ def test_rows_that_are_too_large_hold_up_neither_the_table_nor_the_job(play: Cap
     assert ":" in content["position"]
 
 
-def test_a_change_that_is_too_large_stops_the_job_until_a_setting_says_what_becomes_of_it(
+def test_a_change_too_large_for_kafka_stops_the_job_unless_a_setting_allows_it(
     play: CapturedDatabase,
 ) -> None:
     docs = f"{play.database}.docs"
@@ -93,7 +93,7 @@ def test_a_change_that_is_too_large_stops_the_job_until_a_setting_says_what_beco
         assert "GTID " in log
         assert "producer.max.request.size is 1000000" in log
         cursor.execute(f"INSERT INTO {docs} VALUES (2, 'small', 0)")
-        # Without a setting the batch that is on the disk fails again.
+        # Without the setting the batch, whose plan is on the disk, fails again.
         with play.job(settings) as job:
             ended(job)
         cutting = {

@@ -1,4 +1,4 @@
-"""Random writers, repeated snapshots by both channels, and a consumer that holds the topics against the tables."""
+"""Random writers, repeated snapshots by both channels, and a consumer that compares the topics with the tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_repeated_snapshots_under_random_writers_agree_with_the_tables(play: Cap
         play.create(PEOPLE, 3_000),
     )
     ledger = Ledger(play)
-    # Small chunks: many windows, and the hot keys of the writers meet them.
+    # Small chunks make many windows, which the writers' hot keys meet.
     with play.job({"incremental.snapshot.chunk.size": "700"}) as job, play.notices() as notices:
         job.wait_until_streaming()
         shares = [Share(0, 2), Share(1, 2)]

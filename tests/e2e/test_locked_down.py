@@ -1,5 +1,7 @@
-"""A job of a careful operator: TLS with certificates, SASL, no rights but the documented ones, and secrets that stay
-where they are; and what it says when the server has purged what it has not read."""
+"""A job with TLS certificates, SASL, only the documented rights, and secrets that must not leak.
+
+It also tests the error if the server has purged binlog that the job has not read.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture
 def hidden() -> dict[str, str]:
-    """Recognisable secrets, by what they open."""
+    """Recognisable secrets, by their purpose."""
     return {name: f"hush-{name}-{secrets.token_hex(6)}" for name in ("mysql", "kafka", "key", "salt")}
 
 
@@ -122,7 +124,7 @@ def secrets_in(content: bytes, hidden: dict[str, str]) -> list[str]:
 
 
 def shown_by_processes(job: RunningJob) -> dict[str, bytes]:
-    """Command lines, which everybody may read, and environments, which children inherit."""
+    """Return command lines, which everybody can read, and environments, which children inherit."""
     texts = {}
     for pid in session_pids(job.pid):
         for name in ("cmdline", "environ"):
@@ -132,7 +134,7 @@ def shown_by_processes(job: RunningJob) -> dict[str, bytes]:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """All that the job has left, but for what it was given."""
+    """Return the content of all files of the job, without those that it was given."""
     given = ("vault.properties", "incsnap.properties")
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -142,7 +144,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def purge(play: CapturedDatabase) -> None:
-    """While the job is stopped, a change that it has not read goes with its binlog."""
+    """Make a change while the job is stopped, and purge the binlog with this change."""
     with contextlib.closing(play.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("DELETE FROM shop.orders WHERE id = 2")
         cursor.execute("FLUSH BINARY LOGS")

@@ -1,7 +1,7 @@
-"""Values of 16 MB and a transaction of many batches, with a limit of the operating system on each Python process.
+"""Values of 16 MB and a transaction of many batches, with a memory limit for each Python process.
 
-It is that of a process's own pages (RLIMIT_DATA), which anybody may set: what would go beyond it fails. All
-processes together, under a control group, and larger loads: ``python -m benchmarks.memory``.
+The limit is for a process's own pages (RLIMIT_DATA), which any user may set: an allocation beyond it fails. The program
+`benchmarks.memory` limits all processes together, by a control group, and has larger loads.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ pytestmark = [
 ]
 
 _MB = 1 << 20
-#: Of each process, while texts of 16 MB go through. Before texts were escaped in stretches, one took a worker 1,700 MB.
+#: Limit of each process while texts of 16 MB pass. A worker that escaped a whole text at once would take 1,700 MB.
 _LIMIT = 1_000 * _MB
-#: Of each process, while the transaction goes through: a process that held the transaction twice would fail.
+#: Limit of each process while the transaction passes. A process that held the transaction twice would fail.
 _TRANSACTION_LIMIT = 600 * _MB
 #: Rows of 102,400 bytes: a transaction of 307 MB, and a queue of 8 MB.
 _ROWS = 3_000
@@ -40,7 +40,7 @@ _SETTINGS = {
 
 
 def limit(pids: Iterable[int], most: int) -> set[int]:
-    """What is forked later is born with it. Returns what they had."""
+    """Set the limit of the processes, which processes that they fork later inherit. Return their former limits."""
     had = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -51,7 +51,7 @@ def limit(pids: Iterable[int], most: int) -> set[int]:
 
 
 def jvm(job: RunningJob) -> set[int]:
-    """And the launchers that it starts, which become shells."""
+    """Return the ids of the JVM and of its launchers, which become shells."""
     return {pid for pid in job.remains() if {b"java", b"launcher.py", b"sh"} & _names(pid)}
 
 
@@ -67,10 +67,12 @@ def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: C
         cursor.execute(f"CREATE TABLE {rows.sql} (id INT PRIMARY KEY, v MEDIUMTEXT)")
         cursor.execute(f"INSERT INTO {texts.sql} VALUES (1, {long})")
         with play.job({**_SETTINGS, "table.include.list": f"{play.database}\\..*"}) as job, play.notices() as notices:
-            # At birth: Arrow's allocator takes a gigabyte of addresses at its first use, or less where it cannot.
+            # Set the limit early: at its first use Arrow's allocator reserves a gigabyte of addresses, or less under a
+            # limit.
             limit(job.remains(), _LIMIT)
             job.wait_until_streaming()
-            # It has bounds of its own, and the stacks of a hundred threads count here though nobody uses them.
+            # The JVM has its own limits. Its stacks of a hundred threads would count here although they are mostly
+            # unused.
             limit(jvm(job), resource.RLIM_INFINITY)
             limit(set(job.remains()) - jvm(job), _TRANSACTION_LIMIT)
             cursor.execute(f"USE {play.database}")
@@ -91,7 +93,7 @@ def test_long_texts_and_a_large_transaction_go_through_in_bounded_memory(play: C
     assert "MemoryError" not in play.log.read_text(errors="replace")
     kinds: list[str] = []
     read_topics(play.kafka, [play.topic(texts)], lambda message: kinds.append(_op(message.value())))
-    # The row may have been overtaken by its update.
+    # The row's update may have overtaken it.
     assert kinds in (["u"], ["u", "r"], ["r", "u"])
     counted: list[int] = []
     read_topics(play.kafka, [play.topic(rows)], lambda message: counted.append(len(message.value() or b"")))

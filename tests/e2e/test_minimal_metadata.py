@@ -1,4 +1,4 @@
-"""A whole job on a server with binlog_row_metadata=MINIMAL: a snapshot beside changes, statements, a stop."""
+"""A whole job on a server with binlog_row_metadata=MINIMAL: a snapshot beside changes, DDL statements, a stop."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.addresses import MySqlAddress
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.mysql_client import connect
 from lab.running_job import end_of
-from lab.servers import servers
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 
@@ -22,13 +22,14 @@ ROWS = 20_000
 
 
 @pytest.fixture
-def minimal(kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[CapturedDatabase]:
-    with servers(kafka=False, mysql_options=["--binlog-row-metadata=MINIMAL"]) as started:
-        with closing(connect(started.mysql)) as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE DATABASE shop")
-        with captured_database(started.mysql, kafka_address, "shop", topic_prefix, tmp_path) as made:
-            yield made
-            sys.stdout.write(f"The job's log ends:\n{end_of(made.log, 60)}\n")
+def minimal(
+    minimal_mysql: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path
+) -> Iterator[CapturedDatabase]:
+    with closing(connect(minimal_mysql)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE shop")
+    with captured_database(minimal_mysql, kafka_address, "shop", topic_prefix, tmp_path) as made:
+        yield made
+        sys.stdout.write(f"The job's log ends:\n{end_of(made.log, 60)}\n")
 
 
 def test_what_a_consumer_replays_is_the_table(minimal: CapturedDatabase) -> None:

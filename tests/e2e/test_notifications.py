@@ -1,4 +1,4 @@
-"""All of Debezium's types on a real topic, in one life of a job; and a snapshot that is throttled while it runs."""
+"""A test of all types of Debezium's notifications on a real topic, with a snapshot that is throttled while it runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.status import SnapshotStatus, load
-from incsnap.monitoring.watch import NAME
 from lab.captured_database import CapturedDatabase
 from lab.table_designs import ORDER_LINES, ORDERS
 from signals import send
@@ -23,7 +23,7 @@ def snapshot_of(play: CapturedDatabase) -> SnapshotStatus:
     return load(json.loads(path.read_text())).snapshot if path.exists() else SnapshotStatus()
 
 
-def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> None:
+def test_a_throttled_snapshot_sends_every_type_of_notification(play: CapturedDatabase) -> None:
     orders, lines = play.create(ORDERS, ROWS), play.create(ORDER_LINES, 50)
     with play.job({"notification.enabled.channels": "sink,log"}) as job, play.notices() as notices:
 
@@ -31,7 +31,7 @@ def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> N
             job.wait_until(f"{kind} of {signal}", lambda: notices.poll() is not None and notices.of(kind, signal) != [])
 
         job.wait_until_streaming()
-        # A hundred seconds for the table, were the limit not lifted.
+        # The table would take a hundred seconds if the limit were not lifted.
         play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 200})
         play.execute_by_row("first", [orders, lines])
         job.wait_until("the limit is shown", lambda: [limit.most for limit in snapshot_of(play).limits] == [200])
@@ -46,10 +46,10 @@ def test_every_type_is_told_of_a_throttled_snapshot(play: CapturedDatabase) -> N
         wait_for("ABORTED", "first")
         job.wait_until("the end of the other table", lambda: notices.completed("first"))
 
-        # The limit is of the job, and outlives what it was given for.
+        # The limit belongs to the job, and outlives the signal that set it.
         play.execute_by_row("second", [orders])
         job.wait_until("it is throttled too", lambda: snapshot_of(play).waits_for == why)
-        # One thread asks for their number, another sends the binlog: there are never less.
+        # One thread asks for the number of threads and another sends the binlog, so there are never fewer.
         play.signal_by_row("spare", "incsnap-throttle", {"rows-per-second": 0, "threads-running": 1})
         more = "threads run on the server, more than the 1 threads of signal spare"
         job.wait_until("it waits for the server", lambda: more in snapshot_of(play).waits_for)

@@ -1,4 +1,4 @@
-"""A whole job whose checkpoint is in a bucket: snapshots under writers, a second job, ``kill -9``, and the ledger."""
+"""A whole job whose checkpoint is in a bucket: snapshots under writers, a second job, SIGKILL, and the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and statements that stopped a whole job once: none of them holds up the other tables."""
+"""Tables and statements that once stopped a whole job. None of them may hold up other tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TABLES = {
 def test_a_table_that_is_hard_to_tell_holds_up_nobody(play: CapturedDatabase) -> None:
     tables = {name: TableId(play.database, name) for name in _TABLES}
     with play.connect() as connection, connection.cursor() as cursor:
-        # The number of 81 digits is cut to 65.
+        # The server cuts the number of 81 digits to 65.
         cursor.execute("SET SESSION sql_mode = ''")
         for name, statement in _TABLES.items():
             cursor.execute(statement.format(tables[name].sql))
@@ -61,7 +61,7 @@ def test_a_table_that_is_hard_to_tell_holds_up_nobody(play: CapturedDatabase) ->
         name: [json.loads(each.value) for each in read_all(play.kafka, play.topic(table), (0, 1)) if each.value]
         for name, table in tables.items()
     }
-    # A row of the snapshot is left out where a change of the row has overtaken it.
+    # A change of the row may have overtaken the snapshot's row, which is then left out.
     rows_of = {name: {_row(each) for each in of_table} for name, of_table in changes.items()}
     assert rows_of["sizes"] >= {("c", 1, ""), ("c", 2, "small"), ("r", 9, "")}
     assert {row[:2] for row in rows_of["terms"]} >= {("c", 1), ("r", 9)}

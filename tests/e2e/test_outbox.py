@@ -1,4 +1,4 @@
-"""An outbox table through a whole job: events in the topics that rows name, in order for each key, and a snapshot."""
+"""An outbox table in a whole job: events in the topics that rows name, in order for each key, and a snapshot."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_events_of_a_key_are_in_order_and_topics_are_made_for_them(play: Capture
             if (number := _number(read)) >= OLD:
                 order[topic, read.key].append(number)
     for (topic, key), numbers in order.items():
-        # A row that a chunk has read too comes once more: what counts is the first time.
+        # A row that a chunk has read too comes twice. The first time counts.
         first = list(dict.fromkeys(numbers))
         written = range(OLD, OLD + EVENTS)
         parity, whose = topics.index(topic), int(json.loads(key).removeprefix("key-"))

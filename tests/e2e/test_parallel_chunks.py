@@ -1,4 +1,4 @@
-"""Two chunks of one table are read at the same time by two tasks, and live events go on being sent meanwhile."""
+"""Two tasks read two chunks of one table at the same time, while live events are still sent."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from signals import send
 
 pytestmark = pytest.mark.servers
 
-#: True of every row, and a SELECT of 20,000 takes half a second more: else one is over before it is looked at.
+#: A condition that is true for every row, but slow: a SELECT of 20,000 rows takes half a second more. Otherwise it is
+#: over before the test looks.
 SLOWLY = "(id % 2000 <> 0 OR SLEEP(0.05) = 0)"
 
 
 class SelectsOfChunks:
-    """Looks again and again at the SELECTs of chunks that the server is executing, each on a connection of its own."""
+    """A thread that looks repeatedly at the SELECTs of chunks on the server, each on its own connection."""
 
     def __init__(self, play: CapturedDatabase) -> None:
         self._play = play
-        #: When more than one was executed, in ms since 1970.
+        #: Times at which more than one was executed, in ms since 1970.
         self.together_ms: list[int] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -83,6 +84,6 @@ def test_chunks_of_one_table_are_read_at_once_while_events_flow(
 
 
 def live_event_time(value: bytes | None) -> int:
-    """When a live event was encoded (ms); 0 for reads and tombstones."""
+    """Return when a live event was encoded (ms since 1970), or 0 for reads and tombstones."""
     record = json.loads(value) if value is not None else {"op": "r"}
     return 0 if record["op"] == "r" else int(record["ts_ms"])

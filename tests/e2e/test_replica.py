@@ -1,4 +1,4 @@
-"""A job that reads from a replica while the replica's applier runs, stops, and dies with its server."""
+"""A job that reads from a replica, while the replica's applier runs, stops, and dies with its server."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_changes_and_rows_read_from_a_busy_replica_come_once_and_in_order(
         ledger = Ledger(play)
         job, notices = stack.enter_context(play.job(settings)), stack.enter_context(play.notices())
         job.wait_until_streaming()
-        # Several sessions, whose transactions the applier's workers execute side by side.
+        # Several sessions, so that the applier's workers execute their transactions in parallel.
         shares = [Share(number, _WORKERS) for number in range(_WORKERS)]
         writers = [
             stack.enter_context(Writer(play.connect, play.tables, seed=share.index, rate=80, share=share))

@@ -1,4 +1,4 @@
-"""SIGTERM in the middle of a table: a clean end, and the next start goes on from there."""
+"""SIGTERM in the middle of a table: the job ends cleanly, and the next start continues there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """DDL in the middle of windows, while writers write.
 
-Every record has the shape that its row had, no key goes back in time, all rows arrive, and what a consumer ends up with
-is the table.
+Every record has the shape that its row had, no key goes back in time, all rows arrive, and a consumer's final state is
+the table.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.servers
 
 ROWS = 200_000
-#: A chunk or two a batch, so that the table takes many batches and changes fall between and into them.
+#: One or two chunks a batch: the table takes many batches, and DDL falls between and into them.
 SETTINGS = {"spark.master": "local[1,4]"}
 
-#: The writer knows of ``a`` alone, so every other column may come, go and move.
+#: The writer knows only the column `a`, so every other column may be added, dropped or moved.
 DESIGN = TableDesign(
     name="shifting",
     columns="id BIGINT PRIMARY KEY, version BIGINT NOT NULL, a VARCHAR(40), b INT, gone INT, e ENUM('x', 'y')",
@@ -49,7 +49,7 @@ def alter(what: str) -> Callable[[Any, TableId], None]:
 
 
 def exchange(cursor: Any, table: TableId) -> None:
-    """As tools for schema changes do it: a copy of another shape takes the table's place and name."""
+    """Replace the table as tools for schema changes do: a copy with another shape gets its place and name."""
     copy, old = TableId(table.database, "ghost"), TableId(table.database, "before")
     cursor.execute(f"CREATE TABLE {copy.sql} LIKE {table.sql}")
     cursor.execute(f"ALTER TABLE {copy.sql} ADD COLUMN ghost INT NOT NULL DEFAULT 9 AFTER id")
@@ -77,13 +77,14 @@ CHANGES: list[tuple[str, Callable[[Any, TableId], None]]] = [
 
 @dataclass(slots=True)
 class Consumer:
-    """Rows by key, columns by name; what went back in time, and how many records came of each kind."""
+    """The state of a consumer of the topic."""
 
+    #: by key: the newest row, by column; None after a deletion
     rows: dict[Key, dict[str, Any] | None] = field(default_factory=dict)
-    versions: dict[Key, int] = field(default_factory=dict)
-    back_in_time: list[str] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    shapes: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
+    versions: dict[Key, int] = field(default_factory=dict)  #: the newest version of each key
+    back_in_time: list[str] = field(default_factory=list)  #: records with an older version than the one before
+    counts: Counter[str] = field(default_factory=Counter)  #: records by `op`
+    shapes: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)  #: rows by `op` and columns
 
     def observe(self, message: Message) -> None:
         key, value = message.key(), message.value()
@@ -108,7 +109,7 @@ class Consumer:
 
 
 def progress(play: CapturedDatabase) -> tuple[int, int]:
-    """The newest planned batch, and the rows of snapshots sent so far."""
+    """Return the newest planned batch, and the number of snapshot rows sent so far."""
     status = read_status(str(play.checkpoint))
     return (status.batch, status.sent.reads) if status is not None else (-1, 0)
 
@@ -141,7 +142,7 @@ def test_changes_of_a_table_in_the_middle_of_its_windows(play: CapturedDatabase,
             play.execute_by_row("while-changing", [table])
             with play.connect() as connection, connection.cursor() as cursor:
                 for number, (name, change) in enumerate(CHANGES):
-                    # One change after the other has all windows read again; now and then some must get through.
+                    # DDL without pauses would make all windows be read again. Some must get through in between.
                     before = progress(play)
                     place = number % 2
                     with suppress(TimeoutError):
@@ -152,7 +153,7 @@ def test_changes_of_a_table_in_the_middle_of_its_windows(play: CapturedDatabase,
             job.wait_until("the snapshot was complete", lambda: notices.completed("while-changing"))
         play.drain(job)
         first, rows = consumed(play, table), table_rows(play, table)
-        # Everything is read once more in the last shape: then nothing may lack anything.
+        # Read everything once more in the last shape: now no row may lack a column.
         play.execute_by_row("afterwards", [table])
         job.wait_until("the second snapshot was complete", lambda: notices.completed("afterwards"))
         play.drain(job)
@@ -169,16 +170,19 @@ def test_changes_of_a_table_in_the_middle_of_its_windows(play: CapturedDatabase,
     wrong = [difference for key, row in rows.items() if (difference := differences(row, living[key]))]
     assert not wrong, f"{len(wrong)} rows, such as {wrong[:3]}"
     assert second.living == rows
-    # Rows were read in more than one shape.
+    # The chunks were read in more than one shape.
     assert len([shape for op, shape in first.shapes if op == "r"]) >= 2, first.shapes
 
 
-#: What a row that was written before a column came has in it.
+#: The value of a new column in rows that were written before.
 ADDED = {"added": 5, "ghost": 9}
 
 
 def differences(row: dict[str, Any], record: dict[str, Any]) -> str:
-    """A record written before a change lacks what came with it, and has under the old name what was renamed."""
+    """Return how the record differs from the row, or "".
+
+    A record from before a DDL statement lacks new columns, and has renamed ones under their old names.
+    """
     renamed = {"renamed": record["b"], **record} if "b" in record else record
     for name, value in row.items():
         expected = renamed.get(name, ADDED.get(name))

@@ -1,4 +1,4 @@
-"""Pause, resume, stop of one table and of all, in the middle of a table, by all channels, and over a restart."""
+"""Pause, resume and stop of one table and of all, in the middle of a table, by all channels, and over a restart."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.servers
 
 
 ROWS = 60_000
-#: Twenty seconds for the table, for what is done in its middle. The size of a chunk is left to the job: of a size that
-#: is given so many chunks are planned ahead that they are the whole table, and what is planned is read, pause or not.
+#: The table takes twenty seconds, so signals come in its middle. The job chooses the size of chunks. With a fixed size
+#: the whole table would be planned ahead, and planned chunks are read in spite of a pause.
 SLOWLY = "SLEEP(0.0003) = 0"
 
 
@@ -66,7 +66,7 @@ def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play:
         stop(play, [orders])
         wait_for(job, "ABORTED", "by-file")
 
-        # The table that is read is stopped; the one that waits is read.
+        # The signal stops the table that is being read. The waiting table is then read.
         play.signal_by_row("one", "execute-snapshot", send.snapshot_data([str(orders), str(lines)], conditions))
         wait_for(job, "IN_PROGRESS", "one")
         stop(play, [orders])
@@ -93,7 +93,7 @@ def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play:
     assert notices.of("ABORTED", "all")[0]["additional_data"]["data_collections"] == f"{orders},{lines}"
     assert (last.reading, last.queue, last.windows_in_flight, last.paused) == ((), (), 0, False)
     for verdict in play.verdicts():
-        # Rows of the stopped table are missing, as was asked; what there is must be right, and in order.
+        # Rows of the stopped table are missing, as requested. The rows that were sent must be right and in order.
         assert verdict.replay.judgement.faults() == []
         assert verdict.comparison.different.examples == []
         assert verdict.comparison.extra.count == 0
@@ -102,7 +102,7 @@ def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play:
 
 
 def reading(notices: Notices, table: TableId) -> bool:
-    """Have rows of the table been sent?"""
+    """Whether rows of the table have been sent."""
     notices.poll()
     begun = [each["additional_data"]["current_collection_in_progress"] for each in notices.of("IN_PROGRESS")]
     return str(table) in begun
@@ -120,6 +120,6 @@ def status_of(play: CapturedDatabase) -> Status:
 
 
 def at_rest(play: CapturedDatabase) -> tuple[int, tuple[TableId, ...], bool]:
-    """What does not change while a snapshot is paused: rows sent, the tables that are left, and that it is paused."""
+    """Return what must not change during a pause: rows sent, remaining tables, and whether the snapshot is paused."""
     status = status_of(play)
     return status.sent.reads, (*status.reading, *status.queue), status.paused

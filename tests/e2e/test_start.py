@@ -1,4 +1,4 @@
-"""A start that comes to nothing leaves nothing: the JVM and the zygote run before the servers are asked."""
+"""A start that fails leaves no process behind. The JVM and the zygote run before the servers are asked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def job_at(folder: Path) -> tuple[Path, Path, Path]:
 
 
 def test_a_job_whose_servers_are_not_ready_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Other jobs of this machine leave theirs alone.
+    # A temporary folder for this test only: other jobs of this machine leave their folders elsewhere.
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with running_job(*job_at(tmp_path)) as job:
         wait_until(lambda: job.exit_code() is not None)
@@ -60,7 +60,7 @@ def test_a_start_that_is_killed_as_another_begins_leaves_no_process(tmp_path: Pa
 
 def break_off(job: RunningJob, number: signal.Signals) -> None:
     if number == signal.SIGINT:
-        # From a terminal it goes to all of the foreground's processes.
+        # A terminal sends the signal to all processes of the foreground.
         os.killpg(job.pid, number)
     else:
         os.kill(job.pid, number)

@@ -1,4 +1,4 @@
-"""``incsnap status`` of a real job: while it reads a table, when it has stopped, and when it was killed."""
+"""Tests of `incsnap status` for a real job: while it reads a table, after it has stopped, and after it was killed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from incsnap.cli.main import commands
+from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.status import JobStatus, load
-from incsnap.monitoring.watch import NAME
 from lab.captured_database import CapturedDatabase
 from lab.table_designs import ORDERS
 
@@ -31,7 +31,7 @@ def test_a_snapshot_is_followed_from_its_signal_to_the_end_of_the_job(play: Capt
     orders = play.create(ORDERS, 60_000)
     with play.job({"incremental.snapshot.chunk.size": "500"}) as job, play.notices() as notices:
         job.wait_until_streaming()
-        # Slow enough to be met in the middle, also where nothing else runs.
+        # Slow enough to be seen in the middle, also on an idle machine.
         play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 5_000})
         play.execute_by_row("watched", [orders])
 

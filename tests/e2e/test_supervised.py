@@ -1,4 +1,4 @@
-"""A driver that runs on the cluster too (``spark-submit --deploy-mode cluster --supervise``) and dies there."""
+"""A driver that runs on the cluster too (`spark-submit --deploy-mode cluster --supervise`), and dies there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyspark
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from incsnap.spark import packaging
+from incsnap.spark.cluster import packaging
 from incsnap.spark.worker_python import interpreter
 from lab.captured_database import CapturedDatabase
 from lab.running_job import RunningJob, write_properties
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.long]
 def test_a_driver_that_dies_comes_back_by_itself_and_loses_and_repeats_nothing(
     play: CapturedDatabase, cluster: SparkCluster, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
-    # Of the archive only the program is needed: the machines have incsnap in the driver's own path.
+    # Only the archive's program is needed: the machines find incsnap in the driver's own path.
     monkeypatch.setattr(packaging, "required", lambda name: {})
     _, program = packaging.package(play.folder / "made")
     orders, lines = play.create(ORDERS, 2_500), play.create(ORDER_LINES, 1_200)
@@ -62,12 +62,13 @@ def test_a_driver_that_dies_comes_back_by_itself_and_loses_and_repeats_nothing(
 
 
 class SupervisedJob(RunningJob):
-    """One that the cluster begins again: it has no process for which anybody could wait."""
+    """A job that the cluster starts again. It has no process for which the test could wait."""
 
     def __init__(self, cluster: SparkCluster, checkpoint: Path) -> None:
         self._cluster, self._checkpoint = cluster, checkpoint
 
     def submit(self, program: Path, play: CapturedDatabase) -> None:
+        """Submit the job to the cluster."""
         more = {**self._cluster.settings, "incremental.snapshot.chunk.size": "300"}
         properties = write_properties(play.folder / "job.properties", play.properties(more))
         (jar,) = Path(pyspark.__file__).parent.glob("jars/spark-tags_*.jar")
@@ -86,12 +87,15 @@ class SupervisedJob(RunningJob):
         return "\n".join("\n".join(file.read_text(errors="replace").splitlines()[-lines:]) for file in sorted(logs))
 
     def driver(self) -> tuple[SparkWorker, int]:
-        """The machine that it is on, and the pid of its JVM."""
+        """Return the driver's machine, and the process id of its JVM."""
         ((worker, jvm, _),) = self._drivers()
         return worker, jvm
 
     def stop(self, seconds: float = 60.0) -> None:
-        """As a user does: SIGTERM to the Python process, whose good end the supervisor takes for the job's."""
+        """Stop the job as a user does: SIGTERM to its Python process.
+
+        The supervisor considers its clean end the job's end.
+        """
         for _, _, python in self._drivers():
             os.kill(python, signal.SIGTERM)
         deadline = time.monotonic() + seconds
@@ -103,7 +107,7 @@ class SupervisedJob(RunningJob):
         for worker in self._cluster.workers:
             for jvm in worker.children("DriverWrapper"):
                 with suppress(psutil.NoSuchProcess):
-                    # Others are Spark's, the planner among them.
+                    # Other children belong to Spark, such as the planner.
                     for child in psutil.Process(jvm).children():
                         if any(packaging.MAIN in word for word in child.cmdline()):
                             yield worker, jvm, child.pid

@@ -1,4 +1,4 @@
-"""Tables that are routed to one topic, unwrapped and filtered, through a whole job with a snapshot beside changes."""
+"""Tables that are routed to one topic, unwrapped and filtered, in a whole job with a snapshot beside changes."""
 
 from __future__ import annotations
 

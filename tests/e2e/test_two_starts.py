@@ -1,4 +1,4 @@
-"""Two starts of one topic.prefix, as whole jobs: one delivers, and a consumer sees each change once."""
+"""Two starts of one topic.prefix, as whole jobs: only one delivers, and a consumer sees each change once."""
 
 from __future__ import annotations
 
@@ -6,62 +6,18 @@ import contextlib
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from lab.captured_database import CapturedDatabase
-from lab.replay import read_topics
-from lab.running_job import RunningJob, running_job, session_pids, write_properties
-from lab.table_designs import TableDesign
-from tests.support.waiting import wait_until
+from lab.running_job import session_pids
+from tests.support.two_jobs import ROWS, ended, insert, second_job, times_seen
 
 pytestmark = pytest.mark.servers
 
-ROWS = TableDesign(
-    "plain",
-    "id BIGINT PRIMARY KEY, version BIGINT NOT NULL",
-    ("id",),
-    "i, 0",
-    lambda random, number: (number,),
-    lambda random: {},
-)
 
-
-@contextmanager
-def second_job(
-    play: CapturedDatabase, checkpoint: Path, *arguments: str, settings: Mapping[str, str] | None = None
-) -> Iterator[RunningJob]:
-    """Another job on the same ``topic.prefix``, with a server id of its own."""
-    more = {"checkpoint.location": str(checkpoint), "database.server.id": "777001", **(settings or {})}
-    path = write_properties(play.folder / f"{checkpoint.name}.properties", play.properties(more))
-    log = play.folder / f"{checkpoint.name}.log"
-    with running_job(path, log, checkpoint, arguments=arguments) as job:
-        yield job
-
-
-def ended(job: RunningJob, seconds: float = 120.0) -> int | None:
-    wait_until(lambda: job.exit_code() is not None, seconds)
-    return job.exit_code()
-
-
-def insert(play: CapturedDatabase, ids: range) -> None:
-    """Rows with keys far above those of the table."""
-    with play.connect() as connection, connection.cursor() as cursor:
-        for number in ids:
-            cursor.execute(f"INSERT INTO `{play.database}`.plain VALUES (%s, 1)", (number,))
-
-
-def times_seen(play: CapturedDatabase, topic: str, ids: range) -> Counter[int]:
-    """How many records of each id a consumer sees, but for the marks."""
-    seen: Counter[bytes] = Counter()
-    read_topics(play.kafka, [topic], lambda message: seen.update([message.key() or b""]))
-    return Counter(seen[b'{"id":%d}' % number] for number in ids)
-
-
-def test_a_second_job_of_a_prefix_is_refused_and_replaces_the_first_when_it_is_told_to(
+def test_a_second_job_of_a_prefix_is_refused_unless_it_replaces_the_first(
     play: CapturedDatabase, tmp_path: Path
 ) -> None:
     rows = play.create(ROWS, 10)

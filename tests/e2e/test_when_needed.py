@@ -1,4 +1,4 @@
-"""``snapshot.mode=when_needed``: the binlog is gone that a killed job needs, in the middle of its snapshot."""
+"""A test of `snapshot.mode=when_needed`: a job is killed in its snapshot, and the binlog that it needs is purged."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def begin_again(play: CapturedDatabase) -> None:
             job.stop()
     log = play.log.read_text()
     assert "the binlog no longer holds" in log
-    assert "snapshot.mode=when_needed: it begins again" in log
+    assert "snapshot.mode=when_needed: the job begins again" in log
     first, second = (note["id"] for note in notices.of("STARTED"))
     assert [note["id"] for note in notices.of("ABORTED")] == [first]
     assert [note["id"] for note in notices.of("COMPLETED")] == [second]
     (verdict,) = play.verdicts()
     judged, compared = verdict.replay.judgement, verdict.comparison
-    # What happened in the gap is lost by nature: changes, and what they deleted.
+    # Changes in the gap are lost, also deletions.
     assert (judged.back_in_time.examples, judged.duplicates.examples) == ([], [])
     assert (compared.missing.examples, compared.different.examples) == ([], [])
 

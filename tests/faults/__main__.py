@@ -1,10 +1,10 @@
-"""Faults, row by row, under writers and snapshots; then topics are held against tables.
+"""Faults of a job and its servers, row by row, under writers and snapshots. Then topics are compared with tables.
 
     python -m tests.faults                          all rows, 200 faults: about an hour
     python -m tests.faults --only planner,failover --faults 20 --seed 7
     python -m tests.faults --list
 
-Ends with 1 when something was lost, came twice, went back in time or stuck.
+The exit code is 1 if a record was lost, came twice or went back in time, or if the job did not go on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from lab.progress import tell
-from tests.faults.ground import ground
+from tests.faults.fault_servers import fault_servers
 from tests.faults.matrix import Outcome, rows, run, shares, table
 
 
@@ -48,7 +48,7 @@ def main() -> int:
     outcomes: list[Outcome] = []
     plan = shares(names, known, asked.faults)
     try:
-        with ground() as servers:
+        with fault_servers() as servers:
             for outcome in run(servers, plan, known, asked.seed, folder, asked.rows, tell):
                 outcomes.append(outcome)
                 for wrong in outcome.wrong:

@@ -1,4 +1,7 @@
-"""Rows on a standalone cluster of two machines: what dies, comes and goes there, with Spark's own ways round it."""
+"""The rows on a standalone Spark cluster of two machines: executors and machines end, start and hang.
+
+Some rows use Spark's own answers: speculation, exclusion of nodes, dynamic allocation.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from tests.faults.trial import Trial
 
 
 def executors_killed(trial: Trial, number: int) -> None:
-    """``kill -9`` of a machine's executors while windows are in flight; Spark has others made in their place."""
+    """Kill a machine's executors with SIGKILL while windows are in flight. Spark starts others."""
     trial.reads()
     worker = _machine(trial, number)
     trial.done["executors"] += worker.kill_executors()
 
 
 def machine_lost(trial: Trial, number: int) -> None:
-    """A machine goes with all that it has, and is there again some seconds later."""
+    """Kill a machine with all its processes, and start it again some seconds later."""
     trial.reads()
     worker = _machine(trial, number)
     worker.kill()
@@ -36,11 +39,11 @@ def machine_lost(trial: Trial, number: int) -> None:
 
 
 def driver_elsewhere(trial: Trial, number: int) -> None:
-    """The driver dies and is begun again in another folder, while executors of the old one still live."""
+    """Kill the driver and start it again in another folder, while executors of the old one still live."""
     trial.reads()
     folder = trial.play.folder / f"elsewhere-{number}"
     folder.mkdir()
-    trial.met["executors alive"] += len(trial.ground.spark().executors())
+    trial.met["executors alive"] += len(trial.servers.spark().executors())
     with suppress(ProcessLookupError):
         os.kill(trial.job.pid, signal.SIGKILL)
     kill_session(trial.job.pid)
@@ -50,7 +53,10 @@ def driver_elsewhere(trial: Trial, number: int) -> None:
 
 
 def python_killed(trial: Trial, number: int) -> None:
-    """``kill -9`` of an executor's Python processes, on one machine each time: its tasks fail, others do them."""
+    """Kill the Python processes of an executor with SIGKILL, each time on the same machine.
+
+    Other executors run its tasks.
+    """
     del number
     trial.reads()
     for jvm in _machine(trial, 0).executors():
@@ -62,7 +68,7 @@ def python_killed(trial: Trial, number: int) -> None:
 
 
 def machine_frozen(trial: Trial, number: int) -> None:
-    """A machine's executors stand still for seconds: with speculation others do their tasks too, until both go on."""
+    """Suspend a machine's executors for seconds. With speculation other executors run their tasks meanwhile."""
     trial.reads()
     worker = _machine(trial, number)
     pids = [each for jvm in worker.executors() for each in (jvm, *_below(jvm))]
@@ -76,19 +82,19 @@ def machine_frozen(trial: Trial, number: int) -> None:
 
 
 def work_and_rest(trial: Trial, number: int) -> None:
-    """Executors come for a snapshot and go when there is less to do; every other time one is killed too."""
-    trial.met[f"{len(trial.ground.spark().executors())} executors"] += 1
+    """Let executors start for a snapshot and end afterwards. Every second time kill one too."""
+    trial.met[f"{len(trial.servers.spark().executors())} executors"] += 1
     trial.reads()
     if number % 2:
         trial.done["executors"] += _machine(trial, number).kill_executors()
     else:
-        # The stream alone, for longer than an idle executor is kept.
+        # The stream alone, for longer than Spark keeps an idle executor (2 s).
         time.sleep(4.0)
         trial.done["rest"] += 1
 
 
 def _machine(trial: Trial, number: int) -> SparkWorker:
-    machines = trial.ground.spark().workers
+    machines = trial.servers.spark().workers
     return machines[number % len(machines)]
 
 
@@ -98,12 +104,12 @@ def _below(pid: int) -> list[int]:
     return []
 
 
-#: By row: what is done, and the settings that make Spark meet it.
+#: The fault of each row, and the settings with which Spark meets it.
 ROWS: dict[str, tuple[Fault, Mapping[str, str]]] = {
     "cluster-executors": (executors_killed, {}),
     "cluster-machine": (machine_lost, {}),
     "cluster-driver": (driver_elsewhere, {}),
-    # More partitions than cores, and a task for each bucket.
+    # More partitions than cores, so there are more sink tasks than cores.
     "cluster-partitions": (executors_killed, {"topic.creation.default.partitions": "9"}),
     "cluster-speculation": (
         machine_frozen,
@@ -144,5 +150,5 @@ ROWS: dict[str, tuple[Fault, Mapping[str, str]]] = {
 
 
 def may_listen() -> str:
-    """Each machine has a loopback address of its own, which only Linux has without being told."""
+    """Return why there can be no cluster here, or "". Only Linux has a loopback address for each machine by default."""
     return "" if sys.platform == "linux" else "needs the addresses 127.0.0.2 and 127.0.0.3"

@@ -1,9 +1,10 @@
-"""``python -m tests.faults.jumping_clock FILE run PROPERTIES``: incsnap, in a world whose time FILE moves.
+"""The program `python -m tests.faults.jumping_clock FILE run PROPERTIES`: incsnap with a clock that FILE moves.
 
-All of the job's Python processes are forked from this one, so all see it; the JVM, librdkafka, MySQL and Kafka do
-not. What a jump can harm is seen all the same: Spark, librdkafka and incsnap measure their waits by a clock that does
-not jump; the calendar's time is put into records, notifications and manifests, and held against the binlog's.
-(libfaketime would move the JVM's clock too. It is not among what the tests install.)
+All Python processes of the job are forked from this one, so all have the moved clock. The JVM, librdkafka, MySQL and
+Kafka do not. A jump can still do its harm. Spark, librdkafka and incsnap measure waits by a clock that does not jump.
+But records, notifications and manifests contain the calendar's time, which is compared with the binlog's time.
+
+libfaketime would also move the JVM's clock, but the tests do not install it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 
 
 def jump(file: str) -> None:
-    """``time.time`` and ``time.time_ns`` are so many seconds off as ``file`` says."""
+    """Move `time.time` and `time.time_ns` by the number of seconds in `file`."""
     real, real_ns = time.time, time.time_ns
 
     def seconds() -> float:

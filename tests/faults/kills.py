@@ -1,4 +1,4 @@
-"""Rows of kills: at any moment, and at named ones before and after each durable step."""
+"""The rows of kills: at a random moment, or right before or after each durable step."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.faults.trial import Trial
 
 Fault = Callable[[Trial, int], None]
 _TURNS = (processes.ALL, processes.PLANNER, processes.WORKER, processes.JVM, processes.DAEMON, processes.DRIVER)
-#: A moment comes with nearly every batch, a window's with each chunk: seconds at most, minutes on a busy machine.
+#: A batch brings nearly every moment, a chunk those of a window: within seconds, or minutes on a busy machine.
 _MOMENT_SECONDS = 240.0
 
 
 def at_any_moment(trial: Trial, number: int) -> None:
-    """``kill -9`` of all of it: while it starts, repeats its last batch, or later."""
+    """Kill the whole job with SIGKILL: while it starts, while it repeats its last batch, or later."""
     del number
     wait = trial.random.choice((trial.random.uniform(0.0, 1.0), trial.random.uniform(0.0, 8.0)))
     deadline = time.monotonic() + wait
@@ -29,6 +29,8 @@ def at_any_moment(trial: Trial, number: int) -> None:
 
 
 def one_part(victim: str) -> Fault:
+    """Return the fault that kills one part of the job while windows are in flight."""
+
     def fault(trial: Trial, number: int) -> None:
         del number
         trial.reads()
@@ -43,17 +45,20 @@ def one_part(victim: str) -> Fault:
 
 
 def the_daemon(trial: Trial, number: int) -> None:
-    """``kill -9`` of the daemon alone: its workers go on, and may do all that is left to do."""
+    """Kill only the daemon with SIGKILL. Its workers go on, and may do all the remaining work."""
     if number:
-        # Spark makes another only when it wants one more worker, which a life may never do.
+        # Spark starts a new daemon only if it needs another worker, which it may never do.
         _live_again(trial)
     one_part(processes.DAEMON)(trial, number)
 
 
 def the_zygote(trial: Trial, number: int) -> None:
-    """``kill -9`` of the zygote, every other time of the planner too: what takes its place is a Python of its own."""
+    """Kill the zygote with SIGKILL, and every second time the planner too.
+
+    Spark then starts Python processes itself.
+    """
     if number:
-        # A life has one zygote, and goes on without it.
+        # A job has one zygote from its start, and goes on without it.
         _live_again(trial)
     trial.reads()
     planners = processes.parts(trial.job)[processes.PLANNER]
@@ -70,10 +75,10 @@ def _live_again(trial: Trial) -> None:
 
 
 def readers(trial: Trial, number: int) -> None:
-    """``kill -9`` of a process that is reading a chunk."""
+    """Kill a process with SIGKILL while it reads a chunk."""
     del number
     looked: dict[int, float] = {}
-    # What it has used so far is known first: only who uses the processor from now on is reading.
+    # Note the processor time so far. A process that uses more from now on is reading.
     list(processes.reading(trial.job, looked))
 
     def a_reader_was_killed() -> bool:
@@ -89,9 +94,11 @@ def readers(trial: Trial, number: int) -> None:
 
 
 def at_moments(row: str) -> Fault:
+    """Return the fault that kills parts of the job in turn, at the two moments of a row."""
+
     def fault(trial: Trial, number: int) -> None:
         moment = moments.FILES[row][number % 2]
-        # A step of a life of its own: what is repeated first had been begun by the life before.
+        # The step must be this process's own: first it repeats the last batch of the process before it.
         trial.reads()
         pids = trial.job.remains()
         with moments.Watch(trial.play.checkpoint, moment) as watch:
@@ -107,12 +114,12 @@ def at_moments(row: str) -> Fault:
 
 
 def at_a_transaction(trial: Trial, number: int) -> None:
-    """Before a Kafka transaction is committed (its records are there, uncommitted), and right after."""
+    """Kill parts right before a Kafka transaction's commit (its records are there, uncommitted), or right after it."""
     committed = bool(number % 2)
     trial.reads()
     topic = trial.play.topic(trial.random.choice(trial.play.tables)[1])
     pids = trial.job.remains()
-    records = moments.Records(trial.ground.kafka, topic, committed=committed)
+    records = moments.Records(trial.servers.kafka, topic, committed=committed)
     assert records.wait(_MOMENT_SECONDS, lambda: trial.job.exit_code() is not None), "nothing was sent"
     when = " after" if committed else " before"
     _stop_look_kill(trial, pids, _TURNS[number // 2 % len(_TURNS)], when)
@@ -120,10 +127,10 @@ def at_a_transaction(trial: Trial, number: int) -> None:
 
 def _stop_look_kill(trial: Trial, pids: list[int], victim: str, when: str) -> None:
     processes.freeze(pids)
-    others = trial.job.remains()  # those that were born meanwhile
+    others = trial.job.remains()  # processes that were started meanwhile
     processes.freeze(others)
     trial.met[moments.durable(trial.play.checkpoint)] += 1
-    # A signal that is sent to what stands still waits, but for this one.
+    # A suspended process gets signals only when it goes on. SIGKILL is the exception.
     _kill(trial, victim, when, frozen=others)
 
 
@@ -132,8 +139,8 @@ def _kill(trial: Trial, victim: str, when: str = "", frozen: Iterable[int] = ())
     trial.done[killed + when] += 1
     processes.go_on(frozen)
     if killed in processes.ENDS_THE_JOB:
-        # Its JVM lives a moment longer than a driver that is killed, and workers with it: the next life begins beside
-        # zombies. A driver whose JVM is killed ends by itself.
+        # The JVM and workers live a moment longer than a killed driver, so the next job starts beside zombies. If the
+        # JVM is killed, the driver ends by itself.
         deadline = time.monotonic() + _MOMENT_SECONDS
         while trial.job.exit_code() is None:
             assert time.monotonic() < deadline, f"the job outlives its {killed}:\n{trial.job.log_tail()}"

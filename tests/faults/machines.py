@@ -1,4 +1,4 @@
-"""Rows of the machine: a full disk, processes that stand still, a clock that jumps."""
+"""The rows of one machine's faults: a full disk, suspended processes, a clock that jumps."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.faults import processes
 from tests.faults.kills import Fault
 from tests.faults.trial import Trial
 
-#: Of the checkpoint's disk where it is filled.
+#: Size of the checkpoint's disk in the row that fills it.
 DISK = "64m"
 _BALLAST = "ballast"
 _PARTS = (processes.PLANNER, processes.JVM, processes.DRIVER, processes.WORKER, processes.DAEMON, processes.ALL)
 
 
 def may_mount() -> str:
-    """Why no disk can be made here; "" where one can."""
+    """Return why no disk can be mounted here, or "" if one can."""
     if os.getuid() != 0:
         return "only root can mount a small disk"
     return ""
@@ -36,20 +36,20 @@ def unmount(folder: Path) -> None:
 
 
 def disk_full(trial: Trial, number: int) -> None:
-    """Not a byte is left for some seconds; then there is room again, and somebody starts the job if it has ended."""
+    """Fill the disk for some seconds, then free it. If the job has ended, it is started again."""
     trial.reads()
     ballast = trial.play.checkpoint / _BALLAST
     deadline = time.monotonic() + trial.random.uniform(2.0, 6.0)
     try:
         with ballast.open("wb", buffering=0) as file:
             while time.monotonic() < deadline:
-                # To the last byte, again and again: what the job deletes must not be room for it.
+                # Fill the disk to the last byte again and again, also the space that the job frees.
                 for size in 1 << 20, 1 << 12, 1:
                     _fill(file.fileno(), size)
                 time.sleep(0.01)
     finally:
         ballast.unlink()
-    trial.may_end = True  # not without a word, but it may
+    trial.may_end = True  # the job may end, with an error
     ended = trial.job.exit_code() is not None
     trial.done["job ended" if ended else "job went on by itself"] += 1
 
@@ -64,6 +64,8 @@ def _fill(handle: int, size: int) -> None:
 
 
 def frozen(longest: float) -> Fault:
+    """Return the fault that suspends a part of the job, or all of it, for `longest` seconds."""
+
     def fault(trial: Trial, number: int) -> None:
         trial.reads()
         victim = _PARTS[number % len(_PARTS)]
@@ -80,7 +82,7 @@ def frozen(longest: float) -> Fault:
 
 
 def clock_jumps(trial: Trial, number: int) -> None:
-    """The job's clock goes back and forth, by seconds, hours and days (``jumping_clock``)."""
+    """Move the job's clock back or forth, by seconds, hours or days (`jumping_clock`)."""
     trial.by_time = False
     trial.reads()
     seconds = trial.random.choice((-1, 1)) * trial.random.choice((2.0, 45.0, 3_700.0, 90_000.0))

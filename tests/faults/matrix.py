@@ -1,4 +1,4 @@
-"""Rows of faults, each under its own trial, and the one table of what the ledgers found."""
+"""The matrix of faults: it runs each row on its own job, and makes a table of the ledgers' results."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.faults import cluster, kills, machines, outages, rivals
-from tests.faults.ground import Ground
+from tests.faults import cluster, kills, machines, outages, rivals, two_starts
+from tests.faults.fault_servers import FaultServers
 from tests.faults.kills import Fault
+from tests.faults.mixes import Storage
 from tests.faults.trial import Trial, trial
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``share``: of the faults asked for; ``needs``: why it cannot be done here, or "" where it can."""
+    """A kind of fault, and what it needs."""
 
-    fault: Fault
-    share: float = 1.0
-    replica: bool = False
-    clock: bool = False
-    small_disk: bool = False
-    cluster: bool = False
-    needs: Callable[[], str] = lambda: ""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    fault: Fault  #: causes one fault; its docstring describes the row
+    share: float = 1.0  #: weight of the row when faults are distributed
+    replica: bool = False  #: needs a replica
+    clock: bool = False  #: moves the job's clock
+    small_disk: bool = False  #: has the checkpoint on a small disk
+    cluster: bool = False  #: runs on a Spark cluster
+    bucket: bool = False  #: has the checkpoint in a bucket
+    needs: Callable[[], str] = lambda: ""  #: returns why the row cannot run here, or ""
+    settings: Mapping[str, str] = field(default_factory=dict)  #: further settings of the job
 
     @property
     def what(self) -> str:
-        """Its first line of words."""
+        """Return the first line of the fault's docstring."""
         return (self.fault.__doc__ or "").strip().partition("\n")[0]
 
 
 def rows(longest_hold: float) -> dict[str, Row]:
-    """All of them. ``longest_hold``: seconds for which something is stopped."""
+    """Return all rows by their names. `longest_hold` is how many seconds a process may be suspended."""
     return {
         **{name: Row(fault) for name, fault in kills.ROWS.items()},
         "anytime": Row(kills.at_any_moment, 2.0),
@@ -53,6 +55,10 @@ def rows(longest_hold: float) -> dict[str, Row]:
         "same-checkpoint": Row(rivals.same_checkpoint, 0.3),
         "older-copy": Row(rivals.older_copy, 0.3),
         "same-prefix": Row(rivals.same_prefix, 0.3),
+        **{
+            name: Row(fault, 1.9, bucket=place is Storage.BUCKET, needs=two_starts.may_have(place))
+            for name, (fault, place) in two_starts.ROWS.items()
+        },
         "clock": Row(machines.clock_jumps, clock=True),
         **{
             name: Row(fault, 0.3, cluster=True, needs=cluster.may_listen, settings=settings)
@@ -63,25 +69,26 @@ def rows(longest_hold: float) -> dict[str, Row]:
 
 @dataclass(slots=True)
 class Outcome:
-    """``skipped``: why nothing was done. ``wrong``: all that the ledger found, or that stuck."""
+    """The result of a row."""
 
     row: str
-    faults: int = 0
-    done: str = ""
-    account: str = ""
+    faults: int = 0  #: faults that were caused
+    done: str = ""  #: what was done, with numbers
+    account: str = ""  #: figures of the ledger
     seconds: float = 0.0
-    skipped: str = ""
+    skipped: str = ""  #: why the row did not run; "": it ran
+    #: all faults of the product: the ledger's findings, or that the job did not go on
     wrong: list[str] = field(default_factory=list)
 
 
 def shares(names: Sequence[str], known: Mapping[str, Row], faults: int) -> dict[str, int]:
-    """How many faults each row is given: at least two, for before and after, and ``faults`` together or more."""
+    """Return the number of faults of each row: at least two, for before and after, and at least `faults` together."""
     total = sum(known[name].share for name in names)
     return {name: max(2, -int(-faults * known[name].share // total)) for name in names}
 
 
 def run(
-    ground: Ground,
+    servers: FaultServers,
     plan: Mapping[str, int],
     known: Mapping[str, Row],
     seed: int,
@@ -89,16 +96,16 @@ def run(
     table_rows: int,
     tell: Callable[[str], None],
 ) -> Iterator[Outcome]:
-    """``plan``: how many faults of each row."""
+    """Run the rows and yield their results. `plan` has the number of faults of each row."""
     for name, faults in plan.items():
         began = time.monotonic()
-        outcome = _run(ground, name, known[name], faults, Random(f"{seed} {name}"), folder / name, table_rows, tell)
+        outcome = _run(servers, name, known[name], faults, Random(f"{seed} {name}"), folder / name, table_rows, tell)
         outcome.seconds = time.monotonic() - began
         yield outcome
 
 
 def _run(
-    ground: Ground,
+    servers: FaultServers,
     name: str,
     row: Row,
     faults: int,
@@ -111,19 +118,21 @@ def _run(
     if outcome.skipped:
         return outcome
     if row.replica:
-        ground.replicate()
+        servers.replicate()
     running: Trial | None = None
     try:
-        spark = ground.spark().settings if row.cluster else {}
+        more = servers.spark().settings if row.cluster else {}
+        if row.bucket:
+            more = servers.object_store().properties(f"{name}-{random.randrange(1 << 30):08x}/checkpoint")
         with (
             _folder(folder, row),
-            trial(ground, name, random, folder, table_rows, {**spark, **row.settings}, clock=row.clock) as running,
+            trial(servers, name, random, folder, table_rows, {**more, **row.settings}, clock=row.clock) as running,
         ):
             for number in range(faults):
                 running.keep_reading()
                 row.fault(running, number)
                 outcome.faults += 1
-                # Every other time the next fault may meet what follows from this one.
+                # Every second time do not wait: the next fault then meets the recovery from this one.
                 if random.random() < 0.5:
                     running.goes_on()
                 else:
@@ -132,7 +141,7 @@ def _run(
                 tell(f"{name}: {outcome.faults} of {faults}")
             outcome.wrong = running.finish()
             outcome.account = running.account()
-    except Exception as error:  # noqa: BLE001 - told in the table; the next row is tried all the same
+    except Exception as error:  # noqa: BLE001 - reported in the table; the next row still runs
         traceback.print_exc(file=sys.stderr)
         outcome.wrong.append(f"after {outcome.faults} faults: {type(error).__name__}: {error}")
     if running is not None:
@@ -160,7 +169,7 @@ def _counted(running: Trial) -> str:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Markdown."""
+    """Return the results as a Markdown table."""
     lines = ["| row | faults | what was done | what the ledger had | found | s |", "|---|---|---|---|---|---|"]
     for each in outcomes:
         verdict = f"skipped: {each.skipped}" if each.skipped else "**wrong**" if each.wrong else "nothing"

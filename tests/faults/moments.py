@@ -1,11 +1,14 @@
-"""Named moments of a batch, seen from outside: a file appears beside the checkpoint, or a record in Kafka.
+"""Named moments of a batch, observed from outside: a file beside the checkpoint, or a record in Kafka.
 
-Why not a hook in the product: it would have to be proved that it never fires in production, and it would fix in
-advance where a job can die. Every durable step of a job is a file written under a temporary name and renamed, or a
-Kafka transaction, and the kernel tells of files at once (inotify(7)): *before* a step is the creation of the temporary
-file (or a record that read_uncommitted sees), *after* it the rename (or what read_committed sees). All processes are
-stopped then, what has become durable is looked at and counted, and only then something is killed: what a kill met is
-known, not assumed.
+Every durable step of a job is a file that is written under a temporary name and renamed, or a Kafka transaction. The
+kernel reports files at once (inotify(7)). *Before* a step means that the temporary file was created, or that
+read_uncommitted sees a record. *After* it means the rename, or that read_committed sees the record.
+
+At a moment all processes are stopped, and the durable steps are counted. Only then a process is killed. So it is known
+what each kill met.
+
+The product has no hooks for this. A hook must be proved never to fire in production, and it fixes in advance where a
+job can die.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from typing import Self
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.planned import planned
+from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.status import newest_offset
 
 _MOVED_TO, _CREATED, _IS_FOLDER = 0x80, 0x100, 0x40000000
@@ -34,15 +37,16 @@ _HEAD = struct.Struct("iIII")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """``folder``: beneath the checkpoint; ``deep``: the file is in a folder below it. ``before``: the rename."""
+    """A moment before or after a durable step."""
 
     name: str
-    folder: str
-    file: str
-    before: bool
-    deep: bool = False
+    folder: str  #: below the checkpoint
+    file: str  #: pattern of the file's name
+    before: bool  #: True: before the rename
+    deep: bool = False  #: the file is in a folder below `folder`
 
     def matches(self, name: str, renamed: bool) -> bool:
+        """Whether this event of a file is the moment."""
         pattern = rf"\.?{self.file}\..*tmp" if self.before else self.file
         return renamed is not self.before and re.fullmatch(pattern, name) is not None
 
@@ -51,7 +55,7 @@ def _both(what: str, folder: str, file: str, *, deep: bool = False) -> tuple[Mom
     return Moment(f"before {what}", folder, file, True, deep), Moment(f"after {what}", folder, file, False, deep)
 
 
-#: By row of the matrix.
+#: The two moments of each row of the matrix.
 FILES = {
     "plan": _both("the plan is remembered", "incsnap", r"planned-offset\.json"),
     "offset-log": _both("Spark writes the offset", "spark/offsets", r"\d+"),
@@ -64,7 +68,7 @@ FILES = {
 
 
 class Watch:
-    """Waits for a moment; watches from its making on, so that nothing in between is missed."""
+    """A wait for a moment. It watches from its creation, so that no moment in between is missed."""
 
     def __init__(self, checkpoint: Path, moment: Moment) -> None:
         self._moment = moment
@@ -85,7 +89,7 @@ class Watch:
         os.close(self._inotify)
 
     def wait(self, seconds: float) -> bool:
-        """True once it has come, within ``seconds``."""
+        """Return True if the moment comes within `seconds`."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if select.select([self._inotify], [], [], left)[0] and any(self._seen()):
@@ -107,7 +111,7 @@ class Watch:
             if not mask & _IS_FOLDER:
                 yield self._moment.matches(name, bool(mask & _MOVED_TO))
             elif self._moment.deep and self._add(inside := self._folders[watch] / name) and inside.exists():
-                # What was written between the making of the folder and the watch.
+                # Files that were written after the folder was made and before it was watched.
                 yield from (self._moment.matches(each.name, not each.name.endswith("tmp")) for each in _in(inside))
 
 
@@ -116,8 +120,11 @@ def _in(folder: Path) -> list[Path]:
 
 
 def durable(checkpoint: Path) -> str:
-    """What of the newest batch is durable: where a crash now would leave it. To be asked while all stands still."""
-    plan = planned(Files(str(checkpoint / "incsnap")))
+    """Return the durable state of the newest batch, in which a crash now would leave it.
+
+    All processes must stand still.
+    """
+    plan = planned_end(Files(str(checkpoint / "incsnap")))
     offset, commit = newest_offset(str(checkpoint)), newest_offset(str(checkpoint), "commits")
     numbers = [each.batch if each is not None else 0 for each in (plan, offset, commit)]
     if numbers[0] > numbers[1]:
@@ -126,7 +133,7 @@ def durable(checkpoint: Path) -> str:
 
 
 class Records:
-    """Tells when records of a topic are to be seen: with ``committed`` behind a transaction's commit, else before."""
+    """A wait for a record of a topic: with `committed` after its transaction's commit, else before."""
 
     def __init__(self, bootstrap: str, topic: str, *, committed: bool) -> None:
         self._consumer = Consumer(
@@ -143,6 +150,7 @@ class Records:
         self._consumer.assign([TopicPartition(topic, each, OFFSET_END) for each in partitions])
 
     def wait(self, seconds: float, ended: Callable[[], bool]) -> bool:
+        """Return True if a record is visible within `seconds`. Stop when `ended()` is true."""
         deadline = time.monotonic() + seconds
         try:
             while time.monotonic() < deadline and not ended():

@@ -1,6 +1,6 @@
-"""Who is who among the processes of a job, and how one of them is stopped, looked at and killed.
+"""The processes of a job: which part each is, and how to suspend, observe and kill it.
 
-No process bears its part's name: all of Python's are forked from one (``spark.zygote``). The tree tells them apart::
+All Python processes are forked from one (`spark.launch.zygote`), so the tree tells the parts apart:
 
     job ─┬─ JVM ─── launchers
          └─ zygote ─┬─ planner               a child with threads
@@ -24,7 +24,7 @@ from lab.running_job import RunningJob, kill_session
 ALL, DRIVER, JVM, PLANNER, WORKER, DAEMON, ZYGOTE, READER = (
     "all", "job", "JVM", "planner", "worker", "daemon", "zygote", "reader",
 )  # fmt: skip
-#: Those whose death ends the life of the job: it has to be started again by somebody.
+#: Parts whose death ends the job, which must then be started again.
 ENDS_THE_JOB = frozenset({ALL, DRIVER, JVM})
 
 
@@ -37,7 +37,7 @@ class _Process:
 
 
 def parts(job: RunningJob) -> dict[str, list[int]]:
-    """The pids of each part that lives."""
+    """Return the process ids of each part that lives."""
     living = {each.pid: each for each in map(_process, job.remains()) if each is not None}
     children: dict[int, list[_Process]] = {}
     for each in living.values():
@@ -65,19 +65,23 @@ def _process(pid: int) -> _Process | None:
 
 
 def freeze(pids: Iterable[int]) -> None:
-    """They stand still, from one moment to the next."""
+    """Suspend the processes (SIGSTOP)."""
     _send(pids, signal.SIGSTOP)
 
 
 def go_on(pids: Iterable[int]) -> None:
+    """Let suspended processes continue (SIGCONT)."""
     _send(pids, signal.SIGCONT)
 
 
 def killed(job: RunningJob, victim: str, random: Random) -> str:
-    """``kill -9`` of that part, or of all where it has no process yet; returns what was killed."""
+    """Kill a process of that part with SIGKILL, or the whole job if the part has no process yet.
+
+    Return what was killed.
+    """
     pids = [job.pid] if victim in (ALL, DRIVER) else parts(job).get(victim, [])
     if victim == ALL or not pids:
-        # Workers outlive their driver for a moment now and then: zombies, to be fenced.
+        # Workers may outlive their driver for a moment, as zombies that must be fenced.
         _send([job.pid], signal.SIGKILL)
         kill_session(job.pid)
         return ALL
@@ -86,7 +90,10 @@ def killed(job: RunningJob, victim: str, random: Random) -> str:
 
 
 def reading(job: RunningJob, looked: dict[int, float]) -> Iterator[int]:
-    """A process of the job whose reader has used the processor since it was looked at last; ``looked`` remembers."""
+    """Yield a process of the job whose chunk reader has used the processor since the last look, if there is one.
+
+    `looked` keeps the processor seconds of each process's reader.
+    """
     for pid in job.remains():
         seconds = _reader_seconds(pid)
         if seconds > looked.get(pid, 0.0):
@@ -96,7 +103,7 @@ def reading(job: RunningJob, looked: dict[int, float]) -> Iterator[int]:
 
 
 def _reader_seconds(pid: int) -> float:
-    """Processor time of the process's threads that give way: on Linux each thread has a nice value of its own."""
+    """Return the processor seconds of the process's chunk readers: threads with a nice value of their own, on Linux."""
     total = 0.0
     with contextlib.suppress(psutil.NoSuchProcess):
         for thread in psutil.Process(pid).threads():

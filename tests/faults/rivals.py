@@ -1,4 +1,4 @@
-"""Rows of jobs beside the job: on its checkpoint, on an older copy of it, or under its name."""
+"""The rows of a second job: on the job's checkpoint, on an older copy of it, or with its topic.prefix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS = 240.0
 
 
 def same_checkpoint(trial: Trial, number: int) -> None:
-    """A second job on the checkpoint is refused, and the first does not notice."""
+    """Start a second job on the checkpoint. It is refused, and the first job is not disturbed."""
     folder = trial.play.folder
     path = write_properties(folder / "second.properties", trial.play.properties(trial.settings))
     trial.reads()
@@ -24,7 +24,7 @@ def same_checkpoint(trial: Trial, number: int) -> None:
 
 
 def older_copy(trial: Trial, number: int) -> None:
-    """A start on an older copy of the checkpoint while the job runs is refused, and the job does not notice."""
+    """Start a second job on an older copy of the checkpoint. It is refused, and the first job is not disturbed."""
     folder = trial.play.folder
     copy = folder / f"copy-{number}"
     trial.reads()
@@ -44,7 +44,7 @@ def older_copy(trial: Trial, number: int) -> None:
 
 
 def same_prefix(trial: Trial, number: int) -> None:
-    """Another job with the same topic.prefix, for other tables, is refused, and the job does not notice."""
+    """Start a second job with the same topic.prefix for other tables. It is refused; the first job is not disturbed."""
     folder = trial.play.folder
     trial.reads()
     more = {

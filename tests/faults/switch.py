@@ -1,4 +1,4 @@
-"""An address in front of two servers, as a virtual IP of a failover is: clients know it alone."""
+"""An address in front of two MySQL servers, like the virtual IP of a failover. Clients know only this address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lab.addresses import MySqlAddress
 
 
 class Switch:
-    """Listens on ``address``; what connects there is led to ``target``. ``to`` cuts all that is connected."""
+    """A proxy that listens on `address` and forwards connections to the current target."""
 
     def __init__(self, target: MySqlAddress) -> None:
         self._target: MySqlAddress | None = target
@@ -32,13 +32,13 @@ class Switch:
         self.cut()
 
     def to(self, target: MySqlAddress | None) -> None:
-        """``None``: nobody answers."""
+        """Forward new connections to `target`, and cut the present ones. With None new connections are closed."""
         with self._lock:
             self._target = target
         self.cut()
 
     def cut(self) -> None:
-        """Every connection ends, in the midst of whatever it is saying."""
+        """Cut every connection, also in the middle of data."""
         with self._lock:
             gone, self._open = self._open, set()
         for each in gone:
@@ -80,7 +80,7 @@ def _lead(source: socket.socket, sink: socket.socket) -> None:
         source.settimeout(None)
         while block := source.recv(1 << 18):
             sink.sendall(block)
-    # Whoever is left waits for nobody.
+    # The other side gets the end at once.
     for each in source, sink:
         with contextlib.suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)

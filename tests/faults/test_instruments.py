@@ -1,4 +1,4 @@
-"""What faults are timed and counted by must see what it is said to see, or a row proves nothing."""
+"""The instruments of the fault tests: what they report must be true, or a row proves nothing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_step_in_a_folder_that_is_made_for_it_is_seen(tmp_path: Path, row: str
     def write() -> None:
         number = 0
         while not stop.wait(0.01):
-            # A temporary file lives for a moment only: in a folder that is new it may be gone before it is looked for.
+            # A temporary file exists for a moment only. In a new folder it may be gone before the folder is watched.
             number += 1
             files.write(f"{moment.folder}/{number // 5}/{name}", b"x", durable=True)
 
@@ -106,7 +106,7 @@ def test_a_row_that_lost_something_is_wrong_in_the_table() -> None:
 
 @contextmanager
 def _greeter(word: bytes) -> Iterator[socket.socket]:
-    """Says its word to everybody, and keeps the connection."""
+    """Listen, send `word` to every client, and keep the connections."""
     kept: list[socket.socket] = []
 
     def greet() -> None:

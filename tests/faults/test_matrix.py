@@ -1,4 +1,7 @@
-"""The short form of the matrix: twenty faults, one after the other, on one job: nothing lost, twice or back in time."""
+"""The short matrix: twenty faults of one job, one after the other.
+
+No record may be lost, come twice or go back in time.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ from random import Random
 import pytest
 
 from incsnap.checkpoint.status import read_status
-from tests.faults.ground import ground
+from tests.faults.fault_servers import fault_servers
 from tests.faults.matrix import rows
 from tests.faults.trial import trial
 
 SEED = 20_261
-#: Rows, and which of their turns. Before and after each durable step, and a death of each part; what starts the JVM
-#: anew takes longest, so there is little of it.
+#: Rows, and which of their turns: before and after each durable step, and the death of each part. Few of them restart
+#: the JVM, which takes longest.
 FAULTS = (
     ("plan", 0),  # all
     ("mysql-sessions", 0),
     ("plan", 3),  # planner
     ("reader", 0),
-    ("counters", 0),  # all: sent, and Spark does not know it
+    ("counters", 0),  # all: sent, but not in Spark's commit log
     ("offset-log", 2),  # planner
     ("mysql-sessions", 1),
     ("commit-log", 5),  # worker
@@ -54,7 +57,7 @@ pytestmark = [
 def test_twenty_faults_lose_nothing_and_repeat_nothing(tmp_path: Path, say: Callable[[str], None]) -> None:
     random = Random(SEED)
     known = rows(longest_hold=2.0)
-    with ground() as servers, trial(servers, "short", random, tmp_path, 6_000, {}) as running:
+    with fault_servers() as servers, trial(servers, "short", random, tmp_path, 6_000, {}) as running:
         for row, turn in FAULTS:
             running.keep_reading()
             known[row].fault(running, turn)
@@ -69,8 +72,8 @@ def test_twenty_faults_lose_nothing_and_repeat_nothing(tmp_path: Path, say: Call
 
         assert wrong == []
         assert status is not None
-        # How many kills fell between Kafka's commit and Spark's is said above, not asked for: one or two, by luck. What
-        # a bucket does then is held by tests/integration/test_kafka_transactions.py.
+        # The number of kills between Kafka's commit and Spark's is printed and not asserted: it is one or two, by
+        # chance. tests/integration/test_kafka_transactions.py holds what a bucket does then.
         assert status.sent.discarded > 0, "no event ever met a window: nothing was put to the test"
         assert running.writers.changes > 1_000
         assert all(count > 0 for count in running.writers.prepared.values()), running.writers.prepared
@@ -79,9 +82,9 @@ def test_twenty_faults_lose_nothing_and_repeat_nothing(tmp_path: Path, say: Call
 def test_a_job_goes_on_where_its_gtids_say_when_a_replica_takes_over(
     tmp_path: Path, say: Callable[[str], None]
 ) -> None:
-    """There and back again: positions in files mean nothing on the other server, and windows are in flight."""
+    """Fail over and back. File positions mean nothing on the other server, and windows are in flight."""
     failover = rows(longest_hold=2.0)["failover"].fault
-    with ground() as servers:
+    with fault_servers() as servers:
         servers.replicate()
         with trial(servers, "failover", Random(SEED), tmp_path, 3_000, {}) as running:
             for number in range(2):

@@ -1,8 +1,10 @@
-"""The visibility race, made for real: a commit that is sent to us seconds before a SELECT can see its row.
+"""The visibility race, made real: a commit is sent to us seconds before a SELECT can see its row.
 
-Semi-synchronous replication (AFTER_SYNC) holds a commit after it has been written to the binlog and sent, before the
-storage engine commits. Without any replica that acknowledges, each commit hangs for the whole time-out. A chunk read in
-that time sees the old row although the new one is already on its way to Kafka: only the low watermark keeps it back.
+Semi-synchronous replication (AFTER_SYNC) holds a commit after it was written to the binlog and sent, and before the
+storage engine commits. Without a replica that acknowledges, each commit hangs until the time-out. A chunk that is read
+in this time sees the old row, although the new one is already on its way to Kafka. Only the low watermark holds it
+back.
+
 https://dev.mysql.com/doc/refman/en/replication-semisync.html
 """
 
@@ -22,9 +24,9 @@ from lab.listening import Follower
 from lab.servers import servers
 from lab.table_designs import ORDERS
 
-#: The commit is let go when all was seen; in a day at the latest, when this test has long been ended.
+#: The time-out of a stalled commit. The test releases the commit earlier.
 LONGEST_STALL_SECONDS = 86_400
-#: Some six batches of about 50,000 rows: the stall begins in the first ones, its rows are in the last.
+#: About six batches of 50,000 rows: the stall begins in the first batches, and its rows are in the last.
 ROWS = 300_000
 SETTINGS = {"incremental.snapshot.chunk.size": "5000"}
 
@@ -33,7 +35,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture
 def stalling_mysql() -> Iterator[MySqlAddress]:
-    """A server of this test alone."""
+    """A server for this test only."""
     with servers(kafka=False, mysql_options=["--server-id=78"]) as started:
         yield started.mysql
 
@@ -48,7 +50,7 @@ def test_chunks_read_while_a_commit_is_stalled_bring_nothing_stale(
             last = [key for (key,) in cursor.fetchall()]
 
         def commit_slowly() -> None:
-            # The last rows of the table: updated, and one of them deleted; all of it sent, none of it visible.
+            # Update the last rows of the table and delete one of them. All of it is sent, and none of it is visible.
             with play.connect() as connection, connection.cursor() as cursor:
                 connection.begin()
                 cursor.execute(f"UPDATE {orders.sql} SET version = 1 WHERE id >= %s", (last[-1],))
@@ -63,7 +65,7 @@ def test_chunks_read_while_a_commit_is_stalled_bring_nothing_stale(
             job.wait_until("chunks were planned", lambda: not wholly_planned(play, if_none=True), every=0.005)
             began = time.monotonic()
             committing.start()
-            # The event has reached a consumer while its row is still invisible, and the row is yet to be read.
+            # The event has reached a consumer, its row is still invisible, and the row's chunk is not read yet.
             job.wait_until("the stalled event was sent", lambda: has_update(topic), 60, every=0.0)
             sent = time.monotonic() - began
             assert not wholly_planned(play, if_none=True), "the stall came too late: nothing was put to the test"
@@ -71,7 +73,7 @@ def test_chunks_read_while_a_commit_is_stalled_bring_nothing_stale(
                 cursor.execute(f"SELECT MAX(version) FROM {orders.sql}")
                 ((seen,),) = cursor.fetchall()
             assert seen == 0, "the commit was not stalled: nothing was put to the test"
-            # The next commit is sent too, while chunks wait: the stream is not held up by them.
+            # The next commit is sent too while chunks wait: they do not hold up the stream.
             beating = threading.Thread(target=insert_mark, args=(play,), daemon=True)
             beating.start()
             with Follower(kafka_address, f"{topic_prefix}.stalled.marks") as marks:
@@ -94,6 +96,7 @@ def test_chunks_read_while_a_commit_is_stalled_bring_nothing_stale(
 
 
 def semi_sync(play: CapturedDatabase, on: bool) -> None:
+    """Switch semi-synchronous replication on or off."""
     with play.connect() as connection, connection.cursor() as cursor:
         if on:
             cursor.execute("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
@@ -103,22 +106,27 @@ def semi_sync(play: CapturedDatabase, on: bool) -> None:
 
 
 def wholly_planned(play: CapturedDatabase, if_none: bool) -> bool:
-    """Has the table's last chunk been planned? ``if_none``: the answer when no table is being read."""
+    """Return True if the table's last chunk was planned. Return `if_none` if no table is being read."""
     offset = newest_offset(str(play.checkpoint))
     scans = offset.snapshot.scans if offset is not None else ()
     return scans[0].maximum is None or scans[0].wholly_planned if scans else if_none
 
 
 def waited_in_vain(play: CapturedDatabase) -> bool:
-    """Is a range of the table to be read again? Nothing but the stalled commit makes a chunk of this test fail."""
+    """Return True if a range of the table must be read again.
+
+    In this test only the stalled commit makes a chunk fail.
+    """
     offset = newest_offset(str(play.checkpoint))
     return offset is not None and any(scan.again for scan in offset.snapshot.scans)
 
 
 def insert_mark(play: CapturedDatabase) -> None:
+    """Insert a marker row."""
     with play.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO `{play.database}`.marks VALUES (1, 0)")
 
 
 def has_update(topic: Follower) -> bool:
+    """Whether the topic has a new record of an update."""
     return any(b'"op":"u"' in (message.value() or b"") for message in topic.poll(0.05))

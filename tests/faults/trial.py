@@ -1,4 +1,4 @@
-"""One row's trial: a job under writers and snapshots without end, faults, and at the end the ledger."""
+"""The trial of one row: a job under writers and endless snapshots, its faults, and the ledger at the end."""
 
 from __future__ import annotations
 
@@ -11,56 +11,60 @@ from random import Random
 
 from confluent_kafka import KafkaException
 
+from incsnap.checkpoint.location import is_local
 from incsnap.checkpoint.status import read_status
 from incsnap.errors import IncsnapError
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.listening import Notices
 from lab.running_job import INCSNAP, JobFailed, RunningJob, running_job, write_properties
 from lab.table_designs import ORDER_LINES, ORDERS, PEOPLE
-from tests.faults.ground import Ground
+from tests.faults.fault_servers import FaultServers
 from tests.faults.writers import Writers
 from tests.support.ledger import Ledger
 
-#: Chunks of 700 rows: windows in flight are the rule and not the exception. Pauses as short as a server's restart.
+#: Chunks of 700 rows, so that windows are nearly always in flight. Pauses as short as a server's restart.
 SETTINGS = {
     "incremental.snapshot.chunk.size": "700",
     "provide.transaction.metadata": "true",
     "errors.retry.delay.initial.ms": "200",
     "errors.retry.delay.max.ms": "2000",
 }
-#: Until a job streams, or a change gets through again after a fault. Librdkafka's and MySQL's longest waits are 30 s;
-#: a start takes 5 s, and on two cores that ten other programs want two minutes.
+#: Seconds until a job streams, or until a change gets through after a fault. The longest waits of librdkafka and MySQL
+#: are 30 s. A start takes 5 s, and two minutes on two cores that ten other programs use.
 _RECOVERY_SECONDS = 240.0
 
 
 class Stuck(IncsnapError):
-    """The job did not go on, or ended where it must not."""
+    """The error of a job that did not go on, or that ended where it must not."""
 
     hint = "The job's log is above."
 
 
 class Trial:
-    """Use ``trial``. Faults are done to ``job``; afterwards ``alive`` or ``goes_on`` is asked for."""
+    """The job of a row. Use `trial`. Cause faults to `job`, and call `alive` or `goes_on` afterwards."""
 
     def __init__(
         self,
-        ground: Ground,
+        servers: FaultServers,
         play: CapturedDatabase,
         notices: Notices,
         random: Random,
         settings: Mapping[str, str],
         clock: bool,
     ) -> None:
-        self.ground, self.play, self.random = ground, play, random
+        self.servers, self.play, self.random = servers, play, random
         self.ledger = Ledger(play)
         self.writers = Writers(play, random.randrange(1 << 30), 80)
         self.done: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
         self.starts = 0
         self.by_time = True
-        #: May the job end by itself? Else that is a finding.
+        #: Whether the job may end by itself. Otherwise its end is a finding.
         self.may_end = False
         self.settings = {**SETTINGS, **settings}
+        #: Checkpoint of the job that delivers now. A row may let another job take over.
+        self.checkpoint = self.settings.get("checkpoint.location", str(play.checkpoint))
+        self._log = play.log
         self._properties = write_properties(play.folder / "incsnap.properties", play.properties(self.settings))
         self.program = ("-m", "tests.faults.jumping_clock", str(play.folder / "clock")) if clock else INCSNAP
         self._notices = notices
@@ -74,50 +78,78 @@ class Trial:
         return self._job
 
     def start(self) -> None:
-        """The job, anew. What the life before has left behind ends by itself, or with the next one."""
+        """Start the job again. Processes of the one before end by themselves, or with the next start."""
         self._left.close()
         self._left, self._life = self._life, ExitStack()
-        status = read_status(str(self.play.checkpoint))
-        self._before = status.batch if status is not None else 0
-        job = running_job(self._properties, self.play.log, self.play.checkpoint, self.program)
+        self._before = self._batch()
+        job = running_job(self._properties, self._log, self.play.checkpoint, self.program)
         self._job = self._life.enter_context(job)
         self.starts += 1
 
+    def goes_on_with(
+        self, job: RunningJob, life: ExitStack, settings: Mapping[str, str], properties: Path, log: Path
+    ) -> None:
+        """Take `job` as the one that delivers. `life` ends it; `properties` is the file of its `settings`."""
+        self._left.close()
+        self._left, self._life = self._life, life
+        self._job, self.settings, self._properties, self._log = job, dict(settings), properties, log
+        self.checkpoint = self.settings["checkpoint.location"]
+        self._before = self._batch()
+        self.starts += 1
+
+    def waits_until_streaming(self) -> None:
+        """Wait until the job knows where in the binlog it begins."""
+        self.job.wait_until(
+            "its first batch", lambda: read_status(self.checkpoint) is not None, _RECOVERY_SECONDS, self._look_seconds()
+        )
+
+    def _batch(self) -> int:
+        status = read_status(self.checkpoint)
+        return status.batch if status is not None else 0
+
+    def _look_seconds(self) -> float:
+        """Return the seconds between two looks at the checkpoint. In a bucket each look takes some requests."""
+        return 0.02 if is_local(self.checkpoint) else 0.5
+
     def close(self) -> None:
+        """Stop the writers and the job."""
         with suppress(Exception):
             self.writers.stop()
         self._left.close()
         self._life.close()
 
     def keep_reading(self) -> None:
-        """Writers write and a snapshot is under way. Both servers must answer."""
+        """Keep writers writing and a snapshot running. Both servers must answer."""
         self.writers.keep()
         if self.ledger.settle(self._notices):
             tables = [table for _, table in self.play.tables]
-            # All of them first: the topic lacks rows of a table that nobody asks for and that nobody writes.
+            # Read all tables first. Otherwise a topic would lack the rows of a table without snapshots and changes.
             count = self.random.randrange(1, len(tables) + 1) if self.ledger.asked else len(tables)
             some = self.random.sample(tables, count)
             self.ledger.ask(some, self.random.choice(("source", "kafka")))
 
     def reads(self, seconds: float = _RECOVERY_SECONDS) -> None:
-        """Until windows of this life are in flight: in its first batch it repeats what was there before it."""
+        """Wait until this process of the job has windows in flight. In its first batch it repeats earlier work."""
 
         def windows() -> bool:
             self.keep_reading()
-            status = read_status(str(self.play.checkpoint))
+            status = read_status(self.checkpoint)
             return status is not None and status.batch > self._before and status.windows_in_flight > 0
 
-        self.job.wait_until("windows were in flight", windows, seconds, every=0.02)
+        self.job.wait_until("windows were in flight", windows, seconds, self._look_seconds())
 
     def alive(self) -> None:
-        """Starts the job if it has ended, which ``may_end`` must allow."""
+        """Start the job if it has ended. Raise Stuck if it must not end (`may_end`)."""
         if self.job.exit_code() is not None:
             if not self.may_end:
                 raise Stuck(f"the job ended with code {self.job.exit_code()}:\n{self.job.log_tail()}")
             self.start()
 
     def goes_on(self) -> None:
-        """A change that is made now gets through, by a job that is started again as often as it ends."""
+        """Wait until a new change has been sent.
+
+        Start the job as often as it ends. Raise Stuck if the change does not get through.
+        """
         deadline = time.monotonic() + _RECOVERY_SECONDS
         self.writers.keep()
         while True:
@@ -133,10 +165,10 @@ class Trial:
         return self.may_end and self.job.exit_code() is not None
 
     def finish(self) -> list[str]:
-        """Everything that is wrong in the end."""
+        """End the trial and return everything that is wrong."""
         self.goes_on()
-        # Few faults make few snapshots, which may have left a table out: its rows would seem to be lost.
-        if unread := [table for _, table in self.play.tables if not self.ledger.snapshots_of(table)]:
+        # Few faults make few snapshots, which may have left a table out. Its rows would seem to be lost.
+        if unread := [table for _, table in self.play.tables if not self.ledger.is_read(table)]:
             self.ledger.ask(unread, "source")
         self.job.wait_until("the snapshots were complete", lambda: self.ledger.settle(self._notices), 240)
         self.writers.finish()
@@ -149,8 +181,8 @@ class Trial:
     records = 0
 
     def account(self) -> str:
-        """What the ledger had before it."""
-        status = read_status(str(self.play.checkpoint))
+        """Return the figures of the trial in words: snapshots, changes, records."""
+        status = read_status(self.checkpoint)
         sent = status.sent if status is not None else None
         sink_counts = f"{sent.discarded:,} discarded, {sent.skipped} found committed" if sent is not None else ""
         return (
@@ -161,7 +193,7 @@ class Trial:
 
 @contextmanager
 def trial(
-    ground: Ground,
+    servers: FaultServers,
     name: str,
     random: Random,
     folder: Path,
@@ -170,17 +202,20 @@ def trial(
     *,
     clock: bool = False,
 ) -> Iterator[Trial]:
-    """``rows``: of the largest table. ``clock``: the job's may be moved. The job streams when the block begins."""
+    """Run a job on new tables until the block ends. It streams when the block begins.
+
+    `rows` is the size of the largest table. With `clock` the job's clock can be moved.
+    """
     unique = f"{name.replace('-', '_')}_{random.randrange(1 << 30):08x}"
     folder.mkdir(exist_ok=True)
-    with captured_database(ground.mysql, ground.kafka, f"faults_{unique}", f"faults-{unique}", folder) as play:
+    with captured_database(servers.mysql, servers.kafka, f"faults_{unique}", f"faults-{unique}", folder) as play:
         for design, share in (ORDERS, 1), (ORDER_LINES, 3), (PEOPLE, 6):
             play.create(design, rows // share)
         with play.notices() as notices:
-            made = Trial(ground, play, notices, random, settings, clock)
+            made = Trial(servers, play, notices, random, settings, clock)
             try:
                 made.start()
-                made.job.wait_until_streaming(_RECOVERY_SECONDS)
+                made.waits_until_streaming()
                 yield made
             finally:
                 made.close()

@@ -1,4 +1,4 @@
-"""Writers that survive their server: one that has lost its connection is followed by another that looks again."""
+"""Writers that survive a restart of their server: new writers replace those whose connection was lost."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from lab.captured_database import CapturedDatabase
 from lab.owned_keys import Share
 from lab.workload import Writer
 
-#: More versions than one writer makes.
+#: More versions than one writer makes. The next writers' versions are higher by this number.
 _VERSIONS = 1_000_000
 
 
 class Writers:
-    """Two writers on all tables of the scene, a tenth of their transactions XA ones; ``stop`` them."""
+    """Two writers on all tables of the database. A tenth of their transactions are XA ones. Call `stop` at the end."""
 
     def __init__(self, play: CapturedDatabase, seed: int, rate: float) -> None:
         self._play, self._seed, self._rate = play, seed, rate
         self._writers: list[Writer] = []
         self._generation = 0
         self._changes = 0
-        #: XA transactions, by how they ended.
+        #: Number of XA transactions, by how they ended.
         self.prepared: Counter[str] = Counter()
 
     @property
     def changes(self) -> int:
+        """Return the number of changed rows so far."""
         return self._changes + sum(writer.written.changes for writer in self._writers)
 
     def keep(self) -> None:
-        """Begins, and begins anew where a writer has failed. The server must answer."""
+        """Start the writers, or start new ones if one has failed. The server must answer."""
         if self._writers and not any(writer.failed for writer in self._writers):
             return
         self.stop()
@@ -54,7 +55,7 @@ class Writers:
             writer.__enter__()
 
     def stop(self) -> None:
-        """What a lost server has done to them is forgotten; whatever else was wrong is raised."""
+        """Stop the writers. Ignore errors of a lost server, and raise all others."""
         for writer in self._writers:
             with suppress(pymysql.MySQLError, OSError):
                 writer.stop()
@@ -63,14 +64,14 @@ class Writers:
         self._writers = []
 
     def finish(self) -> None:
-        """For good: nothing is left prepared."""
+        """Stop the writers for good. No prepared transaction remains."""
         self.stop()
         self._give_up_prepared()
 
     def _give_up_prepared(self) -> None:
-        """What writers had prepared when they lost their server would keep its rows locked for ever.
+        """Roll back all prepared transactions: those of writers that lost their server would lock rows forever.
 
-        All that is prepared there is ours: faults have servers of their own.
+        Every prepared transaction on this server is ours.
         """
         with closing(self._play.connect()) as connection, connection.cursor() as cursor:
             cursor.execute("XA RECOVER")

@@ -28,7 +28,7 @@ class AvroForm:
         self._known: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, data: bytes) -> dict[str, Any]:
-        """``{"schema": ..., "payload": ...}``. :raises AssertionError: the bytes are not exactly one such value."""
+        """Return `{"schema": ..., "payload": ...}`. Raise AssertionError if the bytes are not exactly one value."""
         assert data[0] == 0, data[:20]
         number = int.from_bytes(data[1:_HEADER], "big")
         if number not in self._known:

@@ -1,7 +1,7 @@
-"""Two lists of records, field by field: ``(place, theirs, ours)`` for all that differs.
+"""The comparison of Debezium's records with ours, field by field.
 
-What depends on the server and the clock is put away first (``settled``), keeping what it says about order: times
-become their type, GTIDs and positions their rank among all of the configuration.
+`settled` first replaces the values that depend on the server and the clock. Times become the name of their type. GTIDs
+and positions become their rank among all of the configuration, so that their order is still compared.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ Topics = Mapping[str, Sequence[Record]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``operation``: c, u, d, r, t, ``tombstone`` or "" for a record that is no change, or a row that does not tell.
-    ``place`` is like ``value.after.name``, ``key``, ``header.__debezium.newkey``, ``value.schema...``; ``record`` where
-    one has none.
-    """
+    """A difference between a record of Debezium and ours."""
 
-    configuration: str
+    configuration: str  #: name of the configuration under test
     topic: str
-    operation: str
-    number: int
+    operation: str  #: c, u, d, r, t or `tombstone`; "" for a record that is no change or does not say
+    number: int  #: number of the pair of records in the topic, from 0
+    #: Part of the record: `value.after.name`, `key`, `header.__debezium.newkey`, `value.schema...`; `record` if one
+    #: side has no such record.
     place: str
-    theirs: Any
+    theirs: Any  #: Debezium's value
     ours: Any
 
     def __str__(self) -> str:
@@ -38,7 +37,7 @@ class Difference:
         return f"{where}: Debezium {dump(self.theirs)[:400]}, ours {dump(self.ours)[:400]}"
 
 
-#: In the place of a field or header that is not there, which is not null.
+#: The value of a field or header that a record does not have. Null is another value.
 ABSENT = "(absent)"
 
 
@@ -70,7 +69,10 @@ def _brief(record: Record | None) -> str:
 
 
 def _pairs(left: Sequence[Record], right: Sequence[Record]) -> Iterator[tuple[Record | None, Record | None]]:
-    """Records that stand for each other: the same operation (of the same table in a schema change), in order."""
+    """Yield pairs of records with the same operation, in order. In schema changes the table must be the same too.
+
+    None stands for a record that only the other list has.
+    """
     a, b = [_label(record) for record in left], [_label(record) for record in right]
     for tag, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -93,7 +95,7 @@ def _record(one: Record, other: Record, seen: set[tuple[str, str]]) -> Iterator[
     for part in ("key", "value"):
         left, right = one[part], other[part]
         if _has_schema(left) and _has_schema(right):
-            # The same two schemas differ in the same way in every record: once is enough.
+            # Two schemas differ in the same way in every record, so one report is enough.
             pair = (dump(left["schema"]), dump(right["schema"]))
             if pair not in seen:
                 seen.add(pair)
@@ -119,7 +121,7 @@ def _values(place: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]
         if list(left) != list(right) and set(left) == set(right):
             yield f"{place} (order)", list(left), list(right)
     elif (fields := _fields(left)) and (others := _fields(right)):
-        # Fields of a schema: by name, so that one that is missing does not shift the rest.
+        # Fields of a schema are compared by name, so that a missing field does not shift the rest.
         yield from _values(place, fields, others)
     elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
         for number, (a, b) in enumerate(zip(left, right, strict=True)):
@@ -129,7 +131,7 @@ def _values(place: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]
 
 
 def _fields(fields: Any) -> dict[str, Any]:
-    """By name, of a Connect schema, of an Avro one or of the tables of a transaction; nothing for another list."""
+    """Return the fields of a Connect or Avro schema, or the tables of a transaction, by name; {} for another list."""
     if not isinstance(fields, list):
         return {}
     for name in ("field", "name", "data_collection"):
@@ -138,12 +140,14 @@ def _fields(fields: Any) -> dict[str, Any]:
     return {}
 
 
-# -- what no two runs have in common ---------------------------------------------------------------------------------
+# -- values that differ from run to run --------------------------------------------------------------------------------
 
 
 def settled(topics: Topics, *, transactions: str = "") -> dict[str, list[Record]]:
-    """``transactions``: the topic of transaction metadata; those without captured rows are left out of it: on a server
-    that others use as well their number means nothing.
+    """Return the records without the values that differ from run to run.
+
+    `transactions` is the topic of transaction metadata. Its transactions without captured rows are left out: other
+    users of the server cause such transactions, so their number means nothing.
     """
     kept = {
         topic: [record for record in records if topic != transactions or _touches(record, records)]
@@ -163,12 +167,14 @@ _UUID = 37
 
 @dataclass(frozen=True, slots=True)
 class _Ranks:
-    """Transactions and places of row changes, in order. What is no row change lies somewhere between them, and whether
-    it is there at all moves no other.
+    """The ranks of transactions and places of row changes.
+
+    Other records lie somewhere between the row changes. They have no rank of their own, so that a record that only one
+    side has does not move the ranks of others.
     """
 
-    transactions: list[int]
-    places: list[tuple[str, int]]
+    transactions: list[int]  #: transaction numbers, ascending
+    places: list[tuple[str, int]]  #: (binlog file, byte), ascending
 
     def transaction(self, gtid: Any) -> Any:
         return _rank("transaction", self.transactions, int(gtid[_UUID:])) if isinstance(gtid, str) else gtid
@@ -223,12 +229,12 @@ _TIMES = ("ts_ms", "ts_us", "ts_ns")
 _SERVERS = ("version", "file", "server_id", "thread")
 
 
-#: Fields and headers that a transform adds: the last part of their names, of what no two runs share.
+#: Ends of the names of fields and headers that a transform adds, if their values differ from run to run.
 _ADDED = (*("ts_ms", "ts_us", "ts_ns"), "gtid", "transaction_id", "pos", "server_id", "file", "thread", "version")
 
 
 def _added(values: Mapping[str, Any]) -> dict[str, Any]:
-    """With the kinds of values in their places."""
+    """Return the fields with the type's name in place of each value of `_ADDED`."""
     own = ("__", "meta_", "h-")
     return {
         name: _kind(value) if name.startswith(own) and name.endswith(_ADDED) else value

@@ -1,7 +1,7 @@
-"""The connectors that are recorded, each with its own topic.prefix, and what is set differently in each.
+"""The configurations of the recorded connectors. Each has its own `topic.prefix` and its own settings.
 
-``{database}`` stands for the database's name. All have JSON converters; ``SCHEMAS`` has them write the schemas too,
-which the golden files keep once for all records that have them.
+In settings `{database}` stands for the database's name. By default records are JSON without schemas. With `SCHEMAS`
+they have schemas, and a golden file keeps each schema once.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 SCHEMAS = {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"}
 
-#: Of every configuration, ours and Debezium's.
+#: Settings of every configuration, for incsnap and Debezium.
 COMMON = {
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
     "key.converter.schemas.enable": "false",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
     "include.schema.changes": "false",
-    # Debezium's and Connect's own defaults are recorded in "connect-defaults" alone: four more headers on every record,
-    # and a column's default in the place of a NULL.
+    # Only "connect-defaults" records the defaults of Debezium and Connect: four more headers on every record, and a
+    # column's default in place of NULL.
     "extended.headers.enabled": "false",
     "key.converter.replace.null.with.default": "false",
     "value.converter.replace.null.with.default": "false",
@@ -43,44 +43,39 @@ _COMMON_AVRO = {
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """``tables``: regular expressions of table names, none: all; one with a database's name is of that one.
-    ``snapshot``: rows are read again after the stream. ``topic``: only this one is kept, and of it, where ``first``
-    says so, only the first record: how many there are is a matter of time. ``avro``: keys and values are Avro, with a
-    registry; ``plain``: some are bytes without JSON. ``partitions``: of each topic. ``transactions``: the topic that
-    tells of transactions, "" for ``<name>.transaction``; ``end``: how the topic of the table the_end calls it.
-    """
+    """A configuration of a connector, of Debezium and of incsnap."""
 
-    name: str
-    settings: Mapping[str, str] = field(default_factory=dict)
-    tables: tuple[str, ...] = ()
-    snapshot: bool = False
-    topic: str = ""
-    first: bool = False
-    avro: bool = False
-    plain: bool = False
-    partitions: int = 1
-    transactions: str = ""
-    end: str = "the_end"
+    name: str  #: also the topic prefix, and the name of the golden file
+    settings: Mapping[str, str] = field(default_factory=dict)  #: settings that differ from `COMMON`
+    tables: tuple[str, ...] = ()  #: regular expressions of table names, also with a database's name; (): all tables
+    snapshot: bool = False  #: whether rows are read again after the stream
+    topic: str = ""  #: the only topic that is compared; "": all topics
+    first: bool = False  #: compare only the first record of each topic, because time decides how many there are
+    avro: bool = False  #: whether keys and values are Avro, with a registry
+    plain: bool = False  #: whether some keys or values are bytes that are not JSON
+    partitions: int = 1  #: partitions of each topic
+    transactions: str = ""  #: the topic of transaction metadata; "" for `<name>.transaction`
+    end: str = "the_end"  #: name of the table `the_end` in its topic
 
     def keeps(self, topic: str) -> bool:
         return self.topic in ("", topic)
 
     def kept(self, records: Sequence[T]) -> Sequence[T]:
-        """Those of a topic's records that are held against each other."""
+        """Return the records of a topic that are compared."""
         return records[:1] if self.first else records
 
     @property
     def changes(self) -> bool:
-        """Whether there are tables among its own that are defined anew in changes.sql."""
+        """Whether changes.sql changes the definition of a captured table."""
         return not self.tables or "evolving" in self.tables
 
     def reads_again(self, table: str) -> bool:
-        """Whether the table is read again by a signal, where ``snapshot`` says so."""
+        """Whether a signal makes a connector with `snapshot` read the table again."""
         has_table = not self.tables or any(re.fullmatch(name, table) for name in self.tables)
         return has_table and table not in ("debezium_signal", "the_end")
 
     def properties(self, database: str) -> dict[str, str]:
-        """What Debezium and we are both given."""
+        """Return the settings that Debezium and incsnap both get."""
         chosen = {**(_COMMON_AVRO if self.avro else COMMON), **self.settings, "topic.prefix": self.name}
         if self.tables:
             names = (name if "{database}" in name else rf"{database}\.{name}" for name in (*self.tables, "the_end"))
@@ -103,14 +98,14 @@ _ROWS = (*_PEOPLE, "truncated")
 
 
 def _unwrap(**options: str) -> dict[str, str]:
-    """Settings of an ExtractNewRecordState; ``__`` in the name of an option is a dot."""
+    """Return the settings of an ExtractNewRecordState. `__` stands for a dot in the name of an option."""
     given = {f"transforms.unwrap.{name.replace('__', '.')}": value for name, value in options.items()}
     type_ = {"transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState"}
     return {"transforms": "unwrap", **type_, **given}
 
 
 def _outbox(name: str, **options: str) -> dict[str, str]:
-    """Settings of an EventRouter for the customers, by the first letter of their mail; ``__`` as in ``_unwrap``."""
+    """Return the settings of an EventRouter of customers, by the first letter of their mail. `__` stands for a dot."""
     given = {
         "type": "io.debezium.transforms.outbox.EventRouter",
         "predicate": "people",
@@ -129,13 +124,13 @@ def _outbox(name: str, **options: str) -> dict[str, str]:
 
 
 def _expanded(name: str, **options: str) -> dict[str, str]:
-    """The same for the events whose payloads are JSON."""
+    """Return the settings of an EventRouter of the events whose payloads are JSON, which it expands."""
     columns = {"table__field__event__key": "who", "route__by__field": "kind", "route__topic__regex": "(.*)"}
     return _outbox(name, table__expand__json__payload="true", **columns, **options)
 
 
 def _parcels(column: str, **options: str) -> dict[str, str]:
-    """Settings of an ExtractNewRecordState that sends parcels to the topics in a column."""
+    """Return the settings of an ExtractNewRecordState that sends parcels to the topics in a column."""
     return {
         **_unwrap(route__by__field=column, predicate="parcels", **options),
         "predicates": "parcels",
@@ -146,7 +141,7 @@ def _parcels(column: str, **options: str) -> dict[str, str]:
 
 _PARCELS = (r"{database}_outbox\.parcels",)
 
-#: Bytes as they are, all else as JSON without schemas.
+#: Converters that write bytes as they are, and other values as JSON without schemas.
 _BINARY = {
     f"{part}.converter{name}": value
     for part in ("key", "value")

@@ -1,7 +1,7 @@
-"""Where we differ from Debezium on purpose, or cannot be the same: every such place with its reason.
+"""The differences from Debezium that are intended or cannot be avoided, each with its reason.
 
-An entry takes the differences whose configuration, topic, operation and place match its patterns (as a whole), and
-whose values satisfy ``when``. One that takes none any more fails the tests: take it out.
+An entry allows a difference if its patterns match the whole configuration, topic, operation and place, and if the
+values satisfy `when`. An entry that allows no difference any more fails the tests, and must be removed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tests.golden.written_json import Number
 @dataclass(frozen=True, slots=True)
 class Allowed:
     reason: str  #: why the difference is right, for the reader of a failure
-    place: str  #: pattern of ``Difference.place``
+    place: str  #: pattern of `Difference.place`
     when: Callable[[Any, Any], bool]  #: whether these values, Debezium's and ours, are the difference that is meant
     topic: str = ".*"  #: pattern of the topic's name behind its prefix
-    operation: str = ".*"  #: pattern of ``Difference.operation``
+    operation: str = ".*"  #: pattern of `Difference.operation`
     configuration: str = ".*"  #: pattern of the configuration's name
 
     def takes(self, difference: Difference) -> bool:
@@ -48,19 +48,19 @@ def _pairs(*pairs: tuple[object, object]) -> Callable[[Any, Any], bool]:
 
 
 def _reordered(theirs: Any, ours: Any) -> bool:
-    """Whether both lists hold the same in another order."""
+    """Whether both lists have the same elements, in another order."""
     return sorted(theirs) == sorted(ours)
 
 
 def _year_zero(theirs: Any, ours: Any) -> bool:
-    """Whether ours differs in nothing but years: 0 where Debezium has 1900 or 2000."""
+    """Whether ours differs only in years: it has 0, and Debezium 1900 or 2000."""
     if isinstance(theirs, str) and not isinstance(theirs, Number) and theirs.startswith("{"):
         return bool(re.sub(r'"y":(1900|2000)\b', '"y":0', theirs) == ours)
     return str(theirs) in ("1900", "2000") and str(ours) == "0"
 
 
 def _time(left: Any, right: Any) -> bool:
-    """The same but for zeros at the end of the fraction."""
+    """Whether both are the same time, apart from zeros at the end of the fraction."""
     return isinstance(left, str) and isinstance(right, str) and _short(left) == _short(right)
 
 
@@ -69,7 +69,7 @@ def _short(text: str) -> str:
 
 
 def _close(left: Any, right: Any) -> bool:
-    """One number to the digits of a FLOAT, written differently."""
+    """Whether both are the same number, written differently, to the precision of a FLOAT."""
     return isinstance(left, str) and isinstance(right, str) and _near(float(left), float(right), 1e-5)
 
 
@@ -93,7 +93,7 @@ def _decoded(text: Any) -> Any:
 
 
 def _alike(theirs: Any, ours: Any) -> bool:
-    """One document but for the spelling of numbers, times and opaque values."""
+    """Whether both are the same document, apart from the spelling of numbers, times and opaque values."""
     if isinstance(ours, dict):
         return theirs.keys() == ours.keys() and all(_alike(theirs[key], ours[key]) for key in ours)
     if isinstance(ours, list):

@@ -1,9 +1,12 @@
-"""A golden file: what one configuration wrote, a line a record, topic by topic.
+"""Golden files: the records of one configuration, topic by topic, with one line for each record.
 
-``{"about": ..., "schemas": [...], "topics": {topic: [record, ...]}}``. A record has ``key`` and ``value`` as JSON
-(``null``: no bytes; ``{"json": null}``: the four bytes of that text), and ``headers`` where it has any. A key or value
-with a schema is ``{"schema": n, "payload": ...}``, where n counts in ``schemas``; Avro always is one (``avro_form``).
-Bytes without JSON are ``{"bytes": ...}`` in hexadecimal digits, and ``partition`` stands where it is not the first.
+A file is `{"about": ..., "schemas": [...], "topics": {topic: [record, ...]}}`. A record has these fields:
+
+- `key` and `value`: JSON. `null` stands for no bytes, and `{"json": null}` for the four bytes of the text `null`. A key
+  or value with a schema is `{"schema": n, "payload": ...}`, where n is an index of `schemas`. Avro always has a schema
+  (`avro_form`). Bytes that are not JSON are `{"bytes": ...}` in hexadecimal digits.
+- `headers`, if there are any.
+- `partition`, if it is not 0.
 """
 
 from __future__ import annotations
@@ -27,12 +30,12 @@ class Schemas:
         return self.texts.setdefault(dump(schema), len(self.texts))
 
 
-#: Bytes of a key or value -> what they say: JSON, or ``{"schema": ..., "payload": ...}``.
+#: A function from the bytes of a key or value to JSON, or to `{"schema": ..., "payload": ...}`.
 Form = Callable[[bytes], Any]
 
 
 def read_json(data: bytes) -> Any:
-    """:raises AssertionError: the bytes are not those that ``dump`` would write."""
+    """Parse JSON. Raise AssertionError if `dump` would not write the same bytes."""
     value = parse(data)
     if dump(value).encode() != data:
         raise AssertionError(f"not written back the same: {data[:3000]!r}")
@@ -40,7 +43,7 @@ def read_json(data: bytes) -> Any:
 
 
 def read_plain(data: bytes) -> Any:
-    """JSON, or bytes that are none."""
+    """Parse JSON, or return `{"bytes": ...}` for bytes that are not JSON."""
     try:
         return read_json(data)
     except (ValueError, AssertionError):
@@ -57,7 +60,7 @@ def record_of(read: Read, schemas: Schemas, form: Form) -> dict[str, Any]:
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, Any]:
-    """A name that is there several times has all its values."""
+    """Return the value of each header, or the list of its values if several headers have the same name."""
     texts: dict[str, list[Any]] = {}
     for name, value in headers:
         text = None if value is None else shortened(value.decode(errors="backslashreplace"))
@@ -77,7 +80,7 @@ def _part(data: bytes | None, schemas: Schemas, form: Form) -> Any:
 
 
 def write_golden(path: Path, about: Mapping[str, Any], topics: Mapping[str, Sequence[Read]], form: Form) -> int:
-    """Bytes written."""
+    """Write a golden file and return its size in bytes."""
     schemas = Schemas()
     parts = {topic: [dump(record_of(read, schemas, form)) for read in reads] for topic, reads in topics.items()}
     lines = ["{", f'"about": {dump(dict(about))},', '"schemas": [', ",\n".join(schemas.texts), "],", '"topics": {']
@@ -95,7 +98,7 @@ class Golden:
 
 
 def read_golden(path: Path) -> Golden:
-    """With every schema in its place."""
+    """Read a golden file. Replace each number of a schema by the schema."""
     file = parse(path.read_text(encoding="utf-8"))
     schemas = file["schemas"]
     topics = {name: [_whole(record, schemas) for record in records] for name, records in file["topics"].items()}
@@ -103,7 +106,7 @@ def read_golden(path: Path) -> Golden:
 
 
 def whole_record(read: Read, form: Form) -> dict[str, Any]:
-    """As one of ``Golden.topics``."""
+    """Return a record in the form that it has in `Golden.topics`."""
     schemas = Schemas()
     record = record_of(read, schemas, form)
     return _whole(record, [parse(text) for text in schemas.texts])

@@ -1,7 +1,7 @@
-"""What our job makes of the changes, without Spark and without Kafka's topics: the planner's batches and their tasks.
+"""The records that incsnap makes of the changes, without Spark and Kafka: by the planner's batches and their tasks.
 
-The statements run once, and every configuration has a job of its own that reads them while they run. The database has
-a name of its own: ``renamed`` puts the golden files' name into what comes out.
+The statements run once. Each configuration has its own job, which reads the changes meanwhile. The database has a
+random name: `renamed` replaces it in records by the name in the golden files.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from unittest.mock import patch
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
-from incsnap.envelope.records import snapshot_records
-from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.snapshot_records import snapshot_records
+from incsnap.envelope.sources import SourceConstants
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import read_chunk
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect
-from incsnap.planner import observe, planner
+from incsnap.planner import planner, stream_port
 from incsnap.planner.planner import first_position
 from incsnap.tables import TableId, quote
 from incsnap.tasks import blocks, formats
@@ -53,7 +53,7 @@ Topics = dict[str, list[Read]]
 
 
 class Schemas:
-    """A schema registry that takes everything, in the place of the one that the settings name."""
+    """A schema registry that accepts every schema. It replaces the registry that the settings name."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -79,12 +79,12 @@ class Stage:
         mysql = self.servers.mysql
         properties = {
             **mysql.properties(),
-            # Ours follows from the prefix, and another test run may be at the same server with the same one.
+            # By default the id follows from the prefix, and another test run may use the same server and prefix.
             "database.server.id": str(100_000 + secrets.randbelow(1 << 30)),
             "bootstrap.servers": self.servers.kafka,
             "checkpoint.location": "unused",
             "snapshot.mode": "no_data",
-            # Refused otherwise; the difference in headers is in differences.py.
+            # Without this line the setting is refused. differences.py has the difference in headers.
             "incsnap.ignore": "extended.headers.enabled",
             **configuration.properties(self.database),
         }
@@ -107,15 +107,15 @@ class Stage:
         return _query(self.servers.mysql, sql)
 
     def renamed(self, record: dict[str, Any]) -> dict[str, Any]:
-        """With the golden files' name of the database."""
+        """Return the record with the golden files' name of the database."""
         renamed_record: dict[str, Any] = parse(dump(record).replace(self.database, DATABASE))
         return renamed_record
 
 
 @contextmanager
 def stage(servers: Servers) -> Iterator[Stage]:
-    """A new database; it is dropped afterwards."""
-    # Nothing in the name that avro_unicode would write differently.
+    """Create a database, and drop it at the end of the block."""
+    # The name has no character that avro_unicode would replace.
     database, schemas, mysql = f"golden{secrets.token_hex(6)}", Schemas(), servers.mysql
     _query(mysql, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
     try:
@@ -125,9 +125,9 @@ def stage(servers: Servers) -> Iterator[Stage]:
         start = StreamPosition(GtidSet.parse(executed), file, pos, server_uuid=uuid)
         with (
             patch.object(formats, "_registry", lambda url, client: schemas),
-            # A job whose tables a statement does not touch is behind it at once, and not after ten seconds.
+            # A job passes a statement that touches none of its tables at once. Otherwise it would wait ten seconds.
             patch.object(planner, "_MOVE_SECONDS", 0.0),
-            patch.object(observe, "_IDLE_SECONDS", 0.02),
+            patch.object(stream_port, "_IDLE_SECONDS", 0.02),
         ):
             yield Stage(servers, database, start, schemas)
     finally:
@@ -136,10 +136,10 @@ def stage(servers: Servers) -> Iterator[Stage]:
 
 
 def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, Topics]:
-    """Plays changes.sql; the records of every configuration, by topic.
+    """Run changes.sql, and return the records of each configuration by topic.
 
-    Before each statement that defines tables, jobs that have such tables read what there is: what a table is, and which
-    defaults its columns have, is asked of the server.
+    Jobs ask the server for definitions and defaults of tables. So before each statement that defines tables, jobs with
+    such tables read all changes so far.
     """
     with ExitStack() as stack:
         jobs = {
@@ -147,7 +147,7 @@ def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, T
             for each in configurations
         }
 
-        # A job mostly waits; thirty of them wait together.
+        # A job mostly waits, so all jobs run in threads.
         threads = stack.enter_context(ThreadPoolExecutor(len(jobs)))
 
         def read(among: Sequence[Configuration]) -> None:
@@ -155,7 +155,7 @@ def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, T
             for done in [threads.submit(jobs[each.name].until, end) for each in among]:
                 done.result()
 
-        # The first batch begins with the tables as they are.
+        # The first batch begins with the tables of schema.sql.
         for first in [threads.submit(job.batch) for job in jobs.values()]:
             first.result()
         for statement in execute(stage.servers.mysql, stage.database, "changes.sql"):
@@ -166,7 +166,7 @@ def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, T
 
 
 def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
-    """Records of the table's rows as a chunk reads them; none of a table that cannot be read in chunks."""
+    """Return the records of the table's rows as a chunk reads them; {} if the table cannot be read in chunks."""
     with closing(connect(settings.mysql)) as connection:
         shape = shape_of(connection, TableId(stage.database, table))
         if shape is None or not shape.key:
@@ -184,10 +184,10 @@ def read_again(stage: Stage, settings: Settings, table: str) -> Topics:
 
 
 class _Job:
-    """The planner, asked as Spark asks it; the tasks of each batch are run here."""
+    """A job without Spark: it calls the planner as Spark would, and runs the tasks of each batch itself."""
 
     def __init__(self, stage: Stage, settings: Settings, partitions: int, root: str) -> None:
-        """``partitions``: of the topics that rows name."""
+        """Begin at the stage's start. `partitions`: how many each topic has that a row names."""
         self._settings, self._partitions = settings, partitions
         self._database = stage.database
         self.planner = planner_at_hand(settings, root)
@@ -206,7 +206,7 @@ class _Job:
             row for part in self.planner.parts(self._offset, offset) for row in part_rows(part, self._settings, _NOW_US)
         ]
         for _, _, _, kind, topic, _, block in sorted(rows, key=lambda row: row[2]):
-            if kind not in (blocks.EVENTS, blocks.TABLES, blocks.NOTES):
+            if kind not in (blocks.EVENTS, blocks.TABLES, blocks.CONTROL):
                 continue
             for whole in blocks.decode(block):
                 runs = blocks.runs_of(whole) if kind == blocks.TABLES else [blocks.Run(topic, "", len(whole))]
@@ -217,7 +217,7 @@ class _Job:
         self._offset = offset
 
     def read(self) -> Topics:
-        """All records so far, one partition after the other, as they are read of Kafka."""
+        """Return all records so far, one partition after the other, as a Kafka consumer reads them."""
         return {topic: sorted(reads, key=lambda read: read.partition) for topic, reads in self._topics.items()}
 
 

@@ -1,7 +1,7 @@
-"""Record what Debezium makes of the changes: ``python -m tests.golden.record [--folder FOLDER] [configuration ...]``.
+"""Record what Debezium makes of the changes: `python -m tests.golden.record [--folder FOLDER] [configuration ...]`.
 
-One MySQL, one Kafka, one Connect worker with a connector for each configuration; all read the same binlog. The
-recorder has servers of its own, always: it makes a database with a fixed name.
+There is one MySQL, one Kafka, and one Connect worker with a connector for each configuration. All connectors read the
+same binlog. The recorder always starts its own servers, because its database has a fixed name.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ def main(arguments: Sequence[str]) -> None:
 def record(
     running: Servers, worker: ConnectWorker, chosen: Sequence[Configuration], folder: Path, registry_url: str = ""
 ) -> None:
-    """Raises ``SystemExit`` naming the connectors that failed; the others are recorded all the same."""
+    """Record the chosen configurations.
+
+    If connectors fail, record the others, then raise SystemExit with the names of those that failed.
+    """
     mysql, kafka = running.mysql, running.kafka
 
     def keep(each: Configuration, wrong: Sequence[str] = ()) -> None:
@@ -100,7 +103,7 @@ def _connector(configuration: Configuration, mysql: MySqlAddress, server_id: int
         "max.queue.size": "512",
         "max.batch.size": "256",
         "poll.interval.ms": "100",
-        # Single partitions keep each topic's order; the largest record is below Kafka's default limit.
+        # A topic with one partition keeps its order. The largest record is below Kafka's default limit.
         "producer.override.max.request.size": "4000000",
         **configuration.properties(DATABASE),
     }
@@ -115,7 +118,7 @@ def _connector(configuration: Configuration, mysql: MySqlAddress, server_id: int
 
 
 def _wait(what: str, chosen: Sequence[Configuration], worker: ConnectWorker, done: Any) -> list[Configuration]:
-    """Those that failed; why is written."""
+    """Wait until `done` holds for all connectors. Return those that failed, and print why."""
     failed: list[Configuration] = []
     left, deadline = list(chosen), time.monotonic() + _SECONDS
     while left:
@@ -156,8 +159,10 @@ def _read(kafka: str, topic: str) -> list[Read]:
 
 
 def _read_again(mysql: MySqlAddress, kafka: str, again: Sequence[Configuration]) -> dict[str, list[str]]:
-    """Signal a snapshot of each table, one after the other, to all connectors: they see the same signals. What went
-    wrong in each, a line a table."""
+    """Signal a snapshot of each table to all connectors, one table after the other, because all see the same signals.
+
+    Return for each connector its failures, one line for each table.
+    """
     rows = _run(
         mysql,
         "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_type = 'BASE TABLE'"

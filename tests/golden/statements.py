@@ -1,4 +1,4 @@
-"""The two SQL files, as statements, and how they are run: the recorder and the tests do the same to the server."""
+"""The statements of the two SQL files. The recorder and the tests run them on their servers in the same way."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from lab.mysql_client import connect
 
 _FOLDER = Path(__file__).parent
 
-#: In the golden files. The tests use a database of another name and put this one into what they get.
+#: The database's name in the golden files. The tests use another name, and replace it in their records.
 DATABASE = "golden"
 
 
 def statements(name: str) -> list[str]:
-    """The statements of ``schema.sql`` or ``changes.sql``, without comments and the semicolon that ends each."""
+    """Return the statements of `schema.sql` or `changes.sql`, without comments and final semicolons."""
     lines = [line for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines() if not line.startswith("--")]
     return [text.strip() for text in "\n".join(lines).split(";\n") if text.strip()]
 
 
 def execute(address: MySqlAddress, database: str, name: str) -> Iterator[str]:
-    """Run the file in the database, in one session; each statement is yielded before it runs.
+    """Run the file in the database, in one session. Yield each statement before it runs.
 
-    :raises AssertionError: a statement is refused; it is named.
+    Raise AssertionError that names the statement if the server refuses one.
     """
     connection = connect(address, database=database, init_command="SET SESSION time_zone = '+00:00'")
     with closing(connection), connection.cursor() as cursor, warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""What the golden files rest on: texts that come back unchanged, and a comparison that misses nothing."""
+"""Tests of the golden files' tools: texts are written back unchanged, and the comparison misses nothing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_another_partition_is_a_difference() -> None:
     assert places([change()], [{**change(), "partition": 1}]) == [("partition", 0, 1)]
 
 
-def test_two_events_of_one_transaction_are_told_from_events_of_two() -> None:
+def test_events_of_one_transaction_differ_from_events_of_two() -> None:
     assert [place for place, _, _ in places([change(), change(pos=11)], [change(), change(gtid=6, pos=11)])] == [
         "value.source.gtid"
     ]

@@ -1,6 +1,6 @@
-"""Our records against those that Debezium wrote for the same statements, field by field (see README.md).
+"""Tests that compare our records with those that Debezium wrote for the same statements (see README.md).
 
-The JSON of both is written back unchanged by ``written_json.dump``, so equal fields in equal order are equal bytes.
+`written_json.dump` writes the JSON of both back unchanged, so equal fields in equal order are equal bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Outcome = Callable[[str], list[Difference]]
 
 @pytest.fixture(scope="module")
 def outcome(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Outcome]:
-    """All differences in a configuration. Only those that the chosen tests ask for are played, together."""
+    """Yield a function that returns all differences in a configuration. Only configurations of chosen tests are run."""
     asked = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
     listed = any("allowed" in item.callspec.params for item in request.session.items if hasattr(item, "callspec"))
     chosen = [each for each in CONFIGURATIONS.values() if listed or each.name in asked]
@@ -54,7 +54,7 @@ def differences(played_on: Stage, name: str, reads: Topics) -> list[Difference]:
     configuration, golden = CONFIGURATIONS[name], read_golden(_FOLDER / f"{name}.json")
     if configuration.snapshot:
         settings = played_on.settings(configuration)
-        # What Debezium did not read, we cannot compare.
+        # Only topics with rows that Debezium has read can be compared.
         read = {topic for topic, records in golden.topics.items() if "r" in map(operation_of, records)}
         for table in played_on.tables():
             for topic, records in read_again(played_on, settings, table).items():

@@ -1,4 +1,4 @@
-"""Schemas that Debezium wrote, and those that we write of the same fields."""
+"""Tests that our schemas of fields are those that Debezium wrote."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from incsnap.connect.avro_schema import avro_schema
 from incsnap.connect.json_schema import schema_json
 from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import envelope_schema, key_schema
-from incsnap.transforms.form import change_form
+from incsnap.transforms.record_spec import change_spec
 from incsnap.types.modes import Modes
 from tests.golden.written_json import dump, parse
 from tests.support.hand_made_view import hand_made_view
 
 SCHEMAS = parse((Path(__file__).parent / "schemas.json").read_text(encoding="utf-8"))["schemas"]
-#: Debezium writes numbers of this type with a fraction; their text is kept.
+#: Type of a number with a fraction, as Debezium writes it -> Connect's type.
 _JAVA = {"float": "float32", "double": "float64"}
 
 
@@ -53,7 +53,7 @@ def test_the_envelope_around_a_row_is_debeziums(written: dict[str, Any]) -> None
     topic = names(written).removesuffix(".Envelope")
     view = hand_made_view(dict(dict(schema.fields)["after"].fields))
 
-    assert schema_json(envelope_schema(view, change_form(topic), Modes())) == dump(written)
+    assert schema_json(envelope_schema(view, change_spec(topic), Modes())) == dump(written)
 
 
 @pytest.mark.parametrize("written", [each for each in SCHEMAS if each["name"].endswith(".Key")], ids=names)
@@ -62,7 +62,7 @@ def test_the_key_is_debeziums(written: dict[str, Any]) -> None:
     view = hand_made_view(fields, key=list(fields))
     topic = names(written).removesuffix(".Key")
 
-    assert schema_json(key_schema(view, change_form(topic), Modes())) == dump(written)
+    assert schema_json(key_schema(view, change_spec(topic), Modes())) == dump(written)
 
 
 @pytest.mark.parametrize("written", [each for each in SCHEMAS if "odd-name" not in each["name"]], ids=names)

@@ -1,7 +1,7 @@
-"""JSON as it was written: numbers keep their text and objects their order, so what is read is written back the same.
+"""JSON that is parsed and written back unchanged: numbers keep their text, and objects keep their order.
 
-``dump`` writes as Connect's JsonConverter (Jackson) does. Two texts that ``dump(parse(text))`` gives back unchanged are
-equal bytes when their parsed forms are equal; so the golden files can hold objects, and still speak of bytes.
+`dump` writes as Connect's JsonConverter (Jackson) does. If `dump(parse(text))` returns two texts unchanged, and their
+parsed forms are equal, then the texts are the same bytes. So golden files can hold objects and still test bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def dump(value: Any) -> str:
-    """Compact."""
+    """Return the value as compact JSON."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, str):
@@ -51,7 +51,7 @@ def dump(value: Any) -> str:
 
 
 def shortened(value: Any) -> Any:
-    """With a digest in the place of every long string."""
+    """Return the value with a digest in place of each long string."""
     if isinstance(value, Number):
         return value
     if isinstance(value, str) and len(value) > _LONGEST:

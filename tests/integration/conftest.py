@@ -9,20 +9,12 @@ from pathlib import Path
 import pytest
 
 from lab.addresses import MySqlAddress
-from lab.servers import servers
 from tests.support.minimal_shop import Shop
-
-
-@pytest.fixture(scope="module")
-def minimal_mysql() -> Iterator[MySqlAddress]:
-    """A server with ``binlog_row_metadata=MINIMAL``, of one file alone: the setting is for all sessions at once."""
-    with servers(kafka=False, mysql_options=["--binlog-row-metadata=MINIMAL"]) as started:
-        yield started.mysql
 
 
 @pytest.fixture
 def shop(minimal_mysql: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Shop]:
-    """A job on that server with a table ``t``."""
+    """Yield a job on `minimal_mysql`, with a table `t`."""
     with closing(Shop(minimal_mysql, kafka_address, topic_prefix, tmp_path)) as opened:
         opened.run("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x', 'y'))")
         yield opened

@@ -1,4 +1,4 @@
-"""What the engine is told of a real table, behind the low watermark it names."""
+"""Tests of the answers to the engine's questions about a real table. Each waits for its low watermark."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def test_a_question_is_asked_again_while_what_was_delivered_is_not_visible(conne
         assert "not visible" in answer.message
 
 
-def test_tables_that_were_looked_ahead_at_are_answered_for_as_if_they_were_asked_about_one_by_one(
-    connection: Any, database: str
-) -> None:
+def test_answers_looked_up_ahead_equal_those_asked_one_by_one(connection: Any, database: str) -> None:
     names = {
         "plain": "(k INT PRIMARY KEY)",
         "large": "(k INT PRIMARY KEY)",
@@ -141,7 +139,7 @@ def test_a_locked_table_takes_no_answer_from_the_others(
 
 
 class Beside:
-    """Whoever looks into questions beside the stream; they are answered when ``answers`` says so."""
+    """A search beside the stream. Each question gets the next of `answers`, or NotYet if there is none."""
 
     is_able = True
 
@@ -163,7 +161,7 @@ class Beside:
         return self.answers.pop(0) if self.answers else NotYet()
 
 
-def test_a_batch_waits_no_longer_than_it_may_for_tables_that_are_locked_and_low_watermarks_that_are_late(
+def test_locked_tables_and_late_low_watermarks_delay_no_batch_beyond_its_limit(
     connection: Any, mysql_address: MySqlAddress, database: str
 ) -> None:
     t = TableId(database, "t")
@@ -191,7 +189,7 @@ def test_a_batch_waits_no_longer_than_it_may_for_tables_that_are_locked_and_low_
     assert Answers(connection, ColumnRules(), beside)(maximum) == ("7",)
 
 
-def test_what_may_take_long_is_asked_beside_the_stream_and_not_tried_before(connection: Any, database: str) -> None:
+def test_slow_questions_are_asked_beside_the_stream_only(connection: Any, database: str) -> None:
     t = TableId(database, "t")
     low_watermark = executed(connection)
 

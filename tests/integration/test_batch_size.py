@@ -1,4 +1,4 @@
-"""``max.batch.size``: at most so many changed rows in a batch, unless one binlog event alone has more."""
+"""A test of `max.batch.size`: the most changed rows in a batch, unless one binlog event alone has more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``snapshot.mode=when_needed``: an offset that the server cannot go on from, and the job that begins in its place."""
+"""Tests of `snapshot.mode=when_needed`: if the server cannot continue from the offset, a new job begins."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Shop:
         )
 
     def start(self, mode: str = "when_needed") -> PlannedJob:
-        """As the driver starts a job, on whatever checkpoint there is."""
+        """Start a job on the checkpoint as the driver does."""
         settings = self.settings(mode)
         begin_again_where_lost(settings, self.root)
         job = PlannedJob(settings, self.root)
@@ -81,7 +81,7 @@ class Shop:
         return job
 
     def stop(self, job: PlannedJob) -> Offset:
-        """Its last batch is in Spark's logs, as one that is done."""
+        """Record the job's last batch in Spark's logs as done, close the job, and return its offset."""
         for log, content in (("offsets", "v1\n{}\n" + json.dumps(job.offset.dump())), ("commits", "v1\n{}")):
             folder = self.place / "spark" / log
             folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ class Shop:
         self.run(f"PURGE BINARY LOGS TO '{newest}'")
 
     def sent(self, job: PlannedJob, table: str = "a") -> list[tuple[str, int, int]]:
-        """(op, id, v) of each change and row."""
+        """Return (op, id, v) of each record that the job has sent for the table."""
         values = [each.value for each in job.of(f"{self.prefix}.shop.{table}")]
         return [(value["op"], value["after"]["id"], value["after"]["v"]) for value in values]
 
@@ -141,9 +141,7 @@ def test_a_job_that_lacks_nothing_goes_on(shop: Shop) -> None:
     assert shop.sent(again) == [("c", 2, 1)]
 
 
-def test_a_job_whose_binlog_is_gone_begins_again_with_all_rows_and_goes_on_behind_them(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_job_whose_binlog_is_gone_begins_again_with_all_rows(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     job = shop.start()
     until_read(job)
     before = shop.stop(job)
@@ -162,7 +160,7 @@ def test_a_job_whose_binlog_is_gone_begins_again_with_all_rows_and_goes_on_behin
     assert shop.sent(again) == [("r", 1, 2), ("r", 2, 2), ("u", 1, 3)]
     assert shop.sent(again, "b") == [("r", 1, 1)]
     assert f"the binlog no longer holds {lost}, which was not delivered" in caplog.text
-    assert "snapshot.mode=when_needed: it begins again" in caplog.text
+    assert "snapshot.mode=when_needed: the job begins again" in caplog.text
 
 
 def test_a_job_that_had_sent_what_the_server_does_not_know_begins_again(
@@ -245,7 +243,7 @@ def test_a_pause_of_the_old_job_does_not_hold_the_tables_back(shop: Shop) -> Non
     assert shop.sent(again) == [("r", 1, 2)]
 
 
-def test_what_still_writes_for_the_old_job_is_shut_out(shop: Shop) -> None:
+def test_a_producer_of_the_old_job_is_fenced(shop: Shop) -> None:
     job = shop.start()
     until_read(job)
     before = shop.stop(job)
@@ -306,7 +304,7 @@ def test_a_crash_anywhere_in_between_leaves_the_old_job_or_the_new_one(
     assert not (Path(shop.root) / "begun-again.json").exists()
 
 
-def test_what_a_session_is_about_to_make_visible_is_not_lost(shop: Shop) -> None:
+def test_a_transaction_that_is_not_yet_visible_is_not_lost(shop: Shop) -> None:
     sent = GtidSet.parse(f"{_FOREIGN}:7")
     with closing(connect(shop.mysql)) as stalled, stalled.cursor() as cursor:
         cursor.execute(f"SET gtid_next = '{_FOREIGN}:7'")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backlogs import Backlogs
-from benchmarks.beat import Beat
 from benchmarks.benchmark_database import benchmark_database
+from benchmarks.measured_jobs import DEBEZIUM, INCSNAP, Job, JobRun
 from benchmarks.rows import Figures, Scale
-from benchmarks.sides import DEBEZIUM, INCSNAP, Job, JobRun
-from benchmarks.warm import WarmJob
+from benchmarks.update_latency import NumberedUpdates
+from benchmarks.warm_job import WarmJob
 from incsnap.errors import ServerUnreachable
 from lab.servers import Servers
 
@@ -36,7 +36,7 @@ class Notes:
 
 
 class Dead(Job):
-    """Does not start."""
+    """A job that does not start."""
 
     def life(self) -> AbstractContextManager[JobRun]:
         raise ServerUnreachable("Kafka Connect does not start")
@@ -67,8 +67,8 @@ def test_a_row_that_fails_leaves_the_rest_to_a_new_job(
     servers: Servers, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The job is up and warm: what is tried is what comes then.
-    monkeypatch.setattr(Beat, "wait_for_first", lambda *_: 1.0)
-    monkeypatch.setattr("benchmarks.warm.warm_up", lambda *_: None)
+    monkeypatch.setattr(NumberedUpdates, "wait_for_first", lambda *_: 1.0)
+    monkeypatch.setattr("benchmarks.warm_job.warm_up", lambda *_: None)
     notes, jobs = Notes(), 0
     with benchmark_database(servers, tmp_path) as bench:
         warm = WarmJob(bench, Scale(rows=1_000), {"start", "columns3", "composite"})

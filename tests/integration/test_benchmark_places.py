@@ -1,4 +1,4 @@
-"""What the benchmark writes into the servers and how it counts what comes out."""
+"""Tests of the changes that the benchmark writes into the servers, and of its count of records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.servers
 
 
 def nothing() -> None:
-    """No job that could fail."""
+    """Do nothing: the check of a job that cannot fail."""
 
 
 def rows(bench: BenchmarkDatabase, table: str) -> list[tuple[object, ...]]:

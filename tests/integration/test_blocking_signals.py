@@ -14,7 +14,7 @@ from tests.support.planned_job import PlannedJob, settings_of
 pytestmark = pytest.mark.servers
 
 
-def test_a_blocking_snapshot_is_read_beside_the_stream_with_the_rows_of_its_statement(
+def test_a_blocking_snapshot_is_read_beside_the_stream_with_its_select(
     cursor: Cursor, mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     table = f"{database}.t"

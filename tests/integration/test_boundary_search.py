@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -13,11 +14,23 @@ import pytest
 
 from incsnap.config.servers import MySqlSettings
 from incsnap.envelope.column_rules import ColumnRules
+from incsnap.errors import ServerUnreachable
 from incsnap.gtid import GtidSet
 from incsnap.mysql.session import connect, query
+from incsnap.planner import boundary_search
 from incsnap.planner.answers import Answers
 from incsnap.planner.boundary_search import BoundarySearch
-from incsnap.snapshot.questions import Answer, BesideQuestion, Describe, Failed, KeyOrder, NextBoundary, NotYet, Opened
+from incsnap.snapshot.questions import (
+    Answer,
+    BesideQuestion,
+    Describe,
+    Failed,
+    KeyOrder,
+    NextBoundary,
+    NotYet,
+    Opened,
+    Question,
+)
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
@@ -67,7 +80,7 @@ def after(table: TableId, key: str | None, rows: int) -> NextBoundary:
     return NextBoundary(table, ("k",), "PRIMARY", (key,) if key else None, ("12",), rows, beside=True)
 
 
-def test_it_finds_what_the_planner_would_have_found(connection: Any, searched: Searched, database: str) -> None:
+def test_the_search_finds_the_planners_boundaries(connection: Any, searched: Searched, database: str) -> None:
     table = TableId(database, "t")
     ask = Answers(connection, ColumnRules(), searched.search)
     for question, key in (
@@ -88,7 +101,7 @@ def test_an_answer_is_given_once(connection: Any, searched: Searched, database: 
     assert isinstance(searched.search(second), NotYet)
 
 
-def test_the_boundaries_behind_an_answer_are_found_ahead_and_those_of_another_size_are_not_used(
+def test_later_boundaries_are_found_ahead_and_used_only_for_their_chunk_size(
     connection: Any, searched: Searched, database: str
 ) -> None:
     table = TableId(database, "t")
@@ -102,7 +115,7 @@ def test_the_boundaries_behind_an_answer_are_found_ahead_and_those_of_another_si
     assert searched.later(after(table, "7", 2)) is None
 
 
-def test_what_kept_a_boundary_from_being_found_ahead_is_told_to_nobody(
+def test_a_failed_search_ahead_is_not_reported(
     connection: Any, searched: Searched, mysql: MySqlSettings, database: str
 ) -> None:
     table = TableId(database, "t")
@@ -138,7 +151,7 @@ def test_several_tables_that_are_asked_about_in_turn_all_get_their_answers(
         searched.woken.clear()
 
 
-def test_what_another_server_said_does_not_count(connection: Any, searched: Searched, database: str) -> None:
+def test_answers_of_another_server_are_forgotten(connection: Any, searched: Searched, database: str) -> None:
     table = TableId(database, "t")
     question = after(table, None, 2)
     assert isinstance(searched.search(question), NotYet)
@@ -150,7 +163,7 @@ def test_what_another_server_said_does_not_count(connection: Any, searched: Sear
     assert _connections(connection) - before
 
 
-def test_who_asks_is_not_held_up_by_a_table_that_is_locked(
+def test_a_locked_table_does_not_block_the_search(
     connection: Any, searched: Searched, mysql: MySqlSettings, database: str
 ) -> None:
     table = TableId(database, "t")
@@ -168,7 +181,7 @@ def test_who_asks_is_not_held_up_by_a_table_that_is_locked(
         assert searched.later(after(table, None, 2)) == ("5",)
 
 
-def test_what_was_asked_first_is_enough_where_every_low_watermark_is_late(
+def test_the_first_question_is_answered_though_low_watermarks_are_late(
     connection: Any, searched: Searched, database: str
 ) -> None:
     table = TableId(database, "t")
@@ -186,6 +199,50 @@ def test_what_was_asked_first_is_enough_where_every_low_watermark_is_late(
     assert isinstance(searched.search(Describe(table, "", "", later, asked=8)), NotYet)
 
 
+def test_a_sort_that_takes_long_keeps_no_other_question_waiting(
+    connection: Any, searched: Searched, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, go_on = TableId(database, "t"), threading.Event()
+    sort = replace(after(table, None, 2), index="")
+
+    class SlowAnswers(Answers):
+        def __call__(self, question: Question) -> Answer:
+            assert question != sort or go_on.wait(60)
+            return super().__call__(question)
+
+    monkeypatch.setattr(boundary_search, "Answers", SlowAnswers)
+    assert isinstance(searched.search(sort), NotYet)
+    assert searched.later(after(table, None, 3)) == ("7",)
+    assert isinstance(searched.search(sort), NotYet)
+    go_on.set()
+    assert searched.later(sort) == ("5",)
+
+
+def test_sorts_are_done_with_all_else_where_no_connection_is_left_for_them(
+    connection: Any, searched: Searched, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect_but_for_sorts(*arguments: Any, **named: Any) -> Any:
+        if threading.current_thread().name == "incsnap-sorts":
+            raise ServerUnreachable("too many connections")
+        return connect(*arguments, **named)
+
+    monkeypatch.setattr(boundary_search, "connect", connect_but_for_sorts)
+    assert searched.later(replace(after(TableId(database, "t"), None, 2), index="")) == ("5",)
+    assert searched.search.is_able
+
+
+def test_an_answer_that_takes_long_is_late(
+    connection: Any, searched: Searched, mysql: MySqlSettings, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TableId(database, "t")
+    monkeypatch.setattr(boundary_search, "PASSED_BY_SECONDS", 0.3)
+    with closing(connect(mysql)) as other:
+        query(other, f"LOCK TABLES {table.sql} WRITE")
+        assert searched.search(after(table, None, 2)) == NotYet()
+        time.sleep(0.4)
+        assert searched.search(after(table, None, 2)) == NotYet(is_late=True)
+
+
 def test_a_connection_that_was_lost_is_made_again(connection: Any, searched: Searched, database: str) -> None:
     table = TableId(database, "t")
     others = _connections(connection)
@@ -195,7 +252,7 @@ def test_a_connection_that_was_lost_is_made_again(connection: Any, searched: Sea
     assert searched.later(after(table, "5", 1)) == ("7",)
 
 
-def test_who_may_have_no_further_connection_asks_on_the_one_there_is(connection: Any, database: str) -> None:
+def test_without_a_free_connection_the_planners_own_is_used(connection: Any, database: str) -> None:
     nobody = settings_of(MySqlAddress("127.0.0.1", 1), "unused:1", "p", "d").mysql
     searched = Searched(nobody)
     question = after(TableId(database, "t"), None, 2)

@@ -59,16 +59,14 @@ def test_a_server_without_the_variable_cascades_in_the_engine(variables: dict[st
 
 
 @pytest.mark.servers
-def test_nothing_is_said_where_the_server_logs_what_it_cascades(mysql_address: MySqlAddress, database: str) -> None:
+def test_no_warning_if_the_server_logs_its_cascades(mysql_address: MySqlAddress, database: str) -> None:
     create(mysql_address, database)
 
     assert cascades_named(settings(mysql_address, "127.0.0.1:1", database)) == []
 
 
 @pytest.mark.servers
-def test_check_names_the_tables_whose_rows_innodb_changes_without_a_word_in_the_binlog(
-    kafka_address: str, tmp_path: Path
-) -> None:
+def test_check_names_tables_with_cascades_that_are_not_in_the_binlog(kafka_address: str, tmp_path: Path) -> None:
     with servers(kafka=False, mysql_options=["--innodb-native-foreign-keys=ON"]) as own:
         create(own.mysql, "shop")
         captured = settings(own.mysql, kafka_address, "shop")

@@ -72,6 +72,7 @@ def _execute(session: Any, sql: str) -> None:
         cursor.execute(sql)
 
 
+@pytest.mark.named_rows("it compares the names that table maps tell")
 @pytest.mark.parametrize("name", list(_TABLES))
 def test_the_shape_is_the_one_of_the_table_map_event(
     session: Any, mysql_address: MySqlAddress, database: str, name: str

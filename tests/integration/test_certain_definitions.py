@@ -30,7 +30,7 @@ def connection(mysql_address: MySqlAddress) -> Iterator[Connection[Any]]:
 
 
 class Rule:
-    """What was done, in order; ``later``: what the tail says of statements behind the end."""
+    """A question to the server; `done` lists its steps. `later`: the statements that the tail reports afterwards."""
 
     def __init__(self, connection: Connection[Any], later: tuple[SchemaChange, ...] | None = ()) -> None:
         self.connection, self.later, self.done = connection, later, list[str]()
@@ -51,7 +51,7 @@ class Rule:
         return self.later
 
 
-def test_what_another_server_says_is_not_asked_for(connection: Connection[Any]) -> None:
+def test_another_server_is_not_asked_for_definitions(connection: Connection[Any]) -> None:
     rule = Rule(connection, None)
     with pytest.raises(NotCertain, match="another server"):
         rule.ask(_NEVER, same_server=False)

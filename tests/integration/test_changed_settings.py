@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.planned import planned
+from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, OffsetError
 from incsnap.kafka.client_settings import ClientSettings
@@ -106,7 +106,7 @@ def written_ahead(job: PlannedJob) -> Offset:
 
 
 def sent_by(job: PlannedJob, end: Offset, bucket: int) -> None:
-    """That bucket has committed the batch in Kafka."""
+    """Commit the batch of one bucket in Kafka, without records."""
     settings = job.settings
     writer = BucketWriter(ClientSettings(settings.kafka.bootstrap_servers, {}), settings.topic_prefix, end.job_id)
     transaction = writer.open(bucket, end.batch, digest(end.dump()))
@@ -148,7 +148,7 @@ def test_a_batch_of_which_nothing_was_sent_is_planned_again_with_the_new_setting
     again = {name: value.format(database=captured.database) for name, value in more.items()}
     job = captured.under(captured.settings(**again))
 
-    assert planned(Files(job.root)) is None
+    assert planned_end(Files(job.root)) is None
     assert not list((captured.root / "spark" / "offsets").iterdir())
     captured.insert("a", "3")
     assert everything_sent(job, captured.topic("a", delimiter), 2 + (delimiter == "."))[-2:] == ["2", "3"]
@@ -157,9 +157,7 @@ def test_a_batch_of_which_nothing_was_sent_is_planned_again_with_the_new_setting
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_batch_that_was_sent_in_part_is_finished_with_the_settings_it_was_planned_with(
-    captured: CapturedDatabase, change: str
-) -> None:
+def test_a_batch_sent_in_part_is_finished_with_its_own_settings(captured: CapturedDatabase, change: str) -> None:
     more, _, named = CHANGES[change]
     again = {name: value.format(database=captured.database) for name, value in more.items()}
     job = captured.begun(captured.settings())
@@ -173,12 +171,12 @@ def test_a_batch_that_was_sent_in_part_is_finished_with_the_settings_it_was_plan
     assert named in raised.value.message
 
     job = captured.under(captured.settings())  # changed back
-    assert planned(Files(job.root)) is not None
+    assert planned_end(Files(job.root)) is not None
     assert job.batch()
     assert job.offset == end
 
 
-def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(captured: CapturedDatabase) -> None:
+def test_the_rest_of_a_transaction_needs_the_same_captured_tables(captured: CapturedDatabase) -> None:
     job = captured.begun(captured.settings(max__batch__size="2048"))
     captured.run("BEGIN", *[f"INSERT INTO a VALUES ('{n}', 'x', REPEAT('.', 2000))" for n in range(9)], "COMMIT")
     captured.insert("a", "last")
@@ -248,7 +246,7 @@ def test_the_layout_names_what_the_batch_and_windows_need_and_no_table_that_is_g
     assert not partition_counts(admin, [captured.topic("c")])
 
 
-def test_windows_in_flight_under_another_delimiter_are_read_again_for_their_new_topic(
+def test_windows_in_flight_are_read_again_after_a_change_of_delimiter(
     captured: CapturedDatabase,
 ) -> None:
     signal = {"signal__data__collection": f"{captured.database}.s"}
@@ -265,5 +263,5 @@ def test_windows_in_flight_under_another_delimiter_are_read_again_for_their_new_
     job.batches_until(lambda: not job.offset.snapshot.active, "end of the snapshot")
     released = [each.window for _, end in job.batches[begun:] for each in end.snapshot.released]
     assert not before & {window.id for window in released}
-    assert sum(window.reading.rows for window in released if window.reading) == 3
+    assert sum(window.result.rows for window in released if window.result) == 3
     assert partition_counts(AdminClient({"bootstrap.servers": captured.kafka}), [captured.topic("a", "-")])

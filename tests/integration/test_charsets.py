@@ -1,4 +1,4 @@
-"""Every character of every character set: the binlog's bytes decode to what the server's own conversion gives."""
+"""Tests of every character of every character set: our decoding gives what the server's own conversion gives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CODES_A_VALUE = 5000
 
 
 def codes(charset: str) -> Iterator[bytes]:
-    """All that the server takes as a character of the set."""
+    """Yield the bytes of each character that the server accepts in the set."""
     if charset in UTF8 | UNICODE.keys():
         last = {"ascii": 0x7F, "utf8mb4": 0x10FFFF, "utf16": 0x10FFFF, "utf16le": 0x10FFFF, "utf32": 0x10FFFF}
         # Beyond the basic plane the three encodings are plain arithmetic.
@@ -42,7 +42,7 @@ def codes(charset: str) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("charset", sorted(CHARSETS - {"utf8"}))
-def test_every_character_is_what_a_select_gives(mysql_address: MySqlAddress, database: str, charset: str) -> None:
+def test_every_character_decodes_as_in_a_select(mysql_address: MySqlAddress, database: str, charset: str) -> None:
     both = Both(mysql_address, database)
     both.run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
     both.run(f"CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v MEDIUMTEXT CHARACTER SET {charset})")

@@ -18,7 +18,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql.session import connect, query
 from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.snapshot.offset import PlannedRead, TopicLayout
-from incsnap.snapshot.window import Chunk, Reading, Window
+from incsnap.snapshot.window import Chunk, ChunkResult, Window
 from incsnap.tables import TableId
 from incsnap.tasks import chunk
 from incsnap.tasks.chunk import read_chunks
@@ -55,40 +55,40 @@ def orders(settings: Settings, database: str, low_watermark: GtidSet) -> list[Ch
     return chunk_orders
 
 
-def readings(asked: list[ChunkOrder], settings: Settings, root: Path) -> dict[str, Reading]:
-    """Of each table, whatever time a job has for it."""
+def results(asked: list[ChunkOrder], settings: Settings, root: Path) -> dict[str, ChunkResult]:
+    """Return the result of each table's chunk. A job whose time is over leaves chunks to the next one."""
     buffers = WindowBuffers(str(root))
     left = {order.read.window.id: order for order in asked}
     while left:
         for id_ in read_chunks([*left.values()], settings, buffers):
             del left[id_]
     read = {order.read.window.table.table: buffers.read_manifest(order.read.window.id) for order in asked}
-    return {name: reading for name, reading in read.items() if reading is not None}
+    return {name: result for name, result in read.items() if result is not None}
 
 
 def test_all_chunks_of_a_job_have_a_high_watermark_behind_their_rows(
     connection: Any, settings: Settings, database: str, tmp_path: Path
 ) -> None:
     before = high_watermark(connection)
-    read = readings(orders(settings, database, executed(connection)), settings, tmp_path)
+    read = results(orders(settings, database, executed(connection)), settings, tmp_path)
 
-    assert [(reading.rows, reading.error) for reading in read.values()] == [(2, "")] * 3
-    assert all((reading.high_file, reading.high_pos) >= before for reading in read.values())
+    assert [(result.rows, result.error) for result in read.values()] == [(2, "")] * 3
+    assert all((result.high_file, result.high_pos) >= before for result in read.values())
 
 
-def test_a_locked_table_does_not_keep_the_others_of_its_job_from_being_read(
+def test_a_locked_table_does_not_block_other_tables_of_its_job(
     connection: Any, settings: Settings, database: str, tmp_path: Path
 ) -> None:
     asked = orders(settings, database, executed(connection))
     with closing(connect(settings.mysql)) as other:
         query(other, f"LOCK TABLES {database}.a WRITE")
-        read = readings(asked, settings, tmp_path)
+        read = results(asked, settings, tmp_path)
 
     assert read["a"].error.startswith("stalled:")
     assert [read[name].rows for name in ("b", "c")] == [2, 2]
 
 
-def test_a_job_whose_time_is_up_begins_no_other_chunk_but_tells_of_those_that_are_held_up_as_well(
+def test_a_job_out_of_time_begins_no_chunk_and_reports_delayed_chunks(
     connection: Any, settings: Settings, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunk, "JOB_SECONDS", 0.0)
@@ -97,23 +97,23 @@ def test_a_job_whose_time_is_up_begins_no_other_chunk_but_tells_of_those_that_ar
     assert read_chunks(asked, settings, buffers) == ["1-0"]
 
     missing = GtidSet.parse(f"{uuid4()}:1")
-    hasty = settings.model_copy(update={"executed_wait_seconds": 0.1})
-    assert read_chunks(orders(hasty, database, missing), hasty, buffers) == ["1-0", "1-1", "1-2"]
+    monkeypatch.setattr(chunk, "EXECUTED_SECONDS", 0.1)
+    assert read_chunks(orders(settings, database, missing), settings, buffers) == ["1-0", "1-1", "1-2"]
 
 
 def test_a_table_that_is_gone_fails_alone(connection: Any, settings: Settings, database: str, tmp_path: Path) -> None:
     asked = orders(settings, database, executed(connection))
     query(connection, f"DROP TABLE {database}.b")
-    read = readings(asked, settings, tmp_path)
+    read = results(asked, settings, tmp_path)
 
     assert read["b"].error.startswith("shape:")
     assert [read[name].rows for name in ("a", "c")] == [2, 2]
 
 
 def test_a_low_watermark_that_is_not_reached_leaves_all_of_a_job_for_later(
-    connection: Any, settings: Settings, database: str, tmp_path: Path
+    connection: Any, settings: Settings, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hasty = settings.model_copy(update={"executed_wait_seconds": 0.1})
-    read = readings(orders(hasty, database, GtidSet.parse(f"{uuid4()}:1")), hasty, tmp_path)
+    monkeypatch.setattr(chunk, "EXECUTED_SECONDS", 0.1)
+    read = results(orders(settings, database, GtidSet.parse(f"{uuid4()}:1")), settings, tmp_path)
 
-    assert [reading.error.partition(":")[0] for reading in read.values()] == ["stalled"] * 3
+    assert [result.error.partition(":")[0] for result in read.values()] == ["stalled"] * 3

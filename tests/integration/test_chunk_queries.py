@@ -206,14 +206,14 @@ def in_directions(names: Iterable[str], descending: tuple[str, ...]) -> str:
 def test_composite_keys_of_several_types_and_directions_are_covered_once(
     connection: Connection, database: str, seed: int
 ) -> None:
-    dice = random.Random(seed)
-    names = dice.sample(list(KEYS), 1 + seed % 3)
+    rng = random.Random(seed)
+    names = rng.sample(list(KEYS), 1 + seed % 3)
     columns = [replace(KEYS[n][1], name=f"k{i}", nullable=False) for i, n in enumerate(names)]
-    descending = tuple(each.name for each in columns if seed > 2 and dice.random() < 0.5)
+    descending = tuple(each.name for each in columns if seed > 2 and rng.random() < 0.5)
     key = in_directions([each.name for each in columns], descending)
     definitions = ", ".join(f"k{i} {KEYS[n][0]}" for i, n in enumerate(names))
     query(connection, f"CREATE TABLE t (id INT, {definitions}, PRIMARY KEY ({key}))")
-    keys = {tuple(dice.randrange(len(KEYS[n][2])) for n in names) for _ in range(60)}
+    keys = {tuple(rng.randrange(len(KEYS[n][2])) for n in names) for _ in range(60)}
     with connection.cursor() as cursor:
         cursor.executemany(
             f"INSERT INTO t VALUES (%s{', %s' * len(names)})",
@@ -311,7 +311,7 @@ def composite(connection: Connection, database: str) -> TableId:
 
 
 def explained(connection: Connection, sql: str) -> tuple[str, str]:
-    """(access type, extra) of the one table in ``sql``."""
+    """Return (access type, extra) of the only table in `sql`, by EXPLAIN."""
     with connection.cursor(pymysql.cursors.DictCursor) as cursor:
         cursor.execute("EXPLAIN FORMAT=TRADITIONAL " + sql)
         (row,) = cursor.fetchall()
@@ -319,7 +319,7 @@ def explained(connection: Connection, sql: str) -> tuple[str, str]:
 
 
 def steps(connection: Connection, sql: str) -> int:
-    """Index entries the server touched for ``sql``."""
+    """Return how many index entries the server read for `sql`."""
     query(connection, "FLUSH STATUS")
     query(connection, sql)
     return sum(int(value) for _, value in query(connection, "SHOW STATUS LIKE 'Handler_read%'"))

@@ -138,7 +138,7 @@ def test_a_chunk_of_too_many_bytes_fails_and_says_so(connection: Any, numbers: A
 
 
 def test_one_row_may_be_of_any_size(connection: Any, numbers: Any) -> None:
-    """It could not be halved."""
+    """A chunk of one row cannot be halved, so its bytes are not limited."""
     tail = f"FROM {numbers.id.sql} WHERE i = 7"
     assert len(read_chunk(connection, numbers, tail, max_bytes=50, timeout_seconds=60)[0]) == 1
     with pytest.raises(ChunkFailed, match="more than 50 bytes"):

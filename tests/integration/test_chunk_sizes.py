@@ -1,4 +1,4 @@
-"""How large chunks of a real table are, by what the server needs for them."""
+"""A test of the sizes of chunks of a real table: they follow the time that the server needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server as judge of what ``condition_problem`` lets through: it stays in its parentheses."""
+"""Tests that a condition which `condition_problem` accepts stays in its parentheses. The server judges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connection(mysql_address: MySqlAddress) -> Iterator[Any]:
 
 
 def _leaves(connection: Any, condition: str) -> bool | None:
-    """Does the condition reach out of its parentheses, to a row that they keep out? None where it is no SQL."""
+    """Return True if the condition leaves its parentheses and so selects an excluded row; None if it is not SQL."""
     try:
         rows = query(connection, f"SELECT * FROM (SELECT 1 AS a) AS one WHERE 1 = 2 AND ({condition})")
     except QueryRefusedError:
@@ -48,10 +48,10 @@ def test_a_condition_that_leaves_its_parentheses_is_a_problem(connection: Any, c
 
 def test_no_condition_that_is_let_through_leaves_its_parentheses(connection: Any) -> None:
     seed = random.randrange(1 << 32)
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     judged = 0
     for _ in range(60_000):
-        condition = "".join(dice.choice(_TOKENS) for _ in range(dice.randint(1, 9)))
+        condition = "".join(rng.choice(_TOKENS) for _ in range(rng.randint(1, 9)))
         if condition_problem(condition) is None:
             left = _leaves(connection, condition)
             assert not left, f"{condition!r} (seed {seed})"

@@ -36,7 +36,7 @@ def _ops(job: PlannedJob, topic: str) -> list[str]:
     return [each.value["op"] for each in job.of(topic) if each.value]
 
 
-def test_a_truncation_is_told_behind_the_changes_before_it_and_before_those_after_it(
+def test_a_truncation_is_sent_in_order_with_the_changes_around_it(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
     _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
@@ -74,7 +74,7 @@ def test_no_truncation_is_told_by_default(cursor: Cursor, make_job: Any, databas
     assert [each.value["ddl"][:6] for each in job.of(topic_prefix)] == ["CREATE"]
 
 
-def test_the_statement_of_each_row_is_told_where_it_is_asked_for(
+def test_each_row_has_its_statement_if_include_query_is_set(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
     _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
@@ -225,7 +225,7 @@ def test_definitions_are_told_where_they_are_certain(
     assert "cannot be told any more" in caplog.text
 
 
-def test_what_planning_has_found_out_is_sent_again_when_a_batch_is_run_again(
+def test_a_repeated_batch_sends_its_control_records_again(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
     _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)")
@@ -273,12 +273,12 @@ def test_schemas_of_a_batch_that_is_run_again_show_the_defaults_that_they_showed
 
 
 def _defaults(value: Any) -> dict[str, Any]:
-    """By column, as the schema of ``after`` shows them."""
+    """Return the defaults by column, as the schema of `after` shows them."""
     [after] = [field for field in value["schema"]["fields"] if field["field"] == "after"]
     return {field["field"]: field["default"] for field in after["fields"] if "default" in field}
 
 
-def test_no_schema_change_is_told_where_it_is_not_wanted(
+def test_schema_changes_are_not_sent_if_switched_off(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
     _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)")

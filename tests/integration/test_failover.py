@@ -69,18 +69,21 @@ def pair(addresses: tuple[MySqlAddress, MySqlAddress]) -> Iterator[tuple[Server,
 
 @contextmanager
 def tail(start: StreamPosition, answers: list[Server]) -> Iterator[Tail]:
-    """A tail of whichever server stands in ``answers``."""
+    """Yield a tail that connects to the first server of `answers`."""
     with closing(Tail(lambda: answers[0].connect(), 4711, start, of_shop, None, 1 << 26)) as tail:
         yield tail
 
 
 def advanced(tail: Tail, start: StreamPosition, server: Server) -> StreamPosition:
-    """The end of the batch that has come to the end of the server's binlog."""
+    """Return the end of the batch that comes to the end of the server's binlog.
+
+    Rows without names are followed by batches that end behind each statement, so one batch may not come that far.
+    """
     deadline = time.monotonic() + PATIENCE_SECONDS
     end = start
     while not (end.server_uuid == server.uuid and end.reached(*server.end())):
         assert time.monotonic() < deadline, end
-        end = tail.advance(start, 1 << 20, 1000, server.end(), 0.1).end
+        end = tail.advance(end, 1 << 20, 1000, server.end(), 0.1).end
     return end
 
 

@@ -60,7 +60,7 @@ class _Crash(Exception):
 
 @dataclass
 class Outcome:
-    """What became of the statements."""
+    """The outcome of the statements."""
 
     taken: int = 0  #: by the server
     alterations: int = 0  #: of them that changed a table that was there
@@ -82,11 +82,11 @@ def test_random_statements_are_followed_as_the_server_runs_them() -> None:
 
 def run(seed: int, statements: int) -> Outcome:
     """Run statements until the server has taken so many alterations. A server that crashes is replaced by a new one."""
-    dice, outcome = random.Random(seed), Outcome()
+    rng, outcome = random.Random(seed), Outcome()
     while outcome.alterations < statements and len(outcome.wrong) < 20:
         try:
             with servers(kafka=False, mysql_options=_FAST) as started, _sessions(started.mysql) as (writer, reader):
-                _Play(dice, writer, reader, outcome).run(statements)
+                _Play(rng, writer, reader, outcome).run(statements)
         except _Crash as crash:
             outcome.crashes.append(str(crash))
             assert len(outcome.crashes) < 20
@@ -101,10 +101,10 @@ def _sessions(address: MySqlAddress) -> Iterator[tuple[Connection[Any], Connecti
 
 
 class _Play:
-    def __init__(self, dice: random.Random, writer: Connection[Any], reader: Connection[Any], outcome: Outcome) -> None:
-        self._dice, self._writer, self._reader, self._outcome = dice, writer, reader, outcome
+    def __init__(self, rng: random.Random, writer: Connection[Any], reader: Connection[Any], outcome: Outcome) -> None:
+        self._dice, self._writer, self._reader, self._outcome = rng, writer, reader, outcome
         self._known = Definitions({}, _DATABASES)
-        self._statements = RandomStatements(dice, tuple(_DATABASES))
+        self._statements = RandomStatements(rng, tuple(_DATABASES))
         for database, charset in _DATABASES.items():
             query(writer, f"CREATE DATABASE {database} CHARACTER SET {charset}")
         query(writer, f"CREATE TABLE {next(iter(_DATABASES))}.parent (id INT PRIMARY KEY)")
@@ -133,7 +133,8 @@ class _Play:
         self._outcome.taken += 1
         self._outcome.alterations += statement.alters
         change = schema_change(statement.sql, session.database, sql_mode=session.sql_mode)
-        change = replace(change or SchemaChange(None, "", statement.sql), session=session)
+        # A table that is created is always a new one, of InnoDB.
+        change = replace(change or SchemaChange(None, "", statement.sql), session=session, has_xid=True)
         self._judge(change, statement.tables | (change.tables or frozenset()))
 
     def _session(self) -> tuple[Session, RandomStatements, str]:
@@ -146,7 +147,7 @@ class _Play:
 
     def _judge(self, change: SchemaChange, tables: frozenset[TableId]) -> None:
         """Compare the tables behind the statement with those of the server, and go on from what was followed."""
-        followed = follow(change, self._known, absent=lambda table: table not in self._known.tables)
+        followed = follow(change, self._known)
         real = _server_definitions(self._reader, tables)
         differences = [each for table in sorted(tables) for each in _differences(table, followed, real)]
         if differences:

@@ -43,7 +43,7 @@ def reader(mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Iterat
     assert signal.getsignal(signal.SIGTERM) is terminated, "what this process runs later must not inherit it"
 
 
-def test_a_rest_of_a_transaction_needs_the_tables_it_was_begun_with(
+def test_the_rest_of_a_transaction_needs_the_same_captured_tables(
     reader: Callable[..., ChangesReader], cursor: Cursor, mysql_address: MySqlAddress, database: str
 ) -> None:
     cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
@@ -100,7 +100,7 @@ def next_end(reader: ChangesReader, start: Offset) -> Offset:
 
 
 def batch(reader: ChangesReader, start: Offset, changes: list[str]) -> Offset:
-    """The next one, as Spark runs it; ``changes`` gets table and id of its changes."""
+    """Run the next batch as Spark does, and return its end. Append table and id of each change to `changes`."""
     end = next_end(reader, start)
     for part in reader.partitions(start, end):
         for rows in reader.read(part):

@@ -110,7 +110,7 @@ def test_a_table_is_equal_to_its_changes_after_a_snapshot_under_load_and_a_resta
     assert all(row["_snapshot"] == (row["_op"] == "r") for row in received.rows)
 
 
-def test_a_batch_reads_what_the_stream_tells(
+def test_a_batch_read_equals_the_stream(
     spark: SparkSession,
     load: Callable[..., DataFrame],
     execute: Callable[..., None],
@@ -136,7 +136,7 @@ def test_a_batch_reads_what_the_stream_tells(
     assert [name for name, kind in read.load().dtypes[5:] if kind != SPARK_TYPES[name]] == []
 
 
-def test_both_images_are_told_by_an_envelope(
+def test_an_envelope_has_both_row_images(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY, _op INT)")
@@ -153,7 +153,7 @@ def test_both_images_are_told_by_an_envelope(
     ]
 
 
-def test_another_column_stops_the_stream_until_it_is_made_anew(
+def test_a_new_column_stops_the_stream_until_it_is_created_again(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -193,10 +193,10 @@ MOVES = {
 COARSE = {"time__precision__mode": "connect", "decimal__handling__mode": "double"}
 
 
-def test_a_row_whose_key_changes_is_one_that_goes_and_one_that_comes_whatever_form_keys_have(
+def test_a_key_change_is_a_deletion_and_an_insertion_for_every_form_of_key(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
-    """Each pair is of two rows to MySQL's binlog, and would be of one, or of a row that stays, in Kafka."""
+    """Each pair is two rows in MySQL's binlog. In Kafka it would be one row, or a row that stays."""
     execute("SET sql_mode = ''")
     columns = [f"k{number} {kind}" for number, kind in enumerate(MOVES)]
     execute(f"CREATE TABLE t ({', '.join(columns)}, id INT, PRIMARY KEY (id, {', '.join(names_of(columns))}))")
@@ -247,7 +247,7 @@ def test_rows_of_a_snapshot_that_were_read_before_another_column_are_told_withou
     ]
 
 
-def test_a_truncation_is_told_where_it_is_asked_for(
+def test_truncations_are_rows_if_asked_for(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
@@ -305,7 +305,7 @@ def test_a_query_that_takes_what_is_there_ends_behind_it(
     assert stream.batch >= 2
 
 
-def test_what_is_wrong_is_said_when_the_stream_is_made(
+def test_wrong_options_are_an_error_when_the_stream_is_created(
     load: Callable[..., DataFrame], execute: Callable[..., None], database: str
 ) -> None:
     execute("CREATE TABLE t (id INT PRIMARY KEY, _gtid INT)")
@@ -330,7 +330,7 @@ def test_a_query_that_begins_anew_on_an_old_folder_is_refused(
     with running(changes, ReceivedRows(), tmp_path / "another") as query:
         why = why_ended(query)
 
-    assert "this query begins with a new checkpointLocation" in why
+    assert "this query begins with an empty checkpointLocation" in why
 
 
 def test_the_first_lines_of_the_page_run_as_they_stand(
@@ -396,7 +396,10 @@ SPARK_TYPES = {
 
 
 def values_of(row: Any) -> dict[str, Any]:
-    """Without what is received of the change; a TIMESTAMP, which PySpark gives in the zone of the process, in UTC."""
+    """Return the row's values without the columns that describe the change.
+
+    PySpark gives a TIMESTAMP in the time zone of the process. It is converted to UTC.
+    """
     values = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
     if values["since"] is not None:
         values["since"] = values["since"].astimezone(UTC).replace(tzinfo=None)
@@ -404,7 +407,7 @@ def values_of(row: Any) -> dict[str, Any]:
 
 
 def begun(tmp_path: Path) -> None:
-    """Until the stream knows where it begins."""
+    """Wait until the stream knows where it begins."""
     wait_until((tmp_path / "incsnap" / "incsnap" / "first-offset.json").exists)
 
 

@@ -1,4 +1,4 @@
-"""The reader of a DataFrame, asked as Spark 4.1 asks it: ``latestOffset`` without the place where the batch begins."""
+"""A test of a DataFrame's reader under Spark 4.1, which calls `latestOffset` without the start of the batch."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _connect(address: MySqlAddress) -> Any:
 
 
 def _send(job: PlannedJob, address: MySqlAddress, name: str, kind: str, data: Any) -> None:
-    """By each channel, with its name behind the id."""
+    """Send the signal by each channel. Its id ends with the channel's name."""
     settings = job.settings
     signals = settings.signals
     assert signals.data_collection
@@ -123,7 +123,7 @@ def test_hostile_signals_neither_fill_the_memory_nor_stop_the_job_nor_come_again
     assert "bad-" not in caplog.text
 
 
-def test_whatever_fails_while_a_signal_is_understood_is_a_warning_and_the_next_is_obeyed(
+def test_a_signal_that_cannot_be_read_is_a_warning_and_the_next_is_obeyed(
     job: PlannedJob, database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     understood = parse

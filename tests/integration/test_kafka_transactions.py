@@ -20,11 +20,11 @@ from incsnap.kafka import topic_limits
 from incsnap.kafka import transaction as transactions
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import CommittedBatch, committed_batch, control_topic, group_of, recorded_batch
-from incsnap.kafka.kept import KeptProducers
 from incsnap.kafka.outgoing_messages import NUMBER
-from incsnap.kafka.patience import STEP_SECONDS
 from incsnap.kafka.producer import TransactionalProducer
+from incsnap.kafka.producer_cache import ProducerCache
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
+from incsnap.kafka.retries import STEP_SECONDS
 from incsnap.kafka.topic_limits import TopicLimit, topic_limit
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics, partition_counts
 from incsnap.kafka.transaction import BucketWriter
@@ -45,7 +45,7 @@ def admin(kafka_address: str) -> AdminClient:
 
 @pytest.fixture
 def writer(kafka_address: str, admin: AdminClient) -> Iterator[BucketWriter]:
-    """A writer of a prefix of its own: two buckets, and a topic ``<prefix>.t`` of three partitions."""
+    """Yield a writer with its own prefix, two buckets, and a topic `<prefix>.t` of three partitions."""
     prefix = unique("txn")
     ensure_control_topic(admin, prefix, 2)
     ensure_topics(admin, [f"{prefix}.t"], 3)
@@ -57,10 +57,10 @@ def writer(kafka_address: str, admin: AdminClient) -> Iterator[BucketWriter]:
 @pytest.fixture(autouse=True)
 def move(monkeypatch: pytest.MonkeyPatch) -> Iterator[Move]:
     """Call it with a number: what follows is done by that process, each with its own kept producers."""
-    processes: dict[int, KeptProducers] = {}
+    processes: dict[int, ProducerCache] = {}
 
     def to(process: int) -> None:
-        monkeypatch.setattr(transactions, "PRODUCERS", processes.setdefault(process, KeptProducers()))
+        monkeypatch.setattr(transactions, "PRODUCERS", processes.setdefault(process, ProducerCache()))
 
     to(0)
     yield to
@@ -175,9 +175,7 @@ def test_a_transaction_left_open_by_a_dead_writer_is_ended_by_the_next(writer: B
     assert values(writer) == [b"alive"]
 
 
-def test_when_the_brokers_forgot_the_offset_the_control_record_still_knows(
-    writer: BucketWriter, admin: AdminClient
-) -> None:
+def test_the_control_record_replaces_an_expired_offset(writer: BucketWriter, admin: AdminClient) -> None:
     for batch in range(1, 5):
         assert send(writer, batch, keyed(("a", str(batch))))
     assert send(replace(writer, job_id="other"), 9, keyed(("a", "9")))
@@ -291,7 +289,7 @@ def narrow(writer: BucketWriter, admin: AdminClient) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("size", [1_100_000, 5_000])
-def test_the_number_of_a_record_that_is_too_large_is_told(writer: BucketWriter, narrow: str, size: int) -> None:
+def test_the_error_names_the_record_that_is_too_large(writer: BucketWriter, narrow: str, size: int) -> None:
     plain = replace(writer, client=replace(writer.client, producer={"compression.type": "none"}))
 
     def send_numbered() -> None:
@@ -440,7 +438,7 @@ def test_a_topic_that_was_deleted_under_a_kept_producer_is_named_soon(writer: Bu
     wait_until(lambda: not partition_counts(admin, [topic]))
 
     began = time.monotonic()
-    with pytest.raises(SinkError, match=f"the topic {topic} is not there any more"):
+    with pytest.raises(SinkError, match=f"the topic {topic} no longer exists"):
         _sent_to(writer, 2, topic)
     # librdkafka alone would try until the time for a commit is up, which is half a minute.
     assert time.monotonic() - began < STEP_SECONDS / 2

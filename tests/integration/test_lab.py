@@ -32,7 +32,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(autouse=True)
 def run_folders(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """No server given, and a temporary folder of this test alone (short: a socket's path is limited)."""
+    """Name no server in the environment, and give this test its own temporary folder, with a short path for sockets."""
     tmp_path_factory.getbasetemp()  # made where the session first asks for it: in the folder below, it would go with it
     for name in ("INCSNAP_MYSQL", "INCSNAP_KAFKA"):
         monkeypatch.delenv(name, raising=False)
@@ -42,6 +42,7 @@ def run_folders(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPa
         yield Path(folder)
 
 
+@pytest.mark.named_rows("it asks the server for its own default")
 def test_servers_answer_inside_the_block_and_are_gone_after_it(run_folders: Path) -> None:
     with servers() as started:
         assert ask(started.mysql, "SELECT @@gtid_mode, @@binlog_row_metadata, @@log_bin") == ("ON", "FULL", 1)

@@ -38,7 +38,7 @@ ROWS = 6_000
 
 @pytest.fixture(scope="module", params=LAKES)
 def lakes_format(request: pytest.FixtureRequest) -> Format:
-    """It has been fetched."""
+    """Return the lake's format after its Spark was fetched. Skip the tests if it cannot be fetched."""
     lake = LAKES[request.param]
     try:
         lake.environment()
@@ -63,7 +63,7 @@ class Lake:
 
     @contextmanager
     def query(self, settings: Mapping[str, str], name: str) -> Iterator[RunningJob]:
-        """``name``: of the lake's table, as Spark is told it."""
+        """Run the query until the block ends. `name`: the lake's table, as Spark names it."""
         file = write_properties(self._folder / "shop.properties", settings)
         with running_query(self._kind, file, self._table, name, self._folder) as running:
             yield running
@@ -73,7 +73,7 @@ class Lake:
         return self._folder / "spark"
 
     def status(self) -> str:
-        """What ``incsnap status FILE --table TABLE`` says of the query."""
+        """Return the query's state by `incsnap status FILE --table TABLE`."""
         command = ["status", str(self._folder / "shop.properties"), "--table", str(self._table), "--json"]
         return str(json.loads(CliRunner().invoke(commands, command).output)["state"])
 

@@ -11,7 +11,7 @@ import pytest
 from incsnap.kafka import transaction as transactions
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import CommittedBatch, committed_batch, control_topic
-from incsnap.kafka.kept import KeptProducers
+from incsnap.kafka.producer_cache import ProducerCache
 from incsnap.kafka.refusals import ClientError
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
 from incsnap.kafka.transaction import BucketWriter, Transaction
@@ -99,7 +99,7 @@ def late_on_an_older_broker() -> Iterator[Late]:
 @pytest.fixture(autouse=True)
 def producers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The producers of this test are closed behind it."""
-    kept = KeptProducers()
+    kept = ProducerCache()
     monkeypatch.setattr(transactions, "PRODUCERS", kept)
     yield
     kept.close()

@@ -1,5 +1,7 @@
-"""`inconsistent.schema.handling.mode` under ``binlog_row_metadata=MINIMAL``: rows of unknown definitions are left out,
-and their table is read again."""
+"""Tests of `inconsistent.schema.handling.mode` under `binlog_row_metadata=MINIMAL`.
+
+Rows of unknown definitions are left out, and their table is read again.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _signal(job: PlannedJob, name: str, tables: list[str], conditions: Any = ())
 
 
 def _reads(job: PlannedJob) -> list[tuple[str, Any]]:
-    """(table, row) of what snapshots have read since the last question."""
+    """Return (table, row) of each row that snapshots have sent since the last call."""
     reads = [
         (each.topic.removeprefix(f"{job.settings.topic_prefix}."), each.value["after"])
         for each in job.sent

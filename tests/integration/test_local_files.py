@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from incsnap.spark import local_files
+from incsnap.spark.store import local_files
 
 
 @pytest.fixture(scope="module")

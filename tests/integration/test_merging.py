@@ -1,5 +1,7 @@
-"""What a batch of changes is merged by, on a session of Spark's without a format that knows MERGE: real tables are in
-``test_lakes.py``."""
+"""Tests of the statement that merges a batch of changes, in a Spark session without a format that supports MERGE.
+
+`test_lakes.py` merges into real tables.
+"""
 
 from __future__ import annotations
 
@@ -71,10 +73,11 @@ def test_the_statement_is_one_that_spark_understands(spark: SparkSession) -> Non
     statement = merge_statement("lake.shop.orders", ["the id"], ["the id", "v`v"])
     parser = spark._jsparkSession.sessionState().sqlParser()
 
-    plan = parser.parsePlan(statement).toString()
+    # The plan's text is not compared: an earlier test may have started this JVM with a limit for its length.
+    plan = parser.parsePlan(statement)
 
-    assert plan.startswith("'MergeIntoTable")
-    assert "lake, shop, orders" in plan
+    assert plan.nodeName() == "MergeIntoTable"
+    assert plan.targetTable().child().multipartIdentifier().mkString(".") == "lake.shop.orders"
 
 
 def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
@@ -82,16 +85,16 @@ def test_the_keys_are_mysqls_primary_key_or_given(spark: SparkSession) -> None:
     marks = [StructField(each.split()[0], StringType()) for each in METADATA.split(", ")]
     flat = StructType([*marks, StructField("id", IntegerType())])
 
-    with pytest.raises(ConfigError, match="takes the changes of one table"):
+    with pytest.raises(ConfigError, match="needs the flat changes of one table"):
         merge_into(stream, "t")
-    with pytest.raises(ConfigError, match="the table has no primary key"):
+    with pytest.raises(ConfigError, match="the MySQL table has no primary key"):
         merge_into(of_schema(stream, flat), "t")
-    with pytest.raises(ConfigError, match="keys: these changes have no column order_id"):
+    with pytest.raises(ConfigError, match="the changes have no column order_id, which keys names"):
         merge_into(of_schema(stream, flat), "t", keys=["id", "order_id"])
     for keys in (["id"], "ID"):
         assert merge_into(of_schema(stream, flat), "t", keys=keys) is not None
     hidden = StructType([*marks, StructField("id", IntegerType(), metadata={HIDDEN_KEY: "id is left out"})])
-    with pytest.raises(ConfigError, match="of the table's key id is left out") as refused:
+    with pytest.raises(ConfigError, match="these columns of it: id is left out") as refused:
         merge_into(of_schema(stream, hidden), "t")
     assert "column.exclude.list" in refused.value.hint
     keyed = StructType([*marks, StructField("id", IntegerType(), metadata={KEY: True})])
@@ -107,7 +110,7 @@ def test_a_format_that_the_session_has_not_is_told_by_name(spark: SparkSession, 
     wait_until(lambda: not query.isActive)
 
     why = str(query.exception())
-    assert f"{table} cannot be looked for or made as a table of delta" in why
+    assert f"The delta table {table} cannot be read or created" in why
     assert f"made for Spark {spark.version}" in why
 
 

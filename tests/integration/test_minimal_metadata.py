@@ -1,7 +1,7 @@
-"""binlog_row_metadata=MINIMAL, MySQL's default: rows are decoded where their table's definition is certain, and the job
-stops by name where it is not.
+"""Tests with `binlog_row_metadata=MINIMAL`, MySQL's default.
 
-A server of its own: the setting is for all sessions at once.
+Rows are decoded if their table's definition is certain. Otherwise the job stops with an error that names the table. The
+tests have their own server, because the setting is global.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pytest
 
 from incsnap.errors import DefinitionUnknown
 from incsnap.mysql.preflight import findings, require
+from incsnap.planner.server_definitions import ask_server
 from lab.mysql_client import connect
 from lab.servers import servers
 from tests.support.minimal_shop import Shop, row
@@ -96,9 +97,9 @@ def test_rows_of_every_type_are_the_same_as_with_full_metadata(shop: Shop, part:
         " id INT NOT NULL, k CHAR(3) NOT NULL, PRIMARY KEY (k, id))"
     )
     shop.knows("v")
-    dice = random.Random(f"minimal-{part}")
+    rng = random.Random(f"minimal-{part}")
     rows = [
-        [number, *(CASES[name].value(dice) if dice.random() > 0.2 else None for name in names)] for number in range(30)
+        [number, *(CASES[name].value(rng) if rng.random() > 0.2 else None for name in names)] for number in range(30)
     ]
     for metadata, k in (("FULL", "f"), ("MINIMAL", "m")):
         shop.run(f"SET GLOBAL binlog_row_metadata = {metadata}")
@@ -146,9 +147,51 @@ def test_rows_between_two_statements_that_are_not_followed_stop_the_job_by_name(
 
 
 def test_rows_of_a_table_that_is_gone_stop_the_job_where_nobody_knew_it(shop: Shop) -> None:
-    assert shop.job.offset.batch == 0
+    [(executed,)] = shop.run("SELECT @@GLOBAL.gtid_executed")
+    shop.job_with(incsnap__start__gtid__set=str(executed).replace("\n", ""))
     shop.run("INSERT INTO t VALUES (1, 'c', NULL, NULL)", "DROP TABLE t")
+    assert shop.job.offset.batch == 0
     shop.stops("DROP TABLE `t`")
+
+
+def test_a_table_altered_before_the_first_batch_is_in_the_first_offset(shop: Shop) -> None:
+    """Seconds lie between the two, while Spark starts."""
+    shop.run("CREATE TABLE u (id INT PRIMARY KEY)")
+    assert shop.job.offset.batch == 0
+    shop.run(
+        "INSERT INTO t VALUES (1, 'a', 'b', 'x')",
+        "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+        "INSERT INTO t VALUES (2, 'b', 'a', 'y')",
+        "ALTER TABLE t DROP COLUMN a",
+        "INSERT INTO t VALUES (3, 'b', 'y')",
+        "INSERT INTO u VALUES (1)",
+        "DROP TABLE u",
+    )
+    assert shop.until("t", 3) == [
+        row(1, "a", "b", "x"),
+        row(2, "a", "b", "y"),
+        {"id": 3, "b": "b", "e": "y"},
+    ]
+    assert shop.until("u", 1) == [{"id": 1}]
+
+
+def test_a_table_altered_during_the_first_offset_is_not_certain(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is asked behind the offset, so the definition may be that of a statement in between."""
+
+    def altered_before(*arguments: Any, **more: Any) -> Any:
+        shop.run(
+            "INSERT INTO t VALUES (1, 'a', 'b', 'x')",
+            "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+            "INSERT INTO t VALUES (2, 'b', 'a', 'y')",
+        )
+        return ask_server(*arguments, **more)
+
+    monkeypatch.setattr("incsnap.planner.first_definitions.ask_server", altered_before)
+    shop.run("CREATE TABLE u (id INT PRIMARY KEY)")
+    assert shop.job.offset.batch == 0
+    assert shop.known() == {"u"}
+    shop.stops("RENAME COLUMN a TO b")
+    assert shop.sent("t") == []
 
 
 def test_rows_of_a_table_that_is_gone_are_sent_where_it_was_known(shop: Shop) -> None:
@@ -189,7 +232,23 @@ def test_transactions_that_are_cut_in_two_are_counted(shop: Shop) -> None:
     assert [each["id"] for each in shop.until("t", 4)] == [0, 1, 2, 3]
 
 
-def test_what_was_known_before_a_stop_is_known_after_it(shop: Shop) -> None:
+def test_a_batch_has_at_most_so_many_rows_of_a_table_with_an_enum(shop: Shop) -> None:
+    """Rows are counted by their table maps, which tell neither literals nor character set of an ENUM."""
+    shop.job_with(max__batch__size="3")
+    shop.knows("t")
+    values = [", ".join(f"({number}, 'a', NULL, 'y')" for number in range(at, at + 3)) for at in (0, 3, 6)]
+    shop.run("BEGIN", *(f"INSERT INTO t VALUES {each}" for each in values), "COMMIT")
+    counts = [0]
+
+    def all_sent() -> bool:
+        counts.append(len(shop.sent("t")))
+        return counts[-1] == 9
+
+    shop.job.batches_until(all_sent, "9 rows")
+    assert sorted({*counts}) == [0, 3, 6, 9]
+
+
+def test_definitions_survive_a_restart(shop: Shop) -> None:
     shop.knows("t")
     shop.job.restart()
     shop.run(
@@ -212,7 +271,7 @@ def test_statements_with_rows_between_them_while_the_job_is_down_are_followed(sh
     assert shop.until("t", 2) == [row(1, "a", "b", "y"), {"id": 2, "c": "c", "b": "b", "e": "x"}]
 
 
-def test_what_is_not_followed_while_the_job_is_down_stops_it_behind_what_is_certain(shop: Shop) -> None:
+def test_an_unfollowed_statement_stops_the_job_after_all_certain_rows(shop: Shop) -> None:
     shop.knows("t")
     shop.job.restart()
     shop.run(
@@ -262,7 +321,7 @@ def test_xa_transactions_are_read_at_their_commit(shop: Shop) -> None:
     assert shop.until("t", 1) == [row(1, "a", None, "y")]
 
 
-def test_rows_that_were_prepared_before_a_restart_and_under_another_setting_are_read_at_their_commit(
+def test_prepared_rows_are_read_at_commit_after_a_restart_with_other_settings(
     shop: Shop,
 ) -> None:
     shop.knows("t")
@@ -287,7 +346,7 @@ def test_a_literal_that_the_server_does_not_show_stops_the_job(shop: Shop) -> No
     shop.stops("a literal of its column e may have a character that the server shows as ?")
 
 
-def test_a_statement_with_more_of_the_binlog_behind_it_than_memory_holds_is_certain_all_the_same(shop: Shop) -> None:
+def test_a_statement_is_certain_though_the_binlog_behind_it_exceeds_memory(shop: Shop) -> None:
     shop.job_with(max__queue__size__in__bytes=str(4 << 20))
     shop.run("CREATE TABLE large (id INT PRIMARY KEY, v MEDIUMTEXT)")
     shop.knows("t", "large")
@@ -300,7 +359,7 @@ def test_a_statement_with_more_of_the_binlog_behind_it_than_memory_holds_is_cert
     assert len(shop.until("large", 40)) == 40
 
 
-def test_a_second_statement_behind_more_of_the_binlog_than_memory_holds_stops_the_job(shop: Shop) -> None:
+def test_a_second_statement_behind_a_binlog_larger_than_memory_stops_the_job(shop: Shop) -> None:
     shop.job_with(max__queue__size__in__bytes=str(4 << 20))
     shop.run("CREATE TABLE large (id INT PRIMARY KEY, v MEDIUMTEXT)")
     shop.knows("t", "large")
@@ -321,7 +380,7 @@ def test_check_warns_and_says_what_mends_it(shop: Shop) -> None:
 def test_a_server_that_leaves_statements_out_of_its_binlog_is_refused(
     kafka_address: str, topic_prefix: str, tmp_path: Path
 ) -> None:
-    """``USE elsewhere; ALTER TABLE shop.t`` would not come by."""
+    """The binlog would not have the statements `USE elsewhere; ALTER TABLE shop.t`."""
     options = ["--binlog-row-metadata=MINIMAL", "--binlog-ignore-db=elsewhere"]
     with (
         servers(kafka=False, mysql_options=options) as started,

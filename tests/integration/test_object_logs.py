@@ -13,11 +13,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.object_store import reach
+from incsnap.checkpoint.object_store import set_access
 from incsnap.config.object_store import store_access
 from incsnap.errors import ConfigError
-from incsnap.spark import object_logs, s3a
-from incsnap.spark.s3a_jars import s3a_jars
+from incsnap.spark.store import object_logs, s3a
+from incsnap.spark.store.s3a_jars import s3a_jars
 from lab.object_store import ObjectStore
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -55,7 +55,7 @@ def end_jvm() -> None:
 @pytest.fixture
 def location(object_store: ObjectStore) -> str:
     uri = f"s3a://{object_store.bucket}/{secrets.token_hex(5)}"
-    reach(uri, store_access(uri, object_store.properties(""), {}))
+    set_access(uri, store_access(uri, object_store.properties(""), {}))
     return uri
 
 
@@ -84,7 +84,7 @@ def test_a_batch_is_two_writes_and_nothing_is_renamed(
     run(done + 1)  # what was written is read again
 
 
-def test_the_second_who_writes_a_batch_is_told(spark: SparkSession, location: str) -> None:
+def test_the_second_writer_of_a_batch_gets_an_error(spark: SparkSession, location: str) -> None:
     jvm: Any = spark.sparkContext._jvm
     path = jvm.org.apache.hadoop.fs.Path(f"{location}/offsets/7")
     configuration: Any = spark._jsparkSession.sessionState().newHadoopConf()

@@ -70,7 +70,7 @@ def _refused_by_the_server(database: str) -> tuple[bytes, ...]:
     )
 
 
-def test_what_is_no_signal_is_passed_over_on_every_channel_and_never_comes_again(
+def test_messages_that_are_no_signals_are_skipped_for_good_on_every_channel(
     job: PlannedJob, mysql_address: MySqlAddress, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -133,10 +133,10 @@ def _aborted(job: PlannedJob, value: bytes) -> None:
     producer.abort_transaction(60)
 
 
-def test_signals_inside_a_transaction_larger_than_a_batch_are_obeyed_once_each_whatever_is_restarted(
+def test_signals_inside_a_large_transaction_are_obeyed_once_across_restarts(
     job: PlannedJob, mysql_address: MySqlAddress, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("incsnap.planner.pace.Pace.binlog_bytes", 200_000)
+    monkeypatch.setattr("incsnap.planner.batch_budget.BatchBudget.binlog_bytes", 200_000)
     job.batch()
     signals = {
         3: ("first", "execute-snapshot"), 15: ("second", "execute-snapshot"), 20: ("hold", "pause-snapshot"),

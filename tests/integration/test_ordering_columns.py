@@ -1,4 +1,4 @@
-"""What orders the chunks of a table, whatever keys it has: found by the server's own words, read in the real chunks."""
+"""Tests of the columns that order the chunks of a table, with any keys. The server describes the table."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_chunks_run_as_the_index_does(
         ("id INT PRIMARY KEY", "s", "no column s"),
     ],
 )
-def test_a_table_whose_rows_cannot_be_told_apart_or_put_in_order_is_refused_with_what_helps(
+def test_a_table_without_a_key_or_an_order_is_refused_with_a_repair(
     connection: Any, database: str, columns: str, surrogate: str, repair: str
 ) -> None:
     query(connection, f"CREATE TABLE t ({columns})")

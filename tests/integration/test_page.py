@@ -15,8 +15,8 @@ from incsnap.config.explained import Explained
 from incsnap.config.settings import MonitoringSettings
 from incsnap.errors import ConfigError
 from incsnap.monitoring.http_server import StatusServer
+from incsnap.monitoring.job_status import Point
 from incsnap.monitoring.status import RETRYING, Failure, JobStatus, NotificationStatus
-from incsnap.monitoring.watch import Point
 from tests.support.job_statuses import running
 
 TOKEN = "a-token-of-some-length"
@@ -68,7 +68,7 @@ def page(browser: Browser, server: StatusServer) -> Iterator[Page]:
 
 
 def opened(browser: Browser, server: StatusServer, **more: Any) -> Iterator[Page]:
-    """With nothing wrong in its console at the end."""
+    """Yield the open page. At the end its console must have no error."""
     page = browser.new_page(**more)
     console: list[str] = []
     page.on("console", lambda message: console.append(message.text))
@@ -80,7 +80,7 @@ def opened(browser: Browser, server: StatusServer, **more: Any) -> Iterator[Page
     assert [text for text in console if "status of 40" not in text] == []
 
 
-def test_it_shows_a_job_in_the_middle_of_everything(page: Page) -> None:
+def test_the_page_shows_all_parts_of_a_busy_job(page: Page) -> None:
     expect(page).to_have_title("shop: running")
     expect(page.locator("#state")).to_have_text("running")
     expect(page.locator("#lag")).to_have_text("0.063 s")
@@ -108,7 +108,7 @@ def test_windows_are_drawn_on_the_side_of_the_stream_where_they_are(page: Page) 
     assert sides[1][2] < sides[2][2]
 
 
-def test_it_goes_with_the_job(page: Page, job: Job) -> None:
+def test_the_page_follows_the_job(page: Page, job: Job) -> None:
     assert job.status.stream is not None
     job.status = replace(job.status, stream=replace(job.status.stream, lag_ms=4_200))
     expect(page.locator("#lag")).to_have_text("4.2 s")
@@ -119,7 +119,7 @@ def test_it_goes_with_the_job(page: Page, job: Job) -> None:
     expect(page.get_by_role("alert")).to_contain_text("MySQL does not answer → start it")
 
 
-def test_what_others_have_written_is_shown_as_text(page: Page, job: Job) -> None:
+def test_foreign_text_is_escaped(page: Page, job: Job) -> None:
     notification = NotificationStatus("<img src=x onerror=alert(1)>", "STARTED", 5, {"data_collections": "<b>bold</b>"})
     job.status = replace(job.status, notifications=(notification,))
 
@@ -164,10 +164,10 @@ def test_buttons_send_signals_with_the_token(page: Page, job: Job) -> None:
     ]
 
 
-def test_a_wrong_token_and_a_bad_signal_are_told(page: Page, job: Job) -> None:
+def test_a_wrong_token_and_a_bad_signal_show_an_error(page: Page, job: Job) -> None:
     page.get_by_role("textbox", name="token").fill("another-token-as-long")
     page.get_by_role("button", name="Pause").click()
-    expect(page.locator("#answer")).to_have_text("the token is another one")
+    expect(page.locator("#answer")).to_have_text("wrong token")
     page.get_by_role("textbox", name="token").fill(TOKEN)
     page.get_by_role("textbox", name="tables").fill("bad")
     page.get_by_role("button", name="Snapshot").click()
@@ -185,14 +185,14 @@ def test_without_a_token_in_the_settings_there_are_no_buttons(browser: Browser, 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1_200])
-def test_it_fits_a_narrow_screen_and_follows_the_dark(
+def test_the_page_fits_a_narrow_screen_and_has_a_dark_theme(
     scheme: str, width: int, browser: Browser, server: StatusServer
 ) -> None:
     for page in opened(browser, server, viewport={"width": width, "height": 700}, color_scheme=scheme):
         page.locator("summary").click()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        ground, ink = (
+        background, ink = (
             page.evaluate(f"getComputedStyle(document.body).{name}.match(/\\d+/g).map(Number)")
             for name in ("backgroundColor", "color")
         )
-        assert (sum(ground) < sum(ink)) == (scheme == "dark")
+        assert (sum(background) < sum(ink)) == (scheme == "dark")

@@ -20,8 +20,8 @@ from tests.support.mysql_versions import end_of_binlog
 
 pytestmark = pytest.mark.servers
 
+#: A long value. It makes the document longer than a difference: otherwise the server writes the whole document.
 _PAD = json.dumps(["x" * 90] * 4)
-"""The server writes a difference only where it is shorter than the document."""
 
 
 class Server:

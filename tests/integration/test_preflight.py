@@ -20,7 +20,7 @@ from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
 from tests.support.mysql_versions import end_of_binlog
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.named_rows("`incsnap check` warns of MINIMAL")]
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_an_offset_that_lacks_purged_transactions_is_found(
     assert not _named(findings(settings, purged), "gtid_purged")
 
 
-def test_the_wait_for_a_low_watermark_passes_what_was_executed_and_gives_up_on_what_was_not(
+def test_the_wait_for_a_low_watermark_ends_when_executed_and_has_a_time_limit(
     mysql_address: MySqlAddress, database: str
 ) -> None:
     settings = _settings(mysql_address, database)

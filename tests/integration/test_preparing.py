@@ -1,4 +1,4 @@
-"""``incsnap prepare``: the archive of classes before the first job."""
+"""Tests of `incsnap prepare`, which makes the archive of classes before the first job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_archive_is_made_once_and_shown() -> None:
     assert archive.suffix == ".jsa"
 
 
-def test_where_the_cache_cannot_be_written_to_it_says_that_there_is_none(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = prepare(INCSNAP_CACHE=str(tmp_path / "file"))
     assert (result.returncode, result.stdout) == (0, "There is no archive of classes: jobs start without.\n")

@@ -13,10 +13,10 @@ from incsnap.connect.avro_schema import avro_json
 from incsnap.connect.schema import Schema
 from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.sources import SourceConstants
 from incsnap.kafka.refusals import SinkRefused
 from incsnap.kafka.registry import Registry
-from incsnap.transforms.form import change_form
+from incsnap.transforms.record_spec import change_spec
 from tests.support.hand_made_view import hand_made_view
 from tests.support.registry import read_avro, registry_client
 
@@ -55,8 +55,8 @@ def test_confluents_reader_reads_keys_values_and_single_records(registry_url: st
     view = hand_made_view({"id": Schema("int64"), "note": Schema("string", optional=True), "paid": DECIMAL}, key=["id"])
     columns = [pa.array([-1, 2**62]), pa.array(["é", None]), pa.array([b"\x04\xd2", b"\xff"], pa.binary())]
 
-    keys = AvroKeys(view, change_form(topic), ENVELOPE, registry.register).keys(columns)
-    values = AvroValues(view, change_form(topic), ENVELOPE, registry.register).reads(columns, SOURCE, NOW)
+    keys = AvroKeys(view, change_spec(topic), ENVELOPE, registry.register).keys(columns)
+    values = AvroValues(view, change_spec(topic), ENVELOPE, registry.register).reads(columns, SOURCE, NOW)
     schema = Schema("struct", name="shop.Note", version=1, fields=(("text", Schema("string")),))
     single = AvroStructs(registry.register).struct(f"{topic}.notes-value", schema, {"text": "hello"})
 
@@ -108,7 +108,7 @@ def test_an_incompatible_schema_is_refused_by_subject_and_field(registry_url: st
     assert not caught.value.resumable
 
 
-def test_what_may_not_be_registered_is_looked_up(registry_url: str, topic: str) -> None:
+def test_without_registration_the_schema_is_looked_up(registry_url: str, topic: str) -> None:
     subject, schema = f"{topic}-value", record(id=Schema("int64"))
     reader = Registry(registry_url, {"auto.register.schemas": "false"})
     with pytest.raises(SinkRefused, match=r"auto\.register\.schemas=false") as caught:
@@ -120,7 +120,7 @@ def test_what_may_not_be_registered_is_looked_up(registry_url: str, topic: str) 
     assert reader.register(subject, schema) == number
 
 
-def test_the_latest_version_is_used_where_it_is_the_tables(registry_url: str, topic: str) -> None:
+def test_the_latest_version_is_used_if_it_fits_the_table(registry_url: str, topic: str) -> None:
     subject, schema = f"{topic}-value", record(id=Schema("int64"))
     number = Registry(registry_url, {}).register(subject, schema)
     latest = Registry(registry_url, {"use.latest.version": "true"})
@@ -130,6 +130,6 @@ def test_the_latest_version_is_used_where_it_is_the_tables(registry_url: str, to
         latest.register(subject, record(id=Schema("int64"), qty=Schema("int32")))
 
 
-def test_what_is_no_schema_is_refused_with_the_registrys_word(registry_url: str, topic: str) -> None:
+def test_an_invalid_schema_fails_with_the_registrys_message(registry_url: str, topic: str) -> None:
     with pytest.raises(SinkRefused, match="status 422"):
         Registry(registry_url, {}).register(f"{topic}-value", '{"type":"nonsense"}')

@@ -21,7 +21,7 @@ from tests.support.binlog_dump import TableEvents, charsets_of, events_since, ta
 from tests.support.mysql_versions import end_of_binlog, has_vector
 from tests.support.random_values import CASES, canonical
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.named_rows("it decodes table maps without a job")]
 
 _ROWS = 150
 

@@ -29,7 +29,7 @@ from tests.support.binlog_dump import charsets_of, events_since, table_events
 from tests.support.mysql_versions import end_of_binlog
 from tests.support.random_values import CASES, GEOMETRIES
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.named_rows("it decodes table maps without a job")]
 
 _ROWS = 120
 #: Types that a primary key may hold as a whole.
@@ -191,7 +191,7 @@ def test_the_odd_corners_are_the_same(both: Both) -> None:
 
 
 def test_a_literal_beyond_the_basic_plane_is_whole_in_values_and_one_schema_in_both(both: Both) -> None:
-    """information_schema tells such a literal as a question mark."""
+    """information_schema shows a question mark for such a literal."""
     both.run("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('😀','b'), s SET('😀','b'))")
     both.run("INSERT INTO t VALUES (1, '😀', '😀,b'), (2, 'b', ''), (3, NULL, NULL)")
     both.compare("id")

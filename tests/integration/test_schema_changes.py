@@ -6,7 +6,6 @@ tests/e2e/test_schema_changes.py puts the changes into the middle of windows.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +14,6 @@ from incsnap.errors import BinlogError
 from incsnap.events import StreamPosition
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
-from lab.servers import servers
 from tests.support.schema_play import MB, Play, Row, by_table
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -33,7 +31,7 @@ def play(mysql_address: MySqlAddress, database: str) -> Iterator[Play]:
 
 
 def check(play: Play, start: StreamPosition, *touched: str) -> None:
-    """Reads from ``start`` again and again, cut differently each time."""
+    """Read from `start` several times with batches of different sizes, and compare all changes with the expected."""
     end = play.here()
     for max_rows in (1, 2, 1 << 30):
         row_changes, changes = play.read(start, end, max_rows)
@@ -181,7 +179,7 @@ def test_a_change_of_a_table_lies_between_the_rows_before_and_behind_it(play: Pl
         assert rows_before >= 1
 
 
-@pytest.mark.skipif("INCSNAP_ROW_METADATA" in os.environ, reason="it decodes slices without definitions")
+@pytest.mark.named_rows("it decodes slices without definitions")
 def test_a_restart_in_the_middle_of_a_transaction_and_before_a_change(play: Play) -> None:
     start = play.here()
     play.connection.begin()
@@ -201,24 +199,23 @@ def test_a_restart_in_the_middle_of_a_transaction_and_before_a_change(play: Play
     assert first + rest == play.expected
 
 
-@pytest.mark.skipif("INCSNAP_ROW_METADATA" in os.environ, reason="here somebody knows it")
+@pytest.mark.named_rows("what the test knows by itself would name the rows")
 @pytest.mark.timeout(120)
-def test_table_maps_without_names_are_refused_where_nobody_knows_the_definition() -> None:
-    """binlog_row_metadata=MINIMAL: names and ENUM literals are missing, and nothing is guessed."""
-    with servers(kafka=False, mysql_options=["--binlog-row-metadata=MINIMAL"]) as started:
-        play = Play(started.mysql, "mysql")
-        play.run("CREATE DATABASE minimal", "CREATE TABLE minimal.t (id int unsigned PRIMARY KEY, e enum('x', 'y'))")
-        play.database = "minimal"
-        play.connection.select_db("minimal")
-        start = play.here()
-        play.run("INSERT INTO t VALUES (4000000000, 'y')")
-        with pytest.raises(BinlogError, match=r"\.\d{6}:\d+: .*minimal\.t .*MINIMAL.* not known") as failure:
-            play.read(start, play.here(), 100)
-        assert "binlog_row_metadata = FULL" in failure.value.hint
-        # With the setting, later rows can be read though those before it cannot.
-        play.run("SET GLOBAL binlog_row_metadata = FULL")
-        start = play.here()
-        play.write("t", 1, e="x")
-        row_changes, _ = play.read(start, play.here(), 100)
-        assert row_changes == play.expected
-        play.connection.close()
+def test_table_maps_without_names_are_refused_if_the_definition_is_unknown(minimal_mysql: MySqlAddress) -> None:
+    """With `binlog_row_metadata=MINIMAL` names and ENUM literals are missing. They are never guessed."""
+    play = Play(minimal_mysql, "mysql")
+    play.run("CREATE DATABASE minimal", "CREATE TABLE minimal.t (id int unsigned PRIMARY KEY, e enum('x', 'y'))")
+    play.database = "minimal"
+    play.connection.select_db("minimal")
+    start = play.here()
+    play.run("INSERT INTO t VALUES (4000000000, 'y')")
+    with pytest.raises(BinlogError, match=r"\.\d{6}:\d+: .*minimal\.t .*MINIMAL.* not known") as failure:
+        play.read(start, play.here(), 100)
+    assert "binlog_row_metadata = FULL" in failure.value.hint
+    # With the setting, later rows can be read though those before it cannot.
+    play.run("SET GLOBAL binlog_row_metadata = FULL")
+    start = play.here()
+    play.write("t", 1, e="x")
+    row_changes, _ = play.read(start, play.here(), 100)
+    assert row_changes == play.expected
+    play.connection.close()

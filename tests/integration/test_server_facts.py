@@ -1,4 +1,4 @@
-"""What a real server says of its binlog and of the tables that are being read."""
+"""Tests of the facts that a real server tells about its binlog and the tables being read."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from lab.mysql_client import connect
 from lab.servers import servers
 from tests.support.planned_job import settings_of
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.named_rows("`incsnap check` warns of MINIMAL")]
 
 Statements = Sequence[str]
 
@@ -93,7 +93,7 @@ def test_a_wrong_value_of_a_variable_stops_the_start(variable: str, own: tuple[M
         _run(connection, right)
 
 
-def test_what_a_rule_says_to_do_repairs_the_server(own: tuple[MySqlAddress, Connection[Any]]) -> None:
+def test_the_repair_of_each_rule_repairs_the_server(own: tuple[MySqlAddress, Connection[Any]]) -> None:
     address, connection = own
     wrong, _ = _DYNAMIC["enforce_gtid_consistency"]
     others = ("binlog_format", "binlog_row_image", "binlog_order_commits")
@@ -142,7 +142,7 @@ def test_a_replica_that_does_not_log_what_it_replicates_is_refused() -> None:
 def test_a_server_of_another_kind_is_refused_by_its_version(
     number: tuple[int, int, int], text: str, own: tuple[MySqlAddress, Connection[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No such server can be fetched here, so a real one is given another version."""
+    """The lab cannot fetch such a server, so the test changes the version that a real server reports."""
 
     def answer(connection: Connection[Any], statement: str, *values: Any) -> Any:
         return ((text,),) if statement == "SELECT VERSION()" else session.query(connection, statement, *values)

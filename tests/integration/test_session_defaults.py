@@ -70,7 +70,7 @@ def reader(server: MySqlAddress) -> MySqlAddress:
 
 @pytest.fixture
 def root(server: MySqlAddress) -> Iterator[Any]:
-    """Before the defaults are changed; they are the default ones again afterwards."""
+    """Yield a session that was opened before the server's defaults are changed. Restore the defaults at the end."""
     connection = open_session(server)
     with closing(connection), connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop")
@@ -130,7 +130,7 @@ def _steps(connection: Any) -> int:
     return int(query(connection, "SHOW SESSION STATUS LIKE 'Handler_read_next'")[0][1])
 
 
-def test_nothing_that_is_read_depends_on_the_servers_defaults_for_sessions(reader: MySqlAddress, root: Any) -> None:
+def test_reads_do_not_depend_on_the_servers_session_defaults(reader: MySqlAddress, root: Any) -> None:
     before = _all_that_is_read(reader)
     _spoil(root)
     spoilt = _all_that_is_read(reader)
@@ -140,9 +140,7 @@ def test_nothing_that_is_read_depends_on_the_servers_defaults_for_sessions(reade
     assert spoilt == before
 
 
-def test_what_is_not_committed_is_not_read_and_what_is_committed_is_read_at_once(
-    reader: MySqlAddress, root: Any
-) -> None:
+def test_exactly_the_committed_rows_are_read(reader: MySqlAddress, root: Any) -> None:
     _spoil(root)
     count = "SELECT COUNT(*) FROM shop.orders"
     with closing(connect(settings_of(reader, "unused:1", "p", "shop").mysql)) as connection, root.cursor() as cursor:

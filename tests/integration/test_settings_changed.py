@@ -25,7 +25,7 @@ _LAST = _ROWS - 1
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window has a few parts, and a batch sends one."""
     monkeypatch.setattr("incsnap.tasks.chunk.PART_BYTES", 2_000)
-    monkeypatch.setattr("incsnap.planner.pace.Pace.release_bytes", 0)
+    monkeypatch.setattr("incsnap.planner.batch_budget.BatchBudget.release_bytes", 0)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def ask(job: PlannedJob, database: str) -> None:
     ],
     ids=lambda options: next(iter(options)).replace("__", "."),
 )
-def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its_event(
+def test_after_a_change_of_form_no_row_is_old_in_form_or_in_time(
     cursor: Cursor,
     make_job: Callable[..., PlannedJob],
     database: str,
@@ -92,7 +92,7 @@ def test_after_a_change_of_form_no_row_comes_in_the_old_form_and_none_behind_its
     job.sent.clear()
     cursor.execute("UPDATE t SET v = 'new' WHERE n = %s", (_LAST,))
     with monkeypatch.context() as patch:  # no part is sent before the update has come, and some are behind it
-        patch.setattr("incsnap.planner.observe.Observer._patience", lambda *_: 10.0)
+        patch.setattr("incsnap.planner.stream_port._seconds_to_wait", lambda *_, **__: 10.0)
         job.batches_until(lambda: _LAST in by_number(rows(job)), "last row")
     until_complete(job)
 

@@ -51,7 +51,7 @@ def test_where_the_database_or_the_table_does_not_exist_the_statements_are_given
         assert "GRANT INSERT ON" in by_reader.hint
 
 
-def test_who_may_not_insert_into_a_table_that_is_there_needs_the_right_alone(
+def test_without_insert_on_the_signal_table_only_the_grant_is_given(
     cursor: Cursor, reader: MySqlAddress, database: str
 ) -> None:
     cursor.execute("CREATE TABLE sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")

@@ -17,7 +17,7 @@ from incsnap.tasks import blocks, formats, small_tables
 from incsnap.tasks.partitions import BatchPart, SlicePart
 from incsnap.tasks.slice_rows import slice_rows
 from incsnap.transforms.chain import Step
-from incsnap.transforms.form import Reference
+from incsnap.transforms.record_spec import EnvelopeField
 from incsnap.transforms.unwrap import ExtractNewRecordState
 from incsnap.types.modes import Modes
 from lab.addresses import MySqlAddress
@@ -31,12 +31,12 @@ from tests.support.random_values import CASES
 pytestmark = pytest.mark.servers
 
 _TABLES, _COLUMNS, _SECONDS = 40, 8, 60.0
-_ADDED = (Reference("", "op", "__op"), Reference("source", "table", "__table"))
+_ADDED = (EnvelopeField("", "op", "__op"), EnvelopeField("source", "table", "__table"))
 _CHOICES = {"json": FormatChoice(), "schemas": FormatChoice(schemas=True), "avro": FormatChoice("avro")}
 
 
 def _write(address: MySqlAddress, database: str, source: random.Random) -> int:
-    """How many rows events that makes."""
+    """Write the tables and their rows. Return the number of rows events."""
     events = 0
     connection = connect(address, init_command="SET time_zone='+00:00', sql_mode='STRICT_TRANS_TABLES'")
     with connection, connection.cursor() as cursor:
@@ -85,7 +85,7 @@ def _records(parts: list[SlicePart], settings: Settings) -> tuple[dict[tuple[int
     return by_table, kinds
 
 
-def test_every_type_is_written_as_by_itself(
+def test_small_tables_of_every_type_are_encoded_as_large_ones(
     mysql_address: MySqlAddress,
     kafka_address: str,
     database: str,

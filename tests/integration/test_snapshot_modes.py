@@ -1,4 +1,4 @@
-"""``snapshot.mode`` and what goes with it: which rows a start reads, and when."""
+"""Tests of `snapshot.mode` and its related settings: which rows a start reads, and when."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_each_start_reads_the_tables_with_always_and_no_restart_of_the_query_doe
     assert notified(job, "STARTED") == ["initial-first", "initial-second"]
 
 
-def test_what_an_earlier_start_has_not_finished_ends_and_what_a_signal_asked_for_goes_on(
+def test_a_new_start_ends_unfinished_initial_snapshots_and_continues_signalled_ones(
     cursor: Cursor, make_job: Any, database: str
 ) -> None:
     job = make_job(snapshot__mode="always", snapshot__include__collection__list=rf"{database}\.orders")

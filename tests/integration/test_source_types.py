@@ -1,5 +1,7 @@
-"""How columns were defined is read from information_schema as from SHOW CREATE TABLE, which Debezium's records are an
-oracle for (``tests/unit/mysql/test_table_definitions.py``)."""
+"""Tests that information_schema and SHOW CREATE TABLE give the same definitions of columns.
+
+Debezium's records are the oracle for SHOW CREATE TABLE (`tests/unit/mysql/test_table_definitions.py`).
+"""
 
 from __future__ import annotations
 

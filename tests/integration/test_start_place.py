@@ -31,7 +31,7 @@ def own_mysql() -> Iterator[MySqlAddress]:
 
 
 class Server:
-    """With an empty table ``shop.t``, in a binlog file of its own."""
+    """A session on a server with an empty table `shop.t` and a new binlog file."""
 
     def __init__(self, address: MySqlAddress) -> None:
         self._connection = connect(address)
@@ -91,7 +91,7 @@ def ids(job: PlannedJob, count: int) -> list[int]:
 
 
 def refusal(settings: Settings) -> ConfigError:
-    """What ``incsnap check`` finds, and the start raises."""
+    """Return the error that the start raises, after checking that `incsnap check` reports the same problem."""
     with closing(connect_by(settings.mysql)) as connection, pytest.raises(ConfigError) as raised:
         start_gtids(connection, settings.start)
     problems = [f"{each.name}: {each.problem}" for each in findings(settings)]
@@ -134,7 +134,7 @@ def test_the_beginning_and_the_end_of_a_file_are_places_too(server: Server, sett
             assert str(start_gtids(connection, made.start)) == expected, position
 
 
-def test_a_place_inside_of_a_transaction_is_that_before_it_and_told(
+def test_a_start_inside_a_transaction_moves_before_it_with_a_warning(
     server: Server, settings: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("incsnap.mysql.start_place._PAGE", 2)
@@ -147,7 +147,7 @@ def test_a_place_inside_of_a_transaction_is_that_before_it_and_told(
 
     with closing(connect_by(made.mysql)) as connection:
         assert str(start_gtids(connection, made.start)) == before
-    assert f"{file}:{inside} is inside of" in caplog.text
+    assert f"{file}:{inside} is inside transaction" in caplog.text
 
 
 def test_places_that_are_not_surely_of_this_server_are_refused(server: Server, settings: Any) -> None:
@@ -193,6 +193,6 @@ def test_recovery_needs_an_offset(
 ) -> None:
     settings = settings_of(own_mysql, kafka_address, topic_prefix, "shop", snapshot__mode="recovery")
 
-    with pytest.raises(ConfigError, match="recovery goes on from an offset, and the checkpoint has none"):
+    with pytest.raises(ConfigError, match="recovery needs an offset, and the checkpoint has none"):
         PlannedJob(settings, str(tmp_path))
     assert [each.name for each in findings(settings) if each.severity == "error"] == ["snapshot.mode"]

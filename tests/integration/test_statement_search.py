@@ -58,5 +58,5 @@ def test_another_server_than_was_meant_tells_nothing(play: Play) -> None:
     elsewhere = StreamPosition(
         start.delivered, start.file, start.pos, server_uuid="00000000-0000-0000-0000-000000000001"
     )
-    with pytest.raises(ServerUnreachable, match="Looking for statements behind"):
+    with pytest.raises(ServerUnreachable, match="The search for statements after"):
         statements_between(play, elsewhere, start)

@@ -53,7 +53,7 @@ def lag_of(replica: MySqlAddress) -> int:
 def begun(
     pair: Pair, kafka_address: str, topic_prefix: str, tmp_path: Path
 ) -> Iterator[Callable[..., tuple[PlannedJob, Callable[[str, dict[str, Any]], None]]]]:
-    """Makes a job on a table of 20 rows in chunks of 5, and what signals it. ``more``: settings."""
+    """Yield a function that makes a job and its signal function. The table has 20 rows, in chunks of 5."""
     database = f"test_{secrets.token_hex(5)}"
     jobs: list[PlannedJob] = []
 
@@ -118,7 +118,7 @@ def test_a_snapshot_waits_for_a_replica_and_goes_on_when_it_has_caught_up(pair: 
     job.batches_until(lambda: len(rows_of(job)) == 20, "rows")
 
 
-def test_a_replica_that_is_behind_holds_a_snapshot_back_until_a_signal_lifts_the_limit(pair: Pair, begun: Any) -> None:
+def test_a_lagging_replica_holds_a_snapshot_back_until_a_signal_lifts_the_limit(pair: Pair, begun: Any) -> None:
     job, signal = begun()
     run(pair.replica, "STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_DELAY=3600", "START REPLICA")
     try:
@@ -169,7 +169,7 @@ def test_a_slow_commit_holds_a_snapshot_back(pair: Pair, begun: Any) -> None:
 
 
 def test_threads_that_run_hold_a_snapshot_back(begun: Any) -> None:
-    """One of them asks, another sends the binlog."""
+    """One running thread asks for the number of threads, another one sends the binlog."""
     job, signal = begun(incsnap__snapshot__throttle__threads__running="1")
     signal("execute-snapshot", snapshot_of(job))
     job.batches_until(lambda: "threads run on the server, more than the 1 threads" in why(job), "word of the threads")
@@ -178,7 +178,7 @@ def test_threads_that_run_hold_a_snapshot_back(begun: Any) -> None:
     job.batches_until(lambda: len(rows_of(job)) == 20, "rows")
 
 
-def test_what_the_user_may_not_ask_is_told_with_the_statement_that_helps(pair: Pair) -> None:
+def test_a_missing_privilege_for_a_load_is_reported_with_its_grant(pair: Pair) -> None:
     user = f"u{secrets.token_hex(4)}"
     run(pair.replica, "SET sql_log_bin = 0", f"CREATE USER {user} IDENTIFIED BY 'Pw-12345'")
     try:
@@ -206,7 +206,7 @@ def test_what_the_user_may_not_ask_is_told_with_the_statement_that_helps(pair: P
 
 
 def test_a_server_that_is_no_replica_says_so(pair: Pair) -> None:
-    with closing(connect(pair.source)) as connection, pytest.raises(IncsnapError, match="replicates from no server"):
+    with closing(connect(pair.source)) as connection, pytest.raises(IncsnapError, match="is not a replica"):
         replica_lag_ms(connection)
 
 
@@ -221,4 +221,4 @@ def test_a_check_warns_of_what_would_hold_snapshots_back(pair: Pair, begun: Any)
     assert [(each.name, each.severity) for each in warnings] == [
         ("incsnap.snapshot.throttle.replica.lag.ms", "warning")
     ]
-    assert "it replicates from no server; with this limit snapshots wait" in warnings[0].problem
+    assert "it is not a replica; with this limit snapshots wait" in warnings[0].problem

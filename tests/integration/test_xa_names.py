@@ -78,7 +78,7 @@ def test_names_may_be_any_bytes(captured: CapturedDatabase) -> None:
     assert captured.ids(job) == [0, 1, 2, 3]
 
 
-def test_those_that_changed_nothing_are_no_riddle(captured: CapturedDatabase) -> None:
+def test_xa_transactions_without_changes_are_read(captured: CapturedDatabase) -> None:
     job = captured.job()
     for statement in ("SELECT * FROM t", "UPDATE t SET v = 'b' WHERE id = 77", "CREATE TEMPORARY TABLE x (id INT)"):
         for end in ("PREPARE {0};XA COMMIT {0}", "PREPARE {0};XA ROLLBACK {0}", "COMMIT {0} ONE PHASE", "ROLLBACK {0}"):
@@ -92,7 +92,7 @@ def test_those_that_changed_nothing_are_no_riddle(captured: CapturedDatabase) ->
     assert captured.ids(job) == []
 
 
-def test_what_its_own_savepoint_took_back_is_not_sent(captured: CapturedDatabase) -> None:
+def test_rows_undone_by_a_savepoint_are_not_sent(captured: CapturedDatabase) -> None:
     job = captured.job()
     xid = f"'{secrets.token_hex(8)}'"
     prepared(
@@ -119,7 +119,7 @@ def test_tables_that_are_not_captured_are_left_out_of_it(captured: CapturedDatab
     assert captured.ids(job) == [2]
 
 
-def test_a_signal_is_one_when_it_is_committed_and_never_if_it_is_rolled_back(captured: CapturedDatabase) -> None:
+def test_a_signal_in_xa_is_obeyed_at_commit_only(captured: CapturedDatabase) -> None:
     job = captured.job(**with_signals(captured))
     captured.run("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
     captured.caught_up(job)
@@ -143,10 +143,10 @@ def test_a_signal_is_one_when_it_is_committed_and_never_if_it_is_rolled_back(cap
 
 
 @pytest.mark.parametrize("seed", [4, 5])
-def test_snapshots_while_any_number_are_prepared_ended_and_restarted_between_give_the_table(
+def test_snapshots_equal_the_table_while_many_xa_transactions_prepare_and_end(
     captured: CapturedDatabase, seed: int
 ) -> None:
-    dice = Random(seed)
+    rng = Random(seed)
     rows = 300
     settings = {**with_signals(captured), "incremental__snapshot__chunk__size": "20"}
     captured.run("INSERT INTO t VALUES " + ", ".join(f"({number}, 'old')" for number in range(rows)))
@@ -155,10 +155,10 @@ def test_snapshots_while_any_number_are_prepared_ended_and_restarted_between_giv
     opened: list[str] = []
 
     def one_more() -> None:
-        xid = f"'{secrets.token_hex(8)}','{dice.randrange(3)}',{dice.randrange(3)}"
-        change = f"REPLACE INTO t VALUES ({dice.randrange(rows)}, '{secrets.token_hex(3)}')"
-        removal = f"DELETE FROM t WHERE id = {dice.randrange(rows)}"
-        both = [change, removal] if dice.random() < 0.3 else [change]
+        xid = f"'{secrets.token_hex(8)}','{rng.randrange(3)}',{rng.randrange(3)}"
+        change = f"REPLACE INTO t VALUES ({rng.randrange(rows)}, '{secrets.token_hex(3)}')"
+        removal = f"DELETE FROM t WHERE id = {rng.randrange(rows)}"
+        both = [change, removal] if rng.random() < 0.3 else [change]
         with suppress(pymysql.MySQLError):  # its row is locked by another that is prepared
             in_a_session(captured, "SET innodb_lock_wait_timeout = 1", f"XA START {xid}", *both, f"XA END {xid}",
                          f"XA PREPARE {xid}")  # fmt: skip
@@ -166,18 +166,18 @@ def test_snapshots_while_any_number_are_prepared_ended_and_restarted_between_giv
             captured.prepared.add(xid)
 
     def one_less() -> None:
-        captured.end("COMMIT" if dice.random() < 0.6 else "ROLLBACK", opened.pop(dice.randrange(len(opened))))
+        captured.end("COMMIT" if rng.random() < 0.6 else "ROLLBACK", opened.pop(rng.randrange(len(opened))))
 
     for number in range(3):
         captured.run(signal(captured, str(number)))
         for _ in range(40):
-            if dice.random() < 0.5:
+            if rng.random() < 0.5:
                 one_more()
             elif opened:
                 one_less()
-            if dice.random() < 0.5:
+            if rng.random() < 0.5:
                 job.batch()
-            if dice.random() < 0.1:
+            if rng.random() < 0.1:
                 job.restart()
         job.batches_until(lambda: not job.offset.snapshot.active, "end of the snapshot")
     while opened:

@@ -61,7 +61,7 @@ class CapturedDatabase:
                 cursor.execute(statement)
 
     def prepare(self, *statements: str) -> str:
-        """In a session that ends with it, so that others may go on; the transaction's name."""
+        """Prepare a transaction in its own session, which then ends, and return the transaction's name."""
         xid = f"'{secrets.token_hex(6)}','branch',7"
         with closing(self.connect()) as connection, connection.cursor() as cursor:
             for statement in (f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}"):
@@ -132,7 +132,7 @@ def test_rows_are_sent_with_xa_commit_under_its_name_and_not_before(captured: Ca
     assert captured.waiting(job.offset) == []
 
 
-def test_what_is_rolled_back_is_never_sent(captured: CapturedDatabase) -> None:
+def test_a_rolled_back_xa_transaction_is_never_sent(captured: CapturedDatabase) -> None:
     job = captured.job()
     xid = captured.prepare("INSERT INTO t VALUES (1, 'gone')")
     captured.caught_up(job)
@@ -145,7 +145,7 @@ def test_what_is_rolled_back_is_never_sent(captured: CapturedDatabase) -> None:
 
 
 @pytest.mark.parametrize("compression", ["ON", "OFF"])
-def test_one_phase_is_a_commit_like_any_other(captured: CapturedDatabase, compression: str) -> None:
+def test_a_one_phase_commit_is_a_commit(captured: CapturedDatabase, compression: str) -> None:
     job = captured.job()
     captured.run(
         f"SET binlog_transaction_compression = {compression}",
@@ -187,10 +187,10 @@ def test_a_batch_that_is_repeated_by_a_new_process_sends_the_same(captured: Capt
     assert [each.value["after"]["id"] for each in again if each.topic == captured.topic()] == [1]
 
 
-def test_one_larger_than_a_batch_and_than_memory_is_sent_in_several(
+def test_an_xa_transaction_larger_than_memory_is_sent_in_several_batches(
     captured: CapturedDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("incsnap.planner.pace.Pace.binlog_bytes", 200_000)
+    monkeypatch.setattr("incsnap.planner.batch_budget.BatchBudget.binlog_bytes", 200_000)
     monkeypatch.setattr("incsnap.planner.prepared_xa.MEMORY_BYTES", 300_000)
     job = captured.job(provide__transaction__metadata="true")
     rows = 1_500
@@ -209,7 +209,7 @@ def test_one_larger_than_a_batch_and_than_memory_is_sent_in_several(
     assert [each["event_count"] for each in ends if each["event_count"] > 1] == [rows]
 
 
-def test_one_that_was_prepared_before_the_first_start_is_found_in_the_binlog(captured: CapturedDatabase) -> None:
+def test_an_xa_transaction_prepared_before_the_first_start_is_found_in_the_binlog(captured: CapturedDatabase) -> None:
     kept, dropped = (captured.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
     captured.run("FLUSH BINARY LOGS", "INSERT INTO t VALUES (3, 'before')", "FLUSH BINARY LOGS")
     job = captured.job()
@@ -245,7 +245,7 @@ def test_a_branch_that_changed_nothing_does_not_stop_a_first_start(
     assert captured.ids(job) == [1]
 
 
-def test_what_the_search_has_found_survives_a_restart_and_a_purge(
+def test_found_xa_transactions_survive_a_restart_and_a_purge(
     kafka_address: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     with servers(kafka=False, mysql_options=["--skip-replica-start"]) as own:
@@ -286,7 +286,7 @@ def test_an_xa_commit_does_not_wait_for_the_search_beside_the_stream(
 
 
 @pytest.mark.parametrize("verb", ["COMMIT", "ROLLBACK"])
-def test_what_has_ended_without_a_word_in_the_binlog_leaves_the_offset(
+def test_an_xa_transaction_that_ended_unlogged_leaves_the_offset(
     captured: CapturedDatabase, verb: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("incsnap.planner.ended_unlogged._SECONDS_BETWEEN", 0.2)
@@ -305,7 +305,7 @@ def test_what_has_ended_without_a_word_in_the_binlog_leaves_the_offset(
     assert captured.waiting(job.offset) == []
 
 
-def test_without_the_privilege_it_is_found_when_it_is_committed(captured: CapturedDatabase) -> None:
+def test_without_the_privilege_an_xa_transaction_is_found_at_its_commit(captured: CapturedDatabase) -> None:
     user, password = f"u{secrets.token_hex(5)}", "secret"
     captured.run(
         f"CREATE USER {user} IDENTIFIED BY '{password}'",
@@ -378,13 +378,13 @@ def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
             listed.batches_until(lambda: not listed.offset.sought, "end of the search")
             listed.close()
             captured.end("COMMIT", xid)
-            with pytest.raises(BinlogError, match=f"{name}.*does not hold") as stopped:
+            with pytest.raises(BinlogError, match=f"{name}.*no longer holds") as stopped:
                 job.until(captured.topic())
             assert "execute-snapshot" in stopped.value.hint
 
 
 def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file(captured: CapturedDatabase) -> None:
-    """As where gtid_purged was set behind the newest file's beginning."""
+    """This happens if gtid_purged was set after the newest file began."""
     settings = captured.settings()
     with closing(connect(settings.mysql)) as connection:
         before = executed(connection) | GtidSet.parse("00000000-0000-0000-0000-000000000001:1-7")

@@ -1,7 +1,8 @@
-"""How many examples: INCSNAP_PROFILE = check (`make check`), dev (`make test`), ci or nightly.
+"""The number of examples, by INCSNAP_PROFILE: check (`make check`), dev (`make test`), ci or nightly.
 
-All but nightly take the same examples each time, so that a red run can be repeated; nightly takes new ones. A check has
-half of dev's: it is for each save, and is to end within a minute on two cores with the types and all else.
+All profiles but nightly take the same examples each time, so that a failed run can be repeated. A check takes fewer
+examples than dev. It is meant for each save, and should end within a minute on two cores, with types and all other
+checks.
 """
 
 from __future__ import annotations

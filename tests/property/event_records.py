@@ -1,7 +1,7 @@
-"""Events of the modelled server as the product's records, and what a consumer finds in records.
+"""The product's records for events of the modelled server, and the reader of such records.
 
-An event's version is its position in the binlog, its transaction the server's id; a snapshot row brings its version in
-the column ``v``, and names its reading as the server's id.
+The binlog position of an event is its version, and the server id is its transaction. A snapshot row has its version in
+the column `v`, and its server id is the number of the chunk's reading.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from incsnap.config.topics import topic_of
 from incsnap.envelope.change_records import change_records
 from incsnap.envelope.partitioner import bucket_of
 from incsnap.envelope.records import RECORDS
-from incsnap.envelope.row_changes import lay_out
-from incsnap.envelope.source_block import SourceColumns
+from incsnap.envelope.row_changes import changes_of_table
+from incsnap.envelope.sources import SourceColumns
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks.formats import format_of
 from tests.property.mysql_model import KEYS, columns_of
 from tests.property.server_model import TABLES, Event, Row, keys_of
 from tests.property.topic_model import Record
 
-#: A record: its values for ``RECORDS``.
+#: The values of one record, for `RECORDS`.
 Line = tuple[Any, ...]
 
 BUCKETS = 2
-#: The key of table b's records is the first column of its primary key alone: its rows have an identity beside it.
+#: The record key of table b is only the first column of its primary key, so its rows have an identity beside the key.
 SETTINGS: Settings = from_properties(
     {
         "database.hostname": "modelled",
@@ -51,7 +51,7 @@ SETTINGS: Settings = from_properties(
 ).settings
 TOPICS = {table: topic_of(SETTINGS, table) for table in TABLES}
 _OF_TOPIC = {topic: table for table, topic in TOPICS.items()}
-#: Partitions of each topic.
+#: Topic -> number of partitions.
 PARTITIONS = dict(zip(TOPICS.values(), (2, 3), strict=True))
 _SHAPES = {
     table: TableShape(
@@ -61,15 +61,16 @@ _SHAPES = {
     )
     for table in TABLES
 }
-#: Codes of rows events.
+#: Types of rows events.
 _UPDATE, _DELETE = 31, 32
-#: What stands in a template for an event's version and for its transaction.
+#: Placeholders in a template, for the version and the transaction of an event.
 _VERSION, _TRANSACTION = 7_000_000_001, 8_000_000_001
 _KINDS = {"put": _UPDATE, "rekey": _UPDATE, "delete": _DELETE}
 
 
 def encoded(arrived: Sequence[tuple[int, Event]]) -> Iterator[tuple[int, TableId, bool, pa.RecordBatch]]:
-    """(bucket, table, is it of rows, records) of (transaction, event) pairs, in order for each table."""
+    """Yield (bucket, table, whether the records are rows, records) for (transaction, event) pairs, in order for each
+    table."""
     for table in TABLES:
         of_table = [each for each in arrived if each[1].table == table and each[1].kind in (*_KINDS, "truncate")]
         for truncates, run in groupby(of_table, lambda each: each[1].kind == "truncate"):
@@ -87,7 +88,10 @@ def encoded(arrived: Sequence[tuple[int, Event]]) -> Iterator[tuple[int, TableId
 
 @cache
 def _templates(table: TableId) -> Mapping[tuple[str, Row, Row], Sequence[tuple[int, Line]]]:
-    """(bucket, record) of every event there can be: encoding each by itself would take most of a run."""
+    """Return (bucket, record) pairs for every possible event of the table.
+
+    Encoding each event by itself would take most of a run.
+    """
     keys = keys_of(table)
     every = [Event(kind, table, _VERSION, key) for kind in ("put", "delete") for key in keys]
     every += [Event("rekey", table, _VERSION, *pair) for pair in permutations(keys, 2)]
@@ -104,7 +108,9 @@ def _changes(table: TableId, event: Event) -> pa.RecordBatch:
     keys = [event.key] if event.kind == "delete" else [event.key, event.new_key or event.key]
     columns = [pa.array(values, pa.int64()) for values in zip(*((*key, 0, 0) for key in keys), strict=True)]
     event_of = np.zeros(len(keys), np.int32)
-    laid = lay_out(format_of(SETTINGS, _SHAPES[table]), columns, event_of, np.array([_KINDS[event.kind]], np.uint8))
+    laid = changes_of_table(
+        format_of(SETTINGS, _SHAPES[table]), columns, event_of, np.array([_KINDS[event.kind]], np.uint8)
+    )
     source = SourceColumns(
         gtid=pa.nulls(1, pa.string()),
         ts_us=np.zeros(1, np.int64),
@@ -127,7 +133,7 @@ def _filled(line: Line, transaction: int, event: Event) -> Line:
 
 
 def _truncations(truncations: Iterable[tuple[int, Event]]) -> pa.RecordBatch:
-    """For the consumers of every bucket; the product tells of them on topics of their own."""
+    """Return the records of TRUNCATEs, for every bucket. The product writes them to topics of their own."""
     values = [{"op": "t", "source": {"pos": event.version, "server_id": number}} for number, event in truncations]
     return _batch([(0, None, json.dumps(value).encode(), None, None, None, None) for value in values])
 
@@ -139,7 +145,7 @@ def _batch(lines: Sequence[Line]) -> pa.RecordBatch:
 
 
 def consumed(topic: str, records: pa.RecordBatch) -> Iterator[Record]:
-    """What the records say; tombstones say nothing more."""
+    """Yield what a consumer reads in the records. Tombstones are skipped."""
     for value in records.column("value").to_pylist():
         if value is not None:
             yield from _read(_OF_TOPIC[topic], json.loads(value))
@@ -156,7 +162,8 @@ def _read(table: TableId, value: Any) -> Iterator[Record]:
         yield Record(table, "t", None, version, transaction)
         return
     before, after = (value[image] and _key(table, value[image]) for image in ("before", "after"))
-    if before and after and before != after:  # of one record's key, so no deletion and creation
+    # both keys have one record key, so the product sends neither a deletion nor a creation
+    if before and after and before != after:
         yield Record(table, "d", before, version, transaction)
         yield Record(table, "c", after, version, transaction)
     else:

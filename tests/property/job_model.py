@@ -1,11 +1,11 @@
-"""The job around a modelled server and a modelled Kafka: all between the two is the product's.
+"""A whole job between a modelled server and a modelled Kafka. Everything between the two is the product's code.
 
-Its engine, offsets, answers, chunk task, window files, records, bucket, sink and transactions run as they are, by hand
-instead of by Spark, on files in memory. Every batch's offset goes through JSON. A batch may be tried several times,
-each try doing a part of the work, as after crashes. Chunks are read by readers of their own at any time after they
-were planned: they may crash alone, outlive the driver that asked them, answer after their lease or never.
+Engine, offsets, answers, chunk task, window files, records, bucket, sink and transactions run as they are. They are
+called directly instead of by Spark, and their files are in memory. Every batch's offset goes through JSON. A batch may
+be tried several times, and each try does a part of the work, as after crashes. Readers read chunks at any time after
+these were planned. A reader may crash alone, outlive the driver that asked it, answer after its lease, or never answer.
 
-``Tail`` stands for the tail of the binlog, which has property tests of its own.
+`_arrived` stands for the tail of the binlog, which has property tests of its own.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import PlannedWith, recall, remember
+from incsnap.checkpoint.planned_batch import PlannedWith, recall, remember
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.errors import ServerUnreachable, SinkError
 from incsnap.events import PreparedXa, StreamPosition
 from incsnap.kafka import transaction
-from incsnap.kafka.kept import KeptProducers
+from incsnap.kafka.producer_cache import ProducerCache
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
-from incsnap.planner.chunk_readers import Answer, Ask, Begun, News, PutBack
+from incsnap.planner.chunk_readers import Answer, Begun, PutBack, ReaderMessage, ReadOrders
+from incsnap.planner.chunk_results import ChunkResults, delete_spent
 from incsnap.planner.ended_unlogged import EndedUnlogged, XaRecovery
-from incsnap.planner.window_readings import WindowReadings, delete_spent
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
@@ -50,8 +50,8 @@ from incsnap.tasks import chunk as chunk_task
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.partitions import ChunkOrder, ReadyPart
 from tests.property.event_records import BUCKETS, PARTITIONS, SETTINGS, TOPICS, consumed, encoded
-from tests.property.habits import Habits, any_habits
 from tests.property.kafka_model import Broker, Died
+from tests.property.model_options import ModelOptions, random_options
 from tests.property.mysql_model import ServerConnection, read_chunk
 from tests.property.server_model import TABLES, Event, Row, Server, Xa
 from tests.property.topic_model import Record, Topic, Violation
@@ -60,21 +60,23 @@ from tests.support.kafka import one_partition
 
 
 def overtaken_by(event: Event) -> set[Row]:
-    """Keys whose rows an event overtakes: both of a key-changing update."""
+    """Return the keys whose rows an event overtakes. An update of a key has two."""
     return {key for key in (event.key, event.new_key) if key}
 
 
 class Readers:
-    """What the planner of one life asks for, and what it is answered."""
+    """The chunk readers of one planner process: its orders, and the messages for it."""
 
     def __init__(self) -> None:
         self.orders: list[ChunkOrder] = []
-        self.happened: list[News] = []
+        self.happened: list[ReaderMessage] = []
 
-    def ask(self, wish: Ask) -> None:
-        self.orders = [order for order in self.orders if order.read.window.id not in wish.dropped] + [*wish.orders]
+    def order(self, message: ReadOrders) -> None:
+        self.orders = [order for order in self.orders if order.read.window.id not in message.dropped] + [
+            *message.orders
+        ]
 
-    def news(self) -> list[News]:
+    def messages(self) -> list[ReaderMessage]:
         happened, self.happened = self.happened, []
         return happened
 
@@ -82,8 +84,11 @@ class Readers:
 
 
 class LateAnswers:
-    """``BoundarySearch`` without its thread: what it is asked it finds out now or when it is asked again. ``is_slow``:
-    which tables are asked about here rather than in the batch's time."""
+    """A `BoundarySearch` without its thread.
+
+    It finds an answer when a question is asked or when it is asked again, and never gives an answer at the first call.
+    `is_slow` says by chance whether a table's questions are asked here, and not in the batch's own time.
+    """
 
     is_able = True
 
@@ -93,7 +98,7 @@ class LateAnswers:
         self._find = find
         self._random = random_
         self._is_slow = is_slow
-        #: As they were asked first, with their low watermarks.
+        #: Question -> the equal question that was asked first, with its low watermark.
         self._first: dict[BesideQuestion, BesideQuestion] = {}
         self._waiting: set[BesideQuestion] = set()
         self._answers: dict[BesideQuestion, PlanningAnswer] = {}
@@ -126,12 +131,15 @@ class LateAnswers:
 
 
 class Job:
-    """One run. ``live`` ends by asking for all tables again, so that the topic must become the tables."""
+    """A run of a job.
 
-    def __init__(self, random_: random.Random, habits: Habits | None = None) -> None:
+    At its end `live` asks for all tables again, so that the topic must become equal to the tables.
+    """
+
+    def __init__(self, random_: random.Random, options: ModelOptions | None = None) -> None:
         self.random = random_
-        self.habits = habits = habits or any_habits(random_)
-        self.server = Server(random_, habits.commits, habits.ddl_share, habits.xa_share)
+        self.options = options = options or random_options(random_)
+        self.server = Server(random_, options.commits, options.ddl_share, options.xa_share)
         for _ in range(self.random.randint(0, 8)):
             self.server.step()
         self.topic = Topic(BUCKETS)
@@ -144,21 +152,21 @@ class Job:
         self.signalled_at: dict[str, tuple[int, int]] = {}
         self.quarantined: set[Row] = set()
         self.limits = Limits(
-            habits.parallelism,
-            habits.parallelism + habits.more_windows,
-            habits.chunk_rows,
-            habits.chunk_rows + habits.more_rows,
-            held_batches=habits.held_batches,
-            small_rows=habits.small_rows,
-            small_windows=2 if habits.small_rows else 0,
-            boundary_rows=0 if habits.boundaries_beside else 1 << 30,
+            options.parallelism,
+            options.parallelism + options.more_windows,
+            options.chunk_rows,
+            options.chunk_rows + options.more_rows,
+            held_batches=options.held_batches,
+            small_rows=options.small_rows,
+            small_windows=2 if options.small_rows else 0,
+            boundary_rows=0 if options.boundaries_beside else 1 << 30,
         )
         start = self.server.cut(self.random.randint(0, len(self.server.log)))
-        #: Events of prepared transactions, in files that offsets name.
+        #: Name of a stored part -> events of a prepared transaction.
         self.parts: dict[str, tuple[Event, ...]] = {}
         prepared = self._kept(self.server.prepared_at(self.server.index[start.delivered]))
         self.offset = Offset("job", 0, start, TopicLayout(BUCKETS, PARTITIONS), prepared=prepared)
-        #: By batch, as Spark wrote them.
+        #: Batch -> offset, as Spark wrote it.
         self.offsets = {0: self.offset}
         before = self.server.tables_at(self.server.index[start.delivered], 0)
         self.shape_before = {table: before[table].shape for table in TABLES}
@@ -166,20 +174,20 @@ class Job:
         self.files = FilesInMemory()
         self.buffers = WindowBuffers("/nowhere")
         self.buffers._files = self.files
-        #: Of the readings that found rows, by their number: the window that it was for.
+        #: Number of a reading that found rows -> its window.
         self.read: dict[int, Window] = {}
-        self.connection: Any = ServerConnection(self.server, faulty=habits.faulty, poison=habits.poison)
-        self.broker = Broker(BUCKETS, self.random, deadly=habits.deadly)
+        self.connection: Any = ServerConnection(self.server, faulty=options.faulty, poison=options.poison)
+        self.broker = Broker(BUCKETS, self.random, deadly=options.deadly)
         self.writer = SinkOptions(
             bootstrap_servers="modelled:9092", prefix="t", job_id="job", buffer_root="/nowhere"
         ).writer()
-        #: Spark's workers, each with its producers.
-        self.workers = [KeptProducers(), KeptProducers()]
-        #: Tasks of readers whose driver has died; what they find nobody is told.
+        #: The producers of each of Spark's workers.
+        self.workers = [ProducerCache(), ProducerCache()]
+        #: Tasks of readers whose driver has died. Nobody gets their results.
         self.strays: list[ChunkOrder] = []
         self.readers = Readers()
         self._restart_planner()
-        #: Where the product ends, and the models begin.
+        #: (module, name) -> the model that replaces it: the borders of the product.
         self.edges: dict[tuple[Any, str], Any] = {
             (transaction, "TransactionalProducer"): self.broker.producer,
             (transaction, "committed_batch"): self.broker.committed_batch,
@@ -187,14 +195,17 @@ class Job:
             (chunk_task, "_sessions"): {},
             (chunk_task, "read_chunk"): read_chunk,
             (chunk_task, "time"): SimpleNamespace(time=lambda: 0.0, monotonic=lambda: 0.0, time_ns=lambda: 0),
-            # Small as they are, what takes time is to wake Arrow's threads for each.
+            # For such small blocks, waking Arrow's compression threads takes the most time.
             (blocks, "_COMPRESSED"): pa.ipc.IpcWriteOptions(),
         }
 
     # -- the run
 
     def live(self) -> None:
-        """Signals, crashes, pauses, stops, failovers at random; then quiet, and everything is asked for once more."""
+        """Run batches with random signals, crashes, pauses, stops and failovers.
+
+        Then ask for everything once more, and check.
+        """
         with ExitStack() as stack:
             for (module, name), model in self.edges.items():
                 stack.enter_context(patch.object(module, name, model))
@@ -202,12 +213,12 @@ class Job:
 
     def _live(self) -> None:
         self.server.commit(self._execute(list(TABLES)))
-        for _ in range(self.habits.batches):
+        for _ in range(self.options.batches):
             for _ in range(self.random.randint(0, 6)):
                 self.server.step()
-            if self.random.random() < self.habits.signals:
+            if self.random.random() < self.options.signals:
                 self.server.commit(self._any_command())
-            if self.habits.failing_over and self.random.random() < 0.3:
+            if self.options.failing_over and self.random.random() < 0.3:
                 self.server.fail_over()
             self.batch()
         self.server.commit(Resume("resume-at-last"))
@@ -218,7 +229,7 @@ class Job:
         while self.server.executed < len(self.server.log):
             self.server.show()
             self.server.execute()
-        self.strays.clear()  # with every statement of theirs the server may go on
+        self.strays.clear()  # each of their statements may move the server on
         while self.server.index[self.offset.stream.delivered] < len(self.server.log):
             self.batch(all_of_it=True)
         self._read_topics()
@@ -228,7 +239,7 @@ class Job:
             raise Violation("overtaken", f"{self.overtaken[0]} was sent, though an event of its key lay in its window")
 
     def _check_prepared(self) -> None:
-        """Raise where the offset keeps what has ended."""
+        """Raise Violation if the offset keeps an XA transaction that has ended."""
         for _ in range(50):
             if all(each.xid in self.server.prepared for each in self.offset.prepared):
                 return
@@ -246,7 +257,7 @@ class Job:
         raise Violation("stuck", f"the snapshot does not end: {self.offset.snapshot}")
 
     def batch(self, *, all_of_it: bool = False) -> None:
-        """One micro-batch, with the crashes it meets."""
+        """Run one micro-batch, with the crashes that happen in it."""
         self.now_ms += self.random.choice((1_000, 100, 0, 20_000))
         start = self.offset
         end = self._plan(start, all_of_it)
@@ -275,28 +286,28 @@ class Job:
                 self._restart_planner()
         self._read_some()
         self.offset = end
-        if self.random.random() >= 0.1:  # else it dies before
+        if self.random.random() >= 0.1:  # otherwise the planner dies before this
             delete_spent(self.buffers, end)
 
     # -- planner
 
     def _restart_planner(self) -> None:
-        """The readers' driver dies with the planner; a task that it had started may still go on."""
+        """Start a new planner. The readers' driver dies with the old one, but a task that it had started may go on."""
         self.strays += [order for order in self.readers.orders if self.random.random() < 0.2]
         self.readers = Readers()
         self.ended = EndedUnlogged()
-        self.readings = WindowReadings(
+        self.results = ChunkResults(
             self.readers, self.buffers, 2, lambda table: (TOPICS[table],), clock=lambda: self.now_ms / 100
         )
         self.boundaries = LateAnswers(
             lambda asked: Answers(self.connection, SETTINGS.columns)(asked),
             self.random,
-            lambda: self.habits.boundaries_beside and self.random.random() < 0.5,
+            lambda: self.options.boundaries_beside and self.random.random() < 0.5,
         )
         self.cleaned = False
 
     def _plan(self, start: Offset, all_of_it: bool) -> Offset:
-        """As ``Planner.plan`` does; the offset that it has written down for Spark."""
+        """Return the end of the next batch, as `Planner.plan` does, after writing it down for Spark."""
         while True:
             try:
                 end = self._planned(start, all_of_it)
@@ -307,14 +318,14 @@ class Job:
                 self._restart_planner()
                 continue
             remember(self.files, KeptOffsets(self.files), end, PlannedWith("", {}))
-            self.readings.ask(end)
+            self.results.order(end)
             return end
 
     def _planned(self, start: Offset, all_of_it: bool) -> Offset:
         if not self.cleaned:
             self.cleaned = True
             self.buffers.delete_orphans([window.id for window in start.snapshot.in_flight])
-        self.readings.make_way(self.random.random() < 0.5)
+        self.results.make_way(self.random.random() < 0.5)
         self._look(start)
         transactions, events = self._any_cut(start, all_of_it)
         stream = self.server.cut(transactions, events)
@@ -326,13 +337,13 @@ class Job:
             end=stream,
             server_uuid=self.server.server_uuid(),
             now_ms=self.now_ms,
-            readings=self.readings.arrived(start),
+            results=self.results.arrived(start),
             commands=tuple(event.command for _, event in arrived if event.command),
             changes=tuple(event.change() for _, event in arrived if event.kind in ("truncate", "ddl")),
             limits=self.limits,
             outdated=outdated,
             release_bytes=self.random.choice((1_000, 30, 10, 0)) * 40,
-            behind=not all_of_it and self.random.random() < 0.1,
+            has_backlog=not all_of_it and self.random.random() < 0.1,
         )
         answers = Answers(self.connection, SETTINGS.columns, self.boundaries, clock=lambda: 0.0)
         plan: Plan = drive(next_context(start.snapshot, facts), answers)
@@ -350,7 +361,7 @@ class Job:
         return Offset("job", start.batch + 1, stream, start.layout, plan.context, signals, prepared=kept)
 
     def _counted(self, context: SnapshotContext, windows: Iterable[Window]) -> tuple[int, int]:
-        """Large ones, small ones: whole tables of few rows."""
+        """Return how many of the windows are large, and how many are a whole table of few rows."""
         maxima = {scan.number: scan.maximum for scan in context.scans}
         small = [
             window.rows <= self.limits.small_rows and window.lower is None and window.upper == maxima[window.scan]
@@ -359,8 +370,9 @@ class Job:
         return small.count(False), small.count(True)
 
     def _arrived(self, start: Offset, end: StreamPosition) -> tuple[list[tuple[int, Event]], dict[str, Xa]]:
-        """What a batch sends, (transaction, event), and what is prepared at its end. Of the log nothing before the
-        batch is looked at: the server does not send it again.
+        """Return the (transaction, event) pairs that a batch sends, and the transactions that are prepared at its end.
+
+        The server does not send again what lies before the batch, so the function does not look at it.
         """
         prepared = {each.xid: Xa("prepare", each.xid, self.parts[each.parts[0]]) for each in start.prepared}
         sent: list[tuple[int, Event]] = []
@@ -383,7 +395,10 @@ class Job:
         return tuple(PreparedXa(xid, self.server.gtid_of(xid), parts=(xid,)) for xid in prepared)
 
     def _look(self, start: Offset) -> None:
-        """Ask which of the prepared the server still lists. It takes one off the list as soon as its end is logged."""
+        """Ask which prepared transactions the server still has.
+
+        The server removes one as soon as its end is in the binlog.
+        """
         server = self.server
         asked = XaRecovery(
             lambda: server.delivered[server.executed],
@@ -391,14 +406,14 @@ class Job:
             lambda: server.position(len(server.log)),
         )
         self.looks += 10.0
-        self.ended.look(start.prepared, server.server_uuid(), asked, self.looks)
+        self.ended.ask_server(start.prepared, server.server_uuid(), asked, self.looks)
 
     def _any_cut(self, start: Offset, all_of_it: bool) -> tuple[int, int]:
-        """Where the batch ends: often short of what has been sent, sometimes inside a transaction."""
+        """Return the end of the batch: often before the end of the binlog, sometimes inside a transaction."""
         done, last = self.server.index[start.stream.delivered], len(self.server.log)
         if all_of_it:
             return last, 0
-        whole = last if self.random.random() < self.habits.greed else self.random.randint(done, min(done + 2, last))
+        whole = last if self.random.random() < self.options.greed else self.random.randint(done, min(done + 2, last))
         if self.random.random() < 0.4 and last > done:
             whole = min(whole, last - 1)
             least = start.stream.events_done if whole == done else 0
@@ -406,7 +421,7 @@ class Job:
         return (whole, 0) if whole > done else (done, start.stream.events_done)
 
     def _note(self, end: Offset) -> None:
-        """Remembers what this batch obeyed, for the checks at the end."""
+        """Remember the signals that this batch obeyed, for the checks at the end."""
         for number, event in self.server.between(self.offset.stream, end.stream):
             if isinstance(event.command, Execute):
                 self.signalled_at[event.command.id] = (number, event.version)
@@ -417,15 +432,15 @@ class Job:
                         self.stopped.setdefault(signal, set()).update(gone)
                         self.topic.forbid(end.batch, signal, gone)
         for notification in end.snapshot.notifications:
-            if notification.type == QUARANTINED and self.habits.poison:
-                self.quarantined.add(self.habits.poison)
-            if notification.type == COMPLETED:  # its bucket may commit long before the others of this batch
+            if notification.type == QUARANTINED and self.options.poison:
+                self.quarantined.add(self.options.poison)
+            if notification.type == COMPLETED:  # its bucket may commit long before the batch's other buckets
                 assert notification.id not in {release.window.signal for release in end.snapshot.released}
 
     # -- chunk readers
 
     def _read_some(self) -> None:
-        """Readers go on, each at its own pace."""
+        """Let each reader go on, or wait."""
         strays, self.strays = self.strays, []
         for order in strays:
             if self.random.random() < 0.5:
@@ -437,11 +452,12 @@ class Job:
             window_id = order.read.window.id
             if self.random.random() < 0.4:
                 self.readers.orders.append(order)
-                if self.random.random() < 0.2:  # a job has begun with it, and may have ended before it came to it
+                if self.random.random() < 0.2:  # a Spark job has begun it, and may have ended before it was read
                     self.readers.happened.append(Begun((window_id,)))
                     if self.random.random() < 0.5:
                         self.readers.happened.append(PutBack((window_id,)))
-            elif self.habits.faulty and self.random.random() < 0.1:  # its task is lost, or nothing is ever heard of it
+            # its task is lost, with an error or without any answer
+            elif self.options.faulty and self.random.random() < 0.1:
                 self.readers.happened.append(Begun((window_id,)))
                 if self.random.random() < 0.5:
                     self.readers.happened.append(Answer(window_id, "the task was lost"))
@@ -450,18 +466,18 @@ class Job:
                 self.readers.happened.append(Answer(window_id))
 
     def _read(self, order: ChunkOrder) -> None:
-        if self.habits.failing_over and self.random.random() < 0.1:
+        if self.options.failing_over and self.random.random() < 0.1:
             self.server.fail_over()
         with patch.object(chunk_task, "PART_BYTES", self.random.choice((300, 600, 1_200))):
             chunk_task.read_together([order], SETTINGS, self.buffers)
-        reading = self.buffers.read_manifest(order.read.window.id)
-        if reading is not None and not reading.error:
+        result = self.buffers.read_manifest(order.read.window.id)
+        if result is not None and not result.error:
             self.read[self.connection.identified] = order.read.window
 
     # -- sink
 
     def _tasks(self, start: Offset, end: Offset) -> list[Any]:
-        """The rows of each bucket, as a try of the batch has them."""
+        """Return the rows of each bucket, as a try of the batch gets them."""
         name = digest(end.dump())
         tail = SimpleNamespace(slices=lambda *_, **__: [])
         ready = batch_parts(SETTINGS, 2, (), cast(Any, tail), cast(Any, None), (), start, end)
@@ -472,17 +488,17 @@ class Job:
             if of_rows:
                 rows.append(blocks.events(end.batch, bucket, order, TOPICS[table], str(table), records))
             else:
-                rows.append(blocks.notes(end.batch, bucket, order, TOPICS[table], records))
+                rows.append(blocks.control(end.batch, bucket, order, TOPICS[table], records))
         return [blocks.to_arrow([row for row in rows if row[1] == bucket], name) for bucket in range(BUCKETS)]
 
     def _send(self, bucket: int, task: Any) -> bool:
-        """False if the task, or its worker, has died of it."""
+        """Send a bucket's rows in a worker. Return False if the task or its worker has died."""
         worker = self.random.randrange(len(self.workers))
         try:
             with patch.object(transaction, "PRODUCERS", self.workers[worker]):
                 write_bucket(iter([task]), self.buffers, self.writer, one_partition)
         except Died:
-            self.workers[worker] = KeptProducers()
+            self.workers[worker] = ProducerCache()
             return False
         except SinkError as error:
             if not error.resumable:
@@ -490,10 +506,10 @@ class Job:
             return False
         return True
 
-    # -- what has become of it
+    # -- checks at the end
 
     def _read_topics(self) -> None:
-        """A consumer reads all that was committed."""
+        """Read everything that was committed, as a consumer, and check each batch's snapshot rows."""
         for bucket, log in enumerate(self.broker.log):
             for sent in log:
                 received = [record for topic, records in sent.records for record in consumed(topic, records)]
@@ -505,8 +521,12 @@ class Job:
                 self._check_released(sent.batch, [row for row in rows if row.op == "r"])
 
     def _check_released(self, batch: int, rows: list[Record]) -> None:
-        """I5, told from the log alone: since the chunk's batch no event of a sent row's key; no TRUNCATE and no DDL
-        either, up to this batch's end or, where parts were sent before, up to its beginning: rows go in front."""
+        """Check the snapshot rows of a batch by the binlog alone (I5).
+
+        Since the batch that planned the chunk, no event has the key of a sent row. No TRUNCATE or DDL of the table lies
+        between that batch and the end of this batch. If parts were sent before, it may lie in this batch: rows go
+        before its events.
+        """
         end = self.offsets[batch]
         releases = {release.window.id: release for release in end.releases()}
         for row in rows:
@@ -529,16 +549,16 @@ class Job:
     # -- signals
 
     def _any_command(self) -> Command:
-        dice = self.random.random()
-        if dice < 0.6:
+        share = self.random.random()
+        if share < 0.6:
             return self._execute(self.random.sample(list(TABLES), self.random.randint(1, 2)))
         self.signals += 1
         name = f"s{self.signals}"
-        if dice < 0.75:
+        if share < 0.75:
             return Pause(name)
-        if dice < 0.85:
+        if share < 0.85:
             return Resume(name)
-        if dice < 0.9:
+        if share < 0.9:
             return SetThrottle(name, ((ROWS, self.random.choice((0, 1, 3, 1_000))),))
         return Stop(name, self.random.choice((None, *(frozenset({table}) for table in TABLES))))
 

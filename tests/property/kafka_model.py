@@ -1,8 +1,8 @@
-"""Kafka in miniature, below the sink: transactions, fencing by epoch, and the number of the last batch.
+"""A small model of Kafka, below the sink: transactions, fencing by epoch, and the number of the last batch.
 
-It stands where ``kafka.producer.TransactionalProducer`` and ``kafka.control.committed_batch`` stand; all above is the
-product's. Whoever commits may die of it: before Kafka has it, when Kafka has it and the answer is lost, or frozen, to
-wake up at any later call of anybody and send its commit then (a zombie).
+It replaces `kafka.producer.TransactionalProducer` and `kafka.control.committed_batch`; everything above is the
+product's code. A process may die at a commit in three ways: before Kafka has the transaction, after that but without an
+answer, or frozen. A frozen process (a zombie) wakes up at any later call of another process, and sends its commit then.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ from incsnap.kafka.refusals import ClientError
 
 
 class Died(BaseException):
-    """The process is gone, with all that it holds; no code of it runs any more."""
+    """The end of a process: it holds nothing any more, and none of its code runs."""
 
 
 @dataclass
 class Sent:
-    """What a bucket's transaction has put into the topics, in order."""
+    """The records of one committed transaction of a bucket, in order."""
 
-    batch: int
-    records: list[tuple[str, pa.RecordBatch]]
+    batch: int  #: number of the batch
+    records: list[tuple[str, pa.RecordBatch]]  #: (topic, records) in the order in which they were sent
 
 
 @dataclass
 class Broker:
+    """The state of Kafka, for all producers."""
+
     buckets: int
     random: random.Random
-    #: Chance that a commit is the last that its process does.
+    #: Chance that a commit is the last action of its process.
     deadly: float = 0.0
-    epochs: dict[str, int] = field(default_factory=dict)
-    numbers: dict[int, CommittedBatch] = field(default_factory=dict)
-    frozen: list[Producer] = field(default_factory=list)
+    epochs: dict[str, int] = field(default_factory=dict)  #: transactional id -> newest epoch
+    numbers: dict[int, CommittedBatch] = field(default_factory=dict)  #: bucket -> its last committed batch
+    frozen: list[Producer] = field(default_factory=list)  #: producers whose commit comes later, unless fenced
 
     def __post_init__(self) -> None:
         self.log: list[list[Sent]] = [[] for _ in range(self.buckets)]
@@ -55,7 +57,7 @@ class Broker:
         return number
 
     def wake(self) -> None:
-        """Those that were frozen go on, maybe; what they find is theirs."""
+        """Let a frozen producer commit, by chance. It fails if it was fenced meanwhile."""
         if self.frozen and self.random.random() < 0.5:
             sleeper = self.frozen.pop(self.random.randrange(len(self.frozen)))
             if not sleeper.fenced:
@@ -116,7 +118,7 @@ class Producer:
         self.apply()
 
     def apply(self) -> None:
-        """Records and number at once."""
+        """Commit records and batch number at once."""
         assert self._number is not None
         bucket, number = self._number
         self._broker.log[bucket].append(Sent(number.batch, self._records))
@@ -128,7 +130,7 @@ class Producer:
             self._records = []
 
     def close(self) -> None:
-        """Nothing is held but memory."""
+        """Do nothing: the model holds only memory."""
 
     def _refuse_fenced(self) -> None:
         if self.fenced:

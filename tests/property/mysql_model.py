@@ -1,7 +1,7 @@
-"""The modelled server as the product's readers and planner see it: a connection that answers their SQL.
+"""The connection to the modelled server: it answers the SQL of the product's readers and planner.
 
-The statements on rows are run by sqlite on what is visible at that moment; those on the catalog, the watermarks and the
-binlog's end are answered from the model. Anything may happen on the server between two statements.
+SQLite runs the statements on rows, on the rows that are visible at that moment. The model itself answers statements
+about the catalog, the watermarks and the end of the binlog. Anything may happen on the server between two statements.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from incsnap.types.column_type import describe
 from tests.property.server_model import TABLES, Row, Server
 
 KEYS = {table: ("k", "l")[:width] for table, width in TABLES.items()}
-#: A key of two columns is one of mixed directions.
+#: The directions of the key's columns in its index. A key of two columns has both.
 DIRECTIONS = {"k": "A", "l": "D"}
-#: A DDL that changes the key gives its first column the next of these types.
+#: Types of the key's first column. A DDL that changes the key gives it the next one.
 _TYPES = ("int", "bigint", "mediumint", "smallint")
 _SQLITE = sqlite3.connect(":memory:", check_same_thread=False)
 for _table, _names in KEYS.items():
@@ -33,13 +33,16 @@ Rows = Sequence[tuple[Any, ...]]
 
 
 def columns_of(table: TableId, key_shape: int = 0) -> list[tuple[str, str]]:
-    """(name, type): the key, ``v``, the row's version, and ``s``, how often a DDL had changed the table."""
+    """Return (name, type) of each column: the key, `v`, the row's version, and `s`, the number of DDLs before it."""
     names = (*KEYS[table], "v", "s")
     return [(name, _TYPES[key_shape % len(_TYPES)] if name == "k" else "int") for name in names]
 
 
 class ServerConnection:
-    """PyMySQL's, as far as it is used. ``faulty``: now and then a statement fails in one of MySQL's ways."""
+    """A model of a PyMySQL connection, as far as it is used.
+
+    If `faulty`, statements sometimes fail with an error of MySQL.
+    """
 
     open = True
 
@@ -47,7 +50,7 @@ class ServerConnection:
         self.server = server
         self.faulty = faulty
         self.poison = poison
-        #: How often was asked which server it is: what a chunk's rows name as their source.
+        #: How often the server's identity was asked. The rows of a chunk have this number as their source.
         self.identified = 0
         self._rows: Rows = ()
 
@@ -129,16 +132,16 @@ class ServerConnection:
 
 
 def read_chunk(connection: ServerConnection, shape: TableShape, tail: str, **_: object) -> list[Any]:
-    """In place of ``mysql.chunk_reader.read_chunk``, which reads MySQL's packets."""
-    dice = connection.server.random
-    if connection.faulty and dice.random() < 0.05:
-        code = dice.choice((0, 3024, 1213, 1054))
+    """Replace `mysql.chunk_reader.read_chunk`, which reads MySQL's packets."""
+    rng = connection.server.random
+    if connection.faulty and rng.random() < 0.05:
+        code = rng.choice((0, 3024, 1213, 1054))
         raise ChunkFailed("by chance") from (pymysql.err.OperationalError(code, "by chance") if code else None)
     rows = connection.select(f"SELECT {', '.join(column.name for column in shape.columns)} {tail}")
     keys = [row[: len(KEYS[shape.id])] for row in rows]
     if connection.poison in keys:
         raise ValueRefused("a row is poison")
-    for _step in range(dice.randint(0, 2)):
+    for _step in range(rng.randint(0, 2)):
         connection.server.step()
     return [
         pa.array([row[place] for row in rows], describe(column, shape.id).arrow)

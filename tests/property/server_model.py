@@ -1,11 +1,13 @@
-"""A MySQL server in miniature, with its commit stages: written and sent, visible to SELECT, in gtid_executed.
+"""A small model of a MySQL server with its commit stages: written and sent, visible to SELECT, in gtid_executed.
 
-``log`` is the binlog: a transaction in it has been sent. ``visible`` and ``executed`` count how many of them SELECT
-sees and gtid_executed holds; executed <= visible <= len(log), and both move one transaction at a time, as with
-binlog_order_commits=ON. A failover moves to another server: same transactions, other positions, other progress.
+`log` is the binlog, and all of it has been sent. SELECT sees the first `visible` transactions, and gtid_executed holds
+the first `executed` ones: executed <= visible <= len(log). Both numbers grow by one at a time, as with
+binlog_order_commits=ON. A failover moves to another server with the same transactions, but with other positions and
+another progress.
 
-An XA transaction is two of the log: the one that prepares it has its rows and shows none, the one that commits it has
-none and shows them. Its keys are locked in between. ``log`` says what each transaction shows.
+An XA transaction has two transactions in the log. The first prepares it, and its rows are not visible. The second
+commits it, has no rows of its own, and makes these rows visible. Its keys are locked in between. `log` has the events
+that each transaction makes visible.
 """
 
 from __future__ import annotations
@@ -18,24 +20,24 @@ from incsnap.gtid import GtidSet
 from incsnap.snapshot.commands import Command
 from incsnap.tables import TableId
 
+#: The key of a row in the model: one integer for each key column.
 Row = tuple[int, ...]
-"""A key of the model: integers, one for each key column."""
 
+#: Table -> number of its key columns.
 TABLES = {TableId("db", "a"): 1, TableId("db", "b"): 2}
-"""Table -> number of key columns."""
 _SOURCES = (("3e11fa47-71ca-11e1-9e33-c80aa9429562", ""), ("4e11fa47-71ca-11e1-9e33-c80aa9429562", "tag"))
 
 
 @dataclass(frozen=True)
 class Event:
-    """``kind``: put (insert or update), delete, rekey, truncate, ddl, signal. ``version`` grows with every event."""
+    """An event of the binlog."""
 
-    kind: str
+    kind: str  #: put (insert or update), delete, rekey, truncate, ddl or signal
     table: TableId
-    version: int
+    version: int  #: number that grows with every event
     key: Row = ()
     new_key: Row = ()
-    rekeys_table: bool = False
+    rekeys_table: bool = False  #: a DDL that changes the table's key
     command: Command | None = None
 
     def change(self) -> SchemaChange:
@@ -44,20 +46,20 @@ class Event:
 
 @dataclass(frozen=True)
 class Xa:
-    """What a transaction of the log does: ``prepare``, ``commit`` or ``rollback`` of these events."""
+    """A transaction of the log that prepares, commits or rolls back an XA transaction."""
 
-    verb: str
+    verb: str  #: `prepare`, `commit` or `rollback`
     xid: str
-    events: tuple[Event, ...]
+    events: tuple[Event, ...]  #: events of the XA transaction
 
 
 @dataclass
 class Table:
-    """Rows as key -> version, and how often DDL changed the columns and the key."""
+    """The rows of a table."""
 
-    rows: dict[Row, int]
-    shape: int = 0
-    key_shape: int = 0
+    rows: dict[Row, int]  #: key -> version
+    shape: int = 0  #: number of DDLs so far
+    key_shape: int = 0  #: number of DDLs so far that changed the key
 
     def copy(self) -> Table:
         return Table(dict(self.rows), self.shape, self.key_shape)
@@ -83,7 +85,10 @@ def apply(tables: Tables, event: Event) -> None:
 
 
 class Server:
-    """``habit``: which gap is wide. ``ddl_share``, ``xa_share``: of its transactions."""
+    """The modelled server. `habit` says which gap between commit stages is wide (see `go_on`).
+
+    `ddl_share` is the share of DDL and TRUNCATE among its transactions, and `xa_share` that of XA among the others.
+    """
 
     def __init__(self, random_: random.Random, habit: str, ddl_share: float, xa_share: float) -> None:
         self.random = random_
@@ -93,10 +98,12 @@ class Server:
         self.uuid = 0
         self.versions = 0
         self.log: list[list[Event]] = []
-        #: Those of the log that are parts of XA transactions, by their index; and what is prepared at its end.
+        #: Index in `log` -> part of an XA transaction; and the XA transactions that are prepared at the log's end, by
+        #: name.
         self.xa: dict[int, Xa] = {}
         self.prepared: dict[str, Xa] = {}
-        #: delivered[i]: GTIDs of the first i transactions; and back, as the offset only holds the set.
+        #: delivered[i] has the GTIDs of the first i transactions. `index` is its inverse, because an offset has only
+        #: the set.
         self.delivered = [GtidSet()]
         self.index = {GtidSet(): 0}
         self.gtids: list[str] = []
@@ -115,13 +122,13 @@ class Server:
     # -- writing
 
     def commit(self, *signals: Command) -> None:
-        """One transaction of one to three changes, and the signals (rows of a signal table)."""
+        """Commit a transaction of up to three changes, and the signals (rows of the signal table)."""
         table = next(iter(TABLES))
         events = [Event("signal", table, self._version(), command=command) for command in signals]
         self._append(events + self._changes(self.random.randint(0 if signals else 1, 3)))
 
     def change_xa(self) -> None:
-        """Prepare a transaction, or end one that is prepared; some ends are in no log (sql_log_bin=0)."""
+        """Prepare an XA transaction, or end a prepared one. Some ends are not in the log (sql_log_bin=0)."""
         if self.prepared and self.random.random() < 0.5:
             xa = self.prepared.pop(self.random.choice(list(self.prepared)))
             verb = self.random.choice(("commit", "commit", "rollback"))
@@ -152,8 +159,8 @@ class Server:
         self._append([event])
 
     def step(self) -> None:
-        """One thing happens: a commit is written and sent, becomes visible, or is executed."""
-        # At most 12 transactions wait to become visible: a group commit is no larger in a model.
+        """Do one step: write and send a commit, or make a transaction visible, or executed."""
+        # At most 12 transactions wait to become visible: no group commit is larger in this model.
         if self.random.random() < 0.4 and len(self.log) - self.visible < 12:
             if self.random.random() < self.ddl_share:
                 self.ddl()
@@ -165,8 +172,9 @@ class Server:
             self.go_on()
 
     def go_on(self) -> None:
-        """One transaction gets a stage further. The habit decides which gap is wide: before visible, or before
-        executed.
+        """Move one transaction a stage further.
+
+        The habit says where transactions wait longest: before they are visible, or before they are executed.
         """
         shows = {
             "late to show": self.executed == self.visible,
@@ -186,17 +194,20 @@ class Server:
             self.executed += 1
 
     def wait_for_executed(self, gtids: GtidSet) -> None:
-        """WAIT_FOR_EXECUTED_GTID_SET: the server goes on until it is so; it commits less than it executes meanwhile."""
+        """Wait as WAIT_FOR_EXECUTED_GTID_SET does. The server goes on, and commits less than it executes."""
         moves = 0
         while not gtids <= self.delivered[self.executed]:
             self.step() if self.random.random() < 0.2 else self.go_on()
             moves += 1
-            if moves % 20 == 0:  # dice of Hypothesis may say the same for ever
+            if moves % 20 == 0:  # Hypothesis may draw the same number for ever
                 self.show()
                 self.execute()
 
     def fail_over(self) -> None:
-        """Another server with the same binlog contents at other positions; what it has applied may be less or more."""
+        """Move to another server with the same binlog contents at other positions.
+
+        It may have applied less, or more.
+        """
         self.uuid += 1
         self._shift = self.random.randint(0, 200)
         self.executed = self.random.randint(0, len(self.log))
@@ -209,7 +220,7 @@ class Server:
         return f"server-{self.uuid}"
 
     def position(self, transactions: int, events: int = 0) -> tuple[str, int]:
-        """(file, pos) after so many transactions and events of the next one."""
+        """Return (file, pos) after the first `transactions`, and after `events` of the next one."""
         number = transactions + self._shift
         return f"binlog.{1 + number // self._rotation:06d}", 100 * (number % self._rotation) + 10 * events + 4
 
@@ -219,12 +230,13 @@ class Server:
         return StreamPosition(self.delivered[transactions], file, pos, gtid, events)
 
     def between(self, start: StreamPosition, end: StreamPosition) -> list[tuple[int, Event]]:
-        """(transaction, event) of what becomes visible in the range, from the two positions alone."""
+        """Return (transaction, event) for each event that becomes visible in the range, from the two positions
+        alone."""
         spans = self.spans(start, end)
         return [(number, event) for number, low, high in spans for event in self.log[number][low:high]]
 
     def spans(self, start: StreamPosition, end: StreamPosition) -> list[tuple[int, int, int]]:
-        """(transaction, its first event, the one behind its last) of the range."""
+        """Return (transaction, its first event, end of its events) for each transaction of the range."""
         first, last = self.index[start.delivered], self.index[end.delivered]
         return [
             (
@@ -236,11 +248,11 @@ class Server:
         ]
 
     def gtid_of(self, xid: str) -> str:
-        """Return the GTID of the part that prepares the transaction of that name."""
+        """Return the GTID of the transaction that prepares `xid`."""
         return self.gtids[int(xid.split()[1])]
 
     def prepared_at(self, transactions: int) -> dict[str, Xa]:
-        """What is prepared behind so many transactions."""
+        """Return the XA transactions that are prepared after the first `transactions`, by name."""
         prepared: dict[str, Xa] = {}
         for number in range(transactions):
             if number in self.xa:
@@ -280,7 +292,7 @@ class Server:
         return events
 
     def _change(self) -> Event | None:
-        """None where every key is locked."""
+        """Return a change, or None if every key is locked."""
         table = self.random.choice(list(TABLES))
         prepared = [event for xa in self.prepared.values() for event in xa.events if event.table == table]
         locked = {key for event in prepared for key in (event.key, event.new_key)}
@@ -290,11 +302,11 @@ class Server:
         key = self.random.choice(keys)
         if key not in rows:
             return Event("put", table, self._version(), key)
-        dice = self.random.random()
-        if dice < 0.25:
+        rng = self.random.random()
+        if rng < 0.25:
             return Event("delete", table, self._version(), key)
         free = [other for other in keys if other not in rows]
-        if dice < 0.5 and free:
+        if rng < 0.5 and free:
             return Event("rekey", table, self._version(), key, self.random.choice(free))
         return Event("put", table, self._version(), key)
 
@@ -304,5 +316,5 @@ class Server:
 
 
 def keys_of(table: TableId) -> list[Row]:
-    """Every key that a row of the table can have."""
+    """Return every key that a row of the table can have."""
     return [(i,) for i in range(9)] if TABLES[table] == 1 else [(i, j) for i in range(3) for j in range(3)]

@@ -1,9 +1,9 @@
-"""Starts of one ``topic.prefix`` around a modelled Kafka: rules of ownership and transactions are the product's.
+"""A model of several starts of one `topic.prefix` around a modelled Kafka.
 
-Each start is a thread. One thread runs at a time, and gives the turn away at every call of Kafka. So a start may be
-frozen between any two of these, while others begin, take over, end and are killed, and goes on later. Its tasks may
-outlive it. The order of the steps of a start, and the hand-over, are written down here once more
-(``docs/adr/0018-one-start-of-a-prefix.md``); rules, looks, fences and batch numbers are not.
+Each start is a thread. One thread runs at a time, and gives its turn away at every call of Kafka. So a start may be
+frozen between any two calls, while others begin, take over, end or are killed, and may go on later. Its tasks may
+outlive it. The steps of a start, the rules of ownership, looks, fences, batch numbers and the place of a hand-over are
+the product's code. Kafka, checkpoints and the changes that a job sends are modelled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,19 +33,20 @@ from incsnap.kafka.announcements import (
 )
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import CommittedBatch
-from incsnap.kafka.kept import KeptProducers
+from incsnap.kafka.producer_cache import ProducerCache
 from incsnap.kafka.refusals import ClientError, SinkRefused
 from incsnap.kafka.transaction import BucketWriter
-from incsnap.planner import one_start
+from incsnap.planner import start_steps, where_ended
+from incsnap.planner.where_ended import EndedJob
 
-#: Of the topic. A key never leaves its partition, and a partition is in the bucket of its number modulo the buckets.
+#: Partitions of the topic. A key never leaves its partition. Partition n is in bucket n modulo the number of buckets.
 PARTITIONS = 4
-#: Seconds of real time that a thread may take for a turn.
+#: Most seconds of real time for a turn of a thread.
 _TURN_SECONDS = 60.0
 
 
 class Violation(AssertionError):
-    """What a consumer must never see. ``kind``: "twice" or "lost"."""
+    """An error: a consumer has seen what it must never see. `kind` is "twice", "lost" or "stuck"."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -53,27 +54,27 @@ class Violation(AssertionError):
 
 
 class Died(BaseException):
-    """The process is gone; no code of it runs any more."""
+    """The end of a process: none of its code runs any more."""
 
 
 @dataclass
 class Checkpoint:
-    """A folder. ``holder``: the start that has its lock."""
+    """A checkpoint folder."""
 
     name: str
-    starts: tuple[str, ...] = ()
-    job: str = ""
+    starts: tuple[str, ...] = ()  #: ids of the starts that used it, newest first
+    job: str = ""  #: id of its job; "": none yet
     buckets: int = 0
-    #: Where batch 1 begins.
+    #: First change of batch 1.
     base: int = 0
-    #: The end of each planned batch.
+    #: Planned batch -> its end, exclusive.
     ends: dict[int, int] = field(default_factory=dict)
-    #: The newest batch that is done in all buckets.
+    #: The newest batch that is committed in all buckets.
     done: int = 0
-    holder: Start | None = None
+    holder: Start | None = None  #: start that has the folder's lock
 
     def begin_of(self, batch: int) -> int:
-        """Return where a batch begins."""
+        """Return the first change of a batch."""
         return self.ends.get(batch - 1, self.base)
 
     def new_job(self, job: str, buckets: int, base: int) -> None:
@@ -81,38 +82,8 @@ class Checkpoint:
         self.job, self.buckets, self.base, self.ends, self.done = job, buckets, base, {}, 0
 
 
-@dataclass(frozen=True)
-class HandOver:
-    """Where a job goes on: behind ``base``, first to ``end``, which the buckets in ``sent`` have already."""
-
-    buckets: int
-    base: int
-    end: int | None = None
-    sent: tuple[int, ...] = ()
-
-
-def hand_over(world: World, jobs: tuple[StartFacts, ...], own: Checkpoint) -> HandOver | None:
-    """Return where the newest job that has delivered has ended; None if that is the checkpoint's own, or nobody."""
-    for job in jobs:
-        records = {bucket: record for bucket in range(PARTITIONS) if (record := world.numbers.get((job.job, bucket)))}
-        newest = max((each.batch for each in records.values()), default=0)
-        complete = job.place["batch"] if job.place is not None else 0
-        if not newest and not complete:
-            continue
-        if job.job == own.job and job.start in own.starts and max(own.ends, default=0) >= max(newest, complete):
-            return None
-        if job.place is not None and complete >= newest:
-            return HandOver(job.place["buckets"], job.place["to"])
-        sent = tuple(bucket for bucket, record in records.items() if record.batch == newest)
-        place: Any = records[sent[0]].place
-        if len(sent) == place["buckets"]:
-            return HandOver(place["buckets"], place["to"])
-        return HandOver(place["buckets"], place["from"], place["to"], sent)
-    return None
-
-
 class Producer:
-    """A producer of the process of ``start``."""
+    """A producer in the process of `start`."""
 
     refused = None
     refused_code = 0
@@ -132,7 +103,7 @@ class Producer:
     def __exit__(self, *_: object) -> None: ...
 
     def init_transactions(self, _seconds: float) -> None:
-        """Fence all others."""
+        """Fence all other producers of this transactional id."""
         self._start.pause()
         self._epoch = self._world.epochs[self._name] = self._world.epochs.get(self._name, 0) + 1
         self._start.pause()
@@ -148,14 +119,14 @@ class Producer:
         self._number = group, partition, CommittedBatch(offset, metadata)
 
     def send(self, _topics: object, records: Any, *_: Any) -> None:
-        """Send numbers of changes."""
+        """Send the changes, which are numbers."""
         self._sent += records
 
     def send_one(self, _topic: str, _partition: int, _key: bytes, _value: bytes) -> None:
-        """Send the control record, which `commit` has from the transaction."""
+        """Ignore the control record: `commit` takes its contents from the start."""
 
     def commit(self, _seconds: float) -> None:
-        """Commit, unless fenced."""
+        """Commit the transaction. Raise ClientError if the producer is fenced."""
         self._start.pause()
         self._refuse_fenced()
         assert self._number is not None
@@ -167,10 +138,10 @@ class Producer:
         self._start.pause()
 
     def abort(self, _seconds: float) -> None:
-        """Forget what was sent."""
+        """Do nothing: `begin` forgets what was sent."""
 
     def close(self) -> None:
-        """Nothing is held but memory."""
+        """Do nothing: the model holds only memory."""
 
     def _refuse_fenced(self) -> None:
         if self._world.epochs[self._name] != self._epoch:
@@ -178,24 +149,24 @@ class Producer:
 
 
 class Start:
-    """One start, which is a thread. ``replace``: with ``--replace-job``."""
+    """A start of the job, as a thread. `replace`: whether it was started with `--replace-job`."""
 
     def __init__(self, world: World, checkpoint: Checkpoint, *, replace: bool) -> None:
         self.world = world
         self.checkpoint = checkpoint
         self.replace = replace
         self.id = f"s{len(world.starts)}"
-        #: Why it has ended; "" while it runs.
+        #: The reason why it has ended; "" while it runs.
         self.outcome = ""
         self.frozen_until = 0.0
-        #: Killed; a task of it may still run.
+        #: The start was killed. With `outlives`, a task of it still runs.
         self.killed = False
         self.outlives = False
         self._in_task = False
         self._places: dict[tuple[str, int], Any] = {}
         self._announcement: Announcement | None = None
-        #: Of two workers.
-        self._kept = [KeptProducers(), KeptProducers()]
+        #: The producers of two workers.
+        self._kept = [ProducerCache(), ProducerCache()]
         self._turn = threading.Semaphore(0)
         self._thread = threading.Thread(target=self._live, daemon=True)
         self._thread.start()
@@ -203,12 +174,12 @@ class Start:
     # -- turns
 
     def take_turn(self) -> None:
-        """Run the thread until it gives the turn back. Called by the scheduler."""
+        """Run the thread until it gives its turn back. The scheduler calls this."""
         self._turn.release()
         assert self.world.turn.acquire(timeout=_TURN_SECONDS)
 
     def pause(self) -> None:
-        """Give the turn back, and wait for the next."""
+        """Give the turn back, and wait for the next one. Raise Died if the process was killed meanwhile."""
         producers = transaction.PRODUCERS
         self.world.turn.release()
         assert self._turn.acquire(timeout=10 * _TURN_SECONDS)
@@ -218,7 +189,7 @@ class Start:
             raise Died
 
     def kill(self, *, outlives: bool) -> None:
-        """End the process. ``outlives``: its task, if there is one, goes on."""
+        """End the process. `outlives`: its running task, if there is one, goes on."""
         self.killed, self.outlives = True, outlives and self._in_task
         if self.checkpoint.holder is self:
             self.checkpoint.holder = None
@@ -249,7 +220,7 @@ class Start:
                 self._begin()
             except SinkRefused:
                 raise
-            except SinkError:  # as where Kafka is away for a moment
+            except SinkError:  # for example, Kafka is away for a moment
                 self.id += "+"
             else:
                 break
@@ -261,61 +232,79 @@ class Start:
 
     def _begin(self) -> None:
         world, checkpoint = self.world, self.checkpoint
-        owner = self._look()
-        newest = max(checkpoint.ends, default=0)
-        own = OwnCheckpoint(checkpoint.name, checkpoint.name, checkpoint.starts, checkpoint.job, newest)
-        buckets = owner.buckets if owner is not None else 0
-        verdict = one_start.judge(owner, own, _State(self), replace_job=self.replace)
-        if verdict.takes_over and owner is not None:
-            hand_over(world, owner.jobs, checkpoint)
-        is_own = owner is not None and owner.facts.start in own.starts
-        checkpoint.starts = (self.id, *([owner.facts.start] if is_own and owner is not None else []))
-        facts = StartFacts(
-            self.id, "" if verdict.takes_over else own.job, own.location, own.lock, replaces=verdict.replaces
-        )
-        first = announcements.first_announcement(
-            owner, facts, buckets=buckets, pending=verdict.takes_over, is_own=is_own
-        )
-        self._announce(first)
-        announcements.refuse_another(self._look(), OwnStart(self.id, first.term))
-        # What the owner has announced between the first look and this announcement.
-        owner = world.before(self.id) or owner
-        first = announcements.first_announcement(
-            owner, facts, buckets=buckets, pending=verdict.takes_over, is_own=is_own
-        )
-        self._announce(replace(first, confirmed=True))
-        self.fence(first.buckets)
-        # Again, as the owner may have delivered until its fence.
-        verdict = one_start.judge(owner, own, _Fenced(self), replace_job=self.replace)
-        ending = None
-        if verdict.takes_over and owner is not None:
-            ending = hand_over(world, owner.jobs, checkpoint)
-        if ending is not None:
-            self._take_over(ending)
-        elif not checkpoint.job:
+        own = self._own_checkpoint()
+        facts = StartFacts(self.id, checkpoint=own.location, lock=own.lock)
+        start_steps.own_the_prefix(self, own, facts, replace_job=self.replace)
+        if not checkpoint.job:
             checkpoint.new_job(world.new_job(), world.random.choice((1, 2, 4)), len(world.changes))
             world.begun_anew = len(world.changes)
-        now = self._announcement
-        assert now is not None
-        now = now.with_job(checkpoint.job)
-        self._announce(replace(now, buckets=max(now.buckets, checkpoint.buckets), pending=False))
+        assert self._announcement is not None
+        self.announce(self._announcement.begun(checkpoint.job, checkpoint.buckets))
+
+    def _own_checkpoint(self) -> OwnCheckpoint:
+        checkpoint = self.checkpoint
+        newest = max(checkpoint.ends, default=0)
+        return OwnCheckpoint(checkpoint.name, checkpoint.name, checkpoint.starts, checkpoint.job, newest)
+
+    # -- the steps of a start (`StartPort`)
+
+    def current_owner(self) -> Announcement | None:
+        """Return the owner of the prefix."""
+        return self.world.owner()
+
+    def owner_before(self) -> Announcement | None:
+        """Return the owner before this start announced itself."""
+        own = itertools.takewhile(lambda each: each.facts.start != self.id, self.world.log)
+        return announcements.owner_after(None, own)
+
+    def earlier_buckets(self) -> int:
+        """Return 0: no older release has written to this topic."""
+        return 0
+
+    def state(self, buckets: int, *, fenced: bool) -> _State:
+        """Return the answers to the questions of the rules, before or after the fence."""
+        return _Fenced(self) if fenced else _State(self)
+
+    def keep_start(self, start: str, before: Sequence[str]) -> None:
+        """Write the start's id into the checkpoint."""
+        self.checkpoint.starts = (start, *before)
+
+    def announce(self, what: Announcement, *, ended: bool = False) -> None:
+        """Write an announcement."""
+        self.pause()
+        facts = replace(what.facts, beat_ms=round(self.world.now * 1000), ended=ended)
+        self._announcement = replace(what, facts=facts)
+        self.world.log.append(self._announcement)
+        self.pause()
 
     def fence(self, buckets: int) -> None:
-        """Fence all others in each bucket."""
+        """Fence all other producers in each bucket."""
         for bucket in range(buckets):
             self._writer("").fence(bucket)
 
-    def _take_over(self, ending: HandOver) -> None:
-        checkpoint = self.checkpoint
-        checkpoint.new_job(self.world.new_job(), ending.buckets, ending.base)
-        if ending.end is None:
-            return
-        checkpoint.ends[1] = ending.end
-        for bucket in ending.sent:
+    def hand_over(self, jobs: Sequence[StartFacts], _buckets: int) -> EndedJob | None:
+        """Return where the newest of `jobs` with delivered batches has ended."""
+        records = self.world.records_of
+        return where_ended.where_ended(jobs, records, lambda place: place["buckets"], self._own_checkpoint())
+
+    def take_over(self, place: EndedJob) -> None:
+        """Begin a job at the place where another one has ended."""
+        where: Any = place.place
+        begin = where["from"] if place.sent else where["to"]
+        self.checkpoint.new_job(self.world.new_job(), where["buckets"], begin)
+        if place.sent:
+            self.checkpoint.ends[1] = where["to"]
+            self.mark_as_sent(place.sent)
+
+    def mark_as_sent(self, buckets: Sequence[int]) -> None:
+        """Commit the first batch, without changes, in the buckets that have its records already."""
+        for bucket in buckets:
             self._send(self._written(1), bucket, 1, [])
 
+    # -- batches
+
     def _batch(self) -> None:
-        """Plan the next batch, unless it is planned, and send it."""
+        """Send the next batch. Plan it first, unless it is planned already."""
         checkpoint, world = self.checkpoint, self.world
         batch = checkpoint.done + 1
         if batch not in checkpoint.ends:
@@ -331,7 +320,7 @@ class Start:
         checkpoint.done = batch
 
     def _task(self, bucket: int, batch: int, changes: list[int]) -> None:
-        """Repeat the task as Spark does."""
+        """Run the task of a bucket, and repeat it as Spark does."""
         job = self._written(batch)
         for _ in range(20):
             try:
@@ -352,7 +341,7 @@ class Start:
         raise SinkRefused("fenced for ever")
 
     def _written(self, batch: int) -> str:
-        """Keep the place of a batch, as a task is told it, and return the job."""
+        """Keep the place of a batch, which a task gets, and return the job."""
         checkpoint = self.checkpoint
         begin, end = checkpoint.begin_of(batch), checkpoint.ends[batch]
         self._places[checkpoint.job, batch] = {"from": begin, "to": end, "buckets": checkpoint.buckets}
@@ -368,7 +357,7 @@ class Start:
                 opened.commit()
 
     def place_of(self, batch: int, job: str) -> Any:
-        """Return the place that the control record of a batch has."""
+        """Return the place in the control record of a batch."""
         return self._places[job, batch]
 
     def _writer(self, job: str) -> BucketWriter:
@@ -376,38 +365,26 @@ class Start:
         assert own is not None
         return BucketWriter(ClientSettings("modelled:9092"), "t", job, OwnStart(self.id, own.term))
 
-    # -- announcements
-
-    def _look(self) -> Announcement | None:
-        return self.world.owner()
-
-    def _announce(self, what: Announcement, *, ended: bool = False) -> None:
-        self.pause()
-        facts = replace(what.facts, beat_ms=round(self.world.now * 1000), ended=ended)
-        self._announcement = replace(what, facts=facts)
-        self.world.log.append(self._announcement)
-        self.pause()
-
     def _beat(self, *, ended: bool = False) -> None:
-        """Look and beat, if it is time to."""
+        """Look for another owner and announce the start again, if a beat is due."""
         own, checkpoint = self._announcement, self.checkpoint
         assert own is not None
         if ended or self.world.now - own.facts.beat_ms / 1000 >= BEAT_SECONDS:
-            announcements.refuse_another(self._look(), OwnStart(self.id, own.term))
+            announcements.refuse_another(self.current_owner(), OwnStart(self.id, own.term))
             place = {"batch": checkpoint.done, "to": checkpoint.begin_of(checkpoint.done + 1)}
             if checkpoint.done:
                 own = replace(own, facts=replace(own.facts, place={**place, "buckets": checkpoint.buckets}))
-            self._announce(own, ended=ended)
+            self.announce(own, ended=ended)
 
 
 class _State:
-    """What a start asks of Kafka before it announces."""
+    """The answers of Kafka that the rules ask for before the start announces itself."""
 
     def __init__(self, start: Start) -> None:
         self._start, self._world = start, start.world
 
     def is_alive(self, owner: Announcement, *, wait: bool) -> bool:
-        """Whether the owner beats."""
+        """Whether the owner still beats."""
         world, facts = self._world, owner.facts
         young = facts.beat_ms / 1000 + ALIVE_SECONDS - world.now
         if facts.ended or (young > 0 and not wait):
@@ -422,41 +399,41 @@ class _State:
         return False
 
     def delivered(self, job: StartFacts) -> int | None:
-        """Return the newest batch of the job."""
+        """Return the newest batch that the job has committed in any bucket, or None."""
         self._start.pause()
         return max((each.batch for (name, _), each in self._world.numbers.items() if name == job.job), default=None)
 
     def has_records(self) -> bool:
-        """Whether any job has delivered."""
+        """Whether any job has committed a batch."""
         return bool(self._world.numbers)
 
 
 class _Fenced(_State):
-    """The same behind the fence."""
+    """The answers of Kafka after the fence."""
 
     def is_alive(self, owner: Announcement, *, wait: bool) -> bool:
-        """Return False: it can deliver nothing any more."""
+        """Return False: a fenced owner can deliver nothing any more."""
         return False
 
 
 class World:
-    """One run, of a seed. Kafka, the binlog, the clock and all starts."""
+    """A run of the model, chosen by its seed: Kafka, the binlog, the clock and all starts."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
         self.turn = threading.Semaphore(0)
-        #: The start whose thread runs.
+        #: The start whose thread runs now.
         self.running: Start
         self.broken: BaseException | None = None
         self.log: list[Announcement] = []
         self.epochs: dict[str, int] = {}
         self.numbers: dict[tuple[str, int], CommittedBatch] = {}
-        #: The partition of each change in the binlog.
+        #: Partition of each change in the binlog.
         self.changes: list[int] = []
-        #: What a consumer sees.
+        #: The changes that a consumer sees in each partition.
         self.seen: list[list[int]] = [[] for _ in range(PARTITIONS)]
-        #: Where the last job that continued no other began: what lies before may be lost.
+        #: First change of the last job that continued no other job. Earlier changes may be lost.
         self.begun_anew = 0
         self.starts: list[Start] = []
         self.checkpoints = [Checkpoint("c0")]
@@ -466,29 +443,28 @@ class World:
     # -- Kafka
 
     def producer(self, settings: dict[str, str]) -> Producer:
-        """Stand for ``TransactionalProducer``."""
+        """Replace `TransactionalProducer`."""
         return Producer(self.running, settings["transactional.id"])
 
     def committed_batch(self, _settings: object, _prefix: str, job: str, bucket: int, _s: float) -> Any:
-        """Stand for ``kafka.control.committed_batch``."""
+        """Replace `kafka.control.committed_batch`."""
         number = self.numbers.get((job, bucket))
         self.running.pause()
         return number
 
     def owner(self, _seconds: float = 0) -> Announcement | None:
-        """Stand for ``AnnouncementLog.owner``."""
+        """Replace `AnnouncementLog.owner`."""
         self.running.pause()
         owner = announcements.owner_after(None, self.log)
         self.running.pause()
         return owner
 
-    def before(self, start: str) -> Announcement | None:
-        """Return the owner before a start announced itself."""
-        own = itertools.takewhile(lambda each: each.facts.start != start, self.log)
-        return announcements.owner_after(None, own)
+    def records_of(self, job: StartFacts) -> dict[int, CommittedBatch]:
+        """Return bucket -> last committed batch of the job."""
+        return {bucket: each for (name, bucket), each in sorted(self.numbers.items()) if name == job.job}
 
     def append(self, change: int, start: Start) -> None:
-        """Show a consumer a change."""
+        """Show a change to the consumer. Raise Violation if the consumer has seen it, or a later one."""
         seen = self.seen[self.changes[change]]
         if seen and seen[-1] >= change:
             who = f"{start.id} on {start.checkpoint.name}"
@@ -503,7 +479,7 @@ class World:
     # -- the run
 
     def run(self, steps: int = 400) -> None:
-        """Let starts come and go, then let one deliver all there is, and look at what a consumer has seen."""
+        """Let starts come and go, then let one deliver everything. Raise Violation if a change is missing."""
         with self._patched():
             try:
                 for _ in range(steps):
@@ -521,7 +497,7 @@ class World:
                 raise Violation("lost", f"changes {sorted(lost)[:9]}")
 
     def _end(self) -> None:
-        """All thaw; a last start takes over, and delivers what is there."""
+        """Wake all starts. A last start takes over and delivers the rest."""
         self.is_ending = True
         for start in self.starts:
             start.frozen_until = 0
@@ -542,20 +518,20 @@ class World:
         return start
 
     def _any_step(self) -> None:
-        dice = self.random.random()
+        rng = self.random.random()
         self.now += self.random.choice((0.0, 0.1, 0.5, 1.0))
         alive = [each for each in self.starts if not each.outcome and not each.killed]
-        if dice < 0.08:
+        if rng < 0.08:
             self.changes += self.random.choices(range(PARTITIONS), k=self.random.randint(1, 4))
-        elif dice < 0.11 or not alive:
+        elif rng < 0.11 or not alive:
             if len(alive) < 4:
                 self.start(self.random.choice(self.checkpoints), replace=self.random.random() < 0.4)
-        elif dice < 0.125:
+        elif rng < 0.125:
             self.random.choice(alive).kill(outlives=self.random.random() < 0.5)
-        elif dice < 0.15:
+        elif rng < 0.15:
             self.random.choice(alive).frozen_until = self.now + self.random.choice((5, 40))
             self.now += self.random.choice((0, 30))
-        elif dice < 0.16 and len(self.checkpoints) < 4:
+        elif rng < 0.16 and len(self.checkpoints) < 4:
             self._any_checkpoint()
         else:
             self._turn_of_any()
@@ -586,7 +562,7 @@ class World:
             "announcement_log": lambda _settings, _prefix: self,
         }
         with ExitStack() as stack:
-            stack.enter_context(patch.object(transaction, "PRODUCERS", KeptProducers()))
+            stack.enter_context(patch.object(transaction, "PRODUCERS", ProducerCache()))
             for name, model in edges.items():
                 stack.enter_context(patch.object(transaction, name, model))
             yield

@@ -1,4 +1,4 @@
-"""Avro by whole columns: fastavro reads every value back as it was."""
+"""A test of Avro by whole columns: fastavro reads every value back."""
 
 from __future__ import annotations
 

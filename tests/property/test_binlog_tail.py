@@ -1,7 +1,8 @@
-"""However the stream arrives, is cut, breaks off and begins again: the same events come out, each once.
+"""Tests of the binlog's way to slices: for any blocks, cuts and broken connections, each event comes out once.
 
-Mutants that must fail: table maps not repeated behind a cut; the open transaction's known events not skipped; its name
-put into the delivered set before its end. Those of XA transactions are tests, at the end.
+Three mutants must fail. One does not repeat the table maps after a cut. One does not skip the known events of the open
+transaction. One puts the open transaction's GTID into the delivered set before its end. Mutants of the rules for XA
+transactions are tests, at the end of this file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from incsnap.binlog.xa_transactions import XaTransactions
 from incsnap.checkpoint import prepared_transactions as prepared_files
 from incsnap.events import BinlogPosition, PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet, Interval, Source
-from tests.property.dice import DICE
+from tests.property.hypothesis_random import RANDOMS
 from tests.support.binlog_bytes import (
     BEGIN,
     DELETE,
@@ -44,12 +45,13 @@ from tests.support.parts_in_memory import Parts
 from tests.support.stream_in_memory import START, Stream, rows_of
 
 Event = tuple[int, bytes]
-#: Half as many again as of other properties: of restarts, cuts and failovers there are many.
+#: Half as many again as for other properties, because there are many restarts, cuts and failovers.
 _EXAMPLES = settings.get_profile(settings.get_current_profile_name()).max_examples * 3 // 2
 
 
 def a_log(random: Random) -> tuple[Binlog, list[bytes]]:
-    """A binlog of every kind of transaction, and the bodies of the rows events of included tables in order."""
+    """Return a binlog with transactions of every kind, and the bodies of the rows events that must come out, in
+    order."""
     log, expected = Binlog(checksum=random.random() < 0.8), list[bytes]()
     prepared: dict[str, list[bytes]] = {}
     for nth in range(random.randint(1, 12)):
@@ -107,7 +109,7 @@ def cut_at_random(random: Random, stream: bytes) -> list[bytes]:
 
 
 def drained(stream: Stream, start: StreamPosition, random: Random) -> list[StreamPosition]:
-    """Ends of batches with random limits, until nothing is left; the first is ``start``."""
+    """Return the ends of batches with random limits until nothing is left. The first is `start`."""
     ends = [start]
     while True:
         end, cut = stream.cut(
@@ -123,7 +125,7 @@ def drained(stream: Stream, start: StreamPosition, random: Random) -> list[Strea
 
 
 def prepared_at(stream: Stream, end: StreamPosition) -> tuple[PreparedXa, ...]:
-    """What the offset would name there."""
+    """Return the prepared transactions that an offset would name at `end`."""
     first, last = stream.buffer.place_of(START), stream.buffer.place_of(end)
     assert first is not None
     assert last is not None
@@ -135,7 +137,7 @@ def bodies(slices: list[Slice]) -> list[bytes]:
 
 
 @settings(max_examples=_EXAMPLES)
-@given(DICE)
+@given(RANDOMS)
 def test_blocks_and_cuts_change_nothing(random: Random) -> None:
     log, expected = a_log(random)
     stream = Stream(checksum=log.checksum).feed(cut_at_random(random, b"".join(log.dump(GtidSet()))))
@@ -152,7 +154,7 @@ def test_blocks_and_cuts_change_nothing(random: Random) -> None:
 
 
 @settings(max_examples=_EXAMPLES)
-@given(DICE)
+@given(RANDOMS)
 def test_a_restart_at_any_cut_gives_the_same_slices(random: Random) -> None:
     log, _ = a_log(random)
     store = Parts()
@@ -178,7 +180,7 @@ def test_a_restart_at_any_cut_gives_the_same_slices(random: Random) -> None:
 
 
 @settings(max_examples=_EXAMPLES)
-@given(DICE)
+@given(RANDOMS)
 def test_a_connection_may_break_at_any_byte(random: Random) -> None:
     log, _ = a_log(random)
     undisturbed = Stream(checksum=log.checksum).feed([b"".join(log.dump(GtidSet()))])
@@ -188,14 +190,14 @@ def test_a_connection_may_break_at_any_byte(random: Random) -> None:
     for _ in range(random.randint(1, 4)):
         dump = b"".join(log.dump(stream.buffer.reached()))
         stream.feed(cut_at_random(random, dump[: random.randint(0, len(dump))]))
-        if random.random() < 0.7:  # batches go out meanwhile, and what is delivered is forgotten
+        if random.random() < 0.7:  # batches go out meanwhile, and delivered events are dropped
             for end in drained(stream, position, random)[1:]:
                 slices += stream.slices(position, end, random.randint(1, 3))
                 position = end
             if random.random() < 0.7:
                 stream.buffer.forget(position)
             if random.random() < 0.5:
-                stream.buffer._places.clear()  # as after a restart: found again by counting
+                stream.buffer._places.clear()  # as after a restart: places are found again by counting
         stream.connect(checksum=log.checksum)
     stream.feed([b"".join(log.dump(stream.buffer.reached()))])
     for end in drained(stream, position, random)[1:]:
@@ -207,7 +209,7 @@ def test_a_connection_may_break_at_any_byte(random: Random) -> None:
 
 
 def copied(random: Random, log: Binlog) -> Binlog:
-    """The same transactions in the binlog of another server: other files, other positions."""
+    """Return the same transactions as the binlog of another server, with other files and positions."""
     copy = Binlog(checksum=log.checksum, first_pos=random.randint(4, 5_000))
     for entry in log.entries:
         if isinstance(entry, Logged):
@@ -218,7 +220,7 @@ def copied(random: Random, log: Binlog) -> Binlog:
 
 
 @settings(max_examples=_EXAMPLES)
-@given(DICE)
+@given(RANDOMS)
 def test_after_a_failover_no_position_claims_what_was_not_delivered(random: Random) -> None:
     log, expected = a_log(random)
     logs = {"a": log, "b": copied(random, log)}
@@ -230,7 +232,8 @@ def test_after_a_failover_no_position_claims_what_was_not_delivered(random: Rand
         dump = b"".join(logs[server].dump(stream.buffer.reached()))
         stream.feed(cut_at_random(random, dump if last else dump[: random.randint(0, len(dump))]))
         if last or random.random() < 0.7:
-            end, _ = stream.cut(position)  # whole transactions alone: what is half handed out needs its own server
+            # whole transactions only: a transaction handed out in part needs its own server
+            end, _ = stream.cut(position)
             assert claimed(logs[end.server_uuid], end) <= end.delivered
             slices += stream.slices(position, end, random.randint(1, 3))
             position = end
@@ -251,7 +254,7 @@ def test_after_a_failover_no_position_claims_what_was_not_delivered(random: Rand
 
 
 def claimed(log: Binlog, end: StreamPosition) -> GtidSet:
-    """Every transaction of the log that ends at or before the position."""
+    """Return the GTIDs of the transactions that end at or before the position."""
     return numbered(
         (entry.source, entry.number)
         for entry in log.entries
@@ -270,9 +273,9 @@ def numbered(transactions: Iterable[tuple[Source, int]]) -> GtidSet:
 # -- wrong rules
 
 
-def rows_at_prepare(self: XaTransactions, _body: bytes, place: tuple[int, int]) -> Iterator[Segment]:
+def rows_at_prepare(self: XaTransactions, _body: bytes, at: int) -> Iterator[Segment]:
     transaction = self._prepared.prepare()
-    yield from self._rows(transaction, place)
+    yield from self._rows(transaction, at)
     yield self._end(transaction, prepared=True)
 
 
@@ -291,7 +294,7 @@ WRONG: dict[str, tuple[object, str, Callable[..., object], Callable[..., None]]]
 def test_without_this_rule_other_events_come_out(name: str) -> None:
     where, what, wrong, test = WRONG[name]
     run = test.hypothesis.inner_test  # type: ignore[attr-defined]
-    # Seeds, because nothing is to be made plainer: the first that is disturbed will do.
+    # Seeds, because a failure need not be simplified: the first run that is disturbed is enough.
     for seed in range(100):
         run(Random(seed))
         with patch.object(where, what, wrong):

@@ -1,7 +1,7 @@
-"""I2: chunks cover every row exactly once, for any key and any chunk size.
+"""A test of I2: chunks cover every row exactly once, for any key and any chunk size.
 
-The SQL that would go to MySQL runs on sqlite here (what MySQL alone knows, such as FORCE INDEX, is taken out);
-``tests/integration/test_chunk_queries.py`` runs it on MySQL with every key type and collation.
+SQLite runs the SQL that would go to MySQL, without clauses that only MySQL has, such as FORCE INDEX.
+`tests/integration/test_chunk_queries.py` runs the SQL on MySQL, with every key type and collation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ rows = st.sets(values, max_size=40)
 
 def on_sqlite(sql: str) -> str:
     sql = re.sub(r" FORCE INDEX \(`\w+`\)", "", sql)
-    # There HEX(NULL) is ''.
+    # In SQLite, HEX(NULL) is ''.
     sql = re.sub(r"HEX\((`\w+`)\)", r"CASE WHEN \1 IS NOT NULL THEN HEX(\1) END", sql)
     return re.sub(r"_utf8mb4 x'(\w*)'", r"CAST(x'\1' AS TEXT)", sql)
 
@@ -40,7 +40,7 @@ directions = st.sets(st.sampled_from(["a", "b", "c"])).map(lambda names: tuple(s
 
 
 def in_order(keys: Iterable[tuple[Any, ...]], columns: Sequence[Column], descending: Sequence[str]) -> list[Any]:
-    """The model: by the last column first, as sorts are stable."""
+    """Return the rows in the order of the key. The last column is sorted first, because sorts are stable."""
     in_order = list(keys)
     for place, column in reversed(list(enumerate(columns))):
         in_order.sort(key=lambda key, place=place: key[place], reverse=column.name in descending)  # type: ignore[misc]

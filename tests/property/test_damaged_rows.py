@@ -1,4 +1,4 @@
-"""Damaged bytes: whatever they are, decoding and encoding end and raise nothing but IncsnapError."""
+"""Tests with damaged bytes: decoding and encoding always end, and raise nothing but IncsnapError."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def decode(
 
 
 def rows(images: RowImages) -> list[tuple[int, tuple[object, ...]]]:
-    """(event, values) of each image."""
+    """Return (event, values) of each image."""
     values = zip(*(column.to_pylist() for column in images.columns), strict=True)
     return list(zip(images.event.tolist(), values, strict=True))
 
@@ -101,7 +101,7 @@ def damaged(raw: bytes, changes: list[tuple[int, int]], cut: int) -> bytes:
 def test_damaged_rows_events_never_hang_and_raise_only_our_errors(
     changes: list[tuple[int, int]], cut: int, count: int, kind: int, others: int
 ) -> None:
-    # With 50 more events the damaged one is walked in lock-step, without them alone.
+    # With 50 more events the damaged one is walked in lock-step. Without them it is walked alone.
     with suppress(IncsnapError):
         decode([damaged(body(count), changes, cut)] + [body(1)] * others, [kind] + [30] * others)
 
@@ -121,7 +121,8 @@ LENIENT = FailureHandling(processing="skip", converting="skip", inconsistent_sch
 def test_the_rows_of_whole_events_come_out_of_a_slice_with_a_damaged_one(
     changes: list[tuple[int, int]], cut: int, kind: int, others: int, place: int
 ) -> None:
-    # A value under NOT NULL that is no value ends the decoding in any mode: only i is NOT NULL, and takes any bytes.
+    # A damaged value of a NOT NULL column is an error in any mode. Here only i is NOT NULL, and any bytes are a value
+    # of it.
     bodies, kinds = [body(1 + number % 3) for number in range(others)], [30] * others
     right = rows(decode(bodies, kinds))
     place %= others
@@ -136,7 +137,7 @@ def test_the_rows_of_whole_events_come_out_of_a_slice_with_a_damaged_one(
 @given(st.integers(0, 400), st.integers(1, 6), st.sampled_from([0, 50]))
 @settings(max_examples=200, deadline=None)
 def test_an_event_that_is_cut_gives_no_row_that_is_not_right(cut: int, count: int, others: int) -> None:
-    """Cut between two images it cannot be told from a whole one: the stream's own checks are for that."""
+    """Cut an event. If it is cut between two images, it looks whole: only the stream's own checks find that."""
     whole = rows(decode([body(count)], [30]))
     raw = body(count)
     images = decode([raw[: max(len(raw) - cut, 0)], *[body(1)] * others], [30] * (others + 1), handling=LENIENT)
@@ -177,7 +178,7 @@ def test_partial_updates_never_hang_and_raise_only_our_errors(
 
 
 def test_rows_of_a_table_without_columns_are_refused() -> None:
-    """Images of no bytes: a walk over them would never end."""
+    """Check that images without bytes are refused, because a walk over them would never end."""
     nothing = parse_table_map(table_map([], [], b""), CHARSETS)
     empty = rows_event(0, [])
     assert not decode([empty], [30], nothing).columns
@@ -192,7 +193,7 @@ def test_damaged_table_maps_and_rows_read_by_them_raise_only_our_errors(
 ) -> None:
     with suppress(IncsnapError):
         table = parse_table_map(damaged(MAP, changes, cut), CHARSETS)
-        # Whatever table it has become, decoding rows by it must end as well.
+        # Decoding rows by the damaged map must end as well.
         decode([body(3)], [30], table)
 
 
@@ -209,7 +210,7 @@ def test_any_bytes_for_json_end_in_text_or_a_value_error(raw: bytes) -> None:
 
 
 def test_the_undamaged_event_is_decoded() -> None:
-    """The damage that the other tests do is the only reason for an error there."""
+    """Check that only the damage in the other tests causes errors there."""
     images = [values for _, values in rows(decode([body(5)], [30]))]
 
     assert len({repr(values) for values in images}) == 5

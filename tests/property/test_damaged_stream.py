@@ -1,7 +1,6 @@
-"""A damaged stream: reading it ends, and nothing comes out but a part of what the server wrote, from its beginning on.
+"""Tests of a damaged stream: reading it ends, and only a beginning of what the server wrote comes out.
 
-With checksums nothing else may come out of it whatever was damaged; without them only what is not inside an event's own
-bytes can be told.
+With checksums this holds for any damage. Without checksums, damage inside an event's own bytes cannot be recognized.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def log_of_everything(*, checksum: bool = True) -> Binlog:
 
 
 def read(chunks: Iterable[bytes], *, checksum: bool = True, damaged: str = "fail") -> tuple[Rows, bool]:
-    """What came out, and whether the reading ended with an error."""
+    """Return the rows that came out, and whether the reading ended with an error."""
     stream = Stream(checksum=checksum)
     stream.reader._damaged = damaged
     failed = False
@@ -63,7 +62,7 @@ def read(chunks: Iterable[bytes], *, checksum: bool = True, damaged: str = "fail
         failed = True
     end, _ = stream.cut(START)
     slices = stream.slices(START, end)
-    if not checksum and not failed:  # a table map may be what was damaged: then no rows event finds it
+    if not checksum and not failed:  # a table map may be damaged, and then a rows event does not find its map
         with suppress(IncsnapError):
             for one in slices:
                 table_rows(one, ((255, "utf8mb4"),))
@@ -139,7 +138,7 @@ def test_a_length_that_is_not_the_events_own_is_refused(size: int) -> None:
     at = WHOLE.index(rows_body(5, b"one")) - 19
     raw[at + 9 : at + 13] = struct.pack("<I", size)
     assert read([bytes(raw)]) == ([], True)
-    # Within a compressed transaction too, where there is neither a packet around it nor a checksum behind it.
+    # In a compressed transaction too, where an event has neither a packet around it nor a checksum after it.
     log = Binlog(checksum=False)
     kind, body = compressed(
         [BEGIN, (kinds.TABLE_MAP, map_body(5, "orders")), (WRITE, rows_body(5, b"one"))], zstd=False

@@ -1,4 +1,4 @@
-"""Rows of a SELECT as text: right ones give their values, damaged ones an error of the driver's, at once."""
+"""Tests of the text rows of a SELECT: valid rows give their values, damaged rows an error of the driver at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any mix of tables and settings, damaged or not: written together they give what each gives by itself."""
+"""Tests of tables that are written together: their records equal those of each table alone, damaged or not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from tests.support.stream_in_memory import slice_of
 
 _JSON, _AVRO = "org.apache.kafka.connect.json.JsonConverter", "io.confluent.connect.avro.AvroConverter"
 _CHARSETS = ((255, "utf8mb4"), (63, "binary"))
-#: Code, metadata, the bytes of values, a fourth of which is rare; some are damaged, or have no form in some modes.
+#: Type code, metadata and bytes of values. The fourth value is rare. Some values are damaged, or are refused in some
+#: modes.
 _TYPES: dict[str, tuple[int, bytes, list[bytes]]] = {
     "int": (t.LONG, b"", [struct.pack("<i", n) for n in (0, 1, -7, 2**31 - 1)]),
     "bigint": (t.LONGLONG, b"", [struct.pack("<q", n) for n in (0, -1, 2**62)]),
@@ -102,8 +103,8 @@ _PREDICATES = {
 }
 
 
-def _chosen(dice: random.Random) -> Settings:
-    """Settings that go together are as good as any: what cannot be is left out."""
+def _chosen(rng: random.Random) -> Settings:
+    """Return random settings. Settings that do not fit together are left out."""
     given: dict[str, str] = {
         "database.hostname": "127.0.0.1",
         "database.user": "u",
@@ -111,21 +112,21 @@ def _chosen(dice: random.Random) -> Settings:
         "database.server.id": "1",
         "topic.prefix": "p",
         "checkpoint.location": "unused",
-        "event.processing.failure.handling.mode": dice.choice(("fail", "skip")),
-        "inconsistent.schema.handling.mode": dice.choice(("fail", "skip")),
+        "event.processing.failure.handling.mode": rng.choice(("fail", "skip")),
+        "inconsistent.schema.handling.mode": rng.choice(("fail", "skip")),
     }
-    for setting in dice.sample(_SETTINGS, dice.choice((0, 0, 1, 1, 2, 3))):
-        given |= {name: dice.choice(values) for name, values in setting.items()}
-    names = [name for name in _TRANSFORMS if dice.random() < (0.6 if name == "unwrap" else 0.15)]
+    for setting in rng.sample(_SETTINGS, rng.choice((0, 0, 1, 1, 2, 3))):
+        given |= {name: rng.choice(values) for name, values in setting.items()}
+    names = [name for name in _TRANSFORMS if rng.random() < (0.6 if name == "unwrap" else 0.15)]
     if names:
         given |= {"transforms": ",".join(names), **_PREDICATES}
     for name in names:
-        given |= {f"{_START}{name}.{option}": dice.choice(values) for option, values in _TRANSFORMS[name].items()}
-    if "unwrap" in names and dice.random() < 0.2:
+        given |= {f"{_START}{name}.{option}": rng.choice(values) for option, values in _TRANSFORMS[name].items()}
+    if "unwrap" in names and rng.random() < 0.2:
         given[f"{_START}unwrap.predicate"] = "one"
-    if dice.random() < 0.15 and "column.mask.with.3.chars" not in given:
+    if rng.random() < 0.15 and "column.mask.with.3.chars" not in given:
         return frame_settings(given).settings
-    given |= {"bootstrap.servers": "k:9092", **dice.choice(_FORMATS)}
+    given |= {"bootstrap.servers": "k:9092", **rng.choice(_FORMATS)}
     return from_properties(given, {}).settings
 
 
@@ -137,33 +138,32 @@ def _table(number: int, names: list[str], *, key: bool) -> tuple[int, bytes]:
     return kinds.TABLE_MAP, body.replace(lenenc_string(b"orders"), lenenc_string(f"t{number:05}".encode()))
 
 
-def _events(dice: random.Random, number: int, names: list[str]) -> list[tuple[int, bytes]]:
+def _events(rng: random.Random, number: int, names: list[str]) -> list[tuple[int, bytes]]:
     def image(key: bytes | None = None) -> list[bytes | None]:
-        values = [None if dice.random() < 0.25 else value(name) for name in names]
+        values = [None if rng.random() < 0.25 else value(name) for name in names]
         return [key or value(names[0]), *values[1:]]
 
     def value(name: str) -> bytes:
         of_type = _TYPES[name][2]
-        return dice.choice(of_type if dice.random() < 0.02 else of_type[:3])
+        return rng.choice(of_type if rng.random() < 0.02 else of_type[:3])
 
     def update() -> list[list[bytes | None]]:
         before = image()
-        after = image(None if dice.random() < 0.05 else before[0])
-        return [before, before if dice.random() < 0.3 else after]
+        after = image(None if rng.random() < 0.05 else before[0])
+        return [before, before if rng.random() < 0.3 else after]
 
     events = []
-    for kind in dice.choices((made.WRITE, made.UPDATE, made.DELETE), k=dice.randint(1, 3)):
-        rows = [row for _ in range(dice.randint(1, 2)) for row in (update() if kind == made.UPDATE else [image()])]
+    for kind in rng.choices((made.WRITE, made.UPDATE, made.DELETE), k=rng.randint(1, 3)):
+        rows = [row for _ in range(rng.randint(1, 2)) for row in (update() if kind == made.UPDATE else [image()])]
         body = rows_event(len(names), [row_image(row) for row in rows], update=kind == made.UPDATE, table_id=7 + number)
-        if dice.random() < 0.01:
-            body = body[: dice.randint(12, len(body) - 1)]
+        if rng.random() < 0.01:
+            body = body[: rng.randint(12, len(body) - 1)]
         events.append((kind, body))
     return events
 
 
 def _written(part: SlicePart, settings: Settings) -> tuple[Any, int]:
-    """By bucket, topic and table the records, or what is said of the first that has none; and how many tables were
-    written together."""
+    """Return the records by bucket, topic and table, or the first error; and how many tables were written together."""
     by_table: dict[tuple[int, str, str], list[Any]] = {}
     joined = 0
     try:
@@ -183,20 +183,20 @@ def _written(part: SlicePart, settings: Settings) -> tuple[Any, int]:
 
 @given(st.integers(0, 2**32))
 def test_together_gives_what_each_gives_by_itself(seed: int) -> None:
-    dice = random.Random(seed)
-    settings = _chosen(dice)
-    tables = [[dice.choice(("int", "varchar", "bigint")), *dice.choices(sorted(_TYPES), k=3)] for _ in range(4)]
-    keyed = [dice.random() < 0.8 for _ in tables]
+    rng = random.Random(seed)
+    settings = _chosen(rng)
+    tables = [[rng.choice(("int", "varchar", "bigint")), *rng.choices(sorted(_TYPES), k=3)] for _ in range(4)]
+    keyed = [rng.random() < 0.8 for _ in tables]
     transactions = []
-    for _ in range(dice.randint(1, 3)):
-        touched = dice.sample(range(len(tables)), dice.randint(1, len(tables)))
+    for _ in range(rng.randint(1, 3)):
+        touched = rng.sample(range(len(tables)), rng.randint(1, len(tables)))
         transactions.append(
-            [each for n in touched for each in (_table(n, tables[n], key=keyed[n]), *_events(dice, n, tables[n]))]
+            [each for n in touched for each in (_table(n, tables[n], key=keyed[n]), *_events(rng, n, tables[n]))]
         )
-    topics = {f"p.shop.t{number:05}": dice.randint(1, 5) for number in range(len(tables))}
-    layout = TopicLayout(dice.randint(1, 3), {**topics, "p.shop.both": 3, "p.shop.all": 2, "gone": 4})
-    begun = OpenCounts(5, (("shop.t00000", 3),)) if dice.random() < 0.3 else None
-    part = SlicePart(1, layout, 0, slice_of(*transactions), _CHARSETS, Border(begun, dice.random() < 0.3))
+    topics = {f"p.shop.t{number:05}": rng.randint(1, 5) for number in range(len(tables))}
+    layout = TopicLayout(rng.randint(1, 3), {**topics, "p.shop.both": 3, "p.shop.all": 2, "gone": 4})
+    begun = OpenCounts(5, (("shop.t00000", 3),)) if rng.random() < 0.3 else None
+    part = SlicePart(1, layout, 0, slice_of(*transactions), _CHARSETS, Border(begun, rng.random() < 0.3))
     with patch.object(formats, "_registry", lambda url, client: _REGISTRY):
         together, _ = _written(part, settings)
         with patch.object(small_tables, "_MOST_IMAGES", 0):

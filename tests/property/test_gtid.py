@@ -1,4 +1,4 @@
-"""I1: GTID sets are sets. Checked against Python's own sets of (uuid, tag, number)."""
+"""A test of I1: GTID sets are sets. They are compared with Python's own sets of (uuid, tag, number)."""
 
 from __future__ import annotations
 

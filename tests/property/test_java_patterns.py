@@ -1,4 +1,4 @@
-"""Patterns of settings and signals match what java.util.regex matches, or are refused."""
+"""Tests of patterns in settings and signals: they match what java.util.regex matches, or are refused."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ def java() -> Iterator[JavaRegex]:
         yield machine
 
 
-def _pattern(dice: random.Random, depth: int = 0) -> str:
+def _pattern(rng: random.Random, depth: int = 0) -> str:
     parts = []
-    for _ in range(dice.randint(1, 3)):
-        choice = dice.random()
+    for _ in range(rng.randint(1, 3)):
+        choice = rng.random()
         if depth < 3 and choice < 0.3:
-            part = f"{dice.choice(_OPENINGS)}{_pattern(dice, depth + 1)})"
+            part = f"{rng.choice(_OPENINGS)}{_pattern(rng, depth + 1)})"
         elif choice < 0.38:
-            part = dice.choice(_FLAGS)
+            part = rng.choice(_FLAGS)
         elif choice < 0.46:
-            part = _pattern(dice, depth + 1) + "|" if depth < 3 else "|"
+            part = _pattern(rng, depth + 1) + "|" if depth < 3 else "|"
         else:
-            part = dice.choice(_ATOMS)
-        parts.append(part + dice.choice(_REPETITIONS))
+            part = rng.choice(_ATOMS)
+        parts.append(part + rng.choice(_REPETITIONS))
     return "".join(parts)
 
 
-def _text(dice: random.Random) -> str:
-    return "".join(dice.choice(_LETTERS) for _ in range(dice.randint(0, 4)))
+def _text(rng: random.Random) -> str:
+    return "".join(rng.choice(_LETTERS) for _ in range(rng.randint(0, 4)))
 
 
 def test_random_patterns_match_as_java_matches_them_or_are_refused(java: JavaRegex) -> None:
     seed = random.randrange(1 << 32)
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     taken = refused = 0
     for _ in range(_PATTERNS):
-        pattern, ignore_case = _pattern(dice), dice.random() < 0.3
+        pattern, ignore_case = _pattern(rng), rng.random() < 0.3
         try:
             ours = java_pattern(pattern, ignore_case=ignore_case)
         except re.error:
@@ -71,7 +71,7 @@ def test_random_patterns_match_as_java_matches_them_or_are_refused(java: JavaReg
             of_signal = signal_matcher(pattern, ignore_case=ignore_case)
         except re.error:
             of_signal = None
-        for text in [_text(dice) for _ in range(_TEXTS)] + ["", "ab"]:
+        for text in [_text(rng) for _ in range(_TEXTS)] + ["", "ab"]:
             expected = java.matches(pattern, text, ignore_case=ignore_case)
             if expected is None:
                 break
@@ -124,7 +124,7 @@ def test_the_first_match_is_javas(java: JavaRegex, pattern: str, text: str) -> N
         ("\\", "backslash"), ("(?<a>x)(?<a>y)", "two groups are called a"), ("\\1(a)", "group 1"),
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_refused_by_its_name(pattern: str, named: str) -> None:
+def test_unsupported_patterns_are_refused_by_name(pattern: str, named: str) -> None:
     for compiled in (java_pattern, signal_matcher):
         with pytest.raises(re.error) as caught:
             compiled(pattern)

@@ -1,4 +1,4 @@
-"""Binary JSON documents and differences: right ones give the right text, damaged ones end in text or an error."""
+"""Tests of binary JSON documents and differences: valid ones give the right text, damaged ones a text or an error."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_containers_that_contain_themselves_and_impossible_counts_take_no_time()
 
 
 def places(document: Any, path: str = "$") -> list[tuple[str, Any, Any]]:
-    """(path, container, key) of everything inside."""
+    """Yield (path, container, key) of everything inside."""
     members = []
     if isinstance(document, dict):
         for name, value in document.items():

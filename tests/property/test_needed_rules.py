@@ -1,6 +1,6 @@
-"""Each rule of the algorithm is needed: without it, or with a wrong one in its place, an invariant breaks.
+"""Tests that each rule of the algorithm is needed: without it, or with a wrong rule in its place, an invariant breaks.
 
-What is put in its place is put into the product itself.
+The wrong rule is patched into the product's code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 from incsnap.events import PreparedXa, SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.kafka import kept, transaction
+from incsnap.kafka import producer_cache, transaction
 from incsnap.planner import answers
 from incsnap.planner.ended_unlogged import EndedUnlogged
 from incsnap.snapshot import engine, offset
@@ -29,7 +29,7 @@ from tests.property.job_model import Job
 from tests.property.mysql_model import ServerConnection
 from tests.property.topic_model import Violation
 
-#: Runs in which every mutant must have been caught, from the one on that is known to catch it.
+#: Most runs until a mutant must be caught, from the seed on that is known to catch it.
 MUTANT_RUNS = 200
 
 
@@ -46,11 +46,11 @@ def gtid_executed(connection: ServerConnection) -> tuple[str, int]:
 
 
 def at_once(window: Window, _end: StreamPosition, _server_uuid: str) -> bool:
-    return window.reading is not None
+    return window.result is not None
 
 
 def whatever_server(window: Window, end: StreamPosition, _server_uuid: str) -> bool:
-    return window.reading is not None and end.reached(window.reading.high_file, window.reading.high_pos)
+    return window.result is not None and end.reached(window.result.high_file, window.result.high_pos)
 
 
 def no_batches(_window: Window, _release_batch: int) -> range:
@@ -58,17 +58,17 @@ def no_batches(_window: Window, _release_batch: int) -> range:
 
 
 def once_they_are_read(end: offset.Offset) -> frozenset[TableId]:
-    return frozenset(window.table for window in end.snapshot.held if window.reading is not None)
+    return frozenset(window.table for window in end.snapshot.held if window.result is not None)
 
 
 def only_the_new_key(records: pa.RecordBatch) -> pa.Array:
-    """A re-keying overtakes without its deletion and tombstone, and without the identity before it."""
+    """Return what the records overtake, without the old key's deletion, tombstone and identity."""
     stays = records.filter(records.column("new_key").is_null())
     return pa.compute.coalesce(stays.column("identity"), stays.column("key"))
 
 
 def only_the_old_key(records: pa.RecordBatch) -> pa.Array:
-    """A re-keying overtakes without its creation, and with the identity before it alone."""
+    """Return what the records overtake, without the new key's creation and identity."""
     stays = records.filter(records.column("old_key").is_null())
     return pa.compute.coalesce(stays.column("old_identity"), stays.column("identity"), stays.column("key"))
 
@@ -104,12 +104,12 @@ def no_transactions(*_: object) -> list[PreparedXa]:
     return []
 
 
-def any_kept(self: kept.KeptProducers, owner: object, before: int) -> kept.Kept | None:
+def any_kept(self: producer_cache.ProducerCache, owner: object, before: int) -> producer_cache.CachedProducer | None:
     return self._kept.pop(owner, None)
 
 
 class NumberBeforeFence(transaction.Transaction):
-    """Reads which batch is committed, then fences who may still be committing."""
+    """A transaction that reads the last committed batch before it fences older producers, not after."""
 
     def step(self, doing: str, call: Callable[[float], Any], patience: float = 1.0) -> Any:
         if doing == "fencing older writers":
@@ -123,11 +123,11 @@ class NumberBeforeFence(transaction.Transaction):
 
 @dataclass(frozen=True)
 class Mutant:
-    """``wrong``: (where, name, what is put there). ``breaks``: the invariants by which it is known. ``seed``: of a run
-    that catches it: a number, for nothing is to be made plainer here, and the same run is to be found each time."""
+    """A wrong rule, and how it is found."""
 
-    wrong: tuple[tuple[Any, str, Any], ...]
-    breaks: frozenset[str]
+    wrong: tuple[tuple[Any, str, Any], ...]  #: (object, name of its attribute, wrong value) for each patch
+    breaks: frozenset[str]  #: invariants of which one must break
+    #: seed of a run that catches it; nothing needs to be simplified here, and the run is the same each time
     seed: int = 0
 
 
@@ -173,7 +173,9 @@ MUTANTS = {
     "TRUNCATE ignored": mutant("back in time, diverged, overtaken", (engine, "spoiled_by", by_ddl_alone), seed=3),
     "maximum key without the low watermark": mutant("missing", (answers, "wait_until_executed", none_at_all), seed=139),
     "replayed batches sent again": mutant("twice, back in time", (transaction, "committed_batch", none_at_all)),
-    "a kept producer of the same batch": mutant("twice, back in time", (kept.KeptProducers, "take", any_kept)),
+    "a kept producer of the same batch": mutant(
+        "twice, back in time", (producer_cache.ProducerCache, "take", any_kept)
+    ),
     "number read before the fence": mutant(
         "twice, back in time", (transaction, "Transaction", NumberBeforeFence), seed=19
     ),
@@ -194,7 +196,7 @@ def test_without_this_rule_an_invariant_breaks(name: str) -> None:
 
 
 def broken_by(seed: int, tried: Mutant) -> str | None:
-    """The invariant that a run breaks, if any."""
+    """Return the invariant that a run breaks, or None."""
     job = Job(random.Random(seed))
     with ExitStack() as wrong:
         for where, name, what in tried.wrong:

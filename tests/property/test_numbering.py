@@ -1,4 +1,4 @@
-"""However a stream is cut into batches, slices and blocks, its records have the same numbers in their transactions."""
+"""A test of record numbers in transactions: they do not depend on how a stream is cut into batches and blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TRANSACTION = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), mi
 
 @st.composite
 def _streams(draw: st.DrawFn) -> tuple[list[Event], list[int]]:
-    """Events, and where batches end."""
+    """Draw events, and the ends of batches."""
     events = [
         (nth, table, count)
         for nth, transaction in enumerate(draw(st.lists(_TRANSACTION, min_size=1, max_size=6)))
@@ -42,7 +42,7 @@ def _counted_one_by_one(events: list[Event]) -> list[tuple[int, str, int, int]]:
 
 
 def _blocks(events: list[Event], first: int, cut: int) -> list[Counted]:
-    """By table, each table's events in blocks of ``cut``; events are numbered within the slice."""
+    """Return each table's events in blocks of `cut`, by table. Events are numbered within the slice."""
     blocks = []
     for table in sorted({table for _, table, _ in events}):
         own = [(nth, each) for nth, each in enumerate(events) if each[1] == table]

@@ -1,4 +1,4 @@
-"""I7: an offset survives dump and load, and what is no offset of ours is refused by name."""
+"""Tests of I7: an offset survives dump and load, and anything else is refused with its name."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from incsnap.snapshot.dataclass_json import to_json
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import VERSION, Offset, TopicLayout
 from incsnap.snapshot.throttle import Bound, Throttle
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.window import ChunkResult, Window
 from incsnap.tables import TableId
 
 text = st.text(max_size=6)
 count = st.integers(0, 2**63 - 1)
 keys = st.lists(st.none() | text, min_size=1, max_size=3).map(tuple)
 tables = st.builds(TableId, text, text)
-readings = st.builds(Reading, count, count, st.floats(0, 1e6), text, count, text, text, text, count, count)
+results = st.builds(ChunkResult, count, count, st.floats(0, 1e6), text, count, text, text, text, count, count)
 windows = st.builds(
     Window,
     *(text, count, tables, text, st.none() | keys, keys, count, count, count, count, count),
-    *(st.none() | readings, count, count, st.booleans(), count),
+    *(st.none() | results, count, count, st.booleans(), count),
 )
 releases = st.builds(Release, windows, count)
 requests = st.builds(Request, text, st.builds(DataCollection, tables, text, text))

@@ -1,4 +1,4 @@
-"""I6: pause and resume change nothing but time."""
+"""A test of I6: pause and resume change only the time at which rows are sent."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from tests.support.snapshots import A, B, Snapshots, execute, spans
 
 
 def released(pauses: list[int], rows: int, held_for: int) -> list[tuple[str, str | None, str]]:
-    """All ranges sent, in order, when the batches numbered ``pauses`` hold a pause or a resume in turn."""
+    """Return all ranges that are sent, in order.
+
+    The batches numbered `pauses` have a pause and a resume in turn.
+    """
     job = Snapshots({A: list(range(rows)), B: list(range(rows))}, Limits(2, 5, 2, 3), tick_ms=60_000)
     job.batch(execute("s", A, B))
     for number in range(2, 400):
         commands = [Resume("r") if job.context.paused else Pause("p")] if number in pauses else []
         if number == 200 and job.context.paused:
             commands = [Resume("r")]
-        # Only every so many batches passes a high watermark: windows outlive pauses.
+        # Only one batch in `held_for` passes a high watermark, so that windows outlive pauses.
         context = job.batch(*commands, pos=100 * (number - number % held_for)).context
         assert not (context.paused and context.planned)
         if not context.active:

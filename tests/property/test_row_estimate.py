@@ -1,4 +1,5 @@
-"""The interval of a table's rows holds what is known for certain, and closes when everything is."""
+"""A test of the estimated row count: its interval contains everything that is certain, and closes when everything
+is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever arrives as a signal, reading it never raises (invariant I10: a bad signal changes nothing)."""
+"""A test of I10: whatever arrives as a signal, reading it never raises, and a bad signal changes nothing."""
 
 from __future__ import annotations
 

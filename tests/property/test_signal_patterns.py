@@ -1,4 +1,4 @@
-"""Expressions of signals, in a process that may have little memory: none takes much of it, or long."""
+"""Tests of patterns in signals, in a process with a memory limit: no pattern takes much memory or time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-#: Reads signals of one pattern each from its input, and prints of each how it went and its seconds of the processor:
-#: those of the clock are also other processes'. Written down here because a limit of memory is a process's own.
+#: A child program, because a memory limit applies to a process. It reads signals of one pattern each, and prints the
+#: outcome and the seconds of processor time of each. Clock time would include other processes.
 _CHILD = """
 import json, resource, sys, time
 from signals.parse import parse
@@ -32,7 +32,7 @@ for line in sys.stdin:
             outcome = "late"
     print(json.dumps([outcome, time.process_time() - began]), flush=True)
 """
-#: MiB of address space; a process that has only imported the package has 60.
+#: MiB of address space. A process that has only imported the package has 60.
 _MEBIBYTES = 320
 
 
@@ -81,25 +81,25 @@ def test_an_expression_made_to_take_for_ever_is_given_up_in_time(pattern: str) -
     assert seconds < 2
 
 
-def _random_pattern(dice: random.Random, depth: int = 0) -> str:
+def _random_pattern(rng: random.Random, depth: int = 0) -> str:
     atoms = ["a", "b", ".", r"\w", "[ab]", "[^x-z]", r"\.", "db", "", r"\b", r"\u0061", "ä"]
     parts = []
-    for _ in range(dice.randint(1, 3)):
-        if depth < 8 and dice.random() < 0.6:
-            opening = dice.choice(["(?:", "(?:", "(", "(?=", "(?!", "(?<!", "(?>", "(?i:"])
-            part = f"{opening}{_random_pattern(dice, depth + 1)})"
+    for _ in range(rng.randint(1, 3)):
+        if depth < 8 and rng.random() < 0.6:
+            opening = rng.choice(["(?:", "(?:", "(", "(?=", "(?!", "(?<!", "(?>", "(?i:"])
+            part = f"{opening}{_random_pattern(rng, depth + 1)})"
         else:
-            part = dice.choice(atoms) + dice.choice(["", "|"])
-        count = dice.choice([1, 2, 9, 30, 300, 999, 60_000])
-        part += dice.choice(["", "", "*", "+", "?", "*?", "++", f"{{{count}}}", f"{{0,{count}}}", f"{{{count},}}"])
+            part = rng.choice(atoms) + rng.choice(["", "|"])
+        count = rng.choice([1, 2, 9, 30, 300, 999, 60_000])
+        part += rng.choice(["", "", "*", "+", "?", "*?", "++", f"{{{count}}}", f"{{0,{count}}}", f"{{{count},}}"])
         parts.append(part)
     return "".join(parts)
 
 
 def test_no_expression_takes_much_memory_or_time() -> None:
     seed = random.randrange(1 << 32)
-    dice = random.Random(seed)
-    patterns = [_random_pattern(dice) for _ in range(2_000)]
+    rng = random.Random(seed)
+    patterns = [_random_pattern(rng) for _ in range(2_000)]
     outcomes = _outcomes(patterns)
     slowest, pattern = max((seconds, pattern) for (_, seconds), pattern in zip(outcomes, patterns, strict=True))
     taken = sum(outcome != "refused" for outcome, _ in outcomes)

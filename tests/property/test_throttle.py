@@ -1,4 +1,4 @@
-"""A limit of rows a second holds over any time, changes nothing but time, and outlives a restart."""
+"""Tests of a limit of rows per second: it holds over any time, changes only the time, and survives a restart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.throttle import ROWS
 from tests.support.snapshots import A, B, Snapshots, execute, spans
 
-#: What may be made up for in a second, and one chunk, which is a second's rows at most.
+#: Seconds of rows that may be read early: one second to catch up, and one chunk, which has at most a second's rows.
 _SECONDS_AHEAD = 2
 
 
@@ -73,7 +73,7 @@ def test_a_limit_makes_up_for_late_batches_but_not_for_an_idle_hour() -> None:
     job = Snapshots({A: list(range(100))}, Limits(4, 40, 50, 50), tick_ms=3_600_000)
     job.batch(SetThrottle("t", ((ROWS, 10),)), execute("s", A))
 
-    # The second that was lost at the most, and the one that begins.
+    # At most one lost second, and the second that begins.
     assert [sum(window.rows for window in context.planned) for context in job.until_done()[:3]] == [20, 20, 20]
 
 

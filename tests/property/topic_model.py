@@ -1,4 +1,4 @@
-"""The topic as an independent consumer reads it, and what must be true of it (I3, I4, I5, I6, I8)."""
+"""The topic as an independent consumer reads it, and the invariants that must hold for it (I3, I4, I5, I6, I8)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if typing.TYPE_CHECKING:
 
 
 class Violation(AssertionError):
-    """``kind`` names the invariant."""
+    """An error: the run has broken an invariant. `kind` names it."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -22,17 +22,17 @@ class Violation(AssertionError):
 
 @dataclass(frozen=True)
 class Record:
-    """``op``: c u d of an event, t of a TRUNCATE, r of a snapshot row. ``transaction`` is -1 for r."""
+    """A record as the consumer reads it."""
 
     table: TableId
-    op: str
+    op: str  #: c, u or d for an event, t for a TRUNCATE, r for a snapshot row
     key: Row | None
     version: int
-    transaction: int = -1
-    #: Of a snapshot row: the number of the reading that found it, and how often DDL had changed its table then.
+    transaction: int = -1  #: index of the event's transaction; -1 for a snapshot row
+    #: For a snapshot row: the number of the reading that found it, and how many DDLs had changed its table then.
     reading: int = 0
     shape: int = 0
-    #: The signal that asked for it.
+    #: Id of the signal that asked for the snapshot row.
     signal: str = ""
 
 
@@ -45,7 +45,7 @@ class Topic:
         self.buckets[bucket] += [(batch, record) for record in records]
 
     def forbid(self, batch: int, signal: str, tables: set[TableId]) -> None:
-        """From this batch on no row of these tables may come for this signal: it was stopped."""
+        """Note that a signal was stopped: from this batch on, no row of these tables may come for it."""
         self._forbidden.append((batch, signal, tables))
 
     def check(self, job: Job) -> None:
@@ -68,7 +68,7 @@ class Topic:
                     del rows[record.table][key]
                 continue
             newest = max(last.get((record.table, record.key), -1), cleared.get(record.table, -1))
-            # A row read by SELECT may repeat the version that an event brought before; it may not be older.
+            # A snapshot row may repeat the version of an event before it. It may not be older.
             if record.version < newest:
                 raise Violation("back in time", f"{record} in batch {batch} after version {newest}")
             last[record.table, record.key] = record.version
@@ -79,8 +79,11 @@ class Topic:
 
     @staticmethod
     def _check_once(batch: int, record: Record, seen: set[object], job: Job) -> None:
-        """An event comes once; a row at most once a request, unless a DDL changed the key and the table began again, or
-        a changed layout took back a window of which a part was sent."""
+        """Raise Violation if an event comes twice, or a snapshot row comes twice for one request.
+
+        A row may come again if a DDL changed the key, because the table then begins again. It may also come again if a
+        changed layout took back a window of which a part was sent.
+        """
         identity: object = (record.table, record.key, record.op, record.version)
         if record.op == "r":
             if job.server.committed[record.table].key_shape or job.relaid:
@@ -91,7 +94,10 @@ class Topic:
         seen.add(identity)
 
     def _check_tables(self, rows: dict[TableId, dict[Row, int]], job: Job) -> None:
-        """I3: replay of the topic gives the tables, but for a row in quarantine that nobody changed since."""
+        """Raise Violation if a replay of the topic does not give the tables (I3).
+
+        A row in quarantine may differ, if nobody has changed it since.
+        """
         for table, contents in job.server.committed.items():
             for key in contents.rows.keys() | rows[table].keys():
                 if contents.rows.get(key) != rows[table].get(key) and key not in job.quarantined:
@@ -99,7 +105,10 @@ class Topic:
                     raise Violation("diverged", f"{table} {key}: topic {got}, table {is_}")
 
     def _check_signals(self, job: Job) -> None:
-        """Every row that was there at signal time arrives as r of that signal, or as a later event."""
+        """Raise Violation if a row is missing that was in the table when a signal asked for it.
+
+        It must have arrived as a snapshot row for that signal, or in a later event.
+        """
         arrived: dict[tuple[TableId, Row], list[Record]] = {}
         truncated: dict[TableId, int] = {}
         for bucket in self.buckets:

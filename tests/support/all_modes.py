@@ -1,4 +1,4 @@
-"""Modes in which every choice of each is taken once."""
+"""A few sets of modes in which each choice of each mode occurs once."""
 
 from __future__ import annotations
 

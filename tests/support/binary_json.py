@@ -1,4 +1,4 @@
-"""Binary JSON made by hand, as MySQL stores it, and differences of it: the encoder that the product does not have."""
+"""An encoder of MySQL's binary JSON, and of its partial updates, for tests. The product only decodes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LITERALS = {None: 0, True: 1, False: 2}
 
 
 def in_order(document: Any) -> Any:
-    """The members of objects as the server sorts them: by length, then by bytes."""
+    """Return the document with the members of objects in the server's order: by length, then by bytes."""
     if isinstance(document, dict):
         names = sorted(document, key=lambda name: (len(name.encode()), name.encode()))
         return {name: in_order(document[name]) for name in names}
@@ -20,12 +20,15 @@ def in_order(document: Any) -> Any:
 
 
 def server_text(document: Any) -> str:
-    """The server's text of strings, integers, booleans and null in containers, without blanks."""
+    """Return the server's text of a document, without blanks.
+
+    The document may have strings, integers, booleans and null.
+    """
     return json.dumps(in_order(document), separators=(",", ":"), ensure_ascii=False)
 
 
 def binary(document: Any) -> bytes:
-    """The type byte and the value."""
+    """Return a document in binary: the type byte and the value."""
     kind, raw = _value(document)
     return bytes([kind]) + raw
 
@@ -80,5 +83,6 @@ def _container(document: Any, large: bool) -> tuple[int, bytes]:
 
 
 def difference(operation: str, path: str, value: Any = None) -> bytes:
+    """Return one operation of a partial update: `replace`, `insert` or `remove`."""
     made = bytes([("replace", "insert", "remove").index(operation)]) + lenenc_string(path.encode())
     return made if operation == "remove" else made + lenenc_string(binary(value))

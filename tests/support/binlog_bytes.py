@@ -1,4 +1,4 @@
-"""A server's binlog made by hand: events and packets as MySQL writes them, and what a dump of them would send."""
+"""A binlog made by hand: events and packets as MySQL writes them, and the dump that a server sends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TS = 1_700_000_000
 
 
 def packet(payload: bytes, number: int = 0) -> bytes:
-    """The payload in packets, continued where it is too long for one."""
+    """Return the payload as one packet, or as several if it is longer than 16 MB."""
     out = b""
     while True:
         part, payload = payload[:0xFFFFFF], payload[0xFFFFFF:]
@@ -30,14 +30,14 @@ def packet(payload: bytes, number: int = 0) -> bytes:
 
 
 def event(kind: int, body: bytes, end: int, *, checksum: bool = True, flags: int = 0, server: int = 7) -> bytes:
-    """With header; ``end`` is its end in the file, of which the header holds 32 bits."""
+    """Return an event with its header. `end` is the event's end in the file; the header holds the low 32 bits."""
     size = 19 + len(body) + 4 * checksum
     raw = struct.pack("<IBIIIH", TS, kind, server, size, end & 0xFFFFFFFF, flags) + body
     return raw + struct.pack("<I", zlib.crc32(raw)) if checksum else raw
 
 
 def variable(value: int) -> bytes:
-    """A number as MySQL's serialization library writes it."""
+    """Return a number in the encoding of MySQL's serialization library."""
     for width in range(1, 9):
         if value < 1 << 7 * width:
             return ((value << width) | ((1 << (width - 1)) - 1)).to_bytes(width, "little")
@@ -104,18 +104,18 @@ def payload_body(inner: bytes, *, compressed: bool) -> bytes:
 
 @dataclass
 class Logged:
-    """A transaction in the log: its name and its events (kind, body), GTID event included."""
+    """A transaction in the log."""
 
-    source: tuple[str, str]
-    number: int
-    events: list[tuple[int, bytes]]
+    source: tuple[str, str]  #: server UUID and tag of its GTID
+    number: int  #: number of its GTID
+    events: list[tuple[int, bytes]]  #: kind and body of each event, with the GTID event
     file: str = ""
     begin: int = 0
     packets: list[bytes] = field(default_factory=list)
 
 
 class Binlog:
-    """Files of transactions. ``dump`` gives what a server sends to a replica that has ``delivered``."""
+    """A binlog of several files, to which transactions are added."""
 
     def __init__(self, *, checksum: bool = True, first_pos: int = 4) -> None:
         self.checksum = checksum
@@ -131,7 +131,7 @@ class Binlog:
     def add(
         self, events: Iterable[tuple[int, bytes]], tag: str = "", number: int | None = None, gtid: bytes = b""
     ) -> Logged:
-        """``gtid``: the body of its GTID event, where the usual one will not do."""
+        """Append a transaction. `gtid` replaces the body of its GTID event."""
         number = number or self._numbers.get(tag, 0) + 1
         self._numbers[tag] = number
         ts_us = TS * 1_000_000 + number
@@ -146,14 +146,17 @@ class Binlog:
         return logged
 
     def rotate(self) -> None:
+        """Begin the next file."""
         self.entries.append((f"binlog.{self.file_number + 1:06}", self.pos))
         self.file_number += 1
         self.pos = 4
 
     def made_up(self, kind: int, body: bytes) -> bytes:
+        """Return a packet with an artificial event, which is in no file."""
         return packet(b"\0" + event(kind, body, 0, checksum=self.checksum, flags=0x20))
 
     def dump(self, delivered: GtidSet) -> Iterator[bytes]:
+        """Yield the packets that a server sends to a replica which has the transactions `delivered`."""
         yield self.made_up(kinds.ROTATE, rotate_body("binlog.000001"))
         yield packet(b"\0" + event(kinds.FORMAT_DESCRIPTION, description_body(checksum=self.checksum), 0))
         skipped: tuple[str, int] | None = None
@@ -176,7 +179,7 @@ class Binlog:
 
 
 def xa(verb: str, name: str = "61", format_id: int = 1) -> tuple[int, bytes]:
-    """``XA verb`` of the transaction of that name (hexadecimal digits), as the server writes it."""
+    """Return the event of `XA verb` for the transaction with that name (hexadecimal digits)."""
     return kinds.QUERY, query_body(f"XA {verb} X'{name}',X'',{format_id}")
 
 
@@ -190,6 +193,6 @@ XID = (kinds.XID, struct.pack("<Q", 99))
 
 
 def compressed(events: Iterable[tuple[int, bytes]], *, zstd: bool = True) -> tuple[int, bytes]:
-    """The events as one payload event; inside they have neither checksums nor positions."""
+    """Return the events as one payload event. Inside it they have neither checksums nor positions."""
     inner = b"".join(event(kind, body, 0, checksum=False) for kind, body in events)
     return kinds.TRANSACTION_PAYLOAD, payload_body(inner, compressed=zstd)

@@ -1,6 +1,6 @@
-"""A replication connection for tests, a few lines long: raw events from a position on, only headers interpreted.
+"""A small replication connection for tests: raw events from a position on. Only event headers are interpreted.
 
-Deliberately not the product's tail, so that a test of decoding depends on neither.
+It is independent of the product's tail, so a test of decoding depends on neither.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import numpy as np
 
 from incsnap.binlog.protocol.row_images import RowImages, decode_rows
 from incsnap.binlog.protocol.table_map import TableMap, parse_table_map
+from incsnap.mysql.driver_internals import read_packet, send_command
 from incsnap.tables import TableId
 
 _HEADER = 19
 _TABLE_MAP = 19
 _NON_BLOCKING = 1
 _COM_BINLOG_DUMP = 0x12
+_EOF = 0xFE
 _ROWS = (23, 24, 25, 30, 31, 32, 39)
 
 
@@ -30,31 +32,32 @@ class RawEvent:
 
 
 def charsets_of(connection: Any) -> dict[int, str]:
+    """Return the character set of each collation, by the collation's number."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT id, character_set_name FROM information_schema.collations")
         return {int(id_): str(name) for id_, name in cursor.fetchall()}
 
 
 def events_since(connection: Any, position: tuple[str, int], server_id: int = 4_000_000_001) -> Iterator[RawEvent]:
-    """All events from ``position`` to the present end; the connection is of no use afterwards."""
+    """Yield all events from `position` to the present end. The connection cannot be used afterwards."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT @@global.binlog_checksum")
         checksum = 4 if cursor.fetchone()[0] == "CRC32" else 0
         cursor.execute("SET @source_binlog_checksum = @@global.binlog_checksum, @source_heartbeat_period = 0")
     file, offset = position
     body = struct.pack("<IHI", offset, _NON_BLOCKING, server_id) + file.encode()
-    connection._execute_command(_COM_BINLOG_DUMP, body)
+    send_command(connection, _COM_BINLOG_DUMP, body)
     while True:
-        packet = connection._read_packet()
-        if packet.is_eof_packet():
+        packet = read_packet(connection)
+        if packet[0] == _EOF:
             return
-        event = packet.get_all_data()[1:]
+        event = packet[1:]
         yield RawEvent(event[4], event[_HEADER : len(event) - checksum])
 
 
 @dataclass(frozen=True, slots=True)
 class TableEvents:
-    """The rows events of one table as one payload, as decode_rows takes them."""
+    """The rows events of one table in one payload, the input of `decode_rows`."""
 
     table_map: TableMap
     payload: bytes
@@ -67,7 +70,7 @@ class TableEvents:
 
 
 def table_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int, str]) -> TableEvents:
-    """Collect them. The table's shape must not change within the events."""
+    """Collect the rows events of `table`. The table's definition must not change within the events."""
     maps: dict[int, TableMap] = {}
     payload, starts, kinds = bytearray(), [], []
     last = None

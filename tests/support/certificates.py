@@ -1,4 +1,4 @@
-"""A certificate authority of a test, and what it vouches for, as PEM files."""
+"""A certificate authority for tests. It writes its certificates as PEM files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Files of a certificate, of its key, and of both in one."""
+    """The files of a certificate."""
 
     certificate: Path
     key: Path
-    both: Path
+    both: Path  #: certificate and key in one file
 
 
 class Authority:
-    """``certificate``: its own, which others trust."""
+    """A certificate authority. `certificate` is the file of its own certificate, which clients and servers trust."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,10 @@ class Authority:
         self.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
 
     def pair(self, name: str, *, address: str = "", password: str = "") -> Pair:
-        """``address``: an IP address that the certificate is good for; ``password``: of the key."""
+        """Issue a certificate and return its files.
+
+        `address` is an IP address for which it is valid; `password` protects the key.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]) if address else None
         certificate = self._signed(_name(name), key, alternative).public_bytes(serialization.Encoding.PEM)

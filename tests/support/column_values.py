@@ -1,6 +1,6 @@
-"""What a column's type makes of values: in from both sources, out in both forms.
+"""Helpers that convert values by a column's type: from both sources, and to each output form.
 
-Each list goes through a slice of an array with one value more before it, so that offsets do not begin at 0.
+Each list is a slice of an array with one more value in front. So offsets do not begin at 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TABLE = TableId("shop", "orders")
 
 
 def decoded(column: Column, stored: Sequence[bytes | None], *, meta: int = 0) -> list[Any]:
-    """Canonical values of bytes as they lie in a row image, without a length before them."""
+    """Return the canonical values of bytes as in a row image, without length bytes."""
     type_ = describe(column, TABLE)
     field = type_.field(meta)
     array = type_.decode(spans_of(stored, None if field.prefixed else field.size))
@@ -28,14 +28,14 @@ def decoded(column: Column, stored: Sequence[bytes | None], *, meta: int = 0) ->
 
 
 def parsed(column: Column, texts: Sequence[str | None]) -> list[Any]:
-    """Canonical values of what the text protocol prints."""
+    """Return the canonical values of texts that the text protocol returns."""
     type_ = describe(column, TABLE)
     raw = pa.array([None if text is None else text.encode() for text in [*texts[:1], *texts]], pa.binary())
     return _checked(type_.from_text(raw.slice(1 if texts else 0)), type_.arrow)
 
 
 def connected(column: Column, values: Sequence[Any], modes: Modes | None = None) -> list[Any]:
-    """Connect values of canonical ones."""
+    """Return canonical values as Connect values."""
     type_ = describe(column, TABLE)
     as_connect = type_.connect(pa.array([None, *values], type_.arrow).slice(1), modes or Modes())
     as_connect.validate(full=True)
@@ -43,7 +43,7 @@ def connected(column: Column, values: Sequence[Any], modes: Modes | None = None)
 
 
 def framed(column: Column, values: Sequence[Any]) -> list[Any]:
-    """What a DataFrame's column has of canonical values."""
+    """Return canonical values as values of a DataFrame's column."""
     type_ = describe(column, TABLE)
     framed_column = type_.frame(pa.array([None, *values], type_.arrow).slice(1))
     assert framed_column.type == type_.frame_type
@@ -52,20 +52,20 @@ def framed(column: Column, values: Sequence[Any]) -> list[Any]:
 
 
 def encoded(column: Column, values: Sequence[Any], modes: Modes | None = None) -> list[Any]:
-    """What a reader of the JSON sees of canonical values."""
+    """Return canonical values as a reader of the JSON sees them."""
     type_ = describe(column, TABLE)
     array = pa.array([*values[:1], *values], type_.arrow).slice(1 if len(values) else 0)
     return [json.loads(text) for text in type_.to_json(array, modes or Modes()).to_pylist()]
 
 
 def schema_of(column: Column, **modes: str) -> Any:
-    """Type, last word of the logical name, parameters."""
+    """Return the type, the last part of the logical name, and the parameters of the column's schema."""
     schema = describe(column, TABLE).schema(Modes(**modes))
     return schema.type, schema.name and schema.name.split(".")[-1], dict(schema.parameters)
 
 
 def default_of(column: Column, shown: str, **modes: str) -> Any:
-    """The DEFAULT that information_schema shows so, as JSON has it."""
+    """Return a DEFAULT as in the JSON. `shown` is the text in information_schema."""
     return describe(column, TABLE).default(shown, Modes(**modes))
 
 

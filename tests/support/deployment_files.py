@@ -1,4 +1,4 @@
-"""The files that a deployment is made of, as tests read them, and what pages and code say of the values in them."""
+"""Readers of the deployment files, and of the values that pages and code state about them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text()
 PAGE = (ROOT / "docs" / "deploy.md").read_text()
-#: Seconds that a job is given at least: a clean stop, and Spark's own end behind it.
+#: Least seconds that a job must get for its end: a clean stop, and Spark's own end after it.
 STOP_TIME = STOP_SECONDS + 15.0
-#: Bytes: those units that the files use.
+#: Bytes of the units that the files use.
 _UNITS = {"g": 1 << 30, "Gi": 1 << 30, "m": 1 << 20, "Mi": 1 << 20}
 
 
@@ -31,7 +31,7 @@ def bytes_of(text: str) -> int:
 
 
 def tried_limit() -> int:
-    """Bytes of the limit under which the whole loads of docs/memory.md were delivered."""
+    """Return the memory limit in bytes under which the loads of docs/memory.md were delivered."""
     (megabytes,) = re.findall(r"limit ([\d,]+) MB:", (ROOT / "docs" / "memory.md").read_text())
     return int(megabytes.replace(",", "")) * 10**6
 

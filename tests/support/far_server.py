@@ -1,4 +1,4 @@
-"""A server that is far away: a proxy that hands its answers on later."""
+"""A proxy that delays a server's answers, as if the server were far away."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 
-#: A test is over long before that.
+#: Every test is over long before this time.
 _SECONDS = 120.0
 
 
 @contextmanager
 def far_away(host: str, port: int, seconds: float) -> Iterator[int]:
-    """Open a port of this machine whose answers are the server's, each `seconds` later."""
+    """Open a local port that forwards to the server. Its answers arrive `seconds` later."""
     sockets: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=_accept, args=(listener, (host, port), seconds, sockets), daemon=True).start()

@@ -1,4 +1,4 @@
-"""``Files`` that are a dict: what is beside a checkpoint, without a disk."""
+"""A checkpoint's files in memory: `Files` in a dict, without a disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DataFrame of changes in tests: its options, and what a query has told, batch by batch."""
+"""Helpers for tests with a DataFrame of changes: its options, and the rows of each batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 
 
 def options(mysql: MySqlAddress, database: str, folder: Path, **more: str) -> dict[str, str]:
-    """``more``: Debezium's names, ``__`` for their dots, and the options of the DataFrame itself."""
+    """Return the options of a DataFrame. `more` are further ones, with `__` for each dot of a name."""
     return {
         **mysql.properties(),
         "database.include.list": database,
@@ -31,11 +31,11 @@ def options(mysql: MySqlAddress, database: str, folder: Path, **more: str) -> di
 
 
 class ReceivedRows:
-    """What a query's batches had in them; a batch that is run again is told once, and must be the same."""
+    """The rows that a query's batches had. A repeated batch is kept once, and must have equal rows."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[Row]] = {}
-        #: Rows by operation.
+        #: Number of rows by operation.
         self.counts: Counter[str] = Counter()
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -48,14 +48,15 @@ class ReceivedRows:
 
     @property
     def rows(self) -> list[Row]:
-        """In the order of the binlog."""
+        """Return all rows in the order of the binlog."""
         return sorted((row for number in sorted(self.batches) for row in self.batches[number]), key=_place)
 
     def ops(self) -> list[str]:
+        """Return the operation of each row."""
         return [row["_op"] for row in self.rows]
 
     def state(self, *key: str) -> dict[tuple[Any, ...], dict[str, Any]]:
-        """The table that the changes make, by its key."""
+        """Return the table that the changes produce, by its key."""
         living: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in self.rows:
             values = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
@@ -73,7 +74,7 @@ def _place(row: Row) -> str:
 
 @contextmanager
 def running(changes: DataFrame, received: ReceivedRows, folder: Path) -> Iterator[StreamingQuery]:
-    """The query, until the block ends."""
+    """Run the query until the block ends."""
     query = changes.writeStream.foreachBatch(received).option("checkpointLocation", str(folder / "spark")).start()
     try:
         yield query
@@ -82,7 +83,7 @@ def running(changes: DataFrame, received: ReceivedRows, folder: Path) -> Iterato
 
 
 def wait(query: StreamingQuery, received: ReceivedRows, reached: Any) -> None:
-    """:raises AssertionError: the query has ended before ``reached(told)``."""
+    """Wait until `reached(received)` is true. Raise AssertionError if the query ends first."""
 
     def is_reached() -> bool:
         assert query.isActive or reached(received), str(query.exception())
@@ -92,13 +93,13 @@ def wait(query: StreamingQuery, received: ReceivedRows, reached: Any) -> None:
 
 
 def why_ended(query: StreamingQuery) -> str:
-    """Waits for the end."""
+    """Wait for the query's end and return its error."""
     wait_until(lambda: not query.isActive)
     return str(query.exception())
 
 
 def backwards(received: ReceivedRows) -> list[Any]:
-    """Keys that came with an older version behind a newer one."""
+    """Return the rows whose key already had a newer version."""
     newest: dict[int, int] = {}
     late = []
     for row in received.rows:
@@ -109,7 +110,7 @@ def backwards(received: ReceivedRows) -> list[Any]:
 
 
 def table_rows(connection: Connection[Any], table: TableId) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """What MySQL has, by PyMySQL and the first column."""
+    """Return the table's rows, read by PyMySQL, by their first column."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {table.sql}")
         columns = [each[0] for each in cursor.description]

@@ -1,4 +1,4 @@
-"""A view whose fields bring their schemas and their Connect values along: formats are tried without MySQL's types."""
+"""A view whose fields have their own schemas and Connect values, to test formats without MySQL's types."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from incsnap.columns.arrow import Columns
 from incsnap.connect.schema import Schema
-from incsnap.envelope.table_view import Columns
 from incsnap.tables import TableId, TableShape
 from incsnap.types.modes import Modes
 
 
 @dataclass(frozen=True)
 class Field:
-    """The column itself holds the Connect values."""
+    """A field whose column already contains Connect values."""
 
     index: int
     name: str
-    of: Schema
+    of: Schema  #: schema of the field
 
     def schema(self, modes: Modes) -> Schema:
         return self.of

@@ -1,4 +1,4 @@
-"""A local folder that renames as HDFS does, never onto a file that is there, and deletes so. It can be made to die."""
+"""A local folder that behaves like HDFS: it never renames onto an existing file. It can simulate a crash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ class Died(Exception):
 
 
 class HdfsLike(fs.FileSystemHandler):  # type: ignore[misc]
-    """``system`` is pyarrow's file system of it. ``steps_left``: steps that change something before it dies."""
+    """A file system in a folder. `system` is pyarrow's file system for it.
+
+    `steps_left` is how many further changes succeed. The next one raises Died.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._under = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
@@ -30,7 +33,7 @@ class HdfsLike(fs.FileSystemHandler):  # type: ignore[misc]
         self.steps_left -= 1
 
     def _require(self, path: str) -> None:
-        """What libhdfs says of a deletion of what is not there."""
+        """Raise libhdfs's error for the deletion of a missing file."""
         if self._under.get_file_info(path).type == fs.FileType.NotFound:
             raise OSError(errno.EIO, "HDFS delete failed")
 

@@ -1,4 +1,4 @@
-"""Settings of a job that a signal topic reaches, read from properties that a test changes."""
+"""Settings of a job with a signal topic, from properties that a test can change."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from incsnap.config.load import Loaded, from_properties
 from incsnap.errors import ConfigError
 from tests.support.properties import QUIET, dotted
 
+#: The fewest properties of such a job.
 LEAST: Mapping[str, str] = {**QUIET, "bootstrap.servers": "k1:9092,k2:9092", "signal.enabled.channels": "kafka"}
 
 
 def loaded_with(**changes: str | None) -> Loaded:
-    """The least settings with ``changes``; two underscores stand for a dot, None takes a name away."""
+    """Return the settings of `LEAST` with `changes`.
+
+    In names two underscores stand for a dot. None removes a property.
+    """
     added = dotted({name: value for name, value in changes.items() if value is not None})
     removed = {name.replace("__", ".") for name, value in changes.items() if value is None}
     properties = {name: value for name, value in {**LEAST, **added}.items() if name not in removed}
@@ -22,7 +26,7 @@ def loaded_with(**changes: str | None) -> Loaded:
 
 
 def problems_with(**changes: str | None) -> str:
-    """The error that the settings with ``changes`` are refused with."""
+    """Return the error with which the settings of `LEAST` with `changes` are refused."""
     with pytest.raises(ConfigError) as raised:
         loaded_with(**changes)
     return str(raised.value)

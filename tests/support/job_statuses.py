@@ -1,4 +1,4 @@
-"""Statuses of jobs that nobody runs, for the tests of what is shown."""
+"""Made-up statuses of jobs, for tests of what commands and the page show."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ BINLOG = "binlog.000042"
 
 
 def now_ms() -> int:
+    """Return the time in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def running(**changed: object) -> JobStatus:
-    """A job in the middle of everything: two tables being read, one of them with troubles, and windows of all kinds."""
+    """Return the status of a running job: it reads two tables, one with failed readings, and has windows of all kinds.
+
+    `changed` replaces attributes of the status.
+    """
     now = now_ms()
     orders = TableStatus(
         1,

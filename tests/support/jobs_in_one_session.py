@@ -1,7 +1,8 @@
-"""``python -m tests.support.jobs_in_one_session FILE...``: one session, as the first file wants it, with a job of each.
+"""The program `python -m tests.support.jobs_in_one_session FILE...`: one Spark session with a job for each file.
 
-Ends with SIGTERM, which stops the jobs at a batch's end. A job whose query ends by itself is started again, as whoever
-has several in a session must do it; with an error as soon as one has ended more often than failures do that pass.
+The session gets the settings of the first file. SIGTERM stops each job at a batch's end. A job whose query ends is
+started again, as a user with several jobs in a session must do. After more than five such ends together the program
+fails.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ _FAILURES = 5
 def main(files: list[str]) -> None:
     end = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: end.set())
-    all_settings = [incsnap.load(file) for file in files]
+    all_settings = [incsnap.Settings.from_file(file) for file in files]
     spark = session(all_settings[0])
-    queries = [incsnap.start(spark, settings) for settings in all_settings]
+    jobs = [incsnap.start(spark, settings) for settings in all_settings]
     failures = 0
     while not end.wait(0.2):
         for index, settings in enumerate(all_settings):
-            if queries[index].isActive:
+            if jobs[index].query.isActive:
                 continue
             failures += 1
-            problem = f"{settings.topic_prefix} ended: {queries[index].exception()}"
+            problem = f"{settings.topic_prefix} ended: {jobs[index].query.exception()}"
             if failures > _FAILURES:
                 raise SystemExit(problem)
             sys.stderr.write(problem + "\n")
-            queries[index] = incsnap.start(spark, settings)
-    for query, settings in zip(queries, all_settings, strict=True):
-        incsnap.stop(query, settings)
+            jobs[index] = incsnap.start(spark, settings)
+    for job in jobs:
+        job.stop()
     spark.stop()
 
 

@@ -1,4 +1,4 @@
-"""Records for tests, and an independent consumer that reads what they became."""
+"""Records for tests, and an independent consumer that reads topics."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from incsnap.envelope.records import RECORDS
 
-#: A commit is answered before each partition has its marker, which is milliseconds later.
+#: Seconds to wait for markers: a broker answers a commit some milliseconds before each partition has its marker.
 _MARKER_SECONDS = 2.0
 #: partition, key, value, old key, new key
 Line = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
 
 def records(*lines: Sequence[object]) -> pa.RecordBatch:
-    """RECORDS of lines (partition, key, value[, old key, new key[, identity, old identity]])."""
+    """Return a batch of the schema RECORDS.
+
+    A line is (partition, key, value[, old key, new key[, identity, old identity]]).
+    """
     width = len(RECORDS)
     whole = [(*line, *[None] * (width - len(line))) for line in lines]
     columns = list(zip(*whole, strict=True)) or [()] * width
@@ -27,16 +30,17 @@ def records(*lines: Sequence[object]) -> pa.RecordBatch:
 
 
 def keyed(*pairs: tuple[str, str], partition: int = 0) -> pa.RecordBatch:
+    """Return records of one partition, from pairs of key and value."""
     return records(*[(partition, key.encode(), value.encode()) for key, value in pairs])
 
 
 def one_partition(_: str) -> int:
-    """Any topic that an event names has one partition: Kafka is not asked."""
+    """Return 1: each topic that an event names has one partition. Kafka is not asked."""
     return 1
 
 
 def unique(what: str) -> str:
-    """A name that no other test and no other run has."""
+    """Return a name with `what` in it that no other test and no other run uses."""
     return f"e-{what}-{secrets.token_hex(4)}"
 
 
@@ -52,7 +56,7 @@ class Read:
 def read_all(
     address: str, topic: str, partitions: Iterable[int] = (0,), isolation: str = "read_committed", seconds: float = 60
 ) -> list[Read]:
-    """All records of the partitions, one partition after the other, up to their ends as they are now."""
+    """Return all records of the partitions up to their present ends, one partition after the other."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -74,7 +78,7 @@ def read_all(
                 message = consumer.poll(0.1)
                 if message is None:
                     if at_end is not None and time.monotonic() - at_end > _MARKER_SECONDS:
-                        break  # what is behind belongs to a transaction that nobody has ended
+                        break  # later records belong to an open transaction
                     continue
                 error = message.error()
                 if error is not None:
@@ -93,7 +97,7 @@ def read_all(
 
 
 def _end(address: str, topic: str, partition: int) -> int:
-    """Behind the last record, committed or not."""
+    """Return the offset behind the last record, committed or not."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": "nobody", "isolation.level": "read_uncommitted"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)[1])

@@ -1,6 +1,6 @@
-"""Tables of one column each but for their keys: every kind of key, with values at its corners.
+"""Tables for every kind of key, with edge values. Their only other columns are `which` and `version`.
 
-``which`` tells a key in words that no type and no collation touches, so tables and topics are compared by it.
+`which` numbers the keys. No type and no collation changes this number, so tables and topics are compared by it.
 """
 
 from __future__ import annotations
@@ -9,29 +9,26 @@ import uuid
 from dataclasses import dataclass
 from random import Random
 
-#: Keys of a table, where its kind has so many.
+#: Most keys of a table.
 KEYS = 24
-#: Of two columns, each of which may be null.
+#: Keys of two columns, each of which may be null.
 _NULLABLE_PAIRS = tuple((f"{a}, {b}",) for a in ("NULL", "1", "2", "3") for b in ("NULL", "''", "'x'", "'y'", "'z'"))
-#: A number of its own, and one that other rows have too, or none.
+#: A unique number, and a second one that is null or that other rows have too.
 _SHARED_NUMBERS = tuple(tuple(f"{i}, {s}" for s in ("NULL", i % 4, 9 - i % 7)) for i in range(KEYS))
 
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """``columns``: of CREATE TABLE, behind ``which`` and ``version``. ``written``: those that a writer sets.
+    """A table for one kind of key."""
 
-    ``values``: for each key the SQL of those columns, in all spellings that the table takes for the same key.
-    ``surrogate``: what its chunks are ordered by. ``settings``: of the session that makes the table.
-    """
-
-    name: str
-    columns: str
+    name: str  #: name of the table
+    columns: str  #: columns in CREATE TABLE, after `which` and `version`
+    #: for each key the SQL of `written`, in all spellings that the table considers equal
     values: tuple[tuple[str, ...], ...]
-    written: str = "k"
-    surrogate: str = ""
-    message_key: str = ""
-    settings: str = ""
+    written: str = "k"  #: columns that a writer sets
+    surrogate: str = ""  #: surrogate key that orders the chunks; "": none
+    message_key: str = ""  #: columns for `message.key.columns`; "": none
+    settings: str = ""  #: SQL that the session runs before CREATE TABLE
 
 
 def _kind(name: str, type_: str, values: list[str]) -> KeyKind:
@@ -73,13 +70,13 @@ def _words() -> list[str]:
 
 
 def _spelled(values: list[str], *others: tuple[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Keys with a second spelling, and keys with one."""
+    """Return keys with one spelling, and `others`, which have two spellings."""
     return (*others, *((value,) for value in _quoted(values)))
 
 
 def _uuids() -> list[str]:
-    dice = Random(1)
-    return [f"x'{uuid.UUID(int=dice.getrandbits(128)).hex}'" for _ in range(KEYS - 2)] + [f"x'{d * 32}'" for d in "0F"]
+    rng = Random(1)
+    return [f"x'{uuid.UUID(int=rng.getrandbits(128)).hex}'" for _ in range(KEYS - 2)] + [f"x'{d * 32}'" for d in "0F"]
 
 
 def _doubles(*more: str) -> list[str]:
@@ -90,7 +87,7 @@ def _days(format_: str) -> list[str]:
     return [f"'{format_.format(i)}'" for i in range(1, 21)]
 
 
-#: The order of an ENUM is that of its literals, not that of the texts.
+#: Literals of an ENUM. MySQL orders an ENUM by its literals' numbers, not by their texts.
 _LETTERS = [*"zyxwvutsrqponmlkjih", "10", "2"]
 
 KINDS = (

@@ -1,4 +1,4 @@
-"""Writes tables of ``key_kinds``: a thread whose transactions come from several servers, as their GTIDs have it."""
+"""A writer of the tables of `key_kinds`. The GTIDs of its transactions name several origins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.mysql_versions import has_tags
 
 
 def create(connection: Connection[Any], database: str, kind: KeyKind) -> TableId:
-    """The table with all its keys, of version 0."""
+    """Create the table with all its keys, in version 0."""
     table = TableId(database, kind.name)
     with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
@@ -30,13 +30,14 @@ def create(connection: Connection[Any], database: str, kind: KeyKind) -> TableId
 
 
 class KeyWriter:
-    """Inserts, deletes, updates and re-keys the keys that it ``touches``; every third is left alone.
+    """A thread that inserts, deletes, updates and re-keys rows until the `with` block ends.
 
-    Transactions are, by turns, the server's own, tagged ones, and another server's.
+    It leaves each third key alone: see `touches`. A transaction has a GTID of the server, a GTID with a tag, or a GTID
+    of another server, at random.
     """
 
     def __init__(self, connect: Callable[[], Connection[Any]], tables: Sequence[tuple[KeyKind, TableId]]) -> None:
-        #: Transactions that were begun, by their origin.
+        #: Number of transactions by their origin.
         self.origins: Counter[str] = Counter()
         self._connection = connect()
         self._tables = tables
@@ -45,7 +46,7 @@ class KeyWriter:
         self._gone: dict[TableId, set[int]] = {table: set() for _, table in tables}
         self._other = str(uuid.uuid4())
         tagged = ("AUTOMATIC:backfill",) if has_tags(self._connection) else ()
-        #: The origins that transactions have by turns: three, or two where the server knows no tags (before 8.3).
+        #: Three origins, or two if the server has no tags (before 8.3).
         self.possible_origins = ("AUTOMATIC", *tagged, self._other)
         self._stop = threading.Event()
         self._error: BaseException | None = None
@@ -64,13 +65,14 @@ class KeyWriter:
 
     @staticmethod
     def touches(which: int) -> bool:
+        """Whether the writer changes the key with this number."""
         return which % 3 != 0
 
     def _run(self) -> None:
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
-                # Bounded, so that a slow machine is not given more to do than it can.
+                # The rate is bounded, so that a slow machine is not overloaded.
                 while not self._stop.wait(0.015):
                     self._transaction(cursor)
         except BaseException as error:  # noqa: BLE001 - raised where the block ends
@@ -100,7 +102,7 @@ class KeyWriter:
             gone.add(which)
             cursor.execute(f"DELETE FROM {table.sql} {where}")
         elif gone and random.random() < 0.3:
-            # The row goes to another key.
+            # The row gets another key.
             other = random.choice(sorted(gone))
             gone.symmetric_difference_update({which, other})
             self._set(cursor, kind, table, f"which = {other}, ", random.choice(kind.values[other]), where)

@@ -1,7 +1,7 @@
-"""A broker that answers late: a proxy in front of a real one, which may hold a client's request back.
+"""A proxy in front of a broker that can delay a request, so that the broker gets the request twice.
 
-The client's connection is lost at that moment, so librdkafka sends the request again on another one. The broker has not
-seen the first copy: it is delivered when the test says so, as by a network that took its time.
+The proxy closes the client's connection at that moment. So librdkafka sends the request again on another connection.
+The broker gets the first copy when the test says so, as from a slow network.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from tests.support.waiting import wait_until
 #: Numbers of requests in Kafka's protocol.
 PRODUCE, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 0, 24, 25, 26, 28
 
-#: A test is over long before that.
+#: Every test is over long before this time.
 _SECONDS = 120.0
 
 
 class LateBroker:
-    """A proxy of the broker at `broker` ("host:port"). `address` is what clients are told, in every answer too."""
+    """A proxy of the broker at `broker` ("host:port").
+
+    Clients connect to `address`, which replaces the broker's in answers.
+    """
 
     def __init__(self, broker: str) -> None:
         host, port = broker.rsplit(":", 1)
@@ -31,7 +34,7 @@ class LateBroker:
         self._listener = socket.create_server(("127.0.0.1", 0))
         own_port: int = self._listener.getsockname()[1]
         self.address = f"127.0.0.1:{own_port}"
-        #: What an answer says of the broker, and what it is to say. Both have the same length.
+        #: The broker's address in answers, and the address that replaces it. Both have the same length.
         self._theirs = host.encode() + struct.pack(">i", int(port))
         self._ours = b"127.0.0.1" + struct.pack(">i", own_port)
         if len(self._theirs) != len(self._ours):
@@ -39,7 +42,7 @@ class LateBroker:
         self._wanted: int | None = None
         self._again = False
         self._held: list[tuple[socket.socket, bytes]] = []
-        #: Answers that no client waits for any more.
+        #: Answers for which no client waits.
         self._unclaimed: SimpleQueue[bytes] = SimpleQueue()
         self._sockets: list[socket.socket] = [self._listener]
 
@@ -55,7 +58,10 @@ class LateBroker:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hold_next(self, request: int, *, again: bool = False) -> None:
-        """Hold the next request of this number back, and hang up on its client. `again`: each further one too."""
+        """Hold the next request with this API number, and close its client's connection.
+
+        `again`: hold every later one too.
+        """
         self._again, self._wanted = again, request
 
     def let_pass(self) -> None:
@@ -67,7 +73,7 @@ class LateBroker:
         wait_until(lambda: bool(self._held))
 
     def deliver(self) -> None:
-        """Deliver the first held request to the broker, and wait for the answer, which no client gets."""
+        """Send the first held request to the broker, and wait for the answer. No client gets this answer."""
         self.wait_until_held()
         upstream, frame = self._held.pop(0)
         upstream.sendall(frame)
@@ -122,7 +128,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 @contextmanager
 def late_broker(broker: str) -> Iterator[LateBroker]:
-    """Give a proxy of the broker that accepts clients until the `with` ends."""
+    """Run a proxy of the broker until the block ends."""
     with closing(LateBroker(broker)) as proxy:
         proxy.start()
         yield proxy

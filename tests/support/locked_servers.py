@@ -1,4 +1,4 @@
-"""A MySQL and a Kafka that let nobody in without a certificate or a password, nor to more than is granted."""
+"""A MySQL and a Kafka that require certificates and passwords, and allow only what is granted."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ Grant = tuple[ResourceType, str, ResourcePatternType, Sequence[AclOperation]]
 
 @dataclass(frozen=True, slots=True)
 class LockedServers:
-    """``kafka``: the listener of administrators, without a password; ``locked_kafka``: everybody else's."""
+    """The addresses of both servers, and their certificate authority."""
 
     mysql: MySqlAddress
-    kafka: str
-    locked_kafka: str
+    kafka: str  #: listener for administrators, without a password
+    locked_kafka: str  #: listener for all other clients
     authority: Authority
 
     def grant_mysql(self, password: str, database: str) -> None:
-        """The user, as docs/operation.md makes it, let in by certificate and password only."""
+        """Create the user with the rights of docs/operation.md. It needs a certificate and a password."""
         with contextlib.closing(connect(self.mysql)) as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE USER {USER}@'%%' IDENTIFIED BY %s REQUIRE X509", (password,))
             cursor.execute(f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {USER}@'%'")
             cursor.execute(f"GRANT SELECT ON `{database}`.* TO {USER}@'%'")
 
     def grant_kafka(self, prefix: str, notifications: str, signals: str) -> None:
-        """What docs/operation.md says that the principal needs, and nothing else."""
+        """Grant the principal the rights of docs/operation.md, and nothing else."""
         write = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
         read = (AclOperation.READ,)
         topic, group, transaction = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID

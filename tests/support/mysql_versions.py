@@ -1,4 +1,4 @@
-"""What servers of MySQL 8.0 to 9 do not all know: statements under new names, types and GTIDs that came later."""
+"""Differences between MySQL 8.0 and 9: renamed statements, and types and GTIDs that came later."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from incsnap.mysql.versions import status_statement, version
 
 
 def end_of_binlog(connection: Any) -> tuple[str, int]:
+    """Return file and position of the binlog's end."""
     with connection.cursor() as cursor:
         cursor.execute(status_statement(version(connection)))
         file, position = cursor.fetchone()[:2]
@@ -15,14 +16,15 @@ def end_of_binlog(connection: Any) -> tuple[str, int]:
 
 
 def reset_statement(connection: Any) -> str:
-    """What begins the binlog anew: renamed with 8.2, the old name gone with 8.4."""
+    """Return the statement that begins the binlog again. It was renamed in 8.2, and 8.4 has no old name."""
     return "RESET BINARY LOGS AND GTIDS" if version(connection) >= (8, 2, 0) else "RESET MASTER"
 
 
 def has_tags(connection: Any) -> bool:
-    """May a GTID have a tag?"""
+    """Whether a GTID may have a tag (from 8.3 on)."""
     return version(connection) >= (8, 3, 0)
 
 
 def has_vector(connection: Any) -> bool:
+    """Whether the type VECTOR exists (from 9.0 on)."""
     return version(connection) >= (9, 0, 0)

@@ -1,4 +1,4 @@
-"""A schema registry that is none: it numbers schemas."""
+"""A stand-in for a schema registry that only numbers schemas."""
 
 from __future__ import annotations
 

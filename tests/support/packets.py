@@ -1,4 +1,4 @@
-"""Packets made by hand: the encoders that the product does not have, written from the formats' descriptions."""
+"""Packets made by hand: encoders written from the formats' documentation. The product only decodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lenenc_string(value: bytes | None) -> bytes:
 
 
 def packed_decimal(unscaled: int, precision: int, scale: int) -> bytes:
-    """Digit by digit, unlike the decoder."""
+    """Return a DECIMAL as stored. It is encoded digit by digit, unlike in the decoder."""
     text = f"{abs(unscaled):0{precision}d}"
     whole, fraction = text[: precision - scale], text[precision - scale :]
     parts = []
@@ -36,7 +36,7 @@ def packed_decimal(unscaled: int, precision: int, scale: int) -> bytes:
 
 
 def row_image(values: Sequence[bytes | None]) -> bytes:
-    """The null bitmap and the values as stored; bits behind the last column are set, as the server sets them."""
+    """Return the null bitmap and the stored values. Bits behind the last column are set, as by the server."""
     bits = sum(1 << index for index, value in enumerate(values) if value is None)
     size = (len(values) + 7) // 8
     bits |= (1 << 8 * size) - (1 << len(values))
@@ -46,7 +46,7 @@ def row_image(values: Sequence[bytes | None]) -> bytes:
 def rows_event(
     columns: int, images: Sequence[bytes], *, update: bool = False, version: int = 2, table_id: int = 7
 ) -> bytes:
-    """A rows event's body with all columns present."""
+    """Return a rows event's body with all columns present."""
     extra = (5).to_bytes(2, "little") + b"abc" if version == 2 else b""
     present = ((1 << columns) - 1).to_bytes((columns + 7) // 8, "little")
     header = table_id.to_bytes(6, "little") + b"\x01\x00" + extra + lenenc_integer(columns)
@@ -62,7 +62,7 @@ def table_map(
     nullable: int = 0,
     table_id: int = 7,
 ) -> bytes:
-    """A table map event's body for ``shop.orders``; ``fields``: further optional metadata as (kind, value)."""
+    """Return a table map event's body for `shop.orders`. `fields` are further optional metadata as (kind, value)."""
     listed = b"".join(lenenc_string(name.encode()) for name in names)
     body = table_id.to_bytes(6, "little") + b"\x01\x00" + b"\x04shop\x00" + b"\x06orders\x00"
     body += lenenc_integer(len(codes)) + bytes(codes) + lenenc_string(meta)

@@ -1,14 +1,14 @@
-"""A store of prepared transactions' events that is a dict."""
+"""A store for the events of prepared transactions, in a dict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from incsnap.binlog.prepared import XaEvents
+from incsnap.binlog.xa_parts import XaEvents
 
 
 class Parts:
-    """``parts``: by name; ``written``: how many were put here, dropped ones included."""
+    """A store of events in memory. `parts` maps names to events. `written` counts all events put, also dropped ones."""
 
     def __init__(self) -> None:
         self.parts: dict[str, XaEvents] = {}

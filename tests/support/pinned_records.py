@@ -1,8 +1,7 @@
-"""Digests of fixed rows' records: what a release must not change without raising ``RECORD_FORM``.
+"""Digests of the records of fixed rows. A release must not change them without raising `RECORD_FORM`.
 
-Each digest is of one part, so that what is added is one digest more and leaves the others as they are. Run as a module,
-after ``RECORD_FORM`` was raised or a part was added, it writes the file anew; it refuses to write other digests under
-the old number.
+Each digest covers one part, so a new part adds a digest and leaves the others. Run this module after `RECORD_FORM` was
+raised or a part was added: it writes the file again. It refuses to write changed digests under the old number.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from incsnap.envelope.column_rules import ColumnRules, TransformRule
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import TransactionOrder
 from incsnap.envelope.masks import Transform
-from incsnap.envelope.records import RECORDS, snapshot_records
-from incsnap.envelope.row_changes import lay_out
-from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.records import RECORDS
+from incsnap.envelope.row_changes import changes_of_table
+from incsnap.envelope.snapshot_records import snapshot_records
+from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import Registers, table_format
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.types.column_type import describe
@@ -110,17 +110,17 @@ _ROWS = [
     ["first", "second", "second", "thîrd", "fourth", "x"],
     ["me", None, "you", "me", "me", ""],
     [None, 7, 7, 7, 7, 7],
-    # One in the year 1, which Debezium writes as 2001 and an identity does not.
+    # A time in the year 1, which Debezium writes as 2001. An identity keeps the year 1.
     [0, 0, 0, -60_000_001, 60_000_001, -62_135_000_000_000_000],
 ]
-#: An insertion, an update, one that changes the key, and a deletion, as events and their images.
+#: An insertion, an update, an update of the key, and a deletion: the events, and the event of each row image.
 _KINDS, _EVENT_OF = [30, 31, 31, 32], [0, 1, 1, 2, 2, 3]
 _TOPIC = "p.shop.orders"
 _PARTITIONS, _BUCKETS, _NOW_US = 7, 3, 1_700_000_000_123_456
 
 
 def parts() -> dict[str, str]:
-    """Digest by the name of what it is of."""
+    """Return the digest of each part by the part's name."""
     digests = {}
     for column, texts in _EXAMPLES:
         digests[f"type {column.type} {column.name}"] = _digest(_of_type(column, texts))
@@ -131,13 +131,13 @@ def parts() -> dict[str, str]:
 
 
 def pinned() -> dict[str, Any]:
-    """``form``: the number, ``parts``: the digests that stand for it."""
+    """Return the file's content: `form` is the number, `parts` are its digests."""
     document: dict[str, Any] = json.loads(FILE.read_text())
     return document
 
 
 def changed() -> list[str]:
-    """The parts that are written down and come out in another form now."""
+    """Return the parts of the file whose digest is different now."""
     now = parts()
     return [name for name, digest in pinned()["parts"].items() if now.get(name) != digest]
 
@@ -176,7 +176,7 @@ def _of_changes(envelope: EnvelopeSettings) -> Iterator[Any]:
         pos=np.arange(events, dtype=np.int64) + 2**33,
     )
     format_ = table_format(_SHAPE, _TOPIC, envelope, _registers(registered))
-    laid = lay_out(format_, _columns(), np.array(_EVENT_OF, np.int32), np.array(_KINDS, np.uint8))
+    laid = changes_of_table(format_, _columns(), np.array(_EVENT_OF, np.int32), np.array(_KINDS, np.uint8))
     numbers = np.arange(1, len(laid.events) + 1, dtype=np.int64)
     order = TransactionOrder(numbers, numbers) if envelope.transactions else None
     (of_topic,) = change_records(laid, source, order, {_TOPIC: _PARTITIONS}, now_us=_NOW_US)

@@ -1,4 +1,4 @@
-"""A job without Spark: the planner is asked as Spark asks it, and the tasks of each batch are run here, one by one."""
+"""A job without Spark: it calls the planner as Spark does, and runs the tasks of each batch here, one by one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
-from incsnap.planner.chunk_readers import Answer, Ask, News
+from incsnap.planner.chunk_readers import Answer, ReaderMessage, ReadOrders
 from incsnap.planner.planner import Planner, first_position
 from incsnap.snapshot.offset import Offset
 from incsnap.tasks import blocks
@@ -28,12 +29,12 @@ from incsnap.tasks.slice_rows import part_rows
 from lab.addresses import MySqlAddress
 from tests.support.kafka import one_partition
 
-#: For what takes moments where nothing else runs.
+#: A limit for steps that take moments on an idle machine.
 _SECONDS = 120.0
 
 
 def settings_of(mysql: MySqlAddress, kafka: str, prefix: str, database: str, **more: str) -> Settings:
-    """``more``: properties, ``__`` for their dots."""
+    """Return the settings of a job. `more` are further properties, with `__` for each dot of a name."""
     properties = {
         **mysql.properties(),
         "topic.prefix": prefix,
@@ -47,28 +48,28 @@ def settings_of(mysql: MySqlAddress, kafka: str, prefix: str, database: str, **m
 
 
 class ReadersAtHand:
-    """Reads what it is asked for at once, in the planner's own process."""
+    """Chunk readers in the planner's own process, which read each chunk at once."""
 
     def __init__(self, settings: Settings, root: str, wake: Callable[[], None]) -> None:
         self._settings = settings
         self._buffers = WindowBuffers(root)
         self._wake = wake
-        self._news: list[News] = []
+        self._messages: list[ReaderMessage] = []
 
-    def ask(self, wish: Ask) -> None:
-        orders = wish.orders
+    def order(self, message: ReadOrders) -> None:
+        orders = message.orders
         while orders:
             read = read_chunks(orders, self._settings, self._buffers)
-            self._news += map(Answer, read)
+            self._messages += map(Answer, read)
             orders = orders[len(read) :]
         self._wake()
 
-    def news(self) -> list[News]:
-        news, self._news = self._news, []
-        return news
+    def messages(self) -> list[ReaderMessage]:
+        messages, self._messages = self._messages, []
+        return messages
 
     def close(self) -> None:
-        self._news.clear()
+        self._messages.clear()
 
 
 def planner_at_hand(
@@ -79,7 +80,7 @@ def planner_at_hand(
 
 @dataclass
 class Sent:
-    """A record, in the order of its bucket."""
+    """A sent record. Records are in the order of their bucket."""
 
     topic: str
     key: Any
@@ -88,19 +89,21 @@ class Sent:
 
 @dataclass
 class PlannedJob:
+    """A job on real servers, whose sink keeps the records in `sent`."""
+
     settings: Settings
-    root: str
+    root: str  #: folder of the checkpoint
     buckets: int = 2
     parallelism: int = 2
-    run: str = "first"
-    #: the file of its reports
+    run: str = "first"  #: id of the run; a restart of the query alone keeps it
+    #: file of its reports
     report: str = ""
     sent: list[Sent] = field(default_factory=list)
-    batches: list[tuple[Offset, Offset]] = field(default_factory=list)
+    batches: list[tuple[Offset, Offset]] = field(default_factory=list)  #: start and end of each batch
 
     def __post_init__(self) -> None:
         self.planner = self._planner()
-        self.offset = first_position(self.settings, self.buckets)
+        self.offset = first_position(self.settings, self.buckets, Files(self.root))
 
     def _planner(self) -> Planner:
         return planner_at_hand(self.settings, self.root, self.parallelism, self.parallelism, self.run, self.report)
@@ -109,8 +112,10 @@ class PlannedJob:
         self.planner.close()
 
     def restart(self, settings: Settings | None = None, run: str = "") -> None:
-        """As after a crash: all that is left is the offset. ``settings``: others than before. ``run``: of the job,
-        where it is another than before, and not the query alone is started again."""
+        """Start the job again, as after a crash, from its offset alone.
+
+        `settings` replace its settings. `run` is given if the whole job starts again, and not only its query.
+        """
         self.planner.close()
         self.run = run or self.run
         self.settings = settings or self.settings
@@ -119,7 +124,7 @@ class PlannedJob:
         self.offset = self.planner.offsets.load(json.loads(written))
 
     def batch(self) -> bool:
-        """One batch; False when there was nothing to do."""
+        """Run one batch. Return False if there was nothing to do."""
         end = self.planner.plan(self.offset)
         if end is self.offset or end == self.offset:
             return False
@@ -131,22 +136,26 @@ class PlannedJob:
         return True
 
     def until(self, topic: str, count: int = 1) -> None:
-        """Batches until that many records of the topic were sent."""
+        """Run batches until `count` records of the topic were sent."""
         self.batches_until(lambda: len(self.of(topic)) >= count, f"{count} records of {topic}")
 
     def batches_until(self, done: Callable[[], bool], what: str) -> None:
-        """By time and not by number: with nothing to do a batch takes no time, and a busy server none the less."""
+        """Run batches until `done()` is true.
+
+        The limit is a time: the duration of a batch varies too much for a number.
+        """
         deadline = time.monotonic() + _SECONDS
         while not done():
             assert time.monotonic() < deadline, f"no {what} in {_SECONDS} s: {self.offset}"
             self.batch()
 
     def of(self, topic: str) -> list[Sent]:
+        """Return the records of the topic."""
         return [each for each in self.sent if each.topic == topic]
 
 
 def run(parts: list[BatchPart], settings: Settings, root: str, now_us: int = 1) -> list[Sent]:
-    """What the tasks of a batch send, rows of windows too, bucket by bucket, in the sink's order."""
+    """Return what the tasks of a batch send, with rows of windows, bucket by bucket in the sink's order."""
     rows = sorted(row for part in parts for row in part_rows(part, settings, now_us))
     sent: list[Sent] = []
     for _, some in groupby(rows, lambda row: row[1]):
@@ -156,7 +165,7 @@ def run(parts: list[BatchPart], settings: Settings, root: str, now_us: int = 1) 
 
 @dataclass
 class _Records(AbstractContextManager["_Records"]):
-    """Kafka's place: takes all that it is given."""
+    """A stand-in for Kafka that keeps all records."""
 
     sent: list[Sent]
 
@@ -180,8 +189,10 @@ MakeJob = Callable[..., PlannedJob]
 
 @contextmanager
 def planned_jobs(settings: Callable[..., Settings], folder: Path, *, one_checkpoint: bool = False) -> Iterator[MakeJob]:
-    """What makes a job with the settings that ``settings`` makes of the same options; all are closed at the block's
-    end. Each has a checkpoint of its own in ``folder``, or all have one."""
+    """Yield a function that creates jobs from options, and close all jobs when the block ends.
+
+    `settings` makes the settings from these options. Each job has its own checkpoint in `folder`, or all share one.
+    """
     numbers = count()
     with ExitStack() as jobs:
 

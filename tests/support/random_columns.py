@@ -1,4 +1,4 @@
-"""Random definitions of columns and keys, of all types and attributes that MySQL has."""
+"""Random definitions of columns and keys, with all types and attributes of MySQL."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _DEFAULTS = ("default null", "default 1", "default '1'", "default (1)", "default
 
 
 class RandomColumns(RandomTexts):
-    """Definitions of columns and keys. `parent` is a table that foreign keys may refer to."""
+    """A generator of definitions of columns and keys. `parent` is a table that foreign keys may refer to."""
 
     parent = ""
 
     def type(self) -> str:
         """Return a type, with its character set."""
-        number = self.dice.choice
+        number = self.rng.choice
         length, charset = number((1, 2, 3, 10, 40, 63, 64, 255)), self._charset()
-        literals = ", ".join(map(self.text, self.dice.sample(("a", "b ", "größe", "it's", "x\\y", "", "z"), 3)))
+        literals = ", ".join(map(self.text, self.rng.sample(("a", "b ", "größe", "it's", "x\\y", "", "z"), 3)))
         sign = number(("", "", "unsigned", "signed", "zerofill", "unsigned zerofill"))
         return number(
             (
@@ -54,12 +54,12 @@ class RandomColumns(RandomTexts):
     def _charset(self) -> str:
         if self.some(0.5):
             return ""
-        return self.dice.choice(
+        return self.rng.choice(
             (
-                f"character set {self.dice.choice(CHARSETS)}",
-                f"charset {self.text(self.dice.choice(CHARSETS))}",
-                f"char set {self.dice.choice(CHARSETS)} binary",
-                f"collate {self.dice.choice(COLLATIONS)}",
+                f"character set {self.rng.choice(CHARSETS)}",
+                f"charset {self.text(self.rng.choice(CHARSETS))}",
+                f"char set {self.rng.choice(CHARSETS)} binary",
+                f"collate {self.rng.choice(COLLATIONS)}",
                 f"character set utf8mb4 collate {self.quoted('utf8mb4_bin')}",
                 *("ascii", "unicode", "binary", "binary ascii"),
             )
@@ -68,62 +68,62 @@ class RandomColumns(RandomTexts):
     def column(self, name: str) -> str:
         """Return the definition of a column of that name."""
         if self.some(0.02):
-            return self.join(self.quoted(name), self.dice.choice(("serial", "bigint serial default value")))
+            return self.join(self.quoted(name), self.rng.choice(("serial", "bigint serial default value")))
         kind, attributes = self.type(), []
         if self.some(0.1):
-            expression = self.dice.choice(("(1)", "('x')", "(2 + 2)"))
-            stored = self.dice.choice(("", "virtual", "stored"))
-            attributes.append(f"{self.dice.choice(('generated always as', 'as'))} {expression} {stored}")
+            expression = self.rng.choice(("(1)", "('x')", "(2 + 2)"))
+            stored = self.rng.choice(("", "virtual", "stored"))
+            attributes.append(f"{self.rng.choice(('generated always as', 'as'))} {expression} {stored}")
         elif self.some(0.2):
-            attributes.append(self.dice.choice(_DEFAULTS))
+            attributes.append(self.rng.choice(_DEFAULTS))
         elif self.some(0.03):
             attributes.append("auto_increment")
         elif kind.startswith(("datetime ", "timestamp ", "datetime(0)", "timestamp(0)")) and self.some(0.3):
             attributes.append("default current_timestamp on update now()")
-        constraint = self.quoted(f"{self.new_name()}{self.dice.random()}")
+        constraint = self.quoted(f"{self.new_name()}{self.rng.random()}")
         more = (
             "null", "not null", "not null", f"comment {self.text()}", "unique", "unique key", "primary key", "key",
             "invisible", "visible", "column_format dynamic", "check (1)", "storage disk",
             f"constraint {constraint} check (2 > 1) not enforced", f"references {self.parent} (id)",
         )  # fmt: skip
-        attributes.extend(self.dice.sample(more, self.dice.choice((0, 0, 1, 1, 2))))
+        attributes.extend(self.rng.sample(more, self.rng.choice((0, 0, 1, 1, 2))))
         return self.join(self.quoted(name), kind, *attributes)
 
     def parts(self, columns: Sequence[str]) -> str:
         """Return the columns of a key, in brackets."""
-        number = min(len(columns), self.dice.choice((1, 1, 1, 2, 3)))
+        number = min(len(columns), self.rng.choice((1, 1, 1, 2, 3)))
         parts = [
-            self.any_case(name) + self.dice.choice(("", "", "", "", "(2)", "(10)", "(63)")) + self._direction()
-            for name in self.dice.sample(list(columns), number)
+            self.any_case(name) + self.rng.choice(("", "", "", "", "(2)", "(10)", "(63)")) + self._direction()
+            for name in self.rng.sample(list(columns), number)
         ]
         if self.some(0.05):
             parts.append(self.expression(()) + self._direction())
-        return "(" + self.dice.choice((", ", ",")).join(parts) + ")"
+        return "(" + self.rng.choice((", ", ",")).join(parts) + ")"
 
     def _direction(self) -> str:
-        return self.dice.choice(("", "", " asc", " desc"))
+        return self.rng.choice(("", "", " asc", " desc"))
 
     def expression(self, names: Sequence[str]) -> str:
         """Return an expression in brackets."""
         own = [f"({self.quoted(name)} + 1)" for name in names[:2]]
-        return self.dice.choice(["(1)", "((1 + 2))", f"(concat({self.text()}, ')'))", "(1 + (2 * 3))", *own])
+        return self.rng.choice(["(1)", "((1 + 2))", f"(concat({self.text()}, ')'))", "(1 + (2 * 3))", *own])
 
     def key(self, columns: Sequence[str]) -> str:
         """Return a key or another constraint on some of the columns."""
-        name = self.dice.choice(("", "", "", self.quoted(self.new_name())))
-        constraint = self.dice.choice(("", "", "constraint", f"constraint {self.quoted(self.new_name())}"))
-        using = self.dice.choice(("", "", "using btree"))
-        options = self.dice.choice(("", "", "", f"comment {self.text()}", "key_block_size = 1", "visible", using))
-        parts, column = self.parts(columns), self.any_case(self.dice.choice(list(columns)))
-        check = f"constraint {self.quoted('c' + str(self.dice.random()))}"
-        word = self.dice.choice(("key", "index"))
+        name = self.rng.choice(("", "", "", self.quoted(self.new_name())))
+        constraint = self.rng.choice(("", "", "constraint", f"constraint {self.quoted(self.new_name())}"))
+        using = self.rng.choice(("", "", "using btree"))
+        options = self.rng.choice(("", "", "", f"comment {self.text()}", "key_block_size = 1", "visible", using))
+        parts, column = self.parts(columns), self.any_case(self.rng.choice(list(columns)))
+        check = f"constraint {self.quoted('c' + str(self.rng.random()))}"
+        word = self.rng.choice(("key", "index"))
         forms = (
             (constraint, "primary key", using, parts, options),
-            (constraint, "unique", self.dice.choice(("", word)), name, using, parts, options),
+            (constraint, "unique", self.rng.choice(("", word)), name, using, parts, options),
             (constraint, "unique", name, parts, options),
             (word, name, using, parts, options),
-            ("fulltext", self.dice.choice(("", "key")), name, parts),
+            ("fulltext", self.rng.choice(("", "key")), name, parts),
             (check, "check", self.expression(columns)),
             ("foreign key", name, f"({column}) references {self.parent} (id) on delete cascade on update no action"),
         )
-        return self.join(*self.dice.choice(forms))
+        return self.join(*self.rng.choice(forms))

@@ -1,6 +1,6 @@
-"""Random statements about tables, of all clauses that `incsnap.ddl.follow` understands, with hostile names and texts.
+"""Random statements about tables, with all clauses that `incsnap.ddl.follow` understands, and hostile names and texts.
 
-A server takes about half of them. Those that it refuses are in no binlog.
+A server accepts about half of them. A refused statement is in no binlog.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class RandomStatement:
 
 
 class RandomStatements(RandomColumns):
-    """A maker of statements about the tables `known`, which the server has, and new ones."""
+    """A generator of statements about the tables `known`, which the server has, and about new tables."""
 
-    def __init__(self, dice: random.Random, databases: Sequence[str]) -> None:
-        super().__init__(dice)
+    def __init__(self, rng: random.Random, databases: Sequence[str]) -> None:
+        super().__init__(rng)
         self._databases = databases
         self.parent = f"{databases[0]}.parent"
         self.known: dict[TableId, TableDefinition] = {}
@@ -48,32 +48,32 @@ class RandomStatements(RandomColumns):
             self._alter: 80, self._create: 6, self._like: 3, self._rename: 4, self._drop: 2, self._create_index: 3,
             self._drop_index: 2,
         }  # fmt: skip
-        return self.dice.choices(list(weights), list(weights.values()))[0]()
+        return self.rng.choices(list(weights), list(weights.values()))[0]()
 
     def _table(self, table: TableId) -> str:
         if table.database == self.session_database and self.some(0.7):
             return self.quoted(table.table)
-        return f"{self.quoted(table.database)}{self.dice.choice(('.', ' . '))}{self.quoted(table.table)}"
+        return f"{self.quoted(table.database)}{self.rng.choice(('.', ' . '))}{self.quoted(table.table)}"
 
     def _new_table(self) -> TableId:
-        database = self.dice.choice(self._databases)
+        database = self.rng.choice(self._databases)
         taken = [table.table for table in self.known if table.database == database]
-        # The server loses the file of a table whose name begins with a number sign.
+        # A server bug: it loses the file of a table whose name begins with a number sign.
         return TableId(database, self.new_name([*taken, "#c"]))
 
     def _known_table(self) -> TableDefinition:
-        return self.dice.choice(sorted(self.known.values(), key=lambda each: each.shape.id))
+        return self.rng.choice(sorted(self.known.values(), key=lambda each: each.shape.id))
 
     def _create(self) -> RandomStatement:
         names: list[str] = []
-        for _ in range(self.dice.randint(1, 6)):
+        for _ in range(self.rng.randint(1, 6)):
             names.append(self.new_name(names))
-        keys = [self.key(names) for _ in range(self.dice.choice((0, 0, 1, 2)))]
-        body = self.dice.choice(_COMMAS).join([*map(self.column, names), *keys])
-        options = self.dice.choice((", ", " ")).join(self._option() for _ in range(self.dice.choice((0, 0, 1, 2))))
+        keys = [self.key(names) for _ in range(self.rng.choice((0, 0, 1, 2)))]
+        body = self.rng.choice(_COMMAS).join([*map(self.column, names), *keys])
+        options = self.rng.choice((", ", " ")).join(self._option() for _ in range(self.rng.choice((0, 0, 1, 2))))
         hash_ = "partition by hash (1 + 2) (partition p0, partition p1)"
-        partitions = self.dice.choice(("", "", "", "partition by key () partitions 2", hash_))
-        exists, table = self.dice.choice(("", "", "if not exists")), self._new_table()
+        partitions = self.rng.choice(("", "", "", "partition by key () partitions 2", hash_))
+        exists, table = self.rng.choice(("", "", "if not exists")), self._new_table()
         return self._of([table], "create table", exists, self._table(table), f"({body})", options, partitions)
 
     def _like(self) -> RandomStatement:
@@ -89,17 +89,17 @@ class RandomStatements(RandomColumns):
             pairs += [(second, first), (between, second)]
         text = ", ".join(f"{self._table(old)} to {self._table(new)}" for old, new in pairs)
         tables = [table for pair in pairs for table in pair]
-        return self._of(tables, "rename", self.dice.choice(("table", "tables")), text)
+        return self._of(tables, "rename", self.rng.choice(("table", "tables")), text)
 
     def _drop(self) -> RandomStatement:
-        tables = sorted({self._known_table().shape.id for _ in range(self.dice.choice((1, 1, 2)))})
-        exists, last = self.dice.choice(("", "if exists")), self.dice.choice(("", "cascade"))
+        tables = sorted({self._known_table().shape.id for _ in range(self.rng.choice((1, 1, 2)))})
+        exists, last = self.rng.choice(("", "if exists")), self.rng.choice(("", "cascade"))
         return self._of(tables, "drop table", exists, ", ".join(map(self._table, tables)), last)
 
     def _create_index(self) -> RandomStatement:
         shape = self._known_table().shape
-        kind = self.dice.choice(("", "unique", "unique", "fulltext"))
-        how = self.dice.choice(("", "algorithm=inplace", "lock none algorithm default"))
+        kind = self.rng.choice(("", "unique", "unique", "fulltext"))
+        how = self.rng.choice(("", "algorithm=inplace", "lock none algorithm default"))
         name, parts = self.quoted(self.new_name()), self.parts([column.name for column in shape.columns])
         return self._altering([shape.id], "create", kind, "index", name, "on", self._table(shape.id), parts, how)
 
@@ -108,15 +108,15 @@ class RandomStatements(RandomColumns):
         return self._altering([table.shape.id], "drop index", self._key_name(table), "on", self._table(table.shape.id))
 
     def _key_name(self, table: TableDefinition) -> str:
-        return self.quoted(self.dice.choice([key.name for key in table.keys if key.name] or [PRIMARY]))
+        return self.quoted(self.rng.choice([key.name for key in table.keys if key.name] or [PRIMARY]))
 
     def _alter(self) -> RandomStatement:
         table = self._known_table()
         tables = [table.shape.id]
-        clauses = [self._clause(table, tables) for _ in range(self.dice.choice((1, 1, 1, 2, 2, 3, 4)))]
-        last = self.dice.choice((*[""] * 20, "partition by key () partitions 3", "remove partitioning"))
+        clauses = [self._clause(table, tables) for _ in range(self.rng.choice((1, 1, 1, 2, 2, 3, 4)))]
+        last = self.rng.choice((*[""] * 20, "partition by key () partitions 3", "remove partitioning"))
         return self._altering(
-            tables, "alter table", self._table(table.shape.id), self.dice.choice(_COMMAS).join(clauses), last
+            tables, "alter table", self._table(table.shape.id), self.rng.choice(_COMMAS).join(clauses), last
         )
 
     def _clause(self, table: TableDefinition, tables: list[TableId]) -> str:
@@ -126,14 +126,14 @@ class RandomStatements(RandomColumns):
         weights: dict[Callable[[list[str]], str], int] = {
             self._add: adds, self._drop_column: 5, self._change: 5, self._rename_column: 2, self._other: 5,
         }  # fmt: skip
-        chosen = self.dice.choices([*weights, None], [*weights.values(), 5])[0]
+        chosen = self.rng.choices([*weights, None], [*weights.values(), 5])[0]
         return chosen(names) if chosen else self._clause_of_table(table, names, tables)
 
     def _word(self) -> str:
-        return self.dice.choice(("", "column"))
+        return self.rng.choice(("", "column"))
 
     def _place(self, names: list[str]) -> str:
-        return self.dice.choice(("", "", "", "first", f"after {self.any_case(self.dice.choice(names))}"))
+        return self.rng.choice(("", "", "", "first", f"after {self.any_case(self.rng.choice(names))}"))
 
     def _add(self, names: list[str]) -> str:
         new = self.new_name(names)
@@ -145,58 +145,58 @@ class RandomStatements(RandomColumns):
         return self.join("add", self._word(), f"({', '.join(elements)})")
 
     def _drop_column(self, names: list[str]) -> str:
-        name = self.any_case(self.dice.choice(names))
-        return self.join("drop", self._word(), name, self.dice.choice(("", "", "restrict")))
+        name = self.any_case(self.rng.choice(names))
+        return self.join("drop", self._word(), name, self.rng.choice(("", "", "restrict")))
 
     def _change(self, names: list[str]) -> str:
-        name = self.dice.choice(names)
+        name = self.rng.choice(names)
         if self.some(0.6):
             return self.join("modify", self._word(), self.column(name), self._place(names))
-        column = self.column(self.dice.choice((self.new_name(names), name)))
+        column = self.column(self.rng.choice((self.new_name(names), name)))
         return self.join("change", self._word(), self.any_case(name), column, self._place(names))
 
     def _rename_column(self, names: list[str]) -> str:
-        old, new = self.dice.choice(names), self.new_name(names)
+        old, new = self.rng.choice(names), self.new_name(names)
         first = self.join("rename column", self.any_case(old), "to", self.quoted(new))
-        other = self.dice.choice(names)
+        other = self.rng.choice(names)
         if other == old or self.some(0.8):
             return first
-        # Two columns move on by one name.
+        # A second column takes the name that the first column had.
         return first + self.join(",", "rename column", self.quoted(other), "to", self.quoted(old))
 
     def _other(self, names: list[str]) -> str:
-        name = self.any_case(self.dice.choice(names))
-        return self.dice.choice(
+        name = self.any_case(self.rng.choice(names))
+        return self.rng.choice(
             (
                 self.join("add", self.key(names)),
                 self.join("add", self.key(names)),
                 "drop primary key",
-                self.join("alter", self._word(), name, self.dice.choice(_CHANGES_OF_DEFAULTS)),
-                self.join("order by", name, self.dice.choice(("", "desc"))),
-                self.dice.choice(_MANNERS),
+                self.join("alter", self._word(), name, self.rng.choice(_CHANGES_OF_DEFAULTS)),
+                self.join("order by", name, self.rng.choice(("", "desc"))),
+                self.rng.choice(_MANNERS),
             )
         )
 
     def _clause_of_table(self, table: TableDefinition, names: list[str], tables: list[TableId]) -> str:
         key = self._key_name(table)
-        match self.dice.randrange(7):
+        match self.rng.randrange(7):
             case 0 | 1:
-                return self.join("drop", self.dice.choice(("index", "key", "constraint")), key)
+                return self.join("drop", self.rng.choice(("index", "key", "constraint")), key)
             case 2:
                 new = self.quoted(self.new_name())
-                return self.join("rename", self.dice.choice(("index", "key")), key, "to", new)
+                return self.join("rename", self.rng.choice(("index", "key")), key, "to", new)
             case 3 | 4:
-                word = self.dice.choice(("character set", "charset"))
-                return self.join("convert to", word, self.dice.choice(CHARSETS))
+                word = self.rng.choice(("character set", "charset"))
+                return self.join("convert to", word, self.rng.choice(CHARSETS))
             case 5:
                 tables.append(self._new_table())
-                return self.join("rename", self.dice.choice(("", "to", "as", "=")), self._table(tables[-1]))
+                return self.join("rename", self.rng.choice(("", "to", "as", "=")), self._table(tables[-1]))
         if self.some(0.3):
             return f"alter index {key} visible"
         return self.join(self._option(), self._option() if self.some(0.3) else "")
 
     def _option(self) -> str:
-        choice = self.dice.choice
+        choice = self.rng.choice
         return choice(
             (
                 choice(("engine=innodb", "engine innodb", "auto_increment 100", "row_format=dynamic", "max_rows 100")),

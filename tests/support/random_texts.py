@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from incsnap.ddl.words import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 
-#: Names that need no quotes, keywords that MySQL does not reserve among them.
+#: Names that need no quotes. Some are keywords that MySQL does not reserve.
 _PLAIN = (
     "a", "b", "c", "d", "e", "B2", "id", "first", "after", "comment", "engine", "data", "enum_", "größe", "no", "x1",
 )  # fmt: skip
@@ -24,26 +24,26 @@ _BLANKS = (" ", " ", " ", "  ", "\n", "\t", " /* , */ ", " /*x*/", " -- it's\n",
 
 
 class RandomTexts:
-    """Pieces of statements, chosen by `dice`. `sql_mode` decides how names and texts may be quoted."""
+    """A generator of parts of statements. `rng` chooses; `sql_mode` decides how names and texts may be quoted."""
 
-    def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
         self.sql_mode = 0
         self._numbers = 0
 
     def some(self, chance: float) -> bool:
-        """Return True in that share of calls."""
-        return self.dice.random() < chance
+        """Return True in this share of calls."""
+        return self.rng.random() < chance
 
     def join(self, *parts: str) -> str:
-        """Return the parts with blanks and comments between them, some of them in a comment that servers execute."""
+        """Return the parts with blanks and comments between them. Some parts are in a comment that servers execute."""
         words = [part for part in parts if part]
         blanks = _BLANKS if self.some(0.2) else (" ",)
         text = words[0]
         for word in words[1:]:
             executed = self.some(0.01) and "*/" not in word
-            version = self.dice.choice(("", "50000", "80000", "080023"))
-            text += self.dice.choice(blanks) + (f"/*!{version} {word} */" if executed else word)
+            version = self.rng.choice(("", "50000", "80000", "080023"))
+            text += self.rng.choice(blanks) + (f"/*!{version} {word} */" if executed else word)
         return text
 
     def quoted(self, name: str) -> str:
@@ -57,7 +57,7 @@ class RandomTexts:
 
     def text(self, text: str | None = None) -> str:
         """Return a literal of `text`, or of a text chosen here."""
-        text = self.dice.choice(_TEXTS) if text is None else text
+        text = self.rng.choice(_TEXTS) if text is None else text
         if not self.sql_mode & NO_BACKSLASH_ESCAPES:
             text = text.replace("\\", "\\\\")
             if self.some(0.3):
@@ -74,7 +74,7 @@ class RandomTexts:
         """Return a name that is none of `taken` in any letter case."""
         folded = {name.casefold() for name in taken}
         while True:
-            name = self.dice.choice(_PLAIN if self.some(0.6) else _HOSTILE)
+            name = self.rng.choice(_PLAIN if self.some(0.6) else _HOSTILE)
             if name.casefold() not in folded:
                 return name
             if self.some(0.1):

@@ -1,4 +1,4 @@
-"""Random values for every type: a column's definition and what may be put into it, as bound parameters."""
+"""Random values for every type: a column's definition, and values for it as bound parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 _TEXT = "abc XYZ019'\"\\\t\n\x01\x7f€äßñ漢字😀é"
-#: Characters that each set has in a corner of its own, beside ASCII.
+#: Characters of each character set whose codes need special care, beside ASCII.
 CHARACTERS = {
     "armscii8": "աՖ», ", "big5": "中文字碁，", "cp1250": "žščř€", "cp1251": "Привет№", "cp1256": "مرحبا",
     "cp1257": "žščąė", "cp850": "éüß", "cp852": "žšč", "cp866": "Приветⁿ", "cp932": "日本①髙ｱ～", "dec8": "éŒ¤",
@@ -32,10 +32,10 @@ _LATIN1 = "abc XYZ09'\"\\\n€äßñéŸþÿ\x81\x8d\x9d"
 
 @dataclass(frozen=True, slots=True)
 class ColumnCase:
-    """``sql``: the column's definition without its name; ``value``: a random value of it, never None."""
+    """A column, and random values for it."""
 
-    sql: str
-    value: Callable[[random.Random], Any]
+    sql: str  #: the column's definition without its name
+    value: Callable[[random.Random], Any]  #: returns a random value, never None
 
 
 def _integer(bits: int, *, signed: bool) -> Callable[[random.Random], Any]:
@@ -63,7 +63,7 @@ def _text(alphabet: str, most: int) -> Callable[[random.Random], Any]:
 
 
 def _stripped(alphabet: str, most: int) -> Callable[[random.Random], Any]:
-    # CHAR loses trailing blanks when it is stored; what is left must still be compared exactly.
+    # MySQL removes trailing blanks of a CHAR. The rest must still be compared exactly.
     return lambda r: _text(alphabet, most)(r).rstrip(" ")
 
 
@@ -114,7 +114,7 @@ def _timestamp(digits: int) -> Callable[[random.Random], Any]:
 
 
 def json_value(r: random.Random, depth: int = 0) -> Any:
-    """A document with every kind of value; now and then one that is large enough for four-byte offsets."""
+    """Return a document with all kinds of values. Some are large enough for four-byte offsets."""
     kind = r.randrange(12 if depth < 5 else 9)
     simple: list[Callable[[], Any]] = [
         lambda: None,
@@ -141,7 +141,7 @@ def _json(r: random.Random) -> str:
 
 
 def _geometry(kind: str) -> Callable[[random.Random], Any]:
-    """MySQL's own form: SRID and WKB, for a column without a SRID of its own."""
+    """Return a generator of values in MySQL's form, SRID and WKB, for a column without an SRID."""
 
     def points(r: random.Random, least: int) -> bytes:
         count = r.randint(least, least + 3)
@@ -257,7 +257,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def canonical(column: str, value: Any) -> Any:
-    """What PyMySQL gave for a SELECT (typed) of the case ``column`` as the canonical column's Python value."""
+    """Return the canonical value of `value`, which PyMySQL returned for the case `column`."""
     if value is None:
         return None
     family = column.split("_")[0]
@@ -275,5 +275,5 @@ def canonical(column: str, value: Any) -> Any:
 
 
 def compact(text: str) -> str:
-    """The server's JSON text without the blanks outside strings: keep strings, drop the blanks between them."""
+    """Return the server's JSON text without the blanks outside strings."""
     return re.sub(r'("(?:[^"\\]|\\.)*")| ', lambda match: match[1] or "", text)

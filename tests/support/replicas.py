@@ -1,4 +1,4 @@
-"""Servers that replicate from another one."""
+"""Helpers for servers that replicate from another server."""
 
 from __future__ import annotations
 

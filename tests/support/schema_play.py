@@ -1,4 +1,7 @@
-"""Changes of tables and rows on a real server, and what a tail gives of them: no Spark, each row with its own shape."""
+"""Changes of tables and rows on a real server, and what a tail reads of them, without Spark.
+
+Each row has its own shape.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +33,18 @@ from tests.support.mysql_versions import end_of_binlog
 from tests.support.waiting import PATIENCE_SECONDS
 
 Row = dict[str, Any]
+#: A changed row: "c", "u" or "d"; the table's name; the row after the change, or before it for "d".
 Change = tuple[str, str, Row]
-"""(c, u or d; table; the row after it, before it where it is gone)."""
 
 MB = 1 << 20
 _SERVER_IDS = itertools.count(secrets.randbelow(1 << 30) + 100_000)
 
 
 class Play:
-    """Runs statements and keeps what a SELECT shows of each changed row at once, so with the shape of that moment."""
+    """A session that changes rows.
+
+    It notes each changed row as a SELECT shows it then, with its shape of that moment.
+    """
 
     def __init__(self, address: MySqlAddress, database: str) -> None:
         self.address, self.database = address, database
@@ -46,7 +52,8 @@ class Play:
         self.connection.select_db(database)
         self.charsets = tuple(sorted(charsets(self.connection).items()))
         self.expected: list[Change] = []
-        #: Whether rows do not name their columns: then they are read by what a job would know, statement by statement.
+        #: Whether rows do not name their columns. Then they are read with the definitions that a job would know at that
+        #: time.
         self._rows_lack_names = os.environ.get("INCSNAP_ROW_METADATA") == "MINIMAL"
         self._known: dict[tuple[str, int], KnownTables] = {}
 
@@ -54,13 +61,14 @@ class Play:
         return connect(self.address)
 
     def run(self, *statements: str) -> list[Row]:
+        """Run the statements, and return the rows of the last one."""
         with self.connection.cursor(pymysql.cursors.DictCursor) as cursor:
             for statement in statements:
                 cursor.execute(statement)
             return [dict(row) for row in cursor.fetchall()]
 
     def write(self, table: str, key: int, **values: Any) -> None:
-        """An insert, or an update where the row is there."""
+        """Insert the row, or update it if it exists."""
         listed = {"id": key, **values}
         names = ", ".join(f"`{name}`" for name in listed)
         there = self.run(f"SELECT 1 FROM `{table}` WHERE id = {key}")
@@ -76,11 +84,13 @@ class Play:
         self.expected.append(("u" if there else "c", table, row))
 
     def delete(self, table: str, key: int) -> None:
+        """Delete the row."""
         [row] = self.run(f"SELECT * FROM `{table}` WHERE id = {key}")
         self.run(f"DELETE FROM `{table}` WHERE id = {key}")
         self.expected.append(("d", table, row))
 
     def here(self) -> StreamPosition:
+        """Return the present end of the binlog. Note what a job would know here."""
         file, position = end_of_binlog(self.connection)
         [server] = self.run("SELECT @@GLOBAL.gtid_executed AS executed, @@server_uuid AS uuid")
         executed = GtidSet.parse(server["executed"])
@@ -115,7 +125,10 @@ class Play:
         )
 
     def read(self, start: StreamPosition, end: StreamPosition, max_rows: int) -> tuple[list[Change], Touched]:
-        """What a new tail from ``start`` gives up to ``end``, in batches of so many rows."""
+        """Return what a new tail reads from `start` to `end`, in batches of at most `max_rows` rows.
+
+        The second value has each schema change, with the number of changes before it.
+        """
         changes: list[Change] = []
         touched: list[tuple[int, SchemaChange]] = []
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -127,19 +140,19 @@ class Play:
                 batch = tail.advance(at, MB, max_rows, (end.file, end.pos), 1.0)
                 history = [known]
                 for change in batch.changes if self._rows_lack_names else ():
-                    history.append(history[-1].behind(change, self._is_own, self._is_own, 0))
+                    history.append(history[-1].after(change, self._is_own, self._is_own, 0))
                 shapes = (history[rows.first].shape(rows.table) for rows in batch.unnamed)
                 known = history[-1]
                 definitions = tuple(shape for shape in shapes if shape is not None)
                 for one in tail.slices(at, batch.end, 1):
-                    changes += self.rows(one.defined(definitions))
+                    changes += self.rows(one.with_definitions(definitions))
                 touched += [(len(changes), change) for change in batch.changes]
                 tail.forget(batch.end)
                 at = batch.end
         return changes, touched
 
     def rows(self, slice_: Slice) -> list[Change]:
-        """In the order of each table, tables one after another, as the job's tasks give them."""
+        """Return the changes of a slice, table by table, as the job's tasks do."""
         changes: list[Change] = []
         for group in table_rows(slice_, self.charsets):
             images = group.decode()
@@ -158,7 +171,7 @@ Touched = list[tuple[int, SchemaChange]]
 
 
 def _parity(event: Any) -> Any:
-    """The parity of the first image of each image's event."""
+    """Return for each image whether its event's first image has an even (0) or odd (1) index."""
     return np.searchsorted(event, event) % 2
 
 
@@ -167,6 +180,7 @@ def _python(column: Any) -> list[Any]:
 
 
 def by_table(changes: list[Change]) -> dict[str, list[Change]]:
+    """Return the changes of each table."""
     tables: dict[str, list[Change]] = {}
     for change in changes:
         tables.setdefault(change[1], []).append(change)

@@ -1,4 +1,4 @@
-"""A connection to a server, as a test talks to it."""
+"""A session on a MySQL server for a test."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tests.support.mysql_versions import end_of_binlog, reset_statement
 
 
 class ServerSession:
-    """It is open from the beginning; whoever made it closes it."""
+    """An open session. The test that created it closes it."""
 
     def __init__(self, address: MySqlAddress) -> None:
         self.address = address
         self.connection = self.connect()
 
     def connect(self) -> Any:
-        """Another connection, which is the caller's."""
+        """Return another connection, which the caller closes."""
         return connect(self.address)
 
     def close(self) -> None:
         self.connection.close()
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
-        """The rows that the last statement returned, if there is one."""
+        """Run the statements, and return the rows of the last one."""
         rows: list[tuple[Any, ...]] = []
         with self.connection.cursor() as cursor:
             for statement in statements:
@@ -33,9 +33,9 @@ class ServerSession:
         return rows
 
     def end(self) -> tuple[str, int]:
-        """File and position of the binlog's end."""
+        """Return file and position of the binlog's end."""
         return end_of_binlog(self.connection)
 
     def reset(self) -> None:
-        """Throws its binlog away, and its GTIDs."""
+        """Delete the server's binlog and its GTIDs."""
         self.run(reset_statement(self.connection))

@@ -1,4 +1,4 @@
-"""The engine on quiet tables, batch by batch: for tests that say in a few lines what happens and what must follow."""
+"""The engine on tables in memory, batch by batch. Tests describe in a few lines what happens and what must follow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.questions import Answer, Describe, KeyOrder, LookAhead, MaximumKey, Opened, Question, Refused
 from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.window import ChunkResult, Window
 from incsnap.tables import TableId
 
 A, B, C = TableId("db", "a"), TableId("db", "b"), TableId("db", "c")
@@ -43,27 +43,28 @@ def swap(table: TableId, other: TableId) -> SchemaChange:
 
 
 def spans(windows: Iterable[Window | Release]) -> list[tuple[str, str | None, str]]:
-    """(table, lower, upper] of windows of one-column keys."""
+    """Return table, lower (excluded) and upper of windows whose key is one column."""
     ranges = (each.window if isinstance(each, Release) else each for each in windows)
     return [(w.table.table, w.lower[0] if w.lower else None, w.upper[0] or "") for w in ranges]
 
 
 @dataclass
 class Snapshots:
-    """``keys``: what the tables hold. ``reading``: what a chunk reader says of a window (by default all is well).
+    """An engine on tables in memory, with a clock and positions of its own.
 
-    The clock goes on by ``tick_ms`` a batch; the high watermark of a window is 100 above the end of its batch, and a
-    batch ends 100 above the one before, so windows are released in the next batch unless ``pos`` says otherwise.
+    A batch ends 100 bytes after the one before it. A window's high watermark is 100 above the end of its batch. So
+    windows are released in the next batch, unless `pos` says otherwise.
     """
 
-    keys: dict[TableId, list[int]]
+    keys: dict[TableId, list[int]]  #: keys of each table
     limits: Limits = field(default_factory=lambda: Limits(parallelism=2, windows=4, start_rows=2, max_rows=2))
     fingerprint: str = "k int"
-    tick_ms: int = 1_000
+    tick_ms: int = 1_000  #: how far the clock goes on in a batch
     server_uuid: str = SERVER
-    reading: Callable[[Window], Reading | None] | None = None
-    answer: Callable[[Question], Answer] | None = None
-    descending: tuple[str, ...] = ()
+    #: result of reading a window; None: every window is read well
+    result: Callable[[Window], ChunkResult | None] | None = None
+    answer: Callable[[Question], Answer] | None = None  #: answer to a question; None: `truth`
+    descending: tuple[str, ...] = ()  #: key columns in descending order
 
     def __post_init__(self) -> None:
         self.context = SnapshotContext()
@@ -79,13 +80,14 @@ class Snapshots:
         pos: int | None = None,
         outdated: bool = False,
         release_bytes: int = 1 << 62,
-        behind: bool = False,
+        has_backlog: bool = False,
         configured: Mapping[str, int] | None = None,
         loads: tuple[MeasuredLoad, ...] = (),
         uncaptured: frozenset[TableId] = frozenset(),
         refused: tuple[RefusedRow, ...] = (),
     ) -> Plan:
-        readings = {window.id: reading for window in self.context.unread if (reading := self._read(window))}
+        """Run one batch with these facts and return its plan."""
+        results = {window.id: result for window in self.context.unread if (result := self._read(window))}
         self.number += 1
         self.pos = self.pos + 100 if pos is None else pos
         facts = BatchFacts(
@@ -93,13 +95,13 @@ class Snapshots:
             end=position(self.pos),
             server_uuid=self.server_uuid,
             now_ms=self.number * self.tick_ms,
-            readings=readings,
+            results=results,
             commands=commands,
             changes=changes,
             limits=self.limits,
             outdated=outdated,
             release_bytes=release_bytes,
-            behind=behind,
+            has_backlog=has_backlog,
             configured=configured or {},
             loads=loads,
             uncaptured=uncaptured,
@@ -111,7 +113,7 @@ class Snapshots:
         return plan
 
     def until_done(self, limit: int = 500) -> list[SnapshotContext]:
-        """Batches until nothing is asked for any more; the contexts of all batches so far."""
+        """Run batches until no snapshot is left. Return the contexts of all batches so far."""
         for _ in range(limit):
             if not self.context.active:
                 return self.log
@@ -119,7 +121,7 @@ class Snapshots:
         raise AssertionError(f"not done after {limit} batches: {self.context}")
 
     def notified(self) -> list[tuple[str, str, str]]:
-        """(signal, type, status or list of tables) of all notifications but IN_PROGRESS."""
+        """Return signal, type, and status or list of tables of all notifications except IN_PROGRESS."""
         return [
             (n.id, n.type, dict(n.fields).get("status") or dict(n.fields).get("data_collections", ""))
             for context in self.log
@@ -127,22 +129,24 @@ class Snapshots:
             if n.type != "IN_PROGRESS"
         ]
 
-    def _read(self, window: Window) -> Reading | None:
-        if self.reading:
-            reading = self.reading(window)
-            if reading is None or reading.error or reading.high_pos:
-                return reading
+    def _read(self, window: Window) -> ChunkResult | None:
+        if self.result:
+            result = self.result(window)
+            if result is None or result.error or result.high_pos:
+                return result
         return self.good(window)
 
-    def good(self, window: Window, *, seconds: float = 0.001, bytes_a_row: int = 1) -> Reading:
+    def good(self, window: Window, *, seconds: float = 0.001, bytes_a_row: int = 1) -> ChunkResult:
+        """Return the result of a window that was read well."""
         rows = len(self.rows(window))
-        return Reading(rows, rows * bytes_a_row, seconds, "binlog.000001", self.pos + 100, self.server_uuid)
+        return ChunkResult(rows, rows * bytes_a_row, seconds, "binlog.000001", self.pos + 100, self.server_uuid)
 
     def rows(self, window: Window) -> list[int]:
+        """Return the window's keys."""
         return self._between(self.keys.get(window.table, []), window.lower, window.upper)
 
     def _between(self, keys: Sequence[int], lower: Key | None, upper: Key) -> list[int]:
-        """In the order of the table's key: those above ``lower`` up to ``upper``."""
+        """Return the keys above `lower` up to `upper`, in the order of the table's key."""
         sign = -1 if self.descending else 1
         low = sign * int(lower[0] or 0) if lower else -(10**9)
         return sorted((each for each in keys if low < sign * each <= sign * int(upper[0] or 0)), reverse=sign < 0)
@@ -156,6 +160,7 @@ class Snapshots:
         return self.truth(question)
 
     def truth(self, question: Question) -> Answer:
+        """Return the true answer to a question about the tables."""
         assert not isinstance(question, LookAhead)
         if isinstance(question, Opened):
             return None

@@ -1,15 +1,15 @@
-"""What source blocks say of events of which nothing but their number matters."""
+"""Source blocks of events for tests in which only the number of events matters."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from incsnap.envelope.source_block import SourceColumns
+from incsnap.envelope.sources import SourceColumns
 
 
 def source_columns(events: int) -> SourceColumns:
-    """All of one transaction, at the time 0, one byte of the binlog apart."""
+    """Return the columns of `events` events: one transaction, time 0, one byte of the binlog apart."""
     return SourceColumns(
         gtid=pa.array(["u:1"] * events, pa.string()),
         ts_us=np.zeros(events, np.int64),

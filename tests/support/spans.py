@@ -1,4 +1,4 @@
-"""Spans made by hand: where the values of a column lie."""
+"""Spans made by hand: the places of a column's values in a payload."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from incsnap.columns.packets import Packets, Spans
 
 
 def spans_of(values: Sequence[bytes | None], length: int | None = None) -> Spans:
-    """The values one behind another, as a scan would find them; ``length``: of each, in a column of fixed width."""
+    """Return the spans of values that lie one behind another.
+
+    `length` is that of each value in a column of fixed width.
+    """
     payload, start = bytearray(b"?"), []
     for value in values:
         start.append(len(payload))

@@ -1,4 +1,4 @@
-"""The tail without its thread and its socket: bytes go in by hand."""
+"""The tail without its thread and its socket. Tests feed bytes by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from incsnap.binlog.buffer_position import Cut
 from incsnap.binlog.capture_options import CaptureOptions
 from incsnap.binlog.prepared import PreparedTransactions
 from incsnap.binlog.protocol.frames import Framer
-from incsnap.binlog.segments import Names
+from incsnap.binlog.segments import IdTable
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.slicing import cut_slices
 from incsnap.binlog.stream_reader import StreamReader
@@ -24,11 +24,13 @@ START = StreamPosition(GtidSet(), "binlog.000001", 4)
 
 
 def of_shop(table: TableId) -> bool:
-    """Every table of database shop but those whose name begins with x."""
+    """Whether the table is in the database `shop` and its name does not begin with x."""
     return table.database == "shop" and not table.table.startswith("x")
 
 
 class Stream:
+    """The parts of a tail: framer, reader and buffer."""
+
     def __init__(
         self,
         start: StreamPosition = START,
@@ -39,14 +41,15 @@ class Stream:
         ends_batch: Callable[[SchemaChange], bool] = lambda _: False,
         prepared: PreparedTransactions | None = None,
     ) -> None:
-        self.names = Names(included)
+        self.ids = IdTable(included)
         options = CaptureOptions(queries=queries, ends_batch=ends_batch)
         self.prepared = prepared or PreparedTransactions()
-        self.reader = StreamReader(start, self.names, options=options, prepared=self.prepared)
-        self.buffer = Buffer(start, self.names, options)
+        self.reader = StreamReader(start, self.ids, options=options, prepared=self.prepared)
+        self.buffer = Buffer(start, self.ids, options)
         self.connect(checksum=checksum, server_uuid=start.server_uuid)
 
     def connect(self, *, checksum: bool = True, server_uuid: str = "") -> None:
+        """Begin a new connection to the server."""
         self.framer = Framer()
         if self.reader.server_uuid not in ("", server_uuid):
             self.buffer.drop_open()
@@ -54,6 +57,7 @@ class Stream:
         self.buffer.newest = self.reader.position
 
     def feed(self, chunks: Iterable[bytes]) -> Stream:
+        """Take bytes from the server."""
         for chunk in chunks:
             for block in self.framer.feed(chunk):
                 for segment in self.reader.add(block):
@@ -64,6 +68,7 @@ class Stream:
     def cut(
         self, start: StreamPosition, max_bytes: int = 1 << 40, max_rows: int | None = None, *, inside: bool = False
     ) -> tuple[StreamPosition, Cut]:
+        """Cut a batch that begins at `start`. Return the position of its end, and the cut."""
         place = self.buffer.place_of(start)
         assert place is not None
         cut = self.buffer.cut(place, max_bytes, max_rows, inside=inside)
@@ -72,14 +77,18 @@ class Stream:
         return end, cut
 
     def slices(self, start: StreamPosition, end: StreamPosition, parts: int = 1) -> list[Slice]:
+        """Return the slices between two positions."""
         first, last = self.buffer.place_of(start), self.buffer.place_of(end)
         assert first is not None
         assert last is not None
-        return cut_slices(self.buffer.stretches(first, last), self.names, parts)
+        return cut_slices(self.buffer.stretches(first, last), self.ids, parts)
 
 
 def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
-    """(gtid, position, map's body, body) of each rows event; checks that each finds its map and transaction."""
+    """Return GTID, position, body of the table map, and body of each rows event.
+
+    Assert that each event has its table map and its transaction.
+    """
     rows = []
     for one in slices:
         assert int(one.offsets[-1]) == len(one.payload)
@@ -100,7 +109,7 @@ def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
 
 
 def slice_of(*transactions: Sequence[tuple[int, bytes]]) -> Slice:
-    """All of them in one slice, each between its BEGIN and its end."""
+    """Return one slice with all transactions. Each gets a BEGIN and an end."""
     log = Binlog()
     for events in transactions:
         log.add([BEGIN, *events, XID])

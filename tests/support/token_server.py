@@ -1,4 +1,4 @@
-"""An OpenID Connect server that gives signed tokens to one client, and the keys by which a broker checks them."""
+"""An OpenID Connect server that gives signed tokens to one client, and keys with which a broker verifies them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ISSUER, AUDIENCE = "https://login.example", "kafka"
 
 @dataclass(frozen=True, slots=True)
 class TokenServer:
-    """What clients and brokers need to know of a token server."""
+    """The data of a token server that clients and brokers need."""
 
     endpoint: str  #: URL at which a client posts its id and secret
     keys: Path  #: file of public keys (a JSON Web Key Set)
@@ -28,7 +28,7 @@ class TokenServer:
 
 @contextmanager
 def token_server(client: str, secret: str, folder: Path) -> Iterator[TokenServer]:
-    """Serve tokens on a loopback port to `client` with `secret`, and refuse everybody else."""
+    """Serve tokens on a loopback port to `client` with `secret` until the block ends. Refuse other clients."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     numbers = key.public_key().public_numbers()
     public = {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "1", "n": _number(numbers.n), "e": _number(numbers.e)}

@@ -1,17 +1,17 @@
-"""Wait for a condition instead of sleeping for a guess."""
+"""A wait for a condition, in place of a fixed sleep."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-#: For which a test waits for what must come. It decides nothing: on the slowest machine it is long enough, and what
-#: has not come by then never does. (A test's own limit, after which it is ended with all stacks, is 600 s.)
+#: Seconds that a test waits for an event. It decides nothing: it is long enough on the slowest machine, and an event
+#: that is later never comes. (After 600 s a test's own limit ends it with all stacks.)
 PATIENCE_SECONDS = 240.0
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS, every: float = 0.05) -> None:
-    """:raises TimeoutError: the condition did not come true within ``seconds``."""
+    """Wait until the condition is true. Raise TimeoutError after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -1,6 +1,6 @@
-"""Every event that is neither a row nor a statement: transactions' names, files, heartbeats.
+"""Readers of control events: all events that are neither rows nor statements, such as GTIDs, files and heartbeats.
 
-Each function takes an event's body: what follows the 19-byte header, without the checksum.
+Each function takes an event's body: the bytes after the 19-byte header, without the checksum.
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html
 """
 
@@ -37,44 +37,47 @@ TRANSACTION_PAYLOAD: Final = 0x28
 HEARTBEAT_V2: Final = 0x29
 GTID_TAGGED: Final = 0x2A
 
+#: Types of rows events: write, update and delete in version 1, the same in version 2, and the partial update of JSON.
 ROWS: Final = (0x17, 0x18, 0x19, 0x1E, 0x1F, 0x20, 0x27)
-"""Write, update, delete in versions 1 and 2, and the partial update."""
 
+#: Types of events with variables, seeds or files. A statement that is logged as text uses them.
 STATEMENT_DETAILS: Final = (0x05, 0x09, 0x0B, 0x0D, 0x0E, 0x11)
-"""Variables, seeds and files that a statement logged as text refers to."""
 
+#: The server sets this flag on an event that a reader may skip if the reader does not know its type.
 IGNORABLE_FLAG: Final = 0x80
-"""Set by the server on an event that a reader may skip when it does not know the type."""
 
 HEADER: Final = 19
 CHECKSUM: Final = 4
 
+#: Most bytes to inflate at once, so that memory never holds a whole compressed transaction.
 INFLATED_BLOCK: Final = 1 << 20
-"""Bytes inflated at a time: a compressed transaction is never held whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gtid:
-    """A transaction's name, and when it was committed where it was first executed (µs since 1970; 0: unknown)."""
+    """The name of a transaction, and its time."""
 
-    source: Source
-    number: int
-    ts_us: int
+    source: Source  #: server uuid and tag
+    number: int  #: number of the transaction at its source
+    ts_us: int  #: original commit time, in µs since 1970; 0: unknown
 
     def __str__(self) -> str:
         return gtid_text(self.source, self.number)
 
 
 def gtid_text(source: Source, number: int) -> str:
-    """As MySQL writes it: ``uuid:number`` or ``uuid:tag:number``."""
+    """Return a GTID as MySQL writes it: `uuid:number` or `uuid:tag:number`."""
     sid, tag = source
     return f"{sid}:{tag}:{number}" if tag else f"{sid}:{number}"
 
 
 def read_tagged_gtid(body: bytes) -> Gtid:
-    """0x2A, in the format of MySQL's serialization library: version, size, last field that must be known, then pairs of
-    field number and value in rising order. Fields: 0 flags, 1 uuid (16 numbers), 2 number, 3 tag, 4 and 5 logical
-    clock, 6 immediate and 7 original timestamp (left out when equal), 8 length ... (libs/mysql/serialization/readme.md)
+    """Read an event 0x2A (GTID_TAGGED). Raise BinlogError for an unknown format, or if uuid or number is missing.
+
+    The format is that of MySQL's serialization library (libs/mysql/serialization/readme.md): version, size, the last
+    field that must be known, then pairs of field number and value in rising order. Fields: 0 flags, 1 uuid (16
+    numbers), 2 number, 3 tag, 4 and 5 logical clock, 6 immediate timestamp, 7 original timestamp. Field 7 is left out
+    if it equals field 6.
     """
     version, at = _variable(body, 0)
     if version != 1:
@@ -98,20 +101,23 @@ def read_tagged_gtid(body: bytes) -> Gtid:
         elif field in (0, 2, 4, 5, 6, 7):
             value, at = _variable(body, at)
             if field == 2:
-                number = value >> 1  # signed numbers carry their sign in the lowest bit; this one is positive
+                number = value >> 1  # the lowest bit is the sign, and this number is positive
             elif field == 6:
                 immediate = value
             elif field == 7:
                 original = value
         else:
-            break  # nothing behind these is needed
+            break  # no later field is needed
     if len(sid) != 16 or not number:
         raise BinlogError("a tagged GTID event without uuid or number")
     return Gtid((str(uuid.UUID(bytes=sid)), tag.lower()), number, original or immediate)
 
 
 def _variable(body: bytes, at: int) -> tuple[int, int]:
-    """A variable-length integer and the place behind it: as many bytes as the first has trailing ones, plus one."""
+    """Return a variable-length integer and the place after it.
+
+    The number of bytes is the number of trailing 1 bits in the first byte, plus one.
+    """
     first = body[at]
     if first == 0xFF:
         return int.from_bytes(body[at + 1 : at + 9], "little"), at + 9
@@ -120,27 +126,36 @@ def _variable(body: bytes, at: int) -> tuple[int, int]:
 
 
 def read_rotate(body: bytes) -> tuple[str, int]:
-    """0x04. The next file and the position in it, real or made up by the server at the start of each file."""
+    """Read an event 0x04 (ROTATE): return the next file and the position in it.
+
+    The event is real, or the server invented it for the beginning of a file in a dump.
+    """
     return body[8:].rstrip(b"\0").decode("utf-8", "replace"), int.from_bytes(body[:8], "little")
 
 
 def read_rows_query(body: bytes) -> bytes:
-    """0x1D. The statement behind the rows that follow, in its session's character set, which is not told. The byte
-    before it is its length, but of one byte only: no use."""
+    """Read an event 0x1D (ROWS_QUERY): return the statement of the rows that follow.
+
+    The text is in the character set of its session, which the event does not name. The byte before the text has only
+    the lowest 8 bits of its length, so it is not used.
+    """
     return body[1:]
 
 
 def time_of(event: bytes) -> int:
-    """Seconds since 1970 by the server's clock. Of a format description: when the file was begun."""
+    """Return the event's time, in seconds since 1970 by the server's clock.
+
+    The time of a FORMAT_DESCRIPTION event is the time at which the file was begun.
+    """
     return int.from_bytes(event[:4], "little")
 
 
 def has_checksum(event: bytes) -> bool:
-    """0x0F, whole: its last four bytes are its own CRC32, the byte before them is the algorithm of the events behind it
-    (0 none, 1 CRC32). BinlogError where it is damaged.
+    """Return True if the events after this event 0x0F (FORMAT_DESCRIPTION) have checksums.
 
-    The server brings the CRC32 up to date only where the algorithm is 1. That it would be right for that algorithm
-    betrays a 1 that was turned into a 0.
+    `event` is the whole event. Its last four bytes are its own CRC32. The byte before them is the checksum algorithm (0
+    none, 1 CRC32). The server updates the CRC32 only if the algorithm is 1. So a CRC32 that is right for algorithm 1
+    shows that an algorithm 0 is damaged. Raise BinlogError if the event is damaged.
     """
     algorithm = event[-5]
     as_1 = zlib.crc32(event[:-5] + b"\x01") == int.from_bytes(event[-4:], "little")
@@ -150,7 +165,10 @@ def has_checksum(event: bytes) -> bool:
 
 
 def read_heartbeat(body: bytes) -> tuple[str, int]:
-    """0x29. Pairs of type, length, value: 1 the file, 2 the position (64 bits, length-encoded), 0 the end."""
+    """Read an event 0x29 (HEARTBEAT_V2): return file and position.
+
+    The body has fields of type, length and value: 1 file, 2 position (64 bits, length-encoded), 0 end.
+    """
     file, pos, at = "", 0, 0
     while at < len(body):
         kind, at = length_encoded(body, at)
@@ -166,9 +184,11 @@ def read_heartbeat(body: bytes) -> tuple[str, int]:
 
 
 def read_payload(body: bytes | memoryview) -> Iterator[bytes]:
-    """0x28. The events of a compressed transaction, as blocks of bytes cut anywhere.
+    """Read an event 0x28 (TRANSACTION_PAYLOAD): yield the events of a compressed transaction, in blocks of up to 1 MiB.
 
-    Pairs of type, length, value: 1 size of the payload, 2 compression (0 zstd, 255 none), 3 size inflated, 0 the end.
+    A block may end within an event. The body has fields of type, length and value: 1 size of the payload, 2 compression
+    (0 zstd, 255 none), 3 inflated size, 0 end. Raise BinlogError if the payload is damaged or its compression is
+    unknown.
     """
     compression, at = 0, 0
     while True:

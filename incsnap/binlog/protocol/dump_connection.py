@@ -1,8 +1,8 @@
-"""One replication connection: what a replica says before the events come, and their bytes as they come.
+"""The replication connection: what a replica sends before the first event, and the bytes that follow.
 
-PyMySQL does what it is good at (address, TLS, authentication, session variables); after COM_BINLOG_DUMP_GTID the
-socket is read here in blocks of a megabyte, because PyMySQL and mysql-replication make several Python objects for each
-packet (10 thousand rows/s against more than a million).
+PyMySQL makes the connection (address, TLS, authentication, session variables). After COM_BINLOG_DUMP_GTID this module
+reads the socket itself, in blocks of 1 MiB, for more than a million rows/s. PyMySQL and mysql-replication make several
+Python objects for each packet, and reach ten thousand rows/s.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication.html
 """
@@ -17,72 +17,73 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import uuid4
 
 import pymysql
 from pymysql.constants import ER
 
-from incsnap.binlog.protocol.same_log import refuse_reused, why_another_file, why_begun_anew
+from incsnap.binlog.protocol.binlog_identity import refuse_reused, why_another_file, why_begun_anew
 from incsnap.errors import BinlogError, ConfigError, GtidsPurged, IncsnapError, OffsetError, PreflightFailed, shorten
 from incsnap.events import BinlogPosition, begun_anew, server_of
 from incsnap.gtid import GtidSet
+from incsnap.mysql.driver_internals import drop, read_packet, send_command, socket_of
 from incsnap.mysql.error_codes import NO_PRIVILEGE, PURGED_GTIDS, STREAM_ENDED
 from incsnap.mysql.session import error_of
 
+#: Most bytes to read from the socket at once.
 BLOCK = 1 << 20
-"""Bytes asked of the socket at once."""
 
 _REGISTER_SLAVE = 0x15
 _BINLOG_DUMP_GTID = 0x1E
 
-#: Heartbeats carry a 64-bit position (8.0.26 and later; ignored before). The bit next to it, which the protocol's page
-#: calls BINLOG_THROUGH_GTID, means "leave tagged transactions out" since 8.3: it must stay clear.
+#: This flag asks for heartbeats with a 64-bit position (8.0.26 and later; earlier servers ignore it). The next bit,
+#: which the protocol's page calls BINLOG_THROUGH_GTID, must stay clear: since 8.3 it means "leave tagged transactions
+#: out".
 _HEARTBEAT_V2 = 1 << 1
 
-#: Back-pressure is "not reading". The server must not take that for a dead replica: its defaults are 30 and 60 seconds.
+#: Back-pressure means not reading. The server must not take that for a dead replica: its defaults are 30 and 60
+#: seconds.
 _PATIENCE_SECONDS = 30 * 24 * 3600
-#: The server says something every heartbeat, but not while it searches its files for the first transaction to send.
+#: Longest silence of the server. It sends heartbeats, but not while it searches its files for the first transaction.
 _SILENCE_SECONDS = 120.0
 
-#: A replica that takes over applies what it had received; one that needs longer was too far behind to be promoted.
+#: Seconds in which a promoted replica applies the events it had received. One that needs longer had too much lag.
 _CATCH_UP_SECONDS = 5.0
 _CATCH_UP_PAUSE_SECONDS = 0.1
 
 
 class ConnectionLost(Exception):
-    """The stream broke off; nothing is wrong with what was read."""
+    """An error: the stream broke off. The events read so far are valid."""
 
 
 class LogVanished(ConnectionLost):
-    """The file that was read is in the server's binlog no more."""
+    """An error: the file that was read is no longer in the server's binlog."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """Says whose binlog a stream is (``events.begun_anew``), and whether its events carry a checksum.
+    """The binlog that a stream comes from."""
 
-    ``purged``: executed, and in none of its files. ``anew``: why it is another than the one before, where the same
-    server has begun it; else "".
-    """
-
-    server_uuid: str
-    checksum: bool
-    purged: GtidSet = field(default_factory=GtidSet)
-    anew: str = ""
+    server_uuid: str  #: name of the binlog (see `events.begun_anew`)
+    checksum: bool  #: its events have checksums
+    purged: GtidSet = field(default_factory=GtidSet)  #: executed transactions that are in none of its files
+    anew: str = ""  #: how we know that the same server has begun its binlog anew; "": it has not
 
 
 class BinlogStream:
-    """The bytes of one dump. ``read`` blocks; ``abort`` may be called by another thread and wakes it."""
+    """The bytes of one dump. `read` blocks. Another thread may call `abort` to wake it."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._socket: socket.socket = connection._sock
+        self._socket = socket_of(connection)
         self._block = memoryview(bytearray(BLOCK))
 
     def read(self) -> bytes:
-        """At least one byte; ``ConnectionLost`` when the server hung up or was silent for two minutes.
+        """Return the next bytes, at least one and at most 1 MiB.
 
-        Waits for the first bytes, then takes what is there: TLS gives 16 KB at a time, and a block that small
-        costs three times as much per transaction.
+        Raise ConnectionLost if the server closed the connection or was silent for two minutes. The call waits for the
+        first bytes and then takes everything that is there: TLS gives 16 kB at a time, and blocks of that size cost
+        three times as much per transaction.
         """
         waits = _SILENCE_SECONDS
         have = 0
@@ -91,7 +92,7 @@ class BinlogStream:
                 self._socket.settimeout(waits)
                 got = self._socket.recv_into(self._block[have:])
                 if not got:
-                    break  # what came before the end is still good; the next read says that this is the end
+                    break  # the bytes before the end are valid, and the next call reports the end
                 have += got
                 waits = 0.0
         except (BlockingIOError, ssl.SSLWantReadError):
@@ -104,13 +105,27 @@ class BinlogStream:
         return bytes(self._block[:have])
 
     def abort(self) -> None:
-        """Wake a ``read`` in another thread; it raises ``ConnectionLost``."""
+        """Wake a `read` in another thread, which then raises ConnectionLost."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        """Close the connection."""
         # Not Connection.close(): it would send COM_QUIT into a connection that is streaming.
-        self._connection._force_close()
+        drop(self._connection)
+
+
+def connect_beside(connect: Callable[[], Any]) -> Any:
+    """Return a connection that may stream beside the tail with the tail's server id.
+
+    The connection has a replica uuid. Without one, the server would end the older connection of the same server id.
+    """
+    connection = connect()
+    with connection.cursor() as cursor:
+        uuid = str(uuid4())
+        # Both names: servers before 8.0.26 read the second one.
+        cursor.execute("SET @replica_uuid = %s, @slave_uuid = %s", (uuid, uuid))
+    return connection
 
 
 def open_stream(
@@ -123,13 +138,17 @@ def open_stream(
     doubt: str = "",
     begun: int = 0,
 ) -> tuple[BinlogStream, LogSource]:
-    """Ask for every transaction not in ``delivered``, which came from a binlog that was read up to ``before`` (of no
-    server: not known), in a file that was begun at ``begun`` (0: not known). ``doubt``: what has shown already that
-    this binlog is no more.
+    """Ask the server for every transaction that is not in `delivered`, and return the stream and its source.
 
-    No replica uuid is set, so that the server ends an older connection of the same server id: a job that was killed and
-    started again throws its own ghost out, and two jobs with one id find out about each other.
-    ``ConnectionLost`` when the server cannot be reached now; an ``IncsnapError`` when trying again cannot help.
+    `before` is the position up to which the binlog was read; without `server_uuid` the binlog is unknown. `begun` is
+    when its file was begun, in seconds since 1970 (0: unknown). If the caller already knows that the same server has
+    begun its binlog anew, `doubt` is the reason, and the checks for that are left out. `closed` returns True to give
+    up.
+
+    No replica uuid is set, so the server ends an older connection with the same server id. A job that was killed and
+    started again gets rid of its old connection in this way, and two jobs with one id notice each other.
+
+    Raise ConnectionLost if the server cannot be reached now. Raise an IncsnapError if a retry cannot help.
     """
     try:
         connection = connect()
@@ -155,15 +174,16 @@ def open_stream(
         _request(connection, server_id, delivered)
         return BinlogStream(connection), source
     except (pymysql.err.MySQLError, OSError) as failed:
-        connection._force_close()
+        drop(connection)
         raise translated(failed) from failed
     except BaseException:
-        connection._force_close()
+        drop(connection)
         raise
 
 
 def _introduce(connection: Any, server_id: int, heartbeat_seconds: float) -> LogSource:
-    period = max(1_000_000, round(heartbeat_seconds * 1e9))  # ns; below a millisecond the server warns
+    """Register as a replica, set the session's variables, and return the source of the stream."""
+    period = max(1_000_000, round(heartbeat_seconds * 1e9))  # ns; the server warns below a millisecond
     with connection.cursor() as cursor:
         cursor.execute("SELECT @@GLOBAL.binlog_checksum, @@GLOBAL.server_uuid, @@GLOBAL.gtid_purged")
         checksum, server_uuid, purged = map(str, cursor.fetchone())
@@ -171,11 +191,12 @@ def _introduce(connection: Any, server_id: int, heartbeat_seconds: float) -> Log
         for name in ("source", "master"):
             cursor.execute(f"SET @{name}_heartbeat_period = {period}")
             cursor.execute(f"SET @{name}_binlog_checksum = '{checksum}'")
-        # For people and tests: performance_schema.user_variables_by_thread tells whose dump connection this is.
+        # For people and tests: performance_schema.user_variables_by_thread then shows whose dump connection this is.
         cursor.execute(f"SET @incsnap_server_id = {server_id}")
         cursor.execute(f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}, net_read_timeout = {_PATIENCE_SECONDS}")
     host, user = b"incsnap", b""
-    connection._execute_command(
+    send_command(
+        connection,
         _REGISTER_SLAVE,
         struct.pack("<I", server_id)
         + bytes([len(host)]) + host
@@ -183,15 +204,18 @@ def _introduce(connection: Any, server_id: int, heartbeat_seconds: float) -> Log
         + b"\0"  # password
         + struct.pack("<HII", 0, 0, 0),  # port, rank, source id
     )  # fmt: skip
-    connection._read_ok_packet()
+    read_packet(connection)
     return LogSource(server_uuid, checksum.upper() not in ("NONE", "OFF", "0"), GtidSet.parse(purged))
 
 
 def _await_delivered(connection: Any, delivered: GtidSet, server_uuid: str, closed: Callable[[], bool]) -> None:
-    """Waits until another server than before, or one whose binlog is another, has executed all that was delivered.
+    """Wait until the server has executed all delivered transactions. Raise OffsetError after 5 seconds.
 
-    It would send the stream without that, too, and use the missing transactions' rows as if they had never been. Not
-    asked of the same server: what it sends need not be executed yet, and it looks at its own transactions itself.
+    This is for another server than before, or for a server with another binlog. If such a server lacks delivered
+    transactions, it sends the stream nevertheless, as if they had never been. The same server is not asked: it may send
+    transactions before it has executed them, and it checks its own transactions itself.
+
+    Raise ConnectionLost if `closed` returns True.
     """
     deadline = time.monotonic() + _CATCH_UP_SECONDS
     while not closed():
@@ -203,8 +227,9 @@ def _await_delivered(connection: Any, delivered: GtidSet, server_uuid: str, clos
         if time.monotonic() > deadline:
             raise OffsetError(
                 f"server {server_uuid} lacks transactions that were delivered already: {shorten(missing)}",
-                "It is not a copy of the server before, or far behind it, or was reset. Go back to that one or let this"
-                " one catch up; else start with a new checkpoint.location and signal execute-snapshot for the tables.",
+                "It is not a copy of the previous server, lags far behind it, or was reset. Go back to the previous one"
+                " or let this one catch up; else start with a new checkpoint.location and signal execute-snapshot for"
+                " the tables.",
             )
         time.sleep(_CATCH_UP_PAUSE_SECONDS)
     raise ConnectionLost("closed")
@@ -212,23 +237,26 @@ def _await_delivered(connection: Any, delivered: GtidSet, server_uuid: str, clos
 
 def _request(connection: Any, server_id: int, delivered: GtidSet) -> None:
     encoded = delivered.encode()
-    # An empty file name at position 4: the server finds the file by the GTID set.
+    # An empty file name and position 4: the server finds the file by the GTID set.
     head = struct.pack("<HIIQI", _HEARTBEAT_V2, server_id, 0, 4, len(encoded))
-    connection._execute_command(_BINLOG_DUMP_GTID, head + encoded)
+    send_command(connection, _BINLOG_DUMP_GTID, head + encoded)
 
 
 def translated(failed: Exception) -> Exception:
-    """What an error of PyMySQL or the socket means for the stream."""
+    """Return the error that an error of PyMySQL or the socket means for the stream."""
     code, text = error_of(failed)
     if code in NO_PRIVILEGE:
         return PreflightFailed(
-            f"reading the binlog is refused: {text}", "GRANT REPLICATION SLAVE ON *.* TO the user of the job."
+            f"MySQL refuses to send the binlog: {text}", "GRANT REPLICATION SLAVE ON *.* TO the user of the job."
         )
     return ConnectionLost(text)
 
 
 def server_error(code: int, message: str) -> Exception:
-    """What an error packet in the stream means. https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html"""
+    """Return the error that an error packet in the stream means.
+
+    https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html
+    """
     text = message.lower()
     if code in STREAM_ENDED:
         return ConnectionLost(f"{message} ({code})")
@@ -247,11 +275,11 @@ def server_error(code: int, message: str) -> Exception:
     elif "more gtids than" in text:
         error = OffsetError(
             f"the server lacks transactions that were delivered already: {message}",
-            "The server was reset or lost data. Start with a new checkpoint.location and read the tables again.",
+            "The server was reset or lost data. Start with a new checkpoint.location and snapshot the tables.",
         )
     elif code in NO_PRIVILEGE:
         error = PreflightFailed(
-            f"reading the binlog is refused: {message}", "GRANT REPLICATION SLAVE ON *.* TO the user of the job."
+            f"MySQL refuses to send the binlog: {message}", "GRANT REPLICATION SLAVE ON *.* TO the user of the job."
         )
     else:
         error = BinlogError(f"the server stopped sending the binlog: {message} ({code})", "See the server's error log.")

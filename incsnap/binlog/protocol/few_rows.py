@@ -1,8 +1,8 @@
-"""Rows events of a table that has few of them, walked one by one in plain Python.
+"""A fast reader for tables with few rows: it walks rows events one by one in plain Python.
 
-What ``row_images`` does costs some hundred calls of NumPy a table, however few rows there are: 0.3 ms, where a row of
-ten columns is walked in 3 µs. Where anything is not as it must be, nothing is said here: ``row_images`` finds it again,
-and knows what is to be done about it.
+`row_images` makes some hundred calls of NumPy for a table, which take 0.3 ms even for one row. Here a row of ten
+columns takes 3 µs. If anything is unusual, this reader returns None: `row_images` then reads the events, and handles
+the errors.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ from dataclasses import dataclass
 from incsnap.binlog.protocol.row_images import DELETE, TABLE_ID_AND_FLAGS, UPDATE, VERSION_1, WRITE
 from incsnap.columns.images import ImageLayout, ValueSpan
 
-#: All event types that are known here: none of partial updates.
+#: Event types that this reader knows: all but partial updates.
 _KNOWN = frozenset((*WRITE, *UPDATE, *DELETE))
-#: A number of columns from here on is more than a byte.
+#: From this number of columns on, the number takes more than one byte.
 _MOST_COLUMNS = 251
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FewRows:
-    """As ``RowImages``, before any value is decoded. ``images``: of each event how many it has; ``columns``: of each
-    column its place in every image."""
+    """The row images of some rows events, before any value is decoded."""
 
-    images: list[int]
-    columns: list[tuple[ValueSpan, ...]]
+    images: list[int]  #: number of images of each event
+    columns: list[tuple[ValueSpan, ...]]  #: for each column, the place of its value in every image
 
     def __len__(self) -> int:
         return sum(self.images)
 
 
 def few_rows(data: bytes, events: Iterable[tuple[int, int, int]], layout: ImageLayout, most: int) -> FewRows | None:
-    """``events``: of each where its body begins and ends, and its type. None where there are more than ``most`` images
-    or none, and where an event is no plain one with full images of these columns."""
+    """Return the row images of `events`, each given as (first byte of the body, its end, event type).
+
+    Return None if there are no images or more than `most`, or if an event is not an ordinary one with full images.
+    """
     columns = len(layout.fields)
     if not 0 < columns < _MOST_COLUMNS:
         return None

@@ -1,8 +1,8 @@
-"""An event of several packets, put together: in memory, or, where it is a compressed transaction, in a file.
+"""An event of several packets, joined in memory or, for a compressed transaction, in a file.
 
-A rows event has to be in memory whole to be decoded. A compressed transaction has not, and is larger than any: a
-gigabyte at most (``max_allowed_packet``). Its rows may not be used before its checksum has been read, which is its end;
-so it waits in a file without a name, which ends with the process.
+A rows event must be in memory to be decoded. A compressed transaction need not be, and is the largest event: up to 1 GB
+(`max_allowed_packet`). Its rows may be used only after its checksum was read, which is at its end. So it waits in a
+file without a name, which ends with the process.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import IO
 from incsnap.binlog.protocol.control_events import TRANSACTION_PAYLOAD
 from incsnap.errors import BinlogError
 
+#: The bytes of an event, in memory or in a mapped file. Both are buffers, and a slice of either is `bytes`.
 Bytes = bytes | mmap.mmap
-"""Slices of either are bytes, and both are buffers."""
 
-#: In a packet's payload: one byte 0x00, then the event, with its time before its type.
+#: Index of the event type in a packet's payload: one byte 0x00, then the event, which begins with its time.
 _KIND_AT = 5
 _EMPTY_HEADER = bytes(4)
 _STRETCH = 16 << 20
 
 
 def let_go(data: Bytes) -> None:
-    """What was looked at of a file need not stay in memory, nor be counted as ours."""
+    """Tell the kernel that the pages of a mapped file that were read need not stay in memory."""
     if isinstance(data, mmap.mmap) and sys.platform == "linux":
         data.madvise(mmap.MADV_DONTNEED)
 
 
 def checksum(data: Bytes, begin: int, end: int) -> int:
-    """CRC32, a stretch at a time."""
+    """Return the CRC32 of `data[begin:end]`, read in parts of 16 MiB."""
     crc = 0
     with memoryview(data) as view:
         for at in range(begin, end, _STRETCH):
@@ -43,7 +43,7 @@ def checksum(data: Bytes, begin: int, end: int) -> int:
 
 
 class LongEvent:
-    """``add`` the payloads of its packets; ``whole`` is all of them behind an empty packet's header."""
+    """An event of several packets: call `add` with the payload of each packet, and then `whole`."""
 
     def __init__(self, first: bytes) -> None:
         self._parts = [_EMPTY_HEADER]
@@ -54,13 +54,18 @@ class LongEvent:
         self.add(first)
 
     def add(self, payload: bytes) -> None:
+        """Append the payload of a packet. Raise BinlogError if the file cannot be written."""
         if self._file is None:
             self._parts.append(payload)
         else:
             self._write(payload)
 
     def whole(self, pad: bytes) -> Bytes:
-        """With ``pad`` behind it."""
+        """Return the event as the data of a `Block` has it: four bytes in place of a packet header, all payloads, and
+        `pad`.
+
+        The result is a mapped file for a compressed transaction, and bytes otherwise.
+        """
         if self._file is None:
             return b"".join((*self._parts, pad))
         self._write(pad)
@@ -78,14 +83,18 @@ class LongEvent:
 
 
 def _leave_to_disk(descriptor: int) -> None:
-    """Now, a packet at a time: in a group with a limit of memory the kernel kills before it has written hundreds of
-    megabytes."""
+    """Write the file's pages to the disk now, and free them.
+
+    This is done for each packet: in a group with a memory limit, the kernel kills the process before it has written
+    hundreds of megabytes.
+    """
     if sys.platform == "linux":
         os.fdatasync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _nameless() -> IO[bytes]:
+    """Open a temporary file without a name. Raise BinlogError if that fails."""
     try:
         return tempfile.TemporaryFile(prefix="incsnap-transaction-")
     except OSError as failed:

@@ -1,10 +1,11 @@
-"""PARTIAL_UPDATE_ROWS events: updates that hold only what changed inside JSON documents, as whole updates.
+"""The reader of PARTIAL_UPDATE_ROWS events, which hold only the changes inside JSON documents.
 
-Written under ``binlog_row_value_options=PARTIAL_JSON``. An after image then begins with value options (packed) and, if
-their lowest bit is set, a bit for each JSON column of the table; where it is set, differences stand in the document's
-place, behind a length of four bytes. Such an event is rewritten as an ordinary update with empty documents in those
-places, and the differences are handed out beside it. Row by row in Python: with that option a server pays more for
-computing the differences than this costs.
+Servers write them with `binlog_row_value_options=PARTIAL_JSON`. In them an after image begins with value options
+(packed). If the lowest bit of the options is set, a bit for each JSON column of the table follows. If a column's bit is
+set, the after image has differences in place of the document, after a length of four bytes.
+
+This module rewrites such an event as an ordinary update with empty documents in these places, and returns the
+differences beside it. It works row by row in Python: computing the differences costs the server more than that.
 https://dev.mysql.com/doc/refman/en/replication-options-binary-log.html#sysvar_binlog_row_value_options
 """
 
@@ -23,20 +24,21 @@ _DIFFERENCES_LENGTH = 4
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """``column`` of the event's ``image`` (before images count too) is ``document`` with ``differences`` applied."""
+    """The changes inside one JSON document of an event: the new value is `document` with `differences` applied."""
 
-    image: int
-    column: int
-    document: bytes
-    differences: bytes
+    image: int  #: index of the row image in the event; before images count too
+    column: int  #: index of the column
+    document: bytes  #: the document before the update, as binary JSON
+    differences: bytes  #: the changes, as in the event
 
 
 def whole_update(
     body: bytes, images_at: int, fields: Sequence[Field], is_json: Sequence[bool]
 ) -> tuple[bytes, list[Patch]]:
-    """An update event's body with full images from ``images_at`` on, and what is to be put into them.
+    """Return the event's body as that of an ordinary update, and the patches to apply to its decoded values.
 
-    An empty document stands for each that a Patch gives. BinlogError where the event is damaged.
+    Row images begin at byte `images_at`. The new body has an empty document for each patch. Raise BinlogError if the
+    event is damaged.
     """
     reader = ByteReader(body, "it")
     reader.skip(images_at)
@@ -74,7 +76,7 @@ def whole_update(
 
 
 def _image(reader: ByteReader, fields: Sequence[Field]) -> tuple[bytes, list[bytes]]:
-    """The null bitmap, and the bytes of each value with its length, none for NULL."""
+    """Read a row image: return its null bitmap and the bytes of each value with its length, b"" for NULL."""
     nulls = reader.take((len(fields) + 7) // 8)
     values = []
     for index, field in enumerate(fields):

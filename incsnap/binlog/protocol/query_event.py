@@ -1,6 +1,6 @@
-"""Statements in the binlog, and what their events say of the sessions that ran them.
+"""The reader of statements in the binlog, and of what their events hold about the sessions that ran them.
 
-Each function takes an event's body: what follows the 19-byte header, without the checksum.
+Each function takes an event's body: the bytes after the 19-byte header, without the checksum.
 https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Query__event.html
 """
 
@@ -16,7 +16,10 @@ from incsnap.events import Session
 from incsnap.types.charsets import statement_text
 
 _FIXED: Final = struct.Struct("<IIBHH")
-#: Bytes of the status variables of a fixed length, by code (Query_event_status_vars). The others are read by hand.
+#: Code of the storage engine's transaction that carried the statement out (Q_DDL_LOGGED_WITH_XID).
+_XID: Final = 17
+#: Code -> bytes of each status variable of a fixed length (Query_event_status_vars). Others have code of their own
+#: below.
 _STATUS_SIZES: Final = {
     0: 4,  # flags
     1: 8,  # sql_mode
@@ -28,40 +31,44 @@ _STATUS_SIZES: Final = {
     10: 4,  # length of the event on the source
     13: 3,  # microseconds
     16: 1,  # explicit_defaults_for_timestamp
-    17: 8,  # transaction of the storage engine
+    _XID: 8,
     18: 2,  # default_collation_for_utf8mb4
     19: 1,  # sql_require_primary_key
     20: 1,  # default_table_encryption
 }
+#: Code of a status variable that consists of texts -> how many texts: time zone 1, catalog 1, invoker 2. Each text
+#: begins with its length in one byte.
 _TEXT_VARIABLES: Final = {5: 1, 6: 1, 11: 2}
-"""Codes of time zone, catalog and invoker, and of how many texts each consists. A text has its length before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A statement as text, and the session that ran it."""
 
-    thread: int
-    sql: str
-    #: False where the event does not tell the client's character set, and the bytes of `sql` are no UTF-8.
+    thread: int  #: id of the connection
+    sql: str  #: text of the statement
+    #: False if the event does not name the client's character set and the bytes of `sql` are not UTF-8.
     exact: bool
-    session: Session
+    session: Session  #: database, SQL mode and character sets of the session
+    has_xid: bool  #: whether the event names a transaction of the storage engine, see `SchemaChange.has_xid`
 
 
 def read_query(body: bytes, charsets: Mapping[int, str] = MappingProxyType({})) -> Query:
-    """Read an event 0x02: thread, seconds, length of the database, error, length of the status variables; those;
-    database; 0; SQL.
+    """Read an event 0x02 (QUERY).
 
-    The SQL is in the client's character set, the database's name in UTF-8. `charsets`: the character set of each
-    collation of the server, by the collation's number.
+    The body has: thread, seconds, length of the database, error, length of the status variables, the status variables,
+    the database, 0 and the SQL. The SQL is in the client's character set, the database's name in UTF-8. `charsets`:
+    collation number -> character set, of the server.
     """
     return _query(body, _FIXED.size, charsets)
 
 
 def read_execute_load_query(body: bytes) -> Query:
-    """Read an event 0x12, which is LOAD DATA logged as a statement. Before the status variables it has, besides what
-    0x02 has, the file's number, the places in the SQL where the file's name begins and ends (4 bytes each), and a byte
-    about duplicates."""
+    """Read an event 0x12 (EXECUTE_LOAD_QUERY): LOAD DATA that was logged as a statement.
+
+    Before the status variables the body has 13 more bytes than that of 0x02. They are the file's number, the places in
+    the SQL where the file's name begins and ends (4 bytes each), and a byte about duplicates.
+    """
     return _query(body, _FIXED.size + 13, {})
 
 
@@ -84,16 +91,17 @@ def _query(body: bytes, at: int, charsets: Mapping[int, str]) -> Query:
         server,
         bool(timestamps[0]) if timestamps else None,
     )
+    has_xid = _XID in variables
     if client:
-        return Query(thread, statement_text(raw, client), True, session)
+        return Query(thread, statement_text(raw, client), True, session, has_xid)
     try:
-        return Query(thread, raw.decode("utf-8"), True, session)
+        return Query(thread, raw.decode("utf-8"), True, session, has_xid)
     except UnicodeDecodeError:
-        return Query(thread, raw.decode("latin-1"), False, session)
+        return Query(thread, raw.decode("latin-1"), False, session, has_xid)
 
 
 def _status_variables(status: bytes) -> dict[int, bytes]:
-    """Return the status variables by their codes, up to the first one of an unknown code."""
+    """Return code -> bytes of the status variables, up to the first unknown code."""
     variables: dict[int, bytes] = {}
     at = 0
     while at < len(status):
@@ -104,7 +112,7 @@ def _status_variables(status: bytes) -> dict[int, bytes]:
             end = at
             for _ in range(_TEXT_VARIABLES[code]):
                 end += 1 + status[end]
-        elif code == 12:  # databases that the statement changed: their number (254: too many to be named), their names
+        elif code == 12:  # number of databases that the statement changed (254: too many), and their names
             end = at + 1
             for _ in range(status[at] if status[at] != 254 else 0):
                 end = status.index(0, end) + 1

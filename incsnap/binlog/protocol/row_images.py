@@ -1,11 +1,12 @@
-"""Rows events of one table into whole canonical columns: headers, scan, gather.
+"""The decoder of rows events: it turns the events of one table into whole columns of values.
 
-https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Rows__event.html. A body is: table
-id (6 bytes), flags (2), in version 2 a length of extra data (2, counts itself) and the data, number of columns
-(packed), bitmap of the columns present (one for each image kind), then row images up to the end.
+A body has, in this order: table id (6 bytes), flags (2 bytes), in version 2 extra data, number of columns (packed),
+bitmaps, row images. The extra data has a length of 2 bytes before it, which includes these 2 bytes. The bitmaps have a
+bit for each column that is present, one bitmap for each kind of image.
+https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Rows__event.html
 
-Every check looks at all events at once. Only where one fails is it asked what to do about the events or values to
-blame (``unreadable``), and the rest goes on without them.
+Every check looks at all events at once. If a check fails, `unreadable` decides about the bad events or values, and the
+others are decoded without them.
 """
 
 from __future__ import annotations
@@ -37,16 +38,20 @@ from incsnap.tables import Column
 from incsnap.types.column_type import ColumnType, describe
 from incsnap.types.json.differences import patched
 
-#: Event type numbers, versions 1 and 2.
+#: Event types, in versions 1 and 2.
 WRITE, UPDATE, DELETE = (23, 30), (24, 31), (25, 32)
 PARTIAL_UPDATE = 39
-#: Those whose bodies have no extra data.
+#: Event types whose bodies have no extra data.
 VERSION_1 = (WRITE[0], UPDATE[0], DELETE[0])
+#: Bytes of the table id and the flags.
 TABLE_ID_AND_FLAGS = 8
 
 
 def _types(*types: int) -> Mask:
-    """Whether an event type is one of these, by its number: a tenth of what ``np.isin`` takes for a few events."""
+    """Return a table for `types`: event type -> whether it is one of them.
+
+    For few events it takes a tenth of `np.isin`.
+    """
     among = np.zeros(256, np.bool_)
     among[list(types)] = True
     return among
@@ -61,17 +66,15 @@ _FULL_IMAGES = "Set binlog_row_image=FULL on the server, for all sessions; rows 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowImages:
-    """One element per row image, in binlog order. A WRITE gives its rows' after images, a DELETE its before images,
-    an UPDATE before, after, before, after. ``event[i]`` is the index of image ``i``'s event among those given.
+    """The decoded row images of some rows events, in binlog order.
 
-    ``kinds``: of each event given, a partial update as the plain UPDATE it was made. ``dropped``: indexes, ascending,
-    of the events that were left out; they have no images.
+    A WRITE gives the after image of each row, a DELETE the before image, and an UPDATE before and after image in turn.
     """
 
-    columns: list[Any]
-    event: NDArray[np.int32]
-    kinds: NDArray[np.uint8]
-    dropped: Positions
+    columns: list[Any]  #: values of each column, an Arrow array with one element for each image; None: not needed
+    event: NDArray[np.int32]  #: index of each image's event among the given events
+    kinds: NDArray[np.uint8]  #: type of each given event; a partial update has become an UPDATE
+    dropped: Positions  #: indexes of the events that were left out, ascending; they have no images
 
 
 def decode_rows(
@@ -84,15 +87,16 @@ def decode_rows(
     handling: FailureHandling = STRICT,
     where: Where = nth_of_slice,
 ) -> RowImages:
-    """Decode the rows events of one table whose bodies are ``payload[starts[i]:ends[i]]``, of event type ``kinds[i]``.
+    """Decode rows events of one table. The body of event i is `payload[starts[i]:ends[i]]`, its type is `kinds[i]`.
 
-    A body begins behind the 19-byte event header and ends before the checksum. To decode several tables of one
-    payload, pass ``Packets.of(payload)``. ``needed``: indexes of the columns to decode (None: all); None stands for
-    each of the others. ``where(i)`` is the place of event ``i``, for messages.
+    A body begins after the 19-byte header and ends before the checksum. To decode several tables of one payload, pass
+    `Packets.of(payload)`. `needed` has the indexes of the columns to decode (None: all); the others are None in the
+    result. `where(i)` returns the place of event i, for messages.
 
-    Raises UnsupportedType naming table and column. BinlogError, naming place, table and column, as ``handling`` says:
-    ``processing`` where an event is damaged or does not hold full images, ``inconsistent_schema`` where it has not the
-    columns of its table map, ``converting`` where a value is damaged (and always, where its column is NOT NULL).
+    Raise UnsupportedType, with table and column, for a type that cannot be decoded. Raise BinlogError, with place,
+    table and column, as `handling` says. `processing` applies to damaged events and to events without full images.
+    `inconsistent_schema` applies to events whose columns differ from the table map. `converting` applies to damaged
+    values; a damaged value of a NOT NULL column is always an error.
     """
     table, shape = table_map.shape.id, table_map.shape
     types, fields = types_and_fields(table_map)
@@ -119,8 +123,10 @@ def decode_rows(
 def count_rows(
     packets: Packets, starts: Positions, ends: Positions, kinds: NDArray[np.uint8], table_map: TableMap
 ) -> Positions:
-    """How many rows each of those events has (see ``decode_rows``): an update is one, and one that cannot be read has
-    none. The map need not tell names. Raises UnsupportedType."""
+    """Return the number of rows of each event, for the arguments of `decode_rows`. The map needs no column names.
+
+    An update counts as one row, and an event that cannot be read has none. Raise UnsupportedType for an unknown type.
+    """
     shape, failures = table_map.shape, Failures(table_map.shape.id, _SILENT, nth_of_slice)
     _, fields = types_and_fields(table_map)
     _, bodies, images, _ = _located(packets, starts, ends, kinds, fields, shape.columns, failures)
@@ -139,7 +145,7 @@ def _located(
     columns: Sequence[Column],
     failures: Failures,
 ) -> tuple[Packets, _Bodies, Images, dict[int, list[Patch]]]:
-    """Where the images lie of all events that can be read."""
+    """Return where the images of all readable events lie."""
     bodies = _Bodies(
         np.arange(len(kinds)), np.asarray(starts, np.int64), np.asarray(ends, np.int64), np.asarray(starts, np.int64)
     )
@@ -150,21 +156,26 @@ def _located(
 
 
 def types_and_fields(table_map: TableMap) -> tuple[list[ColumnType], tuple[Field, ...]]:
-    """What the columns are, and how their values lie in a row image. Raises UnsupportedType."""
+    """Return for each column of the table its type, which decodes values, and the field by which a row image holds a
+    value.
+
+    Raise UnsupportedType for an unknown type.
+    """
     types = [describe(column, table_map.shape.id) for column in table_map.shape.columns]
     return types, tuple(type_.field(wire.meta) for type_, wire in zip(types, table_map.wire, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bodies:
-    """Events still good: index among those given, where the body begins and ends, where its images begin."""
+    """The bodies of the events that are still good."""
 
-    event: Positions
-    start: Positions
-    end: Positions
-    images: Positions
+    event: Positions  #: index of each event among the given events
+    start: Positions  #: first byte of each body
+    end: Positions  #: end of each body
+    images: Positions  #: first byte of each body's row images
 
     def without(self, bad: Mask, failures: Failures, mode: str, what: str, hint: str | None = None) -> _Bodies:
+        """Return the bodies that are not `bad`, and report the bad ones to `failures`."""
         if not bad.any():
             return self
         failures.drop(self.event[bad].tolist(), mode, what, hint)
@@ -173,24 +184,23 @@ class _Bodies:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Headers:
-    """What stands in bodies before their row images. ``columns``: how many a body says to have; ``complete``: are all
-    columns of the table present in its images? ``bitmaps``, ``images``: where these begin."""
+    """The parts of bodies before their row images."""
 
-    columns: Positions
-    complete: Mask
-    bitmaps: Positions
-    images: Positions
+    columns: Positions  #: number of columns that each body has
+    complete: Mask  #: all columns of the table are present in the body's images
+    bitmaps: Positions  #: first byte of the bitmaps of present columns
+    images: Positions  #: first byte of the row images
 
 
 def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns: int, failures: Failures) -> _Bodies:
-    """The events whose own header is as it must be: number of columns, and that all of them are present."""
+    """Return the bodies with a valid header: it has the table's number of columns, and all columns are present."""
     processing, inconsistent = failures.handling.processing, failures.handling.inconsistent_schema
     unknown = ~_KNOWN[kinds]
     if unknown.any():
         bodies = bodies.without(unknown, failures, processing, f"has the unknown event type {kinds[unknown][0]}")
     bodies = bodies.without(bodies.end > packets.size, failures, processing, "ends behind the payload")
     headers = _headers(packets, bodies.start, kinds[bodies.event], columns)
-    # Where an event has several faults, the first one is told.
+    # If an event has several faults, the first one is reported.
     faults = (
         (headers.bitmaps > bodies.end, processing, "ends within its header", None),
         (headers.columns != columns, inconsistent, f"does not have the {columns} columns of its table map", None),
@@ -205,7 +215,7 @@ def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns:
 
 
 def _headers(packets: Packets, starts: Positions, kinds: NDArray[np.uint8], columns: int) -> _Headers:
-    """``columns``: as many as the table has."""
+    """Read the parts of bodies before their row images. `columns`: number of columns of the table."""
     at = starts + TABLE_ID_AND_FLAGS
     at = at + prefixed_lengths(packets, at, 2) * ~_VERSION_1[kinds]
     counts, at = lenenc_integers(packets, at)
@@ -217,7 +227,7 @@ def _headers(packets: Packets, starts: Positions, kinds: NDArray[np.uint8], colu
 
 
 def _holds(packets: Packets, at: Positions, bits: bytes) -> Mask:
-    """Are all of these bits set in the bitmaps that begin there?"""
+    """Return whether all of `bits` are set in each of the bitmaps that begin at `at`."""
     all_set = np.ones(len(at), np.bool_)
     for nth, byte in enumerate(bits):
         all_set &= packets.data.take(at + nth, mode="clip") & byte == byte
@@ -232,7 +242,10 @@ def _whole_updates(
     columns: Sequence[Column],
     failures: Failures,
 ) -> tuple[Packets, _Bodies, dict[int, list[Patch]]]:
-    """Partial updates rewritten behind the end of the payload; the patches by event."""
+    """Append each partial update to the payload as an ordinary update.
+
+    Return the new payload, the bodies, and the patches by event.
+    """
     partial = np.flatnonzero(kinds[bodies.event] == PARTIAL_UPDATE)
     if not len(partial):
         return packets, bodies, {}
@@ -261,7 +274,7 @@ def _scanned(
     packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], layout: ImageLayout, failures: Failures
 ) -> tuple[_Bodies, Images]:
     processing = failures.handling.processing
-    if not layout.fields:  # images of no bytes: a walk over them would never end
+    if not layout.fields:  # images without bytes: a walk over them would never end
         bodies = bodies.without(bodies.images < bodies.end, failures, processing, "holds rows of no columns")
     images = scan(packets, bodies.images, bodies.end, layout)
     damaged = np.zeros(len(bodies.event), np.bool_)
@@ -282,7 +295,7 @@ def _patched(
     patches: dict[int, list[Patch]],
     failures: Failures,
 ) -> Any:
-    """The column with the documents that partial updates changed."""
+    """Return the column with the documents that partial updates changed."""
     texts: dict[int, str | None] = {}
     bad: list[tuple[int, Exception]] = []
     for number, column_patches in patches.items():

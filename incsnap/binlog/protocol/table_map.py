@@ -1,10 +1,9 @@
-"""TABLE_MAP events: the shape of a table as the binlog tells it, beside every change, true at that moment.
+"""The reader of TABLE_MAP events: the shape of a table at the moment of the change that follows.
 
-With ``binlog_row_metadata=FULL`` the event holds everything that decoding needs, names and ENUM literals included, so
-no query asks the server what a table looked like when an old event was written. With ``MINIMAL``, MySQL's default,
-these, the key, and the character sets of ENUMs and SETs are missing; types, lengths, signs, NULLs, the character sets
-of texts and the kinds of geometries are there. ``completed`` takes what is missing from a definition, which must agree
-with all that is there.
+With `binlog_row_metadata=FULL` the event has everything that decoding needs, including column names and ENUM literals.
+So the server is never asked how a table looked when an old event was written. With `MINIMAL`, MySQL's default, the
+event lacks names, literals, the key and the character sets of ENUMs and SETs. `completed` takes them from a definition,
+which must agree with everything that the event has.
 https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html
 """
 
@@ -21,6 +20,7 @@ from incsnap.binlog.protocol.wire_types import WireColumn, column_of, read_meta
 from incsnap.errors import BinlogError
 from incsnap.tables import Column, TableId, TableShape
 
+#: Bytes of the table id, with which the body begins.
 TABLE_ID_BYTES = 6
 
 _log = logging.getLogger(__name__)
@@ -28,20 +28,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """``wire[i]`` is what the rows events that follow hold of ``shape.columns[i]``. ``named``: it tells its columns'
-    names; else these are "", and so is what else MINIMAL metadata leaves out."""
+    """The shape of a table, and the encoding of its rows."""
 
-    shape: TableShape
-    wire: tuple[WireColumn, ...]
-    named: bool = True
+    shape: TableShape  #: table, columns and key
+    wire: tuple[WireColumn, ...]  #: encoding of each column in the rows events that follow
+    named: bool = True  #: False: column names and everything else that MINIMAL metadata lacks are empty in `shape`
 
 
 def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
-    """The map in an event's body, which is without its 19-byte header and its checksum.
+    """Read the body of a table map event, without its 19-byte header and its checksum.
 
-    ``charsets``: collation id -> character set name (information_schema.collations). A column of a type that cannot
-    be decoded is described by its name; only decoding its rows raises UnsupportedType. Raises BinlogError for a
-    damaged event.
+    `charsets`: collation number -> character set (information_schema.collations). A column whose type cannot be decoded
+    is described by its name: only decoding its rows raises UnsupportedType. Raise BinlogError if the event is damaged.
     """
     reader = ByteReader(bytes(body), "a table map event")
     reader.skip(TABLE_ID_BYTES)
@@ -70,7 +68,7 @@ def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
 
 @lru_cache(maxsize=1_000)
 def _warn_of_literals(table: TableId, column: Column) -> None:
-    """Log that literals of an ENUM or SET are written as empty texts: once in a process."""
+    """Log, once in a process, that literals of an ENUM or SET are written as empty texts."""
     _log.warning(
         "%s: column %s (%s) has literals that are no text of %s; records hold an empty text in their place, as"
         " information_schema does. ALTER TABLE can give the column literals that are text.",
@@ -82,8 +80,10 @@ def _warn_of_literals(table: TableId, column: Column) -> None:
 
 
 def tells_names(description: bytes) -> bool:
-    """Does a map tell its columns' names? ``description``: its bytes behind the table id. True where these are damaged:
-    who decodes its rows says so."""
+    """Whether a map has column names. `description`: its body after the table id.
+
+    Return True for a damaged map: decoding its rows will report the error.
+    """
     try:
         reader = ByteReader(description, "a table map event")
         _table(reader)
@@ -97,8 +97,10 @@ def tells_names(description: bytes) -> bool:
 
 
 def completed(table_map: TableMap, definition: TableShape) -> TableMap:
-    """A map without names, with what ``definition`` tells of the same table. ``ValueError``, saying what differs, where
-    that is not what the rows behind the map were written with."""
+    """Return the map, which has no column names, with the names and the rest of `definition`.
+
+    Raise ValueError, with the difference, if the rows after the map were not written by this definition.
+    """
     mapped, defined = table_map.shape.columns, definition.columns
     if len(mapped) != len(defined):
         raise ValueError(
@@ -114,14 +116,13 @@ def completed(table_map: TableMap, definition: TableShape) -> TableMap:
 
 
 def _without_missing(column: Column) -> Column:
-    """What MINIMAL metadata tells of it."""
+    """Return the column with only what MINIMAL metadata has."""
     is_choice = column.type in ("enum", "set")
     return replace(column, name="", values=(), charset="" if is_choice else column.charset)
 
 
 def _choice_bytes(column: Column) -> int:
-    """How many bytes a value of an ENUM or SET with so many literals takes, as ``WireColumn.meta`` has it; 0 for other
-    types."""
+    """Return how many bytes a value of this ENUM or SET takes, as in `WireColumn.meta`; 0 for another type."""
     count = len(column.values)
     if column.type == "enum":
         return 1 if count < 256 else 2
@@ -137,11 +138,12 @@ def _described(column: Column) -> str:
 
 
 class TableMaps:
-    """Table maps by their bytes behind the table id, which changes whenever the server opens the table anew: the
-    same map stands before every statement's rows, and parsing it costs as much as decoding a hundred of them.
+    """A cache of table maps by their bytes after the table id, which changes whenever the server opens the table again.
+
+    The same map stands before the rows of every statement. Parsing it costs as much as decoding a hundred rows.
     """
 
-    #: Reached only where tables change all the time; then all are forgotten and parsed again.
+    #: Most maps in the cache. If tables change all the time and the cache is full, it is emptied.
     _MOST = 10_000
 
     def __init__(self, charsets: Mapping[int, str]) -> None:
@@ -149,7 +151,7 @@ class TableMaps:
         self._known: dict[bytes, TableMap] = {}
 
     def of(self, body: bytes) -> TableMap:
-        """As parse_table_map, of any table id. Equal bytes give the same object."""
+        """Return the map in the body of an event. Equal bytes after the table id give the same object."""
         description = body[TABLE_ID_BYTES:]
         table_map = self._known.get(description)
         if table_map is None:
@@ -160,7 +162,7 @@ class TableMaps:
 
 
 def _table(reader: ByteReader) -> TableId:
-    """The flags, which are skipped, and the table's name, which the reader's errors tell from then on."""
+    """Skip the flags and return the table's name. Errors of the reader have the name from then on."""
     reader.skip(2)
     table = TableId(_name(reader), _name(reader))
     reader.what = f"the table map event of {table}"

@@ -1,7 +1,8 @@
-"""The optional metadata of a table map event: fields of (kind, packed length, value), any of them may be missing.
+"""The reader of the optional metadata of a table map event: fields of (kind, packed length, value).
 
-https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html.
-Kinds that say nothing about decoding (visibility, dimensions of vectors) and kinds of later servers are skipped.
+Any field may be missing. Kinds that decoding does not need (visibility, dimensions of vectors) and kinds of later
+servers are skipped.
+https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_1_1Table__map__event.html
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ _SIMPLE_KEY, _PREFIXED_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 8, 9, 
 
 @dataclass(slots=True)
 class TableMetadata:
-    """Found fields, by column index."""
+    """The metadata of a table's columns. A column is named by its index."""
 
-    wire: tuple[WireColumn, ...]
-    names: list[str]
-    unsigned: set[int]
-    collations: dict[int, int]
-    literals: dict[int, tuple[bytes, ...]]
-    key: tuple[int, ...] = ()
-    geometries: dict[int, int] = field(default_factory=dict)
+    wire: tuple[WireColumn, ...]  #: encoding of each column
+    names: list[str]  #: column names; empty with MINIMAL metadata
+    unsigned: set[int]  #: unsigned columns
+    collations: dict[int, int]  #: column -> collation number
+    literals: dict[int, tuple[bytes, ...]]  #: column -> literals of an ENUM or SET
+    key: tuple[int, ...] = ()  #: columns of the primary key, in its order
+    geometries: dict[int, int] = field(default_factory=dict)  #: column -> index in `spatial.GEOMETRIES`
 
     def describe(self, index: int) -> MappedColumn:
+        """Return everything that the event says about the column number `index`."""
         return MappedColumn(
             self.wire[index],
             self.names[index] if index < len(self.names) else "",
@@ -40,7 +42,10 @@ class TableMetadata:
 
 
 def has_names(reader: ByteReader) -> bool:
-    """Is there a field of names, which ``binlog_row_metadata=MINIMAL`` leaves out? BinlogError as ``parse``."""
+    """Whether there is a field of column names, which `binlog_row_metadata=MINIMAL` leaves out.
+
+    Raise BinlogError if a field is cut off.
+    """
     while reader.left:
         kind = reader.integer(1)
         reader.skip(reader.length_encoded())
@@ -50,7 +55,10 @@ def has_names(reader: ByteReader) -> bool:
 
 
 def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> TableMetadata:
-    """Read all fields up to the end of the event. BinlogError where one is cut off."""
+    """Read all fields up to the end of the event, and return the metadata of the columns `wire`.
+
+    Raise BinlogError if a field is cut off.
+    """
     metadata = TableMetadata(wire, [], set(), {}, {})
     characters = _indexes(wire, WITH_COLLATION)
     choices = _indexes(wire, frozenset({ENUM, SET}))
@@ -86,13 +94,16 @@ def _indexes(wire: tuple[WireColumn, ...], codes: frozenset[int]) -> list[int]:
 
 
 def _signedness(value: ByteReader, numeric: list[int]) -> set[int]:
-    """One bit per numeric column, the most significant of each byte first; set means unsigned."""
+    """Read one bit for each numeric column, the highest bit of a byte first.
+
+    Return the columns whose bit is 1: unsigned.
+    """
     bits = value.take((len(numeric) + 7) // 8)
     return {index for place, index in enumerate(numeric) if bits[place >> 3] & 0x80 >> (place & 7)}
 
 
 def _default_collations(value: ByteReader, indexes: list[int]) -> dict[int, int]:
-    """A default, and (place among these columns, collation) of those that differ."""
+    """Read a default collation, and (index in `indexes`, collation) for each column with another one."""
     collations = dict.fromkeys(indexes, value.length_encoded())
     while value.left:
         place, collation = value.length_encoded(), value.length_encoded()
@@ -106,7 +117,10 @@ def _literals(value: ByteReader) -> tuple[bytes, ...]:
 
 
 def _key(value: ByteReader, *, prefixed: bool) -> tuple[int, ...]:
-    """Column indexes in the key's order. Of a prefix of a column the whole column is taken: it is unique too."""
+    """Return the indexes of the key's columns in its order.
+
+    For a prefix of a column the whole column is taken: it is unique too.
+    """
     key = []
     while value.left:
         key.append(value.length_encoded())

@@ -1,12 +1,15 @@
-"""What is done about rows events and values that cannot be read: the one place that obeys the failure modes.
+"""The handling of rows events and values that cannot be read: the only place that applies the failure modes.
 
-An event that is damaged or does not fit its table map is left out whole; a value that cannot be converted becomes null
-and its row stays. Nothing here runs unless something was found to be wrong.
+An event that is damaged or does not fit its table map is left out. A value that cannot be converted becomes null, and
+its row stays. This code runs only if something is wrong.
 
-What leaving out costs: the topic lacks the event's rows until a later event of them comes, or a snapshot of the table
-(of a row that the event deleted, for ever). Which keys the event had is not known, so it overtakes no row of a
-snapshot's window. That is the better mistake: such a row, read before or after the event, is never older than what the
-topic has of its key, for the event itself is not in the topic; only the deletion of a row read before it goes unseen.
+If an event is left out, the topic lacks its rows until a later event or a snapshot brings them. A row that the event
+deleted stays in the topic for ever.
+
+A window of a snapshot normally drops each row whose key is in a later event. The keys of an event that is left out are
+unknown, so the window drops no row for this event. That does little harm: a row of the window is never older than the
+row of the same key in the topic. Only one change is lost: the deletion of a row that the snapshot read before the
+event.
 """
 
 from __future__ import annotations
@@ -26,35 +29,41 @@ from incsnap.tables import Column, TableId
 
 _log = logging.getLogger(__name__)
 
+#: The failure modes with which every unreadable event or value is an error.
 STRICT: Final = FailureHandling(processing="fail", converting="fail", inconsistent_schema="fail")
-"""Everything that cannot be read is an error."""
 
+#: A function that takes the index of an event among those being decoded and returns its place, for example
+#: `binlog.000012:4711`.
 Where = Callable[[int], str]
-"""The place of an event, by its index among those being decoded: ``binlog.000012:4711``."""
 
+#: The errors that decoding a column raises for a damaged value. `pa.ArrowInvalid` and UnicodeDecodeError are
+#: ValueErrors.
 VALUE_ERRORS: Final = (ValueError, IndexError, OverflowError)
-"""What decoding a column raises where a value is damaged; ArrowInvalid and Unicode's errors are ValueErrors."""
 
-#: Warnings of one kind from one call: a damaged file must not fill the log.
+#: Most warnings of one kind in one call: a damaged file must not fill the log.
 _MOST_WARNINGS = 10
 
 
 def nth_of_slice(event: int) -> str:
-    """The place where nothing better is known."""
+    """Return the text that names an event in messages if the caller has no binlog position for it."""
     return f"rows event {event} of this slice"
 
 
 @dataclass(slots=True)
 class Failures:
-    """What one call finds, for one table. ``dropped``: indexes of the events that were left out."""
+    """The unreadable events and values that one call finds in one table."""
 
-    table: TableId
-    handling: FailureHandling
-    where: Where
-    dropped: list[int] = field(default_factory=list)
+    table: TableId  #: table of the events
+    handling: FailureHandling  #: failure modes
+    where: Where  #: returns the place of an event
+    dropped: list[int] = field(default_factory=list)  #: indexes of the events that were left out
 
     def drop(self, events: Iterable[int], mode: str, what: str, hint: str | None = None) -> None:
-        """``mode``: of event.processing or inconsistent.schema. Raises BinlogError under ``fail``."""
+        """Note in `dropped` that the events are left out.
+
+        `mode` is that of `event.processing` or `inconsistent.schema`. Log a warning if `mode` is `warn`. Raise
+        BinlogError if `mode` is `fail`. The caller takes the events out.
+        """
         listed = list(events)
         for nth, event in enumerate(listed):
             message = f"{self.where(event)}: {self.table}: the rows event {what}"
@@ -67,10 +76,11 @@ class Failures:
         self.dropped += listed
 
     def null(self, column: Column, bad: list[tuple[int, Exception]]) -> None:
-        """``bad``: (event, error) of each value that cannot be converted. Raises BinlogError where it must not be null.
+        """Report values of a column that become null. `bad`: (event, error) of each value that cannot be converted.
 
-        A column that is NOT NULL takes no null in any mode: what reads the topic by its schema would fail at it, as
-        Kafka Connect does at Debezium's.
+        Log a warning if the mode is `warn`. Raise BinlogError if the mode is `fail`, or if the column is NOT NULL. A
+        consumer that reads the topic by its schema would fail at a null there, as Kafka Connect does with Debezium's
+        records. The caller writes the nulls.
         """
         mode = self.handling.converting
         for nth, (event, error) in enumerate(bad):
@@ -94,13 +104,17 @@ class Failures:
 def decode_values(
     decode: Callable[[Spans], Any], column: Column, spans: Spans, event: np.ndarray[Any, Any], failures: Failures
 ) -> Any:
-    """``decode(spans)``, and where that fails, the same with each value that is to blame as a null."""
+    """Return the column that `decode` makes of the values at `spans`. A value that cannot be decoded becomes null.
+
+    If the first call of `decode` fails, the values that fail by themselves are searched for. Raise BinlogError if there
+    is none, or if null is not allowed (see `Failures.null`). `event` has the index of each value's event.
+    """
     try:
         return decode(spans)
     except VALUE_ERRORS as error:
         whole = error
     bad = dict(_to_blame(decode, spans, np.arange(len(spans)), whole))
-    if not bad:  # each is good by itself: too many bytes for one column
+    if not bad:  # each value is good by itself: too many bytes for one column
         raise BinlogError(f"{failures.where(int(event[0]))}: {failures.table}: column {column.name}: {whole}") from None
     failures.null(column, [(int(event[image]), error) for image, error in sorted(bad.items())])
     return decode(_without(spans, np.fromiter(bad, np.int64)))
@@ -109,7 +123,7 @@ def decode_values(
 def _to_blame(
     decode: Callable[[Spans], Any], spans: Spans, images: np.ndarray[Any, Any], error: Exception
 ) -> Iterable[tuple[int, Exception]]:
-    """The values that fail by themselves, found by halving: a few decodings for each."""
+    """Yield the values that fail by themselves. They are found by halving, with a few decodings for each."""
     if len(images) == 1:
         yield int(images[0]), error
         return
@@ -136,7 +150,8 @@ def _without(spans: Spans, images: np.ndarray[Any, Any]) -> Spans:
 
 
 def with_texts(column: Any, texts: dict[int, str | None]) -> Any:
-    """A string column with other values at some places."""
+    """Return a copy of a string column with `texts` (index -> text) in place of the present values: the patched
+    documents."""
     places = np.fromiter(sorted(texts), np.int64)
     order = np.arange(len(column))
     order[places] = len(column) + np.arange(len(places))

@@ -1,8 +1,9 @@
-"""Column types as the binlog numbers them, and the canonical Column for each.
+"""The column types of the binlog, and the `Column` that each becomes.
 
-https://dev.mysql.com/doc/dev/mysql-server/latest/field__types_8h.html (enum_field_types). Two sources describe a
-column, this one and information_schema; both must give equal Columns: what the wire does not tell (a CHAR's length in
-characters) is left at 0.
+information_schema describes columns too, and both descriptions must give equal Columns. So what the binlog does not
+have (a CHAR's length in characters) is 0 here.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/field__types_8h.html (enum_field_types)
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from incsnap.types.spatial import GEOMETRIES
 TINY, SHORT, LONG, FLOAT, DOUBLE, OLD_TIMESTAMP, LONGLONG, INT24, DATE = 1, 2, 3, 4, 5, 7, 8, 9, 10
 OLD_TIME, OLD_DATETIME, YEAR, NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = 11, 12, 13, 14, 15, 16, 17, 18, 19
 TYPED_ARRAY, VECTOR, JSON, NEWDECIMAL, ENUM, SET = 20, 242, 245, 246, 247, 248
-#: 249 to 251 are blobs of other sizes, which no table map has: there all are 252.
+#: 249 to 251 are blobs of other sizes. Table maps have 252 for all of them.
 BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
 
-#: Types with a bit among the signedness bits. YEAR has one, though it means nothing: without it, columns after a YEAR
-#: would read the bit of their neighbour.
+#: Types with a bit among the signedness bits. YEAR has one without a meaning: without it, columns after a YEAR would
+#: read the bit of their neighbour.
 NUMERIC = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
 CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB})
-#: Types with a collation among the columns' collations. A VECTOR has one (binary), though it means nothing.
+#: Types with a collation among the columns' collations. A VECTOR has one (binary) without a meaning.
 WITH_COLLATION = CHARACTER | {VECTOR}
 
 _ONE_BYTE_META = frozenset({FLOAT, DOUBLE, BLOB, JSON, GEOMETRY, VECTOR,
@@ -48,33 +49,32 @@ _BINARY = "binary"
 
 @dataclass(frozen=True, slots=True)
 class WireColumn:
-    """``type_code``: the real type (ENUM, SET and STRING told apart). ``meta`` by type:
+    """The encoding of a column in row images."""
 
-    strings: greatest length in bytes; blobs, JSON, geometries, vectors: bytes of the length; ENUM, SET: bytes of the
-    value; decimal: precision * 256 + scale; BIT: number of bits; times: digits of the fraction; else 0 or what stands
-    there.
-    """
-
-    type_code: int
+    type_code: int  #: the real type (ENUM, SET and STRING are different)
+    #: For strings: greatest length in bytes. For blobs, JSON, geometries and vectors: bytes of the length. For ENUM and
+    #: SET: bytes of the value. For decimals: precision * 256 + scale. For BIT: number of bits. For times: digits of the
+    #: fraction. For other types it has no meaning.
     meta: int
 
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """What a table map tells of one column, raw: ``collation`` -1 where it has none, ``literals`` of ENUM and SET."""
+    """The description of one column in a table map, not yet decoded."""
 
-    wire: WireColumn
-    name: str
-    unsigned: bool = False
-    collation: int = -1
-    literals: tuple[bytes, ...] = field(default=())
-    #: Of a geometry: its place in ``spatial.GEOMETRIES``.
-    geometry: int = 0
+    wire: WireColumn  #: encoding in row images
+    name: str  #: "" with MINIMAL metadata
+    unsigned: bool = False  #: the column is UNSIGNED
+    collation: int = -1  #: collation number; -1: none
+    literals: tuple[bytes, ...] = field(default=())  #: literals of an ENUM or SET
+    geometry: int = 0  #: index in `spatial.GEOMETRIES`, for a geometry
 
 
 def read_meta(code: int, meta: ByteReader) -> WireColumn:
-    """Read the metadata of one column. BinlogError for an unknown number (how much to read is unknown too) and for what
-    no column can have.
+    """Read the metadata of one column of type `code` from `meta`, and return the column's encoding.
+
+    Raise BinlogError for an unknown type, because the length of its metadata is unknown too. Raise BinlogError for
+    metadata that no column can have.
     """
     column = _read_meta(code, meta)
     precision, scale = column.meta >> 8, column.meta & 0xFF
@@ -120,7 +120,7 @@ def _read_meta(code: int, meta: ByteReader) -> WireColumn:
 
 
 def column_of(described: MappedColumn, *, nullable: bool, charsets: Mapping[int, str]) -> Column:
-    """Return the canonical description of a column."""
+    """Return the Column that a table map describes. `charsets`: collation number -> character set."""
     code, meta = described.wire.type_code, described.wire.meta
     charset = ""
     if described.collation >= 0 and code != VECTOR:
@@ -157,8 +157,10 @@ def _string_type(code: int, meta: int, *, binary: bool) -> str:
 
 
 def _string_meta(first: int, second: int) -> WireColumn:
-    """STRING, ENUM and SET share a number: the real type is the first byte. A CHAR of more than 255 bytes keeps bits 8
-    and 9 of its length, inverted, in bits 4 and 5 of that byte, which are set in all three real types.
+    """Return the type and length of a STRING, ENUM or SET, which share a number. The first byte is the real type.
+
+    A CHAR of more than 255 bytes has bits 8 and 9 of its length, inverted, in bits 4 and 5 of that byte. These bits are
+    1 in all three real types.
     """
     if first & 0x30 != 0x30:
         return WireColumn(first | 0x30, second | (first & 0x30 ^ 0x30) << 4)
@@ -168,7 +170,7 @@ def _string_meta(first: int, second: int) -> WireColumn:
 def _literals(raw: tuple[bytes, ...], charset: str) -> tuple[str, ...]:
     """Return the literals of an ENUM or SET.
 
-    Where the character set is unknown they are shown byte by byte: decoding the table's rows refuses the column then.
+    If the character set is unknown, each byte becomes a character: decoding the table's rows will refuse the column.
     """
     if charset in CHARSETS | {_BINARY}:
         return tuple(literal_text(literal, charset) for literal in raw)

@@ -1,5 +1,5 @@
 "use strict";
-// The page of a job: asks its own server each second and draws what it says. Texts are only ever set as texts.
+// The page of a job. It asks its own server every second and draws the answer. Texts are set as text, never as HTML.
 
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
@@ -48,7 +48,7 @@ function curve(id, values) {
     drawn("polyline", {class: "curve", points: points.join(" ")}));
 }
 
-// Of several seconds the largest: a peak must not vanish because the line is narrow.
+// Return the largest value of each few seconds, so that a peak does not vanish in a narrow chart.
 function thinned(points, column, most = 150) {
   const step = Math.ceil(points.length / most), found = [];
   for (let i = 0; i < points.length; i += step) {
@@ -138,7 +138,7 @@ function showSnapshot(status) {
   $("actions").hidden = !status.actions;
 }
 
-// A row for each window: from where the stream is now to its high watermark, both as distances in the binlog.
+// Draw a row for each window: the distance in the binlog from the stream's position to the window's high watermark.
 function showWindows(status) {
   const stream = status.stream, snapshot = status.snapshot, windows = snapshot.windows.slice(0, 24);
   $("windows").textContent = snapshot.windows_in_flight
@@ -150,7 +150,8 @@ function showWindows(status) {
   const here = windows.filter((each) => each.file === stream.file).map((each) => each.pos - stream.pos);
   const reach = Math.max(1, ...here.map(Math.abs));
   const label = Math.min(190, width * .42), middle = label + (width - label) / 2, half = (width - label) / 2 - 8;
-  // Behind the stream what is passed and being sent, before it what waits; by the root, as distances differ by orders.
+  // Left: windows that the stream has passed, which are being sent. Right: windows that wait. The scale is the square
+  // root, because distances differ by orders of magnitude.
   const place = (distance) => middle + Math.sign(distance) * half * Math.sqrt(Math.min(1, Math.abs(distance) / reach));
   const shapes = [drawn("line", {x1: middle, x2: middle, y1: 0, y2: windows.length * row})];
   windows.forEach((each, i) => {
@@ -177,13 +178,13 @@ function showStream(status) {
   const stream = status.stream, rows = [];
   if (stream) {
     const purge = stream.purge_not_before_ms === null ? "not known"
-      : stream.purge_not_before_ms === 0 ? "not by itself now" : `at ${moment(stream.purge_not_before_ms)} at the earliest`;
+      : stream.purge_not_before_ms === 0 ? "no purge by itself now" : `at ${moment(stream.purge_not_before_ms)} at the earliest`;
     rows.push(["position", `${stream.file}:${stream.pos.toLocaleString("en")}`],
       ["end of the binlog", stream.end_file ? `${stream.end_file}:${stream.end_pos.toLocaleString("en")}` : "not known"],
       ["connected", `${stream.connected ? "yes" : "no"}, ${stream.disconnects} connections lost`],
       ["batch", `${stream.batch.toLocaleString("en")}, took ${stream.batch_ms} ms`],
       ["read ahead", `${size(stream.buffered_bytes)} of ${size(stream.buffer_bytes)}`],
-      ["needed of the binlog", `${stream.needs_file || "nothing yet"}; the server purges it: ${purge}`],
+      ["oldest binlog file needed", `${stream.needs_file || "none yet"}; purged by the server: ${purge}`],
       ["prepared XA transactions", stream.prepared.length ? stream.prepared.join(", ") : "none"],
       ["delivered", stream.delivered || "nothing"]);
   }

@@ -1,13 +1,13 @@
-"""Binary JSON, as MySQL stores it, into the text that the server prints for it, without the blanks between tokens.
+"""Binary JSON as MySQL stores it, decoded to the text that the server prints for it, but without blanks between tokens.
 
-Value by value in Python: a tree cannot be gathered by columns. https://dev.mysql.com/doc/dev/mysql-server/latest/
-(json_binary.h has the grammar). A value is a type byte and, for containers, a table of keys and values with offsets
-from the container's begin; short literals stand in the table itself. "Small" containers use two-byte counts and
-offsets, "large" ones four.
+The documents are decoded one by one in Python, because a tree cannot be gathered by columns. A value is a type byte and
+its content. The content of a container is a table of keys and values with their offsets from the container's begin.
+Short literals stand in the table itself. Small containers use two-byte counts and offsets, large ones four bytes.
+https://dev.mysql.com/doc/dev/mysql-server/latest/ (json_binary.h has the grammar)
 
-Damage: in a valid document no byte is used twice. So each table entry, key and string is paid for from a budget of as
-many bytes as the document has, which ends every walk over offsets that point back or overlap. Depth is bounded by
-MySQL's own 100.
+A valid document uses no byte twice. So the decoder counts the bytes of all table entries, keys and strings that it
+reads. It refuses a document when they are more than the document has. This ends every walk over damaged offsets that
+point back or overlap. The depth is limited to MySQL's own 100.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _NUMBERS = {5: struct.Struct("<h"), 6: struct.Struct("<H"), 7: struct.Struct("<i
 _FLOAT64 = struct.Struct("<d")
 _INT64 = struct.Struct("<q")
 _LITERALS = {0: "null", 1: "true", 2: "false"}
-#: MySQL prints a double with an exponent where the point would stand outside the digits and more places off than this.
+#: MySQL prints a double with an exponent if the point would stand outside the digits by more places than this.
 _MAX_POINT_SHIFT = 15
 _BASE64_LINE = 76
 _DECIMAL, _DATE, _TIME, _DATETIME, _TIMESTAMP = 246, 10, 11, 12, 7
 
 
 def json_text(document: bytes) -> str:
-    """The document as compact JSON text. ``ValueError`` where it is damaged.
+    """Return the document as compact JSON text. Raise ValueError if it is damaged.
 
-    An empty document is ``null``: the server writes that where a NOT NULL column was added without a value.
+    An empty document is `null`: the server writes it if a NOT NULL column was added without a value.
     """
     if not document:
         return "null"
@@ -48,12 +48,15 @@ def json_text(document: bytes) -> str:
     return text
 
 
+#: A node of a JSON document: an array as a list, an object as a dict, every other value as its JSON text.
 Node = str | list["Node"] | dict[str, "Node"]
-"""A document taken apart: containers as such, everything else as its text."""
 
 
 def json_tree(document: bytes) -> Node:
-    """The document, to be changed; ``tree_text`` then gives its text. ``ValueError`` where it is damaged."""
+    """Return the document as a tree that can be changed; `tree_text` makes its text.
+
+    Raise ValueError if it is damaged.
+    """
     if not document:
         return "null"
     try:
@@ -64,7 +67,10 @@ def json_tree(document: bytes) -> Node:
 
 
 def tree_text(node: Node, depth: int = 0) -> str:
-    """Compact JSON text, keys as the server sorts them: shorter ones first, then by bytes."""
+    """Return a tree as compact JSON text. Keys are sorted as the server sorts them: shorter ones first, then by bytes.
+
+    Raise ValueError if the tree is deeper than MySQL allows.
+    """
     if isinstance(node, str):
         return node
     if depth == _MAX_DEPTH:
@@ -76,8 +82,10 @@ def tree_text(node: Node, depth: int = 0) -> str:
 
 
 def double_text(number: float) -> str:
-    """A double as the server prints it in JSON: shortest digits that give the same double, ``1e20``, ``1.0``,
-    ``-0.0``.
+    """Return a double as the server prints it in JSON: the fewest digits that give the same double (`1e20`, `1.0`,
+    `-0.0`).
+
+    Raise ValueError for NaN and infinity.
     """
     sign, digits, exponent = Decimal(repr(number)).as_tuple()
     if not isinstance(exponent, int):
@@ -99,7 +107,10 @@ def double_text(number: float) -> str:
 
 
 def decimal_text(raw: bytes, precision: int, scale: int) -> str:
-    """One packed decimal (see columns.packed_decimal) as the server prints it."""
+    """Return one packed decimal (see `columns.packed_decimal`) as the server prints it.
+
+    Raise ValueError if it is damaged.
+    """
     positive = raw[0] & 0x80
     plain = bytearray(raw if positive else (byte ^ 0xFF for byte in raw))
     plain[0] ^= 0x80
@@ -116,7 +127,7 @@ def decimal_text(raw: bytes, precision: int, scale: int) -> str:
 
 
 class _Document:
-    """One document being read; ``budget`` is what is left of its bytes."""
+    """A document that is being read. `budget`: how many of its bytes are left to use."""
 
     __slots__ = ("budget", "data")
 
@@ -125,7 +136,7 @@ class _Document:
         self.budget = len(data)
 
     def value(self, type_: int, at: int, depth: int) -> Any:
-        """The value of this type whose bytes begin at ``at``."""
+        """Return the text of the value of this type that begins at byte `at`. Raise ValueError if it is damaged."""
         if type_ <= _LARGE_ARRAY:
             return self._container(type_, at, depth + 1)
         if type_ == _STRING:
@@ -166,7 +177,7 @@ class _Document:
         return f"{{{','.join(f'{quoted(key)}:{value}' for key, value in zip(keys, values, strict=True))}}}"
 
     def _entry(self, begin: int, entry: int, width: int, depth: int) -> Any:
-        """A value of a container's table: it stands there itself when it fits into the offset's place."""
+        """Return a value from a container's table: it stands in the table itself if it fits into the offset's place."""
         type_ = self.data[entry]
         if type_ == _LITERAL:
             return self._literal(self.data[entry + 1])
@@ -186,7 +197,7 @@ class _Document:
         return int.from_bytes(self.data[at : at + width], "little")
 
     def _sized(self, at: int) -> bytes:
-        """Bytes behind a length of seven bits a byte, low bits first, at most five bytes."""
+        """Return the bytes behind a length. The length has seven bits a byte, low bits first, in at most five bytes."""
         length = 0
         for index in range(5):
             byte = self.data[at + index]
@@ -208,7 +219,7 @@ class _Document:
 
 
 class _Tree(_Document):
-    """The same walk, containers left as they are."""
+    """A document that is read as a tree: containers become lists and dictionaries."""
 
     __slots__ = ()
 
@@ -217,14 +228,14 @@ class _Tree(_Document):
 
 
 def _opaque(type_: int, raw: bytes) -> str:
-    """A value of a type that JSON has not: numbers and times in the server's notation, the rest in base64."""
+    """Return a value of a type that JSON lacks: numbers and times in the server's notation, all else in base64."""
     if type_ == _DECIMAL:
         return decimal_text(raw[2:], raw[0], raw[1])
     if type_ in (_DATE, _DATETIME, _TIMESTAMP, _TIME):
         return f'"{_temporal(type_, _INT64.unpack(raw)[0])}"'
     coded = base64.b64encode(raw).decode("ascii")
     lines = [coded[at : at + _BASE64_LINE] for at in range(0, len(coded), _BASE64_LINE)]
-    # The server breaks lines of base64 and then escapes the breaks.
+    # The server breaks base64 into lines and then escapes the line breaks.
     return f'"base64:type{type_}:' + "\\n".join(lines) + '"'
 
 

@@ -1,10 +1,11 @@
-"""Differences of a JSON document, as partial updates hold them, applied to the document before.
+"""Partial updates of JSON columns: differences of a document, applied to the document before.
 
-Differences stand one behind another: an operation (0 replace, 1 insert, 2 remove), a path behind its packed length and,
-unless something is removed, a binary JSON value behind its packed length. They are applied in order, each to what the
-one before left. https://dev.mysql.com/doc/dev/mysql-server/latest/classJson__diff__vector.html
+A difference is an operation (0 replace, 1 insert, 2 remove), a path behind its packed length, and, except for remove, a
+binary JSON value behind its packed length. The differences are applied in order, each to the result of the one before.
+https://dev.mysql.com/doc/dev/mysql-server/latest/classJson__diff__vector.html
 
-What cannot be applied means that document and differences do not belong together: an error, never a guess.
+If a difference cannot be applied, document and differences do not belong together. This is an error; nothing is
+guessed.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ _LEG = re.compile(
 
 
 def patched(document: bytes, differences: bytes) -> str:
-    """The text of binary JSON ``document`` after ``differences``, as ``json_text`` would give it. ``ValueError`` where
-    either is damaged or they do not fit.
+    """Return the text of the binary JSON `document` after `differences`, as `json_text` would give it.
+
+    Raise ValueError if one of them is damaged, or if they do not fit together.
     """
     holder: list[Node] = [json_tree(document)]
     for operation, path, value in _differences(differences):
@@ -61,7 +63,7 @@ def _differences(raw: bytes) -> Iterator[tuple[int, str, bytes]]:
 
 
 def _sized(raw: bytes, at: int) -> tuple[bytes, int]:
-    """Bytes behind a packed length, and where they end."""
+    """Return the bytes behind a packed length, and the position behind them."""
     try:
         length, at = length_encoded(raw, at)
     except ValueError as error:
@@ -71,8 +73,9 @@ def _sized(raw: bytes, at: int) -> tuple[bytes, int]:
     return raw[at : at + length], at + length
 
 
+#: One step of a JSON path: the name of an object's member, or (whether to count from the end, index) of an array's
+#: cell.
 Leg = str | tuple[bool, int]
-"""A member's name, or (from the end?, number) of an array's cell."""
 
 
 def _legs(path: str) -> list[Leg]:
@@ -97,7 +100,7 @@ def _legs(path: str) -> list[Leg]:
 
 
 def _find(holder: list[Node], legs: list[Leg]) -> tuple[Any, Any]:
-    """The container and the key in it of the value at the path."""
+    """Return the container of the value at the path, and the value's key or index in it."""
     container: Any = holder
     key: Any = 0
     for leg in legs:

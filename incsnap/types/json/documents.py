@@ -1,12 +1,11 @@
-"""JSON columns: compact text of a document, as a string under Debezium's name for it."""
+"""The type JSON: the compact text of a document, as a string under Debezium's name for it."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import BytesArray, TextArray
 from incsnap.columns.gather import binary
 from incsnap.columns.packets import Spans
 from incsnap.columns.variable import Bools, Bytes, dense, valid, variable
@@ -34,11 +33,11 @@ def _decode(spans: Spans) -> pa.Array:
     return pa.array([None if document is None else json_text(document) for document in documents], pa.string())
 
 
-def _from_text(raw: Any) -> Any:
-    """The text without the blanks that the server prints after ``,`` and ``:``; blanks inside strings are kept.
+def _from_text(raw: BytesArray) -> TextArray:
+    """Return the texts without the blanks that the server prints after `,` and `:`. Blanks inside strings are kept.
 
-    The whole column is one text: a blank is inside a string when the quotes before it are odd in number, and since
-    every document closes its quotes the count runs on over all documents.
+    The whole column is handled as one text. A blank is inside a string if the number of quotes before it is odd. Every
+    document closes its quotes, so the count goes on over all documents.
     """
     mask = valid(raw)
     offsets, data = dense(raw)
@@ -51,7 +50,7 @@ def _from_text(raw: Any) -> Any:
 
 
 def _inside(data: Bytes) -> Bools:
-    """For each byte: have an odd number of string quotes passed?"""
+    """Return a mask of the bytes: True if the number of string quotes before the byte is odd."""
     quotes = data == _QUOTE
     slashes = np.flatnonzero(data == _BACKSLASH)
     if len(slashes):

@@ -1,12 +1,11 @@
-"""DATE: days since 1970-01-01; null for what no calendar has."""
+"""The type DATE: days since 1970-01-01, null for a date that no calendar has."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray
 from incsnap.columns.calendar import days
 from incsnap.columns.gather import integers, primitive
 from incsnap.columns.packets import Spans
@@ -39,7 +38,7 @@ _FORMS = {
 
 
 def _date(column: Column) -> TypeDefinition:
-    def connect(values: Any, modes: Modes) -> Any:
+    def connect(values: Array, modes: Modes) -> Array:
         values = adjusted_years(epoch_for_zero_dates(values, column.nullable), 1, modes)
         if modes.time_precision == "isostring":
             return iso_dates(numbers(values), valid(values))
@@ -53,7 +52,7 @@ def _date(column: Column) -> TypeDefinition:
         schema=lambda modes: form(*_FORMS[modes.time_precision], column.nullable),
         connect=connect,
         encode=unescaped(connect),
-        # By the adjusting of years: 0001-01-01 and 2001-01-01 are written alike.
+        # The adjuster of years writes 0001-01-01 and 2001-01-01 alike.
         rounded=True,
         frame=lambda values: values.view(pa.date32()),
         frame_type=pa.date32(),
@@ -61,13 +60,13 @@ def _date(column: Column) -> TypeDefinition:
 
 
 def _decode(spans: Spans) -> pa.Array:
-    """Little-endian, unlike all other times: year in 15 bits, month in 4, day in 5."""
+    """Return the days. DATE is little-endian, unlike all other times: year in 15 bits, month in 4, day in 5."""
     packed = signed(integers(spans, _BYTES, signed=False))
     count, real = days(packed >> 9, packed >> 5 & 15, packed & 31)
     return primitive(count.astype(np.int32), both(real, spans.valid), pa.int32())
 
 
-def _from_text(raw: Any) -> Any:
+def _from_text(raw: BytesArray) -> Array:
     count, real = printed_days(characters(raw, ZERO_DATE))
     return fixed(count.astype(np.int32), pa.int32(), real)
 

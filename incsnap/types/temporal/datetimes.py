@@ -1,16 +1,17 @@
-"""DATETIME, which has no zone, and TIMESTAMP, which is in UTC: microseconds since 1970; null for what no calendar has.
+"""The types DATETIME (without a zone) and TIMESTAMP (UTC): microseconds since 1970, null for a date that no calendar
+has.
 
-Both print alike (TIMESTAMP in a ``+00:00`` session) and differ in the binlog and in what Debezium makes of them.
+MySQL prints both alike, TIMESTAMP in a `+00:00` session. They differ in the binlog and in what Debezium makes of them.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray
 from incsnap.columns.calendar import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY, days
 from incsnap.columns.gather import integers, primitive
 from incsnap.columns.packets import Spans
@@ -37,7 +38,7 @@ from incsnap.types.temporal.printed import ZERO_DATE, characters, number, printe
 _DATETIME_BYTES, _DATETIME_OFFSET = 5, 0x8000000000
 _TIMESTAMP_BYTES = 4
 _DAY_MICROS = SECONDS_PER_DAY * MICROSECONDS_PER_SECOND
-#: Microseconds whose nanoseconds fit an int64: 1677-09-21 to 2262-04-11.
+#: The most microseconds whose nanoseconds fit an int64: 1677-09-21 to 2262-04-11.
 _MOST_FOR_NANOS = (2**63 - 1) // 1000
 _EPOCH_ISO = "1970-01-01T00:00:00Z"
 _EPOCH, _MIDNIGHT = b"1970-01-01", b" 00:00:00"
@@ -45,7 +46,7 @@ _NOW = re.compile(r"(CURRENT_TIMESTAMP|NOW)(\(\d?\))?\Z", re.IGNORECASE)
 
 _WITHOUT_ZONE, _IN_UTC = pa.timestamp("us"), pa.timestamp("us", "UTC")
 _MILLIS, _MICROS = ("int64", DEBEZIUM + "Timestamp"), ("int64", DEBEZIUM + "MicroTimestamp")
-#: For columns of up to 3 digits of fraction, and of more.
+#: time.precision.mode -> schema for columns with up to 3 digits of fraction, and schema for columns with more.
 _FORMS = {
     "adaptive_time_microseconds": (_MILLIS, _MICROS),
     "microseconds": (_MICROS, _MICROS),
@@ -58,7 +59,7 @@ _FORMS = {
 def _datetime(column: Column) -> TypeDefinition:
     fine = column.fraction > 3
 
-    def connect(values: Any, modes: Modes) -> Any:
+    def connect(values: Array, modes: Modes) -> Array:
         values = adjusted_years(epoch_for_zero_dates(values, column.nullable), _DAY_MICROS, modes)
         match modes.time_precision:
             case "isostring":
@@ -80,7 +81,7 @@ def _datetime(column: Column) -> TypeDefinition:
         connect=connect,
         encode=unescaped(connect),
         refused=_refused,
-        # In milliseconds, and by the adjusting of years.
+        # Milliseconds round values, and the adjuster of years writes two years alike.
         rounded=True,
         default=lambda text: _default(text, column.fraction),
         frame=lambda values: values.view(_WITHOUT_ZONE),
@@ -91,7 +92,7 @@ def _datetime(column: Column) -> TypeDefinition:
 def _timestamp(column: Column) -> TypeDefinition:
     schema = Schema("string", column.nullable, DEBEZIUM + "ZonedTimestamp", 1)
 
-    def connect(values: Any, _modes: Modes) -> Any:
+    def connect(values: Array, _modes: Modes) -> Array:
         written = iso_moments(numbers(values), column.fraction, valid(values))
         return written if column.nullable or not written.null_count else written.fill_null(_EPOCH_ISO)
 
@@ -110,10 +111,13 @@ def _timestamp(column: Column) -> TypeDefinition:
 
 
 def _decode_datetime(fraction: int) -> Decode:
-    """year * 13 + month in 17 bits, day in 5, hour in 5, minute in 6, second in 6, then ``fraction`` bytes."""
+    """Return the decoder of DATETIME with `fraction` bytes of fraction.
+
+    A value has year * 13 + month in 17 bits, day in 5, hour in 5, minute in 6, second in 6, then the fraction.
+    """
 
     def decode(spans: Spans) -> pa.Array:
-        # Shifted as unsigned: with 6 digits the offset is the topmost of 64 bits.
+        # The shift is unsigned, because with 6 digits the offset is the topmost of 64 bits.
         unsigned = integers(spans, _DATETIME_BYTES + fraction, signed=False, big=True)
         whole = signed(unsigned >> np.uint64(8 * fraction)) - _DATETIME_OFFSET
         year, month = np.divmod(whole >> 22, 13)
@@ -126,7 +130,10 @@ def _decode_datetime(fraction: int) -> Decode:
 
 
 def _decode_timestamp(fraction: int) -> Decode:
-    """Seconds since 1970 UTC in four bytes, then ``fraction`` bytes; 0 seconds are the zero date."""
+    """Return the decoder of TIMESTAMP with `fraction` bytes of fraction.
+
+    A value has the seconds since 1970 UTC in four bytes, then the fraction. 0 seconds are the zero date.
+    """
 
     def decode(spans: Spans) -> pa.Array:
         packed = signed(integers(spans, _TIMESTAMP_BYTES + fraction, signed=False, big=True))
@@ -138,11 +145,11 @@ def _decode_timestamp(fraction: int) -> Decode:
 
 
 def _printed(date: bytes, fraction: int) -> bytes:
-    """Midnight of a date, as a column of so many digits of fraction prints it."""
+    """Return midnight of a date, as a column with `fraction` digits of fraction prints it."""
     return date + _MIDNIGHT + (b"." + b"0" * fraction if fraction else b"")
 
 
-def _from_text(raw: Any, fraction: int) -> Any:
+def _from_text(raw: BytesArray, fraction: int) -> Array:
     text = characters(raw, _printed(ZERO_DATE, fraction))
     count, real = printed_days(text)
     seconds = number(text, 11, 2) * 3600 + number(text, 14, 2) * 60 + number(text, 17, 2)
@@ -153,11 +160,11 @@ def _from_text(raw: Any, fraction: int) -> Any:
 
 
 def _default(text: str, fraction: int) -> bytes:
-    """CURRENT_TIMESTAMP is the epoch, as in Debezium."""
+    """Return the DEFAULT as printed. CURRENT_TIMESTAMP is the epoch, as in Debezium."""
     return _printed(_EPOCH, fraction) if _NOW.match(text) else text.encode()
 
 
-def _refused(values: Any, modes: Modes) -> Bools | None:
+def _refused(values: Array, modes: Modes) -> Bools | None:
     if modes.time_precision != "nanoseconds":
         return None
     return np.abs(numbers(adjusted_years(values, _DAY_MICROS, modes))) > _MOST_FOR_NANOS

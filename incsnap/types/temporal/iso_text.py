@@ -1,4 +1,4 @@
-"""Days, seconds and microseconds as ISO 8601 text, whole columns as matrices of characters."""
+"""ISO 8601 text of days, seconds and microseconds. A column's text is made as a matrix of characters."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.columns.arrow import TextArray
 from incsnap.columns.calendar import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from incsnap.columns.variable import Bools, Bytes, Ints, matrix, offsets_of, variable
 
 _DOT, _Z, _T = ord("."), ord("Z"), ord("T")
 
 
-def iso_dates(days: Ints, mask: Bools | None) -> Any:
-    """``2024-01-02Z``."""
+def iso_dates(days: Ints, mask: Bools | None) -> TextArray:
+    """Return texts such as `2024-01-02Z`. `mask`: False for null; None: there is no null."""
     text = np.full((len(days), 11), _Z, np.uint8)
     text[:, :10] = _dates(days)
     return matrix(text.reshape(-1), len(days), 11, pa.string(), mask)
 
 
-def iso_moments(micros: Ints, fraction: int, mask: Bools | None) -> Any:
-    """``2024-01-01T00:00:00Z``, with ``fraction`` digits ``2024-01-01T00:00:00.500Z``."""
+def iso_moments(micros: Ints, fraction: int, mask: Bools | None) -> TextArray:
+    """Return texts such as `2024-01-01T00:00:00Z`, or `2024-01-01T00:00:00.500Z` with 3 digits of `fraction`."""
     n, seconds = len(micros), micros // MICROSECONDS_PER_SECOND
     width = 20 + (fraction + 1 if fraction else 0)
     text = np.empty((n, width), np.uint8)
@@ -35,8 +36,8 @@ def iso_moments(micros: Ints, fraction: int, mask: Bools | None) -> Any:
     return matrix(text.reshape(-1), n, width, pa.string(), mask)
 
 
-def shortest_iso(micros: Ints, mask: Bools | None, *, with_date: bool) -> Any:
-    """Text with as many digits of fraction as each value needs, none for whole seconds."""
+def shortest_iso(micros: Ints, mask: Bools | None, *, with_date: bool) -> TextArray:
+    """Return texts with as many digits of fraction as each value needs, none for whole seconds."""
     n, start = len(micros), 19 if with_date else 8
     seconds = micros // MICROSECONDS_PER_SECOND
     text = np.empty((n, start + 8), np.uint8)
@@ -73,8 +74,11 @@ def _digits(text: Bytes, start: int, number: Ints, count: int) -> None:
 
 
 def _dates(days: Ints) -> Bytes:
-    """``YYYY-MM-DD`` of each day: by a table of all days between them, unless that is longer than they are (a few rows
-    years apart, or dates from the year 1 to 9999)."""
+    """Return `YYYY-MM-DD` of each day.
+
+    A table of all days from the first to the last is used if it has fewer days than there are values. Otherwise (a few
+    rows that are years apart) each distinct day is written.
+    """
     if not len(days):
         return np.zeros((0, 10), np.uint8)
     first, last = int(days.min()), int(days.max())
@@ -91,7 +95,7 @@ def _written(days: npt.NDArray[Any]) -> Bytes:
 
 @functools.cache
 def _clock() -> Bytes:
-    """``HH:MM:SS`` of each second of a day (691 KB)."""
+    """Return `HH:MM:SS` of each second of a day (691 KB)."""
     return (
         np.arange(SECONDS_PER_DAY).astype("datetime64[s]").astype("S19").view(np.uint8).reshape(-1, 19)[:, 11:].copy()
     )

@@ -1,18 +1,17 @@
-"""Dates as MySQL prints them, a digit of all rows at a time.
+"""Dates and times as MySQL prints them: parsed and printed one digit of all rows at a time.
 
-The text of a column has one width (``2024-01-02 03:04:05.123``), so a column is a matrix of bytes and a digit is one
-of its columns: 7 ns a value. Zero and partly zero dates (year, month or day 0) become null, as Debezium reads them; so
-do days that no month has (2024-02-31, ALLOW_INVALID_DATES).
+All texts of a column have one width (`2024-01-02 03:04:05.123`). So a column is a matrix of bytes, and a digit is one
+column of the matrix: 7 ns a value. Dates that are zero or zero in part (year, month or day 0) become null, as Debezium
+reads them. Days that no month has (2024-02-31, ALLOW_INVALID_DATES) become null too.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from incsnap.columns.arrow import BytesArray, IntArray
 from incsnap.columns.calendar import days
 from incsnap.columns.variable import Bools, Bytes, Ints, dense, offsets_of, valid, variable
 
@@ -20,9 +19,10 @@ ZERO_DATE = b"0000-00-00"
 _ZERO = np.uint8(ord("0"))
 
 
-def characters(raw: Any, null: bytes) -> Bytes:
-    """The text as a matrix, a row a value; ``null`` stands for nulls. Raises ``ValueError`` for a text of another
-    width.
+def characters(raw: BytesArray, null: bytes) -> Bytes:
+    """Return the texts as a matrix of bytes with one row per value. The text `null` takes the place of nulls.
+
+    Raise ValueError if a text is not as wide as `null`.
     """
     n, width = len(raw), len(null)
     offsets, data = dense(raw.fill_null(null) if raw.null_count else raw)
@@ -32,7 +32,7 @@ def characters(raw: Any, null: bytes) -> Bytes:
 
 
 def number(text: Bytes, start: int, count: int) -> npt.NDArray[np.int32]:
-    """The decimal number of ``count`` digits that begins in column ``start``."""
+    """Return the decimal number of `count` digits that begins in column `start`."""
     value = (text[:, start] - _ZERO).astype(np.int32)
     for k in range(start + 1, start + count):
         value *= 10
@@ -41,15 +41,18 @@ def number(text: Bytes, start: int, count: int) -> npt.NDArray[np.int32]:
 
 
 def printed_days(text: Bytes) -> tuple[npt.NDArray[np.int32], Bools | None]:
-    """Days since 1970-01-01 of the date at the begin of each row, and which are real dates, None when all are."""
+    """Return the days since 1970-01-01 of the date that each row begins with, and a mask of real dates; None if all are
+    real.
+    """
     count, real = days(number(text, 0, 4), number(text, 5, 2), number(text, 8, 2))
     return count, None if bool(real.all()) else real
 
 
-def printed_times(micros: Any, fraction: int) -> Any:
-    """TIMEs as the server prints them, ``-838:59:59.000``: a sign, two or three digits of hours, so many of fraction.
+def printed_times(micros: IntArray, fraction: int) -> BytesArray:
+    """Return TIMEs as the server prints them, such as `-838:59:59.000`, with `fraction` digits of fraction.
 
-    Each text is made at its full width, and what its value does not need (the sign, the hundreds of hours) is left out.
+    Each text is made at its full width. Then the characters that its value does not need (sign, hundreds of hours) are
+    left out.
     """
     mask = valid(micros)
     values = np.asarray(micros.fill_null(0).to_numpy(zero_copy_only=False))

@@ -1,12 +1,11 @@
-"""TIME: signed microseconds, -838:59:59.000000 to 838:59:59.000000."""
+"""The type TIME: signed microseconds, -838:59:59.000000 to 838:59:59.000000."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from incsnap.columns.arrow import Array, BytesArray
 from incsnap.columns.calendar import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from incsnap.columns.gather import integers, primitive
 from incsnap.columns.packets import Spans
@@ -40,7 +39,7 @@ def _time(column: Column) -> TypeDefinition:
         connect=_connect,
         encode=unescaped(_connect),
         refused=_refused,
-        # In milliseconds.
+        # Milliseconds round values.
         rounded=column.fraction > 3,
         frame=lambda values: printed_times(values, column.fraction),
         frame_type=pa.string(),
@@ -48,10 +47,11 @@ def _time(column: Column) -> TypeDefinition:
 
 
 def _decode(fraction: int) -> Decode:
-    """Hours in 10 bits, minutes in 6, seconds in 6, then ``fraction`` bytes of fraction.
+    """Return the decoder of TIME with `fraction` bytes of fraction.
 
-    Integer part and fraction are one integer that is negated as a whole. So a negative time's fraction borrows from
-    the integer part, and taking the absolute value of both together undoes that.
+    A value has hours in 10 bits, minutes in 6, seconds in 6, then the fraction. Integer part and fraction are one
+    integer, which is negated as a whole. So the fraction of a negative time borrows from the integer part. Taking the
+    absolute value of both together undoes that.
     """
 
     def decode(spans: Spans) -> pa.Array:
@@ -65,8 +65,11 @@ def _decode(fraction: int) -> Decode:
     return decode
 
 
-def _from_text(raw: Any, fraction: int) -> Any:
-    """Two or three digits of hours and a sign: the only text of no fixed width, so it is read from its end."""
+def _from_text(raw: BytesArray, fraction: int) -> Array:
+    """Return the microseconds of texts.
+
+    A TIME has a sign and two or three digits of hours, so its text has no fixed width and is read from its end.
+    """
     n = len(raw)
     mask = valid(raw)
     if mask is not None:
@@ -93,7 +96,7 @@ def _from_text(raw: Any, fraction: int) -> Any:
     return fixed(np.where(negative, -micros, micros), pa.int64(), mask)
 
 
-def _connect(values: Any, modes: Modes) -> Any:
+def _connect(values: Array, modes: Modes) -> Array:
     match modes.time_precision:
         case "isostring":
             return shortest_iso(numbers(values), valid(values), with_date=False)
@@ -104,8 +107,8 @@ def _connect(values: Any, modes: Modes) -> Any:
     return values
 
 
-def _refused(values: Any, modes: Modes) -> Bools | None:
-    """Connect's Time and ISO text are times of day: 0 to 24 hours."""
+def _refused(values: Array, modes: Modes) -> Bools | None:
+    """Return a mask of the values outside 0 to 24 hours: Connect's Time and ISO text are times of day."""
     if modes.time_precision not in ("connect", "isostring"):
         return None
     micros = numbers(values)

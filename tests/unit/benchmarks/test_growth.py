@@ -71,7 +71,7 @@ def test_a_snapshot_is_as_quick_as_its_readers_or_its_senders(costs: Costs) -> N
     assert snapshot_rows_a_second(costs, many) == pytest.approx(1 / costs["release.elapsed"])
 
 
-def test_all_tables_can_be_told(costs: Costs) -> None:
+def test_the_report_has_all_tables(costs: Costs) -> None:
     text = as_text(costs)
     assert text.count("\n\n") == 5
     assert "None" not in text

@@ -1,4 +1,4 @@
-"""What the benchmark reads of processes, tried on this one."""
+"""Tests of the benchmark's measurements of processes, applied to the test's own process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _MODULES = {
 #: A job in small: what Spark runs is forked from its zygote, here with arguments of the test.
 _JOB = """
 import json, subprocess, sys
-from incsnap.spark.zygote import Zygote
+from incsnap.spark.launch.zygote import Zygote
 zygote = Zygote()
 zygote.start()
 run = [subprocess.Popen([zygote.python, *each], stdin=subprocess.PIPE) for each in json.loads(sys.argv[1])]

@@ -1,3 +1,5 @@
+"""Tests of the readers of control events."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,7 @@
-"""Another server answers: its positions begin anew, and nothing of a half-read transaction is mixed with its own."""
+"""Tests of a stream that continues on another server, or in another binlog of the same server.
+
+Positions begin anew there. Rows of an incomplete transaction are never mixed with the other server's.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from incsnap.binlog.protocol import dump_connection as dump
 from incsnap.errors import OffsetError
 from incsnap.events import BinlogPosition, StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.snapshot.window import Reading, Window, read_elsewhere, released_by
+from incsnap.snapshot.window import ChunkResult, Window, read_elsewhere, released_by
 from incsnap.tables import TableId
 from tests.support import binlog_bytes as made
 from tests.support.binlog_bytes import BEGIN, WRITE, XID, Binlog
@@ -65,7 +68,7 @@ def test_positions_begin_anew_where_the_stream_comes_to_files_of_another_log_bin
     after, _ = stream.cut(before)
     assert after.at == BinlogPosition("newlog.000001", 4, "a/1")
     assert not before.reached("newlog.000001", 4)
-    window = replace(WINDOW, reading=Reading(high_file="binlog.000001", high_pos=9, server_uuid="a"))
+    window = replace(WINDOW, result=ChunkResult(high_file="binlog.000001", high_pos=9, server_uuid="a"))
     assert not released_by(window, after, after.server_uuid)
     assert read_elsewhere(window, after.server_uuid)
 
@@ -82,7 +85,7 @@ def test_a_saved_position_of_an_unknown_server_is_not_believed() -> None:
 
 def test_a_transaction_that_was_not_handed_out_comes_wholly_from_the_other_server() -> None:
     old = a_log(500_000, [b"0"], [b"1", b"2", b"3"])
-    # The same rows in other events: counting events would lose or repeat some.
+    # The new server has the same rows in other events. Counting events would lose or repeat some.
     new = a_log(4, [b"0"], [b"12", b"3"], [b"4"])
     whole = b"".join(old.dump(GtidSet()))
     stream = Stream(ON_A).feed([whole[:-150]])
@@ -106,25 +109,25 @@ def test_a_transaction_half_handed_out_is_not_continued_on_another_server() -> N
     inside, _ = stream.cut(ON_A, max_bytes=150)
     assert inside.open_gtid
     known = stream.slices(ON_A, inside)
-    with pytest.raises(OffsetError, match="half delivered"):
+    with pytest.raises(OffsetError, match="delivered in part"):
         stream.connect(server_uuid="b")
     assert stream.slices(ON_A, inside) == known
     stream.buffer.forget(inside)
     for again in (stream, Stream(inside)):
-        with pytest.raises(OffsetError, match="half delivered"):
+        with pytest.raises(OffsetError, match="delivered in part"):
             again.connect(server_uuid="b")
         again.connect(server_uuid="a")
 
 
 def test_a_window_is_only_released_and_only_kept_by_the_server_it_was_read_on() -> None:
-    window = replace(WINDOW, reading=Reading(high_file="binlog.000001", high_pos=9, server_uuid="a"))
+    window = replace(WINDOW, result=ChunkResult(high_file="binlog.000001", high_pos=9, server_uuid="a"))
     end = StreamPosition(GtidSet(), "binlog.000009", 4)
     verdicts = [(released_by(window, end, server), read_elsewhere(window, server)) for server in ("a", "b", "")]
     assert verdicts == [(True, False), (False, True), (False, False)]
 
 
 class Server:
-    """Says of one connection what it has executed, a little more at each question."""
+    """A server that returns the next of its executed GTID sets at each question."""
 
     def __init__(self, *executed: str) -> None:
         self.executed = list(executed)

@@ -1,3 +1,5 @@
+"""Tests of the framer: events in a stream of packets."""
+
 from __future__ import annotations
 
 import tempfile

@@ -1,11 +1,12 @@
-"""What is held of prepared XA transactions: by which name, in how much memory, and what a search beside it adds."""
+"""Tests of the store of prepared XA transactions: names, memory, and what a search beside the stream adds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from incsnap.binlog.prepared import PreparedTransactions, XaEvents, XaTransaction
+from incsnap.binlog.prepared import PreparedTransactions
+from incsnap.binlog.xa_parts import XaEvents, XaTransaction
 from incsnap.events import PreparedXa
 from tests.support.parts_in_memory import Parts
 
@@ -23,7 +24,7 @@ def prepared(into: PreparedTransactions, xid: str, size: int = 10, gtid: str = "
 
 
 def prepared_before(xid: str, size: int = 10) -> XaTransaction:
-    """As the search beside the stream reads it."""
+    """Return a transaction as the search beside the stream reads it."""
     return prepared(PreparedTransactions().sibling([xid]), xid, size, "g:0")
 
 
@@ -49,7 +50,7 @@ def test_memory_that_nobody_holds_does_not_stop_the_stream() -> None:
     prepared(transactions, B, 20)
 
 
-def test_what_is_sought_and_found_is_committed_like_any_other() -> None:
+def test_a_found_transaction_is_committed_like_any_other() -> None:
     transactions = PreparedTransactions(sought=[A, B])
     transactions.take_sought(prepared_before(A))
 
@@ -57,10 +58,10 @@ def test_what_is_sought_and_found_is_committed_like_any_other() -> None:
     assert content(transactions, transactions.of(A, "g:9", "here")) == 10
     assert [each.xid for each in transactions.taken([A, B])] == [A]
     assert transactions.taken([]) == []
-    assert transactions.taken([A]) == []  # an offset has it, and nobody holds its events for that
+    assert transactions.taken([A]) == []  # the call before has made it forget the name
 
 
-def test_what_the_tail_finds_for_itself_counts_as_found() -> None:
+def test_a_transaction_that_the_tail_finds_is_no_longer_sought() -> None:
     transactions = PreparedTransactions(sought=[A])
     transactions.adopt(prepared_before(A))
 
@@ -69,7 +70,7 @@ def test_what_the_tail_finds_for_itself_counts_as_found() -> None:
 
 
 @pytest.mark.parametrize("how", ["prepared anew", "rolled back", "begun anew", "committed"])
-def test_what_is_found_too_late_never_takes_the_place_of_what_the_stream_has_brought(how: str) -> None:
+def test_a_late_find_does_not_replace_a_transaction_of_the_stream(how: str) -> None:
     store = Parts()
     transactions = PreparedTransactions(store, sought=[A])
     if how == "prepared anew":
@@ -91,11 +92,11 @@ def test_what_is_found_too_late_never_takes_the_place_of_what_the_stream_has_bro
         assert content(transactions, transactions.of(A, "g:9", "here")) == 20
 
 
-def test_what_an_offset_has_as_prepared_is_not_sought() -> None:
+def test_prepared_transactions_of_the_offset_are_not_sought() -> None:
     assert PreparedTransactions(known=[PreparedXa(A, "g:1")], sought=[A, B]).sought() == {B}
 
 
-def test_what_has_ended_unlogged_is_forgotten_but_not_one_that_bears_its_name_since() -> None:
+def test_an_unlogged_end_removes_only_the_transaction_of_that_gtid() -> None:
     store = Parts()
     transactions = PreparedTransactions(store, memory_bytes=50)
     prepared(transactions, A, 30, "g:1")

@@ -1,3 +1,5 @@
+"""Tests of the reader of statements and of their sessions."""
+
 from __future__ import annotations
 
 import pytest
@@ -56,6 +58,7 @@ def test_a_statement_tells_the_settings_of_its_session() -> None:
     )  # fmt: skip
     query = read_query(made.query_body("DROP TABLE t", "böse", status=status), CHARSETS)
     assert query.session == Session("böse", modes, "gbk", "latin1", "utf8mb4", explicit_timestamps=True)
+    assert query.has_xid
 
 
 @pytest.mark.parametrize(
@@ -71,4 +74,5 @@ def test_a_statement_tells_the_settings_of_its_session() -> None:
 def test_settings_that_an_event_does_not_tell_are_unknown(status: bytes, sql_mode: int | None) -> None:
     query = read_query(made.query_body("DROP TABLE t", status=status), CHARSETS)
     assert query.session == Session("shop", sql_mode)
+    assert not query.has_xid
     assert query.sql == "DROP TABLE t"

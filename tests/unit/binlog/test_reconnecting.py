@@ -1,4 +1,4 @@
-"""How long the server may be away, and from when on that is counted."""
+"""Tests of the loop that connects again: how long the server may be away, and from when this time is counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from incsnap.events import BinlogPosition
 
 
 class Server:
-    """Each element of ``script``: seconds that a call of ``read`` takes, and whether it gets a connection."""
+    """A server with a script of (seconds that a call of `read` takes, whether it gets a connection)."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, script: list[tuple[float, bool]]) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""Where a batch ends that may have so many rows."""
+"""Tests of batches with a limit of rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from tests.support.binlog_bytes import BEGIN, WRITE, XID, Binlog, rows_body
 from tests.support.packets import table_map
 from tests.support.stream_in_memory import START, Stream
 
-#: An image of one INT that is not NULL: a null bitmap, which ``rows_body`` begins with itself, and four bytes.
+#: An image of one INT that is not NULL: a null bitmap and four bytes. `rows_body` adds the null bitmap of the first
+#: image.
 _ROW = b"\x00\x01\x02\x03\x04"
 
 
 def _events_of_batches(names: list[str], most: int) -> list[int]:
-    """Of a transaction whose events have 3, 1, 2 and 9 rows, one that cannot be read, and two single rows' more."""
+    """Return the number of events in each batch of at most `most` rows.
+
+    The first transaction has events of 3, 1, 2 and 9 rows, and one that cannot be read. Two transactions of one row
+    follow.
+    """
     described = (kinds.TABLE_MAP, table_map(names, [t.LONG], b"", table_id=1))
     written = [(WRITE, rows_body(1, (_ROW * rows)[1:])) for rows in (3, 1, 2, 9)]
     log = Binlog()
@@ -42,7 +47,7 @@ def _events_of_batches(names: list[str], most: int) -> list[int]:
     [
         (1, [1, 1, 1, 1, 1, 1, 1]),
         (4, [2, 1, 1, 3]),
-        # Whole transactions where they fit: 16 rows, and the one that counts for the event that cannot be read.
+        # Whole transactions if they fit. The first has 16: 15 rows, and one for the event that cannot be read.
         (15, [4, 3]),
         (16, [5, 2]),
         (17, [6, 1]),

@@ -1,4 +1,4 @@
-"""Rows events made by hand."""
+"""Tests of the decoder of rows events, with events made by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def decode(events: list[tuple[int, bytes]]) -> RowImages:
 
 @pytest.mark.parametrize("copies", [1, 40])
 def test_images_of_events_of_different_length_come_in_order(copies: int) -> None:
-    # 40 times: so many events that the lock-step walk takes them; once: they are walked alone.
+    # 40 copies are enough events for the walk in lock-step. The events of one copy are walked alone.
     events: list[tuple[int, bytes]] = []
     expected = []
     for copy in range(copies):

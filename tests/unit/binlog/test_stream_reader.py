@@ -1,3 +1,5 @@
+"""Tests of the stream reader and the buffer: a binlog made by hand goes in, slices come out."""
+
 from __future__ import annotations
 
 import logging
@@ -149,7 +151,7 @@ def test_rows_that_the_log_takes_back_stop_the_reading(events: list[Any], undone
     log = Binlog()
     log.add([BEGIN, T, rows(b"z"), XID])
     log.add(events)
-    with pytest.raises(BinlogError, match=rf"{SID}:2.*takes back {undone} rows events") as caught:
+    with pytest.raises(BinlogError, match=rf"{SID}:2.*rolls back {undone} rows events") as caught:
         Stream().feed(log.dump(GtidSet()))
     assert "table.exclude.list" in caught.value.hint
 
@@ -186,7 +188,7 @@ def test_a_session_without_a_database_is_called_so(caplog: pytest.LogCaptureFixt
     assert "a change by a session in no database was logged as a statement" in caplog.text
 
 
-def test_load_data_logged_as_a_statement_is_warned_of_and_the_rows_beside_it_are_sent(
+def test_load_data_logged_as_a_statement_is_a_warning_and_other_rows_are_sent(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     head = struct.pack("<IIBHH", 12, 0, 4, 0, 5) + struct.pack("<IIIB", 1, 9, 20, 0) + bytes(5)
@@ -212,6 +214,18 @@ def test_a_statement_is_read_in_the_sql_mode_of_its_session(sql_mode: int, table
     assert change.session.sql_mode == sql_mode
     assert change.touches(TableId("shop", table))
     assert (change.tables is None) is not bool(sql_mode)
+
+
+def test_a_statement_has_whether_it_has_an_xid_and_stands_in_a_transaction() -> None:
+    sql = "CREATE TABLE IF NOT EXISTS t (id int)"
+    log = Binlog()
+    log.add([(kinds.QUERY, made.query_body(sql, status=b"\x11" + bytes(8)))])
+    log.add([(kinds.QUERY, made.query_body(sql))])
+    log.add([BEGIN, (kinds.QUERY, made.query_body(f"{sql} START TRANSACTION")), XID])
+    stream = Stream().feed(log.dump(GtidSet()))
+    _, cut = stream.cut(START)
+    changes = stream.buffer.contents(cut.start, cut.end).changes
+    assert [(each.has_xid, each.in_transaction) for each in changes] == [(True, False), (False, False), (False, True)]
 
 
 def test_a_table_id_with_a_new_meaning_is_noticed() -> None:
@@ -240,7 +254,7 @@ def test_a_format_description_can_turn_checksums_off_in_the_middle() -> None:
     [
         (kinds.ANONYMOUS_GTID, made.gtid_body(1, 1), 0, "without GTID"),
         (kinds.INCIDENT, b"\x01\0\0", 0, "events are missing"),
-        (0x63, b"", 0, "unknown type 99"),
+        (0x63, b"", 0, "unknown event type 99"),
         (kinds.QUERY, made.query_body("ALTER TABLE t ADD x int"), 0, "has no GTID"),
         (kinds.XID, bytes(8), 0, "whole transactions"),
         (WRITE, made.rows_body(99, b""), 0, "without a table map"),
@@ -268,7 +282,7 @@ def test_a_compressed_transaction_that_is_cut_off_is_refused() -> None:
         Stream().feed(log.dump(GtidSet()))
 
 
-#: Parts of a statement of which there may be very many, or very long ones.
+#: Parts of a statement that are very long or very many.
 LONG = {
     "a literal": "comment '%s'" % ("x" * (8 * MB)),
     "a literal of escapes": "comment '%s'" % (r"\'" * (4 * MB)),
@@ -298,7 +312,7 @@ def test_a_statement_takes_a_small_multiple_of_its_length(table: str, part: str)
 
 
 def _long_compressed() -> Binlog:
-    """A transaction of 100 MB, and as many on the wire."""
+    """Return a binlog with a transaction of 100 MB that is stored without compression, and a small one."""
     events = [BEGIN, T, *[rows(bytes([n]) * MB) for n in range(100)], XID]
     log = Binlog()
     log.add([made.compressed(events, zstd=False)])
@@ -307,7 +321,7 @@ def _long_compressed() -> Binlog:
 
 
 def _mapped() -> int:
-    """Bytes of files that are in this process's memory."""
+    """Return how many bytes of mapped files are in this process's memory."""
     [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssFile")]
     return int(line.split()[1]) << 10
 
@@ -328,7 +342,7 @@ def test_a_compressed_transaction_of_many_packets_is_never_in_memory_whole() -> 
     finally:
         tracemalloc.stop()
     assert seen == [bytes([n]) for n in range(100)] + [b"t"]
-    # A packet of 16 MB as it came, joined, and cut out of what came with it.
+    # Three copies of a packet of 16 MB: as it came, joined, and as a slice of the joined bytes.
     assert peak < 60 * MB
     assert mapped < before + 20 * MB
 

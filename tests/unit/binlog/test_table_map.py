@@ -1,4 +1,4 @@
-"""Table map events made by hand."""
+"""Tests of the reader of table maps, with events made by hand."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_equal_events_are_parsed_once() -> None:
 
 
 def test_a_char_of_more_than_255_bytes_keeps_its_length_in_the_type_byte() -> None:
-    # char(255) utf8mb4: 1020 bytes, 0x3FC; bits 8 and 9 inverted in 0x30 of the type byte.
+    # char(255) utf8mb4: 1020 bytes, 0x3FC. Its bits 8 and 9 are inverted in the bits 0x30 of the type byte.
     parsed = parse_table_map(table_map(["c"], [t.STRING], b"\xce\xfc", [(3, b"\xfc\xff\x00")]), CHARSETS)
     assert parsed.wire == (WireColumn(t.STRING, 1020),)
 
@@ -76,7 +76,7 @@ def test_types_that_are_not_supported_are_described_by_name() -> None:
     assert names == ["bit", "set", "geometry", "timestamp (format before MySQL 5.6)"]
 
 
-#: Of a table with six columns; what MINIMAL metadata has of them, and what FULL adds to it.
+#: A table with six columns: the fields that MINIMAL metadata has, and those that FULL adds.
 _TYPES = [t.LONG, t.VARCHAR, t.STRING, t.STRING, t.GEOMETRY, t.NEWDECIMAL]
 _META = b"\x50\x00" + b"\xf7\x01" + b"\xf8\x02" + b"\x04" + b"\x0c\x02"
 _MINIMAL = [(1, b"\x80"), (2, b"\xfc\xff\x00"), (7, b"\x01")]
@@ -91,7 +91,7 @@ _NAMES = ["id", "name", "kind", "some", "at", "price"]
 
 
 def _maps() -> tuple[bytes, bytes]:
-    """The maps of one table, with MINIMAL and with FULL metadata."""
+    """Return the maps of one table, with MINIMAL and with FULL metadata."""
     nulls = 0b111110
     return table_map([], _TYPES, _META, _MINIMAL, nullable=nulls), table_map(
         _NAMES, _TYPES, _META, _FULL, nullable=nulls
@@ -139,7 +139,7 @@ def test_whether_a_map_tells_names_is_seen_without_reading_it_whole() -> None:
     minimal, full = _maps()
     assert not tells_names(minimal[6:])
     assert tells_names(full[6:])
-    assert tells_names(full[6:20])  # damaged: who decodes its rows says so
+    assert tells_names(full[6:20])  # damaged: decoding its rows will report the error
 
 
 def test_a_map_that_names_some_of_its_columns_is_damaged() -> None:
@@ -157,6 +157,6 @@ def test_every_cut_table_map_is_refused() -> None:
     body = table_map(["id", "e"], [t.LONG, t.STRING], b"\xf7\x01", [(10, b"\x08"), (6, b"\x01" + lenenc_string(b"a"))])
     whole = parse_table_map(body, CHARSETS)
     for size in range(len(body)):
-        # Cut between two fields of the optional metadata, it is a shorter event that is whole.
+        # A map that is cut between two fields of the optional metadata is a shorter valid map.
         with suppress(BinlogError):
             assert parse_table_map(body[:size], CHARSETS) != whole

@@ -1,4 +1,4 @@
-"""The rows of a slice by table and shape, in binlog order, decoded as columns."""
+"""Tests of the rows of a slice, by table and shape, in binlog order, decoded as columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rows(*values: int, columns: int = 1, table_id: int = 7, kind: int = made.WRI
 
 
 def shown(groups: list[TableRows]) -> list[tuple[str, int, list[int]]]:
-    """(table, columns, first column of its rows)."""
+    """Return (table, number of columns, values of the first column) of each group of rows."""
     return [(each.shape.id.table, len(each.shape.columns), each.decode().columns[0].to_pylist()) for each in groups]
 
 

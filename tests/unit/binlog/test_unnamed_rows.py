@@ -1,5 +1,5 @@
-"""Rows whose table maps tell no names (binlog_row_metadata=MINIMAL): which they are, and where batches end because of
-them."""
+"""Tests of rows whose table maps have no column names (`binlog_row_metadata=MINIMAL`), and of batches with such
+rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _rows(table_map: tuple[int, bytes], *contents: bytes) -> list[tuple[int, byt
 
 
 def _ends(log: Binlog) -> list[str]:
-    """Where the batches end, by the last transaction in each."""
+    """Return the end of each batch as the number of its last transaction."""
     stream, position, ends = Stream().feed(log.dump(GtidSet())), START, list[str]()
     while (following := stream.cut(position)[0]) != position:
         position = following
@@ -71,7 +71,7 @@ def test_the_events_of_one_table_are_those_with_names_and_those_without() -> Non
         log.add(events)
     stream = Stream().feed(log.dump(GtidSet()))
     end, cut = stream.cut(START)
-    [only] = cut_slices(stream.buffer.stretches(cut.start, cut.end), stream.names, 1, ORDERS)
+    [only] = cut_slices(stream.buffer.stretches(cut.start, cut.end), stream.ids, 1, ORDERS)
     assert rows_of([only]) == rows_of(stream.slices(START, end))
     assert len(rows_of([only])) == 3
-    assert cut_slices(stream.buffer.stretches(cut.start, cut.end), stream.names, 1, TableId("shop", "none")) == []
+    assert cut_slices(stream.buffer.stretches(cut.start, cut.end), stream.ids, 1, TableId("shop", "none")) == []

@@ -1,4 +1,4 @@
-"""Rows events and values that cannot be read: what each failure mode does, and what the messages name."""
+"""Tests of rows events and values that cannot be read: the effect of each failure mode, and the messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XA transactions in a binlog made by hand: rows stand at XA PREPARE there, and are to be sent at XA COMMIT."""
+"""Tests of XA transactions in a binlog made by hand: rows stand before XA PREPARE and are sent at XA COMMIT."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from incsnap.binlog.prepared import NotPrepared, PreparedTransactions, XaMark
+from incsnap.binlog.prepared import NotPrepared, PreparedTransactions
 from incsnap.binlog.protocol import control_events as kinds
 from incsnap.binlog.slicing import cut_slices
+from incsnap.binlog.xa_parts import XaMark
 from incsnap.ddl.xa_statements import read_xa, xid_of
 from incsnap.errors import BinlogError
 from incsnap.events import BinlogPosition, PreparedXa, StreamPosition
@@ -34,7 +35,7 @@ def prepare(log: Binlog, name: str, *contents: bytes) -> Logged:
 
 
 def sent(stream: Stream, end: StreamPosition, start: StreamPosition = START) -> list[tuple[str, bytes]]:
-    """(number of the transaction, content of the row)"""
+    """Return (number of the transaction, content of the row) for each row."""
     return [(gtid.removeprefix(f"{SID}:"), body[13:]) for gtid, _, _, body in rows_of(stream.slices(start, end))]
 
 
@@ -70,11 +71,11 @@ def test_nothing_of_it_is_told_before_its_commit_neither_tables_nor_signals() ->
     contents = stream.buffer.contents(cut.start, cut.end)
     assert (set(contents.tables), contents.events) == ({TableId("shop", "t")}, 1)
     only = TableId("shop", "t")
-    [signals] = cut_slices(stream.buffer.stretches(cut.start, cut.end), stream.names, 1, only)
+    [signals] = cut_slices(stream.buffer.stretches(cut.start, cut.end), stream.ids, 1, only)
     assert rows_of([signals]) == rows_of(stream.slices(before, end))
 
 
-def test_what_is_rolled_back_is_never_sent() -> None:
+def test_a_rolled_back_xa_transaction_is_never_sent() -> None:
     log = Binlog()
     prepare(log, "61", b"gone")
     log.add([xa("ROLLBACK")])
@@ -299,7 +300,11 @@ def test_nothing_is_guessed_about_a_stream_that_breaks_the_rules() -> None:
     odd.add([(kinds.QUERY, made.query_body("XA COMMIT 'plain'"))])
     never.add([BEGIN, T, rows(b"a"), xa_prepare()])
 
-    for log, message in (inside, "inside of one of XA"), (odd, "not of a known form"), (never, "never began"):
+    for log, message in (
+        (inside, "begins inside an XA transaction"),
+        (odd, "unknown form of the XA statement"),
+        (never, "ends without a beginning"),
+    ):
         with pytest.raises(BinlogError, match=message):
             Stream(included=of_shop).feed(log.dump(GtidSet()))
 

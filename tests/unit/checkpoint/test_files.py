@@ -1,4 +1,4 @@
-"""What lies beside Spark's checkpoint so that no batch is planned twice with two ends, and no job runs twice."""
+"""Tests of the plan and the lock beside Spark's checkpoint: no batch gets two ends, and no job runs twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.lock import checkpoint_lock, try_folder
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import PlannedWith, recall, remember
+from incsnap.checkpoint.planned_batch import PlannedWith, recall, remember
 from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet

@@ -1,4 +1,4 @@
-"""One job on one checkpoint in a bucket: a lease on a real S3 server."""
+"""Tests of the lease on a real S3 server: only one job may use a checkpoint in a bucket."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_holder_that_was_followed_learns_it_with_the_name_of_who_did(
     taken_lease: Lease, folder: ObjectFolder
 ) -> None:
     def take() -> bool:
-        """Between two renewals, as after a freeze."""
+        """Take the lease as another process would do after this one was frozen between two renewals."""
         tagged = folder.read_tagged("lease.json")
         assert tagged is not None
         other = replace(written(folder), token="other", host="elsewhere", pid=7)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from incsnap.checkpoint.files import Files, packed, unpack
-from incsnap.checkpoint.object_store import reach
+from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.windows import CheckpointDamaged, WindowBuffers
 from incsnap.config.object_store import store_access
 from incsnap.envelope.records import RECORDS
@@ -151,11 +151,11 @@ def test_errors_say_what_the_store_answers_and_never_with_what_it_was_asked(
     )
     try:
         for properties, location, expected in cases:
-            reach(location, store_access(location, properties, {}))
+            set_access(location, store_access(location, properties, {}))
             with pytest.raises(StoreFailed, match=expected) as caught:
                 Files(location).write("a.json", b"1")
             text = f"{caught.value!r} {caught.value} {caught.value.hint}"
             assert object_store.access_key not in text
             assert properties["spark.hadoop.fs.s3a.secret.key"] not in text
     finally:
-        reach(bucket_folder, store_access(bucket_folder, given, {}))
+        set_access(bucket_folder, store_access(bucket_folder, given, {}))

@@ -10,7 +10,7 @@ import pytest
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import PlannedWith, recall, remember
+from incsnap.checkpoint.planned_batch import PlannedWith, recall, remember
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.errors import OffsetError
 from incsnap.events import StreamPosition
@@ -135,7 +135,7 @@ def test_a_batch_that_is_planned_again_names_its_queue_as_it_did(tmp_path: Path)
     assert again.dump(recalled) == offsets.dump(end)
 
 
-def test_a_file_that_the_next_batch_names_anew_is_not_deleted_with_the_batch_before_it(tmp_path: Path) -> None:
+def test_a_file_that_the_next_batch_names_again_is_not_deleted(tmp_path: Path) -> None:
     offsets = KeptOffsets(Files(str(tmp_path)))
     offsets.dump(offset(1, range(200)))
     other = offset(2, range(300, 500))

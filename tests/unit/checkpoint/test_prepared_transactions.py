@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from incsnap.binlog.prepared import PreparedTransactions, XaEvents, XaMark, XaTransaction
+from incsnap.binlog.prepared import PreparedTransactions
+from incsnap.binlog.xa_parts import XaEvents, XaMark, XaTransaction
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.prepared_transactions import PreparedFiles, parts_let_go, prepared_after
 from incsnap.checkpoint.windows import CheckpointDamaged

@@ -1,4 +1,4 @@
-"""What a power cut may leave of Spark's logs: the job goes on with the same batches, or stops with a file's name."""
+"""Tests of Spark's logs after a power cut: the job repeats the same batches, or names the damaged file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
-from incsnap.checkpoint.planned import PlannedWith, recall, remember
+from incsnap.checkpoint.planned_batch import PlannedWith, recall, remember
 from incsnap.checkpoint.spark_log import SparkLog
 from incsnap.errors import OffsetError
 from incsnap.events import StreamPosition
@@ -24,7 +24,7 @@ STATES = ("whole", "gone", "empty", "torn")
 
 
 def end(number: int) -> Offset:
-    """The end of Spark's batch ``number``, which is our batch ``number + 1``."""
+    """Return the end of Spark's batch `number`, which is our batch `number + 1`."""
     return replace(FIRST, batch=number + 1, stream=StreamPosition(GtidSet(), "binlog.000001", 100 * number + 100))
 
 
@@ -41,7 +41,7 @@ def write(root: Path, log: str, number: int, state: str = "whole") -> None:
 
 
 def job(root: Path, done: int) -> None:
-    """Spark's batches 0 to ``done`` are done, and ``done`` is the newest that was planned."""
+    """Write the logs of a job whose batches 0 to `done` are done, with no later batch planned. Numbers are Spark's."""
     for number in range(done + 1):
         write(root, "offsets", number)
         write(root, "commits", number)
@@ -51,10 +51,10 @@ def job(root: Path, done: int) -> None:
 
 
 def next_batch(root: Path) -> Offset | None:
-    """The end of the batch that Spark and the planner would now begin with; ``None``: one that was never planned.
+    """Return the end of the batch that Spark and the planner would run first now; None if it was never planned.
 
-    Spark reads the newest file of both logs, and fails on one that is not whole; a batch that is not noted as done it
-    repeats, with the offset that it has.
+    Spark reads the newest file of each log, and fails if the file is not whole. If the newest batch is not recorded as
+    done, Spark repeats it with the offset in the log. Otherwise Spark plans a new batch.
     """
     logs: dict[str, list[int]] = {}
     for log, lines in (("offsets", 3), ("commits", 2)):
@@ -100,7 +100,7 @@ def test_whatever_a_power_cut_takes_of_the_newest_batch_it_is_repeated_with_its_
 
 
 @pytest.mark.parametrize("states", list(itertools.product(STATES, repeat=4)))
-def test_whatever_is_lost_of_two_batches_no_batch_is_planned_anew_in_place_of_one_that_was(
+def test_no_planned_batch_is_replaced_whatever_files_of_two_batches_are_lost(
     tmp_path: Path, states: tuple[str, str, str, str]
 ) -> None:
     job(tmp_path, 3)

@@ -1,4 +1,4 @@
-"""What a job leaves on disk is read while it is being written."""
+"""Tests of the status that is read from a checkpoint while a job writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a power cut may leave of a window or of overtaken keys: the whole content, or an error that names the file."""
+"""Tests of torn files of windows and overtaken keys: a reader gets the whole content or the file's name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cut(content: bytes, at: int) -> bytes:
 
 
 def zeroed(content: bytes, at: int) -> bytes:
-    """Its size was on the disk already, its end was not."""
+    """Return the content with zeros from `at` on: the file's size was on the disk already, but its end was not."""
     return content[:at] + bytes(len(content) - at)
 
 

@@ -27,7 +27,7 @@ ALTERED: TableDefaults = (*KNOWN[:1], (TableId("db", "t"), (Declared("id", "int"
 
 
 def default_files(root: Path) -> ValueFiles[TableDefaults]:
-    """As a new life has them."""
+    """Return the files as a restarted process opens them, with an empty cache."""
     return ValueFiles(Files(str(root)), "defaults", "the DEFAULTs of columns", TableDefaults)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.windows import CheckpointDamaged, WindowBuffers
-from incsnap.snapshot.window import Reading
+from incsnap.snapshot.window import ChunkResult
 from tests.support.kafka import keyed
 
 
@@ -69,10 +69,10 @@ def test_a_lost_or_torn_window_is_damage_and_says_what_to_do(buffers: WindowBuff
 
 
 def test_a_manifest_comes_back_and_a_torn_one_counts_as_absent(buffers: WindowBuffers) -> None:
-    reading = Reading(3, high_file="binlog.000002", high_pos=2**33, seconds=0.5)
+    result = ChunkResult(3, high_file="binlog.000002", high_pos=2**33, seconds=0.5)
     assert buffers.read_manifest("w") is None
-    buffers.write_manifest("w", reading)
-    assert buffers.read_manifest("w") == reading
+    buffers.write_manifest("w", result)
+    assert buffers.read_manifest("w") == result
     (path,) = Path(Files(buffers.root).path("windows")).glob("w/*.json")
     for torn in (b"", path.read_bytes()[:-3], b"[]", b'{"window_id":"w","reading":{"rows":3}}'):
         path.write_bytes(torn)
@@ -149,7 +149,7 @@ def test_hundreds_of_held_tables_of_which_one_has_changed_are_told_apart(tmp_pat
     assert small < 2_000
 
 
-def test_what_is_written_down_again_is_read_again(tmp_path: Path) -> None:
+def test_a_rewritten_window_is_read_as_rewritten(tmp_path: Path) -> None:
     buffers = WindowBuffers(str(tmp_path))
     for keys in ([], [b"k"]):
         buffers.write_discards(4, 0, {"db.t": pa.array(keys, pa.binary())})

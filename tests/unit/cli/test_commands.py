@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from incsnap.checkpoint.files import Files
 from incsnap.cli.main import commands
+from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.status import (
     FAILED,
     RUNNING,
@@ -28,7 +29,6 @@ from incsnap.monitoring.status import (
     TableStatus,
     dump,
 )
-from incsnap.monitoring.watch import NAME
 from signals.channels.file import SignalFile
 
 _JOB = """
@@ -48,8 +48,8 @@ signal.file={folder}/signals.txt
 
 @pytest.fixture(autouse=True)
 def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`run` starts Spark before it asks the servers; what is tried here ends before Spark is used."""
-    monkeypatch.setattr("incsnap.spark.starting.starting", lambda settings: nullcontext())
+    """Replace Spark's start: `run` starts Spark before it asks the servers, but no test here uses Spark."""
+    monkeypatch.setattr("incsnap.spark.launch.startup.launched", lambda settings: nullcontext())
     monkeypatch.setattr("incsnap.spark.worker_python.leave_pandas_out", lambda: None)
 
 

@@ -1,4 +1,4 @@
-"""``column.*`` and message.key.columns: names and values of a properties file become rules."""
+"""Tests of `column.*` and `message.key.columns`: names and values of a properties file become rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from incsnap.config.columns import column_rules
-from incsnap.config.reading import SettingsReader
+from incsnap.config.reader import SettingsReader
 from incsnap.config.record_settings import formats
 from incsnap.config.settings import Formats
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
@@ -22,16 +22,16 @@ def _formats(properties: dict[str, str]) -> Formats:
 
 
 def _rules(properties: dict[str, str]) -> ColumnRules:
-    reading = SettingsReader(properties, {})
-    rules = column_rules(reading, _formats(properties))
-    assert reading.problems == []
+    reader = SettingsReader(properties, {})
+    rules = column_rules(reader, _formats(properties))
+    assert reader.problems == []
     return rules
 
 
 def _problem(properties: dict[str, str]) -> str:
-    reading = SettingsReader(properties, {})
-    column_rules(reading, _formats(properties))
-    (problem,) = reading.problems
+    reader = SettingsReader(properties, {})
+    column_rules(reader, _formats(properties))
+    (problem,) = reader.problems
     return problem
 
 
@@ -96,11 +96,11 @@ def test_the_order_of_the_file_does_not_matter() -> None:
         ("column.truncate.to.².chars", "is not a whole number"),
         ("column.mask.hash.MD2.with.salt.x", "MD2 is not one of: MD5, SHA, SHA1, SHA-1"),
         ("column.mask.hash.v2.CRC32.with.salt.x", "CRC32 is not one of"),
-        ("column.mask.hash.v3.MD5.with.salt.x", "not a setting; there are"),
-        ("column.mask.hash.MD5.salt.x", "not a setting"),
-        ("column.mask.hash.MD5.with.salt.", "not a setting"),
-        ("column.mask.with.3", "not a setting"),
-        ("column.truncate.3.chars", "not a setting; there are column.truncate.to.N.chars"),
+        ("column.mask.hash.v3.MD5.with.salt.x", "unknown setting; known are"),
+        ("column.mask.hash.MD5.salt.x", "unknown setting"),
+        ("column.mask.hash.MD5.with.salt.", "unknown setting"),
+        ("column.mask.with.3", "unknown setting"),
+        ("column.truncate.3.chars", "unknown setting; known are column.truncate.to.N.chars"),
     ],
 )
 def test_a_name_that_says_nothing_is_a_problem(name: str, message: str) -> None:
@@ -127,7 +127,7 @@ def test_a_pattern_that_is_none_is_a_problem_of_its_setting(name: str) -> None:
 
 
 def test_only_one_of_the_two_lists_may_be_given() -> None:
-    assert "only one of the two" in _problem({"column.include.list": "a.b.c", "column.exclude.list": "a.b.d"})
+    assert "not both" in _problem({"column.include.list": "a.b.c", "column.exclude.list": "a.b.d"})
 
 
 def test_message_keys_keep_the_order_of_their_columns() -> None:

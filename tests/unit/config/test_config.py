@@ -65,16 +65,20 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("topic.prefix", "a b", "made of letters"),
+        ("topic.prefix", "a b", "a name of at most 249 letters"),
         ("database.port", "70000", "from 1 to 65535"),
         ("database.port", "3_306", "whole number"),
-        ("snapshot.mode", "custom", "which does not run here; name what it comes to, of initial"),
-        ("snapshot.mode", "configuration_based", "configuration_based comes to no mode here. neither snapshot.mode."),
+        ("snapshot.mode", "custom", "which does not run here. Set initial or"),
+        (
+            "snapshot.mode",
+            "configuration_based",
+            "no mode of incsnap with these settings. neither snapshot.mode.",
+        ),
         ("snapshot.mode", "sometimes", "one of: initial, initial_only, when_needed, always, no_data, recovery"),
         ("snapshot.include.collection.list", "db.(t", "not a regular expression"),
         ("snapshot.select.statement.overrides", "orders", "a list of tables as database.table"),
         ("incsnap.start.gtid.set", "binlog.000001", "a GTID set"),
-        ("incsnap.start.binlog.position", "154", "it says nothing without incsnap.start.binlog.file"),
+        ("incsnap.start.binlog.position", "154", "has no effect without incsnap.start.binlog.file"),
         ("time.precision.mode", "adaptive", "one of: adaptive_time_microseconds, connect, isostring"),
         ("binary.handling.mode", "octal", "one of: bytes, base64, base64-url-safe, hex"),
         ("bigint.unsigned.handling.mode", "signed", "one of: long, precise"),
@@ -85,7 +89,7 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
             "With Apicurio's registry name io.co",
         ),
         ("key.converter", "AvroConverter", "key.converter.schema.registry.url: missing"),
-        ("key.converter", "org.apache.kafka.connect.storage.StringConverter", "and there is none; name"),
+        ("key.converter", "org.apache.kafka.connect.storage.StringConverter", "there is no EventRouter"),
         (
             "value.converter",
             "org.apache.kafka.connect.converters.LongConverter",
@@ -106,8 +110,8 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("include.schema.changes", "1", "true or false"),
         ("table.include.list", "db.(t", "not a regular expression"),
         ("signal.data.collection", "signals", "of the form database.table"),
-        ("signal.enabled.channels", "kafka,pigeon", "'pigeon' is not one of: source, kafka, file"),
-        ("signal.kafka.topic", "a topic", "a topic name"),
+        ("signal.enabled.channels", "kafka,pigeon", "'kafka,pigeon' is not a list of: source, kafka, file"),
+        ("signal.kafka.topic", "a topic", "a name of at most 249 letters"),
         ("signal.kafka.bootstrap.servers", "k:port", "host:port"),
         ("notification.enabled.channels", "sink", "notification.sink.topic.name: missing"),
         ("incremental.snapshot.chunk.size", "0", "from 1 to"),
@@ -117,13 +121,13 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("producer.acks", "1", "acks=all"),
         ("producer.enable.idempotence", "false", "exactly once needs"),
         ("producer.transactional.id", "mine", "not free to choose"),
-        ("producer.ssl.truststore.location", "/ca.jks", "converted by keytool -exportcert -rfc"),
-        ("database.ssl.truststore", "/ca.jks", "converted by keytool -exportcert -rfc"),
+        ("producer.ssl.truststore.location", "/ca.jks", "convert a Java key store by keytool -exportcert -rfc"),
+        ("database.ssl.truststore", "/ca.jks", "convert a Java key store by keytool -exportcert -rfc"),
         ("database.ssl.keystore", "/client.jks", "-deststoretype PKCS12, and then"),
         ("database.ssl.keystore", "/client.p12", "openssl pkcs12 -in client.p12 -out client.pem"),
         ("max.batch.size", "0", "from 1 on"),
         ("connector.class", "MySqlCdcSourceV2", "a managed connector of Confluent Cloud"),
-        ("producer.sasl.mechanism", "AWS_MSK_IAM", "librdkafka does not know it"),
+        ("producer.sasl.mechanism", "AWS_MSK_IAM", "not supported by librdkafka"),
         ("producer.override.sasl.client.callback.handler.class", "x.Handler", "it names a Java class"),
         ("database.password", "${env:NOPE}", "no variable NOPE"),
         ("database.password", "${vault:x:y}", "'vault' is not known"),
@@ -139,7 +143,7 @@ def test_a_wrong_value_is_refused_with_a_reason(name: str, value: str, message: 
 
 
 def test_include_and_exclude_of_one_kind_exclude_each_other() -> None:
-    assert "only one of the two" in problems_with(table__include__list="a.b", table__exclude__list="a.c")
+    assert "not both" in problems_with(table__include__list="a.b", table__exclude__list="a.c")
 
 
 def test_references_are_resolved_from_the_environment_and_from_files(tmp_path: Path) -> None:
@@ -156,6 +160,20 @@ def test_references_are_resolved_from_the_environment_and_from_files(tmp_path: P
     assert settings.mysql.password.get_secret_value() == "s3cret"
     assert (settings.mysql.port, settings.mysql.user, settings.topic_prefix) == (3307, "repl", "shop")
     assert settings.checkpoint_location == "/data/3307/x"
+
+
+def test_a_number_in_a_file_of_its_own_may_end_with_a_newline(tmp_path: Path) -> None:
+    (tmp_path / "port").write_text("3307\n")
+    assert loaded_with(database__port=f"${{directory:{tmp_path}:port}}").settings.mysql.port == 3307
+
+
+def test_a_reference_to_an_empty_value_is_an_empty_value(tmp_path: Path) -> None:
+    (tmp_path / "nothing").write_text("")
+    nothing = f"${{directory:{tmp_path}:nothing}}"
+    loaded = loaded_with(signal__data__collection=nothing, signal__enabled__channels="source,kafka")
+    assert loaded.settings.signals.channels == ("kafka",)
+    start = loaded_with(incsnap__start__gtid__set=nothing).settings.start
+    assert (start.is_given, start.gtid_set) == (True, "")
 
 
 def test_secrets_are_in_no_repr_and_in_no_error() -> None:
@@ -259,7 +277,7 @@ def test_schemas_are_on_where_kafka_connects_converter_is_named(converters: dict
     assert settings.formats.key == FormatChoice("json", False)
 
 
-def test_an_avro_converter_takes_its_registry_and_the_rest_goes_to_the_registrys_client() -> None:
+def test_an_avro_converter_passes_its_other_settings_to_the_registry_client() -> None:
     avro = {
         "value.converter": "io.confluent.connect.avro.AvroConverter",
         "value.converter.schema.registry.url": "https://r:8081",
@@ -282,7 +300,7 @@ def test_debeziums_default_strategy_of_topic_names_is_taken() -> None:
     assert loaded_with(topic__naming__strategy="io.debezium.schema.DefaultTopicNamingStrategy").warnings == ()
 
 
-def test_what_is_told_beside_the_rows_can_be_chosen() -> None:
+def test_control_records_are_optional() -> None:
     settings = loaded_with(
         provide__transaction__metadata="true",
         topic__transaction="tx",

@@ -69,7 +69,7 @@ def test_a_boolean_is_no_key_to_tell_rows_apart_by() -> None:
     ("properties", "message"),
     [
         ({}, "flags.type: missing"),
-        ({"flags.type": "com.acme.Mine"}, "com.acme.Mine is not supported.*incsnap.ignore=converters "),
+        ({"flags.type": "com.acme.Mine"}, "com.acme.Mine is not supported.*incsnap.ignore=converters\\. "),
         ({"flags.type": _TYPE, "flags.length.checker": "perhaps"}, "flags.length.checker: 'perhaps' is not true or"),
         ({"flags.type": _TYPE, "flags.selector": "("}, "flags.selector: '\\('"),
     ],

@@ -29,7 +29,7 @@ def test_an_unknown_name_close_to_one_of_ours_is_asked_about() -> None:
 def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() -> None:
     text = problems_with(database__hostname=None, database__hostnam="db")
     assert "database.hostname: missing" in text
-    assert "database.hostnam: not a setting; did you mean database.hostname?" in text
+    assert "database.hostnam: unknown setting; did you mean database.hostname?" in text
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() 
     ],
 )
 def test_a_misspelt_name_of_a_list_of_what_is_captured_stops_the_start(misspelt: str, meant: str) -> None:
-    assert f"{misspelt}: not a setting; did you mean {meant}? Without it" in problems_with(
+    assert f"{misspelt}: unknown setting; did you mean {meant}? Without it" in problems_with(
         **{misspelt.replace(".", "__"): "inventory", "database__include__list": None, "table__include__list": None}
     )
 
@@ -82,12 +82,12 @@ def test_escapes_in_a_login_are_read_as_java_reads_them(quoted: str, password: s
 def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, mode: str) -> None:
     loaded = loaded_with(snapshot__mode=old)
     assert loaded.settings.snapshot.mode == mode
-    assert f"snapshot.mode={old} is an old name and taken as {mode}" in loaded.warnings
+    assert f"snapshot.mode={old} is an old name of {mode}" in loaded.warnings
 
 
 def test_recovery_is_told_to_have_nothing_to_recover() -> None:
     (warning,) = loaded_with(snapshot__mode="recovery").warnings
-    assert "rebuilds Debezium's schema history; here there is none" in warning
+    assert "rebuilds Debezium's schema history. incsnap has no schema history" in warning
 
 
 @pytest.mark.parametrize("mode", ["initial", "initial_only", "when_needed", "always", "no_data"])

@@ -79,8 +79,8 @@ def test_options_stand_above_the_file_in_small_letters_too(file: str) -> None:
         ({"table": "a.b.c"}, "a name with dots in it in back-ticks"),
         ({"envelope": "true"}, "envelope=true needs the option table"),
         ({"envelope": "yes", "table": "i.o"}, "'yes' is not true or false"),
-        ({"column__mask__hash__sha-256__with__salt__x": "i.o.c"}, "Spark gives the names of options in small letters"),
-        ({"signal__enabled__channels": "kafka"}, "no brokers are given"),
+        ({"column__mask__hash__sha-256__with__salt__x": "i.o.c"}, "Spark passes names of options in lower case"),
+        ({"signal__enabled__channels": "kafka"}, "no brokers are set"),
     ],
 )
 def test_what_cannot_be_is_said(file: str, options: dict[str, str], message: str) -> None:
@@ -92,7 +92,7 @@ def test_transforms_are_refused_where_they_would_have_changed_rows(file: str) ->
     unwrap = {"transforms": "u", "transforms__u__type": "io.debezium.transforms.ExtractNewRecordState"}
 
     assert settings(config=file, **unwrap).transforms
-    with pytest.raises(ConfigError, match="a DataFrame of one table has none"):
+    with pytest.raises(ConfigError, match="a DataFrame of one table has no such records"):
         settings(config=file, table="i.o", **unwrap)
 
 

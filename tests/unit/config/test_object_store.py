@@ -1,4 +1,4 @@
-"""How an object store is reached: said once, under Spark's names or in the environment, and shown to nobody."""
+"""Tests of the access to an object store: set once, under Spark's names or in the environment, and never shown."""
 
 from __future__ import annotations
 

@@ -7,15 +7,15 @@ import pytest
 from incsnap.config.load import from_properties
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.errors import ConfigError
-from incsnap.transforms.form import Event, Placed
 from incsnap.transforms.outbox import EventRouter
+from incsnap.transforms.record_spec import OutboxEvent, PlacedColumn
 from tests.support.properties import QUIET, dotted
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def router(converters: dict[str, str] | None = None, **options: str) -> EventRouter:
-    """``options``: of the transform, ``__`` for their dots."""
+    """Load settings with an outbox router. `options` are the transform's, with `__` for each dot in their names."""
     type_ = {"transforms": "out", "transforms.out.type": "io.debezium.transforms.outbox.EventRouter"}
     loaded = from_properties({**QUIET, **(converters or {}), **type_, **dotted(options, "transforms.out.")}, {})
     assert loaded.warnings == ()
@@ -32,7 +32,7 @@ def refused(converters: dict[str, str] | None = None, **options: str) -> str:
 
 
 def test_the_defaults_are_those_of_debezium() -> None:
-    event = Event(
+    event = OutboxEvent(
         "out",
         id="id",
         key="aggregateid",
@@ -62,13 +62,13 @@ def test_every_setting_is_obeyed() -> None:
         table__op__invalid__behavior="fatal",
     )
     placed = (
-        Placed("a", "header", "a", True),
-        Placed("b", "envelope", "B", True),
-        Placed("c", "header", "d", True),
-        Placed("e", "partition", "e", True),
+        PlacedColumn("a", "header", "a", True),
+        PlacedColumn("b", "envelope", "B", True),
+        PlacedColumn("c", "header", "d", True),
+        PlacedColumn("e", "partition", "e", True),
     )
     assert event_router == EventRouter(
-        Event("out", "i", "k", "p", "at", "r", "(.*)", "to.$1", placed, "v", tombstones=True), "fatal"
+        OutboxEvent("out", "i", "k", "p", "at", "r", "(.*)", "to.$1", placed, "v", tombstones=True), "fatal"
     )
 
 
@@ -76,9 +76,9 @@ def test_every_setting_is_obeyed() -> None:
     ("setting", "value", "why"),
     [
         ("table__json__payload__null__behavior", "keep", "is not one of: ignore, optional_bytes"),
-        ("table__fields__additional__placement", "a:key", "there is no place key, but header, envelope, partition"),
+        ("table__fields__additional__placement", "a:key", "unknown place key; known are header, envelope, partition"),
         ("table__fields__additional__placement", "a", "is not of the form column:place or column:place:name"),
-        ("table__fields__additional__placement", "a:envelope:payload", "payload would be there twice"),
+        ("table__fields__additional__placement", "a:envelope:payload", "two fields are called payload"),
         ("table__op__invalid__behavior", "skip", "is not one of: warn, error, fatal"),
         ("route__topic__replacement", "${nobody}", "the regular expression has no group 'nobody'"),
         ("route__topic__regex", "(.*)", "transforms.out.route.topic.replacement: missing"),
@@ -115,7 +115,7 @@ def test_formats_that_events_cannot_have_are_refused() -> None:
     schemas = {"value.converter": JSON}
     assert router(schemas, table__expand__json__payload="true")
     assert router(schemas)
-    assert "set value.converter.schemas.enable=false" in refused(
+    assert "Set value.converter.schemas.enable=false" in refused(
         schemas, table__fields__additional__placement="a:envelope"
     )
 
@@ -125,7 +125,7 @@ _DELEGATE = "value.converter.delegate.converter.type"
 
 
 def _value(**options: str) -> FormatChoice:
-    """What is made of ``value.converter`` and its settings; ``__`` for dots."""
+    """Load `value.converter` and its settings, and return the format of values. `__` stands for a dot in a name."""
     router_ = {"transforms": "out", "transforms.out.type": "io.debezium.transforms.outbox.EventRouter"}
     loaded = from_properties({**QUIET, **router_, **dotted(options, "value.")}, {})
     assert loaded.warnings == ()
@@ -148,5 +148,5 @@ def test_what_is_no_bytes_takes_a_delegate_that_writes_json() -> None:
     assert "an envelope is no bytes" in refused(binary, table__fields__additional__placement="a:envelope")
     assert "a struct is no bytes" in refused(binary, table__expand__json__payload="true")
     assert router({**binary, _DELEGATE: JSON}, table__expand__json__payload="true").event.expands
-    with pytest.raises(ConfigError, match="it writes bytes, which only the events of an outbox's EventRouter are"):
+    with pytest.raises(ConfigError, match="a converter for bytes writes only the events of an outbox's EventRouter"):
         from_properties({**QUIET, **binary}, {})

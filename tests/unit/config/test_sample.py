@@ -1,4 +1,4 @@
-"""docs/sample.properties: every setting that is obeyed, each with what holds without it."""
+"""Tests of the pages that are made from the declarations: docs/sample.properties and docs/settings.md."""
 
 from __future__ import annotations
 
@@ -7,52 +7,51 @@ from pathlib import Path
 
 import pytest
 
+from incsnap.config.declarations import GROUPS, SETTINGS
 from incsnap.config.documents import read_document
 from incsnap.config.load import from_properties
-from incsnap.config.names import OBEYED, OBEYED_PREFIXES
+from incsnap.config.reference import reference, sample
 
-SAMPLE = Path(__file__).parents[3] / "docs" / "sample.properties"
+DOCS = Path(__file__).parents[3] / "docs"
+SAMPLE = DOCS / "sample.properties"
 _ENVIRONMENT = {"INCSNAP_PAGE_TOKEN": "a-token-of-the-page", "MYSQL_PASSWORD": "secret", "KEY_PASSWORD": "secret"}
-_NAMES = re.compile(r"^#?([a-z][\w.-]*)=", re.MULTILINE)
-#: Settings of the converter that the sample names.
-_CONVERTER = "flags."
-_SECOND_PART = "# ---- What holds without it"
-
-DECIDED = SAMPLE.read_text().partition(_SECOND_PART)[0]
+_DECIDED = {setting.name for setting in next(iter(GROUPS.values()))}
 
 
-def test_every_obeyed_setting_is_there_once_and_no_other() -> None:
-    named = _NAMES.findall(SAMPLE.read_text())
-
-    assert len(named) == len(set(named))
-    assert {
-        name for name in named if name not in OBEYED and not name.startswith((*OBEYED_PREFIXES, _CONVERTER))
-    } == set()
-    assert set(named) >= OBEYED
+@pytest.mark.parametrize(("name", "made"), [("sample.properties", sample()), ("settings.md", reference())])
+def test_the_pages_are_made_from_the_declarations(name: str, made: str) -> None:
+    assert (DOCS / name).read_text() == made, "run `python -m incsnap.config.reference`"
 
 
-@pytest.mark.parametrize("prefix", OBEYED_PREFIXES)
-def test_each_prefix_has_an_example(prefix: str) -> None:
-    assert any(name.startswith(prefix) for name in set(_NAMES.findall(SAMPLE.read_text())) - OBEYED)
+def test_each_setting_is_declared_once() -> None:
+    names = [setting.name for group in GROUPS.values() for setting in group]
+
+    assert len(names) == len(set(names))
 
 
-def test_the_file_is_loaded_without_a_warning() -> None:
+def test_the_sample_is_loaded_without_a_warning() -> None:
     assert from_properties(read_document(SAMPLE), _ENVIRONMENT).warnings == ()
 
 
-def test_the_second_part_says_what_holds_without_it() -> None:
-    properties, decided = read_document(SAMPLE), _NAMES.findall(DECIDED)
-    needed = from_properties({name: properties[name] for name in decided}, _ENVIRONMENT).settings
+def test_the_defaults_of_the_sample_change_nothing() -> None:
+    properties = read_document(SAMPLE)
+    decided = {name: value for name, value in properties.items() if name in _DECIDED}
 
-    assert len(properties) > len(decided)
-    assert from_properties(properties, _ENVIRONMENT).settings == needed
+    assert set(decided) == _DECIDED < set(properties)
+    assert from_properties(properties, _ENVIRONMENT).settings == from_properties(decided, _ENVIRONMENT).settings
+
+
+def test_each_default_is_the_value_of_a_setting_that_is_not_given() -> None:
+    settings = from_properties({name: SETTINGS[name].example for name in _DECIDED}, _ENVIRONMENT).settings
+
+    assert settings.retries.max_delay_ms == SETTINGS["errors.retry.delay.max.ms"].value == 10_000
 
 
 @pytest.mark.parametrize(
     "rivals", [(".include.list=", "start.gtid.set="), (".exclude.list=", "start.binlog.")], ids=lambda names: names[0]
 )
 def test_what_is_commented_out_would_be_obeyed(tmp_path: Path, rivals: tuple[str, ...]) -> None:
-    """All of it together, but for one side of the settings that exclude each other."""
+    """The test sets all examples at once. Of two settings that exclude each other it leaves one out."""
     examples = re.sub(r"^#(?=[a-z][\w.-]*=)", "", SAMPLE.read_text(), flags=re.MULTILINE)
     file = tmp_path / "all.properties"
     file.write_text("\n".join(line for line in examples.splitlines() if not any(rival in line for rival in rivals)))
@@ -60,5 +59,5 @@ def test_what_is_commented_out_would_be_obeyed(tmp_path: Path, rivals: tuple[str
     warnings = from_properties(read_document(file), _ENVIRONMENT).warnings
 
     # The sample's checkpoint is no bucket.
-    assert warnings[0] == "incsnap.ignore: nothing is to be ignored of header.converter"
+    assert warnings[0] == "incsnap.ignore: no need to ignore header.converter"
     assert [each.rpartition(": ")[2] for each in warnings[1:]] == ["poll.interval.ms"]

@@ -1,4 +1,4 @@
-"""What a job reads at its start, and where it begins: the settings that say it."""
+"""Tests of the settings that decide which rows a job reads at its start, and where its stream begins."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_overrides_that_lack_their_statement_or_their_table_are_told() -> None:
 
     warnings = from_properties({**_BASE, **properties}, {}).warnings
 
-    assert any(f"{_OVERRIDES}.shop.a is not given: all its rows are read" in each for each in warnings)
+    assert any(f"{_OVERRIDES}.shop.a is missing: all rows of the table are read" in each for each in warnings)
     assert any(f"{_OVERRIDES}.shop.b has no effect" in each for each in warnings)
 
 
@@ -101,7 +101,7 @@ def test_a_job_begins_now_unless_a_place_is_given() -> None:
 def test_two_places_at_once_are_refused() -> None:
     text = problem_of({"incsnap.start.gtid.set": f"{_UUID}:1", "incsnap.start.binlog.file": "binlog.000003"})
 
-    assert "incsnap.start.binlog.file: only one of" in text
+    assert "incsnap.start.binlog.file: set either" in text
 
 
 def test_limits_of_a_throttle_are_those_that_are_given() -> None:
@@ -132,7 +132,7 @@ _PARTS = "snapshot.mode.configuration.based."
 
 
 def _put_together(*true: str) -> dict[str, str]:
-    """``configuration_based`` with these parts; the others are false by default, as in Debezium."""
+    """Return settings of the mode `configuration_based` with these parts; others are false, as in Debezium."""
     return {"snapshot.mode": "configuration_based", **{f"{_PARTS}{part}": "true" for part in true}}
 
 
@@ -148,7 +148,7 @@ def _put_together(*true: str) -> dict[str, str]:
 def test_a_mode_that_is_put_together_is_the_one_that_does_the_same(parts: tuple[str, ...], mode: str) -> None:
     loaded = from_properties({**_BASE, **_put_together(*parts)}, {})
     assert loaded.settings.snapshot.mode == mode
-    assert f"snapshot.mode=configuration_based comes to {mode}, by" in loaded.warnings[0]
+    assert f"snapshot.mode=configuration_based means {mode}, because of" in loaded.warnings[0]
     assert ("initial reads only once" in loaded.warnings[0]) is (mode == "always")
 
 
@@ -157,18 +157,22 @@ def test_a_mode_that_is_put_together_is_the_one_that_does_the_same(parts: tuple[
     [
         ((), "neither snapshot.mode.configuration.based.snapshot.data nor"),
         (("snapshot.schema",), "neither snapshot.mode.configuration.based.snapshot.data nor"),
-        (("snapshot.data",), "name snapshot.mode=initial_only, which reads once and not at each start"),
-        (("snapshot.data", "start.stream", "snapshot.on.data.error"), "take it out, for a reading at each start"),
-        (("start.stream", "snapshot.on.data.error"), "name snapshot.mode=when_needed"),
+        (("snapshot.data",), "set snapshot.mode=initial_only, which reads once and not at each start"),
+        (
+            ("snapshot.data", "start.stream", "snapshot.on.data.error"),
+            "for a snapshot at each start",
+        ),
+        (("start.stream", "snapshot.on.data.error"), "set snapshot.mode=when_needed"),
     ],
 )
 def test_a_mode_that_no_other_does_is_refused_with_what_to_name(parts: tuple[str, ...], instead: str) -> None:
     problem = problem_of(_put_together(*parts))
-    assert "snapshot.mode: configuration_based comes to no mode here. " in problem
+    assert "snapshot.mode: configuration_based is no mode of incsnap with these settings. " in problem
     assert instead in problem
 
 
 def test_parts_of_a_mode_have_no_effect_beside_another_one() -> None:
     loaded = from_properties({**_BASE, **_put_together("snapshot.data"), "snapshot.mode": "no_data"}, {})
     assert loaded.settings.snapshot.mode == "no_data"
-    assert loaded.warnings == (f"Without effect where snapshot.mode is not configuration_based: {_PARTS}snapshot.data",)
+    (warning,) = loaded.warnings
+    assert warning.endswith(f"because snapshot.mode is not configuration_based: {_PARTS}snapshot.data")

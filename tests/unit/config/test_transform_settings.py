@@ -1,4 +1,4 @@
-"""``transforms`` and ``predicates`` as people write them, and what is said of those that cannot be obeyed."""
+"""Tests of `transforms` and `predicates`: settings as people write them, and errors for those not obeyed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.transforms.chain import Step
 from incsnap.transforms.filter import Drop, Filter
-from incsnap.transforms.form import Reference, Route
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from incsnap.transforms.record_spec import EnvelopeField, Route
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 from tests.support.properties import QUIET, dotted
@@ -27,7 +27,7 @@ _PREDICATES = "org.apache.kafka.connect.transforms.predicates."
 
 
 def loaded(type_: str, others: dict[str, str] | None = None, /, **options: str) -> Loaded:
-    """One transform ``t`` with its ``options``; ``others``: properties beside them."""
+    """Load settings with one transform `t` and its `options`. `others` are further properties."""
     own = {"transforms": "t", "transforms.t.type": type_, **dotted(options, "transforms.t.")}
     return from_properties({**QUIET, **own, **(others or {})}, {})
 
@@ -47,14 +47,14 @@ def test_unwrap_is_read_with_its_fields_and_headers() -> None:
         add__headers__prefix="",
     )
     fields = (
-        Reference("", "op", "__op"),
-        Reference("source", "table", "__table"),
-        Reference("source", "ts_ms", "__source_ts_ms"),
-        Reference("transaction", "id", "__transaction_id"),
-        Reference("transaction", "total_order", "__nth"),
-        Reference("", "op", "__source_op"),
+        EnvelopeField("", "op", "__op"),
+        EnvelopeField("source", "table", "__table"),
+        EnvelopeField("source", "ts_ms", "__source_ts_ms"),
+        EnvelopeField("transaction", "id", "__transaction_id"),
+        EnvelopeField("transaction", "total_order", "__nth"),
+        EnvelopeField("", "op", "__source_op"),
     )
-    headers = (Reference("", "ts_ms", "when"), Reference("source", "db", "db"))
+    headers = (EnvelopeField("", "ts_ms", "when"), EnvelopeField("source", "db", "db"))
     assert read.settings.transforms == (Step(ExtractNewRecordState("rewrite", fields, headers)),)
     assert [warning for warning in read.warnings if "transforms.t.add.fields" in warning and "no lsn" in warning]
 
@@ -99,7 +99,7 @@ def test_routers_and_predicates_are_read() -> None:
     )
 
 
-def test_a_filter_that_would_be_asked_about_schema_changes_is_refused_with_what_to_do() -> None:
+def test_a_filter_that_would_also_see_schema_changes_is_refused() -> None:
     options = {"language": "jsr223.groovy", "condition": "value.op != 'd'"}
     assert re.search("records of topic shop do not have; Set transforms.t.topic.regex", problem(_FILTER, **options))
     assert loaded(_FILTER, {"include.schema.changes": "false"}, **options).settings.transforms
@@ -111,7 +111,7 @@ def test_a_filter_is_read_by_the_operations_it_keeps() -> None:
 
 
 def test_workers_get_the_same_transforms() -> None:
-    """Each class is told from the others though they have fields in common."""
+    """Classes that have fields in common are still told apart."""
     properties = {
         "transforms": "a,b,c,d,e",
         "transforms.a.type": _UNWRAP,
@@ -148,17 +148,17 @@ def test_workers_get_the_same_transforms() -> None:
     ("type_", "options", "message"),
     [
         ("", {}, "transforms.t.type: missing"),
-        ("com.acme.Mine", {}, "com.acme.Mine is not supported.*incsnap.ignore=transforms.t "),
+        ("com.acme.Mine", {}, "com.acme.Mine is not supported.*incsnap.ignore=transforms.t\\. "),
         ("Filter", {}, "two classes"),
         (_UNWRAP, {"delete__tombstone__handling__mode": "none"}, "transforms.t.delete.tombstone.handling.mode: 'none'"),
-        (_UNWRAP, {"drop__tombstones": "false"}, "write transforms.t.delete.tombstone.handling.mode"),
-        (_UNWRAP, {"delete__handling__mode": "rewrite"}, "write transforms.t.delete.tombstone.handling.mode"),
+        (_UNWRAP, {"drop__tombstones": "false"}, "Set transforms.t.delete.tombstone.handling.mode"),
+        (_UNWRAP, {"delete__handling__mode": "rewrite"}, "Set transforms.t.delete.tombstone.handling.mode"),
         (_UNWRAP, {"add__fields": "before"}, "'before' cannot be added"),
         (_UNWRAP, {"add__fields": "after.name"}, "'after.name' cannot be added"),
         (_UNWRAP, {"add__headers": "source"}, "'source' cannot be added"),
-        (_UNWRAP, {"add__fields": "nobody.x"}, "records have no nobody"),
+        (_UNWRAP, {"add__fields": "nobody.x"}, "unknown struct nobody"),
         (_UNWRAP, {"add__fields": "op:a:b"}, "is not of the form"),
-        (_UNWRAP, {"add__fields": "op,table:op"}, "__op would be there twice"),
+        (_UNWRAP, {"add__fields": "op,table:op"}, "two fields are called __op"),
         (_REGEX, {"regex": "("}, "transforms.t.regex: .* is not a regular expression"),
         (_REGEX, {"regex": "a", "replacement": "$1"}, "transforms.t.replacement: .* no group 1"),
         (_REGEX, {"replacement": "a"}, "transforms.t.regex: missing"),
@@ -180,8 +180,8 @@ def test_workers_get_the_same_transforms() -> None:
             {"language": "jsr223.groovy", "condition": "true", "null__handling__mode": "evaluate"},
             "transforms.t.null.handling.mode: 'evaluate'",
         ),
-        (_UNWRAP, {"predicate": "p"}, "transforms.t.predicate: 'p' is not named in predicates"),
-        (_UNWRAP, {"negate": "true"}, "transforms.t.negate: there is no transforms.t.predicate"),
+        (_UNWRAP, {"predicate": "p"}, "transforms.t.predicate: 'p' is not listed in predicates"),
+        (_UNWRAP, {"negate": "true"}, "transforms.t.negate: has no effect without transforms.t.predicate"),
     ],
 )
 def test_what_cannot_be_obeyed_is_refused_by_name(type_: str, options: dict[str, str], message: str) -> None:
@@ -190,11 +190,11 @@ def test_what_cannot_be_obeyed_is_refused_by_name(type_: str, options: dict[str,
 
 def test_a_predicate_that_is_not_supported_is_refused_by_name() -> None:
     others = {"predicates": "p", "predicates.p.type": "com.acme.Mine"}
-    assert "predicates.p.type: 'com.acme.Mine' is not supported" in problem(_UNWRAP, others, predicate="p")
+    assert "predicates.p.type: 'com.acme.Mine' is not one of" in problem(_UNWRAP, others, predicate="p")
 
 
 def test_a_name_that_is_there_twice_is_refused() -> None:
-    assert "transforms: t is there twice" in problem(_UNWRAP, {"transforms": "t,t"})
+    assert "transforms: t is listed twice" in problem(_UNWRAP, {"transforms": "t,t"})
 
 
 def test_what_is_ignored_is_left_out_one_by_one_or_altogether() -> None:
@@ -203,13 +203,13 @@ def test_what_is_ignored_is_left_out_one_by_one_or_altogether() -> None:
     assert steps == (Step(ExtractNewRecordState()),)
     assert loaded(_UNWRAP, {**others, "incsnap.ignore": "transforms"}).settings.transforms == ()
     idle = loaded(_UNWRAP, {"incsnap.ignore": "transforms.x"}).warnings
-    assert any("nothing is to be ignored of transforms.x" in warning for warning in idle)
+    assert any("no need to ignore transforms.x" in warning for warning in idle)
 
 
 def test_settings_of_a_transform_that_is_not_named_are_told() -> None:
     warnings = loaded(_UNWRAP, {"transforms.old.type": "x", "predicates.q.type": "y"}).warnings
-    assert "Settings without effect: transforms does not name old" in warnings
-    assert "Settings without effect: predicates does not name q" in warnings
+    assert "Settings without effect, because transforms does not list old" in warnings
+    assert "Settings without effect, because predicates does not list q" in warnings
 
 
 def test_options_that_a_transform_does_not_know_are_told_and_not_called_obeyed(tmp_path: Path) -> None:
@@ -225,9 +225,9 @@ def test_options_that_a_transform_does_not_know_are_told_and_not_called_obeyed(t
         "transforms.out.table.json.payload.empty.array.behavior": "ignore",
     }
     warnings = (
-        "Settings without effect, for there is nothing here that they could act on:"
+        "Settings without effect, because incsnap has nothing that they act on:"
         " transforms.out.tracing.operation.name, transforms.unwrap.drop.fields.header.name",
-        "Settings without effect, of which their transforms know nothing: transforms.unwrap.add.field (did you mean"
+        "Settings without effect, because no transform has this option: transforms.unwrap.add.field (did you mean"
         " transforms.unwrap.add.fields?)",
     )
     assert from_properties(given, {}).warnings == warnings

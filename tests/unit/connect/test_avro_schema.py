@@ -14,7 +14,7 @@ from incsnap.connect.json_schema import schema_json
 from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import SOURCE, envelope_schema, key_schema
 from incsnap.errors import ConfigError
-from incsnap.transforms.form import change_form
+from incsnap.transforms.record_spec import change_spec
 from incsnap.types.modes import Modes
 from tests.support.hand_made_view import hand_made_view
 
@@ -40,8 +40,8 @@ def avro(schema: Schema) -> Any:
 
 
 def test_key_row_and_envelope_are_named_after_the_topic() -> None:
-    key = key_schema(VIEW, change_form("pre.shop.orders"), Modes())
-    envelope = envelope_schema(VIEW, change_form("pre.shop.orders"), Modes())
+    key = key_schema(VIEW, change_spec("pre.shop.orders"), Modes())
+    envelope = envelope_schema(VIEW, change_spec("pre.shop.orders"), Modes())
 
     assert (key.name, key.version, key.optional) == ("pre.shop.orders.Key", None, False)
     assert key.fields == (("id", Schema("int32")),)
@@ -58,11 +58,11 @@ def test_key_row_and_envelope_are_named_after_the_topic() -> None:
     [("none", "pre-1.shop.a b.Key"), ("avro", "pre_1.shop.a_b.Key"), ("avro_unicode", "pre_u002d1.shop.a_u0020b.Key")],
 )
 def test_names_of_schemas_are_adjusted_as_the_mode_says(mode: str, name: str) -> None:
-    assert key_schema(VIEW, change_form("pre-1.shop.a b", schema_names=mode), Modes()).name == name
+    assert key_schema(VIEW, change_spec("pre-1.shop.a b", schema_names=mode), Modes()).name == name
 
 
 def test_connects_json_of_a_struct_has_debeziums_order_and_names() -> None:
-    assert schema_json(key_schema(VIEW, change_form("t"), Modes())) == (
+    assert schema_json(key_schema(VIEW, change_spec("t"), Modes())) == (
         '{"type":"struct","fields":[{"type":"int32","optional":false,"field":"id"}],"optional":false,"name":"t.Key"}'
     )
     written = json.loads(schema_json(SOURCE))
@@ -89,7 +89,7 @@ def test_connects_json_names_floats_and_what_is_inside_arrays_and_maps() -> None
 
 
 def test_the_row_is_written_once_and_named_the_second_time() -> None:
-    envelope = avro(envelope_schema(VIEW, change_form("pre.shop.orders"), Modes()))
+    envelope = avro(envelope_schema(VIEW, change_spec("pre.shop.orders"), Modes()))
 
     assert (envelope["name"], envelope["namespace"]) == ("Envelope", "pre.shop.orders")
     before, after, source = envelope["fields"][:3]
@@ -104,7 +104,7 @@ def test_the_row_is_written_once_and_named_the_second_time() -> None:
 
 
 def test_a_struct_that_occurs_twice_is_named_in_full_within_another_namespace() -> None:
-    at, by = avro(envelope_schema(VIEW, change_form("t"), Modes()))["fields"][0]["type"][1]["fields"][1:3]
+    at, by = avro(envelope_schema(VIEW, change_spec("t"), Modes()))["fields"][0]["type"][1]["fields"][1:3]
 
     assert at["type"][1] == {
         "type": "record",
@@ -170,13 +170,13 @@ def test_a_default_of_bytes_has_a_character_for_each_byte() -> None:
 def test_a_name_that_avro_forbids_names_the_setting_that_helps(topic: str, field: str, setting: str) -> None:
     view = hand_made_view({field: Schema("int32")}, key=[field])
     with pytest.raises(ConfigError) as caught:
-        avro_schema(key_schema(view, change_form(topic), Modes()))
+        avro_schema(key_schema(view, change_spec(topic), Modes()))
     assert setting in caught.value.hint
 
 
 def test_differences_between_schemas_are_told_by_field() -> None:
     def schema(**fields: Schema) -> str:
-        return avro_json(envelope_schema(hand_made_view(fields), change_form("t"), Modes()))
+        return avro_json(envelope_schema(hand_made_view(fields), change_spec("t"), Modes()))
 
     other = DECIMAL.parameters[0], ("connect.decimal.precision", "12")
     old = schema(id=Schema("int32"), qty=Schema("int32"), price=DECIMAL)

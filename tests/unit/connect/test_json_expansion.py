@@ -1,4 +1,4 @@
-"""Texts of JSON as structs. What Debezium makes of most is in the golden tests (``outbox-expanded``)."""
+"""Tests of JSON texts as structs. The golden tests (`outbox-expanded`) compare most cases with Debezium."""
 
 from __future__ import annotations
 

@@ -31,13 +31,22 @@ _ALL = f"{_ID} | {_NAME} | {_SIZE}"
 _UNCHANGED = f"{_ALL} | by id"
 
 
-def run(sql: str, known: Definitions = _KNOWN, session: Session = _SESSION, **options: object) -> Followed:
+def run(
+    sql: str,
+    known: Definitions = _KNOWN,
+    session: Session = _SESSION,
+    *,
+    has_xid: bool = False,
+    in_transaction: bool = False,
+    **options: object,
+) -> Followed:
     change = schema_change(sql, session.database, sql_mode=session.sql_mode) or SchemaChange(None, "", sql)
-    return follow(replace(change, session=session), known, **options)  # type: ignore[arg-type]
+    change = replace(change, session=session, has_xid=has_xid, in_transaction=in_transaction)
+    return follow(change, known, **options)  # type: ignore[arg-type]
 
 
 def shown(definition: TableDefinition) -> str:
-    """`a int! | b varchar(40) utf8mb4 | by a`: columns (! is NOT NULL), and the record key."""
+    """Return columns (! is NOT NULL) and record key as text: `a int! | b varchar(40) utf8mb4 | by a`."""
     shape = definition.shape
     key = ",".join(shape.columns[place].name for place in shape.key)
     return " | ".join([*map(_column, shape.columns), f"by {key}" if key else "no key"])
@@ -256,10 +265,28 @@ def test_a_table_made_of_a_query_is_followed_from_the_columns_in_the_log() -> No
     )
 
 
-def test_create_if_not_exists_is_followed_only_where_the_table_is_certain_to_be_absent() -> None:
-    sql = "CREATE TABLE IF NOT EXISTS u (a INT)"
-    assert "may have been there" in run(sql).lost[_U]
-    assert behind(sql, _U, absent=lambda table: table == _U) == "a int | no key"
+@pytest.mark.parametrize("sql", ["CREATE TABLE IF NOT EXISTS u (a INT)", "CREATE TABLE IF NOT EXISTS u LIKE t"])
+def test_create_if_not_exists_is_followed_only_if_its_event_has_an_xid(sql: str) -> None:
+    followed = run(sql, absent=lambda table: table == _U)
+    assert "may have been there" in followed.lost[_U]
+    assert _U not in followed.known.tables
+    assert behind(sql, _U, has_xid=True) in ("a int | no key", _UNCHANGED)
+
+
+def test_a_known_table_that_create_if_not_exists_makes_again_is_not_known() -> None:
+    assert "is created nevertheless" in lost("CREATE TABLE IF NOT EXISTS t (a INT)", has_xid=True)
+
+
+def test_create_if_not_exists_select_is_followed_only_if_the_table_is_surely_absent() -> None:
+    sql = "CREATE TABLE IF NOT EXISTS u (a INT) START TRANSACTION"
+    assert "may have been there" in run(sql, in_transaction=True).lost[_U]
+    assert behind(sql, _U, in_transaction=True, absent=lambda table: table == _U) == "a int | no key"
+
+
+def test_a_view_that_is_renamed_carries_no_definition() -> None:
+    followed = run("RENAME TABLE t TO old, v TO t")  # v is a view
+    assert list(followed.lost) == [_T]
+    assert shown(run("CREATE TABLE t (a INT)", known=followed.known).known.tables[_T]) == "a int | no key"
 
 
 def test_a_table_that_is_dropped_and_created_again_is_the_new_one() -> None:
@@ -283,13 +310,13 @@ def test_databases_change_the_character_set_of_tables_to_come() -> None:
 
 def test_a_database_that_may_have_been_there_keeps_its_character_set() -> None:
     create = "CREATE DATABASE IF NOT EXISTS new CHARACTER SET latin1"
-    listed = Definitions({}, {"information_schema": "utf8mb3", "new": "gbk"})
-    assert run(create, known=listed).known.databases["new"] == "gbk"
-    assert not run(create, known=Definitions()).known.databases["new"]
-    dropped = run("DROP DATABASE new", known=listed).known
-    assert run(create, known=dropped).known.databases["new"] == "latin1"
-    assert run("CREATE DATABASE IF NOT EXISTS new", known=dropped).known.databases["new"] == "utf8mb4"
-    unknown = run("ALTER DATABASE new NOVELTY", known=listed).known
+    known = Definitions({}, {"new": "gbk"})
+    assert run(create, known=known).known == known
+    assert run(create, known=Definitions()).known == Definitions()
+    dropped = run("DROP DATABASE new", known=known).known
+    assert run(create, known=dropped, has_xid=True).known.databases["new"] == "latin1"
+    assert run("CREATE DATABASE IF NOT EXISTS new", known=dropped, has_xid=True).known.databases["new"] == "utf8mb4"
+    unknown = run("ALTER DATABASE new NOVELTY", known=known).known
     assert not run(create, known=unknown).known.databases["new"]
 
 
@@ -308,7 +335,7 @@ def test_databases_are_found_in_any_letter_case_where_the_server_does_so(letter_
     assert not dropped.databases
 
 
-def test_a_definition_without_keys_is_kept_only_by_what_changes_neither_columns_nor_key() -> None:
+def test_a_definition_without_keys_survives_statements_that_keep_columns_and_key() -> None:
     known = Definitions({_T: TableDefinition(TableShape(_T, (), ()))})
     assert _T in run("ALTER TABLE t ADD INDEX (a), COMMENT 'x'", known=known).known.tables
     assert _T not in run("ALTER TABLE t ADD UNIQUE (a)", known=known).known.tables

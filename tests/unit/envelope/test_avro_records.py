@@ -15,9 +15,9 @@ from incsnap.connect.schema import Schema
 from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import Changes, TransactionOrder
-from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.errors import IncsnapError
-from incsnap.transforms.form import change_form
+from incsnap.transforms.record_spec import change_spec
 from tests.support.hand_made_view import hand_made_view
 
 TOPIC = "pre.shop.orders"
@@ -81,12 +81,12 @@ class Registered:
 
 
 def values(registered: Registered) -> AvroValues:
-    return AvroValues(VIEW, change_form(TOPIC), ENVELOPE, registered)
+    return AvroValues(VIEW, change_spec(TOPIC), ENVELOPE, registered)
 
 
 def test_a_key_is_a_zero_byte_the_schemas_number_and_the_record() -> None:
     registered = Registered()
-    keys = AvroKeys(VIEW, change_form(TOPIC), ENVELOPE, registered).keys(COLUMNS)
+    keys = AvroKeys(VIEW, change_spec(TOPIC), ENVELOPE, registered).keys(COLUMNS)
 
     assert keys.type == pa.binary()
     assert keys.to_pylist()[1] == b"\x00\x00\x00\x01\x2c\x04"
@@ -187,9 +187,9 @@ def test_a_null_that_the_schema_forbids_names_table_and_column() -> None:
 
 def test_another_shape_of_the_table_is_another_schema_of_the_same_subject() -> None:
     registered = Registered()
-    AvroValues(VIEW, change_form(TOPIC), ENVELOPE, registered)
-    AvroValues(VIEW, change_form(TOPIC), ENVELOPE, registered)
-    AvroValues(hand_made_view({"id": Schema("int64")}), change_form(TOPIC), ENVELOPE, registered)
+    AvroValues(VIEW, change_spec(TOPIC), ENVELOPE, registered)
+    AvroValues(VIEW, change_spec(TOPIC), ENVELOPE, registered)
+    AvroValues(hand_made_view({"id": Schema("int64")}), change_spec(TOPIC), ENVELOPE, registered)
 
     assert [subject for subject, _ in registered.schemas] == [f"{TOPIC}-value"] * 2
 

@@ -1,4 +1,4 @@
-"""Every MySQL type under every mode: fastavro reads the field's Connect values back from what was written."""
+"""A test of each MySQL type under each mode: fastavro reads back the field's Connect values from our bytes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pytest
 from incsnap.envelope.avro_format import AvroKeys, AvroValues
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_view import view_of
 from incsnap.tables import Column, TableId, TableShape
-from incsnap.transforms.form import change_form
+from incsnap.transforms.record_spec import change_spec
 from incsnap.types.modes import CHOICES, Modes
 
 INT64, TEXT, BYTES = pa.int64(), pa.string(), pa.binary()
@@ -63,7 +63,7 @@ MODES = [Modes(), *(replace(Modes(), **{name: choice}) for name, choices in CHOI
 
 
 def plain(schema: Any) -> Any:
-    """Without logical types, so that fastavro gives the numbers and bytes as they stand."""
+    """Return the schema without logical types, so that fastavro returns the stored numbers and bytes."""
     if isinstance(schema, dict):
         return {name: plain(value) for name, value in schema.items() if name != "logicalType"}
     return [plain(value) for value in schema] if isinstance(schema, list) else schema
@@ -98,8 +98,8 @@ def test_fastavro_reads_the_connect_values(case: tuple[Column, Any], modes: Mode
     envelope, reader = EnvelopeSettings("p", "1", modes), Reader()
     expected = view.fields[0].connect([values], modes).to_pylist()
 
-    rows = AvroValues(view, change_form("p.d.t"), envelope, reader).reads([values], SourceConstants("f", 4, 0), 0)
+    rows = AvroValues(view, change_spec("p.d.t"), envelope, reader).reads([values], SourceConstants("f", 4, 0), 0)
     assert [reader.read(row)["after"]["c"] for row in rows.to_pylist()] == expected
 
-    keys = AvroKeys(view, change_form("p.d.t"), envelope, reader).keys([values])
+    keys = AvroKeys(view, change_spec("p.d.t"), envelope, reader).keys([values])
     assert [reader.read(key)["c"] for key in keys.to_pylist()] == expected

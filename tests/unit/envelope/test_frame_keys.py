@@ -1,4 +1,4 @@
-"""Which columns of a DataFrame tell rows apart."""
+"""Tests of the columns of a DataFrame that tell rows apart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_columns_of_the_primary_key_tell_rows_apart() -> None:
             ColumnRules(transforms=(TransformRule("cut", (r".*\.part",), Transform("truncate", 2)),)),
             "part is masked or truncated",
         ),
-        (ColumnRules(booleans=(r"shop\.orders\.flag",)), "flag is told as a boolean"),
+        (ColumnRules(booleans=(r"shop\.orders\.flag",)), "flag is written as a boolean"),
     ],
 )
 def test_no_column_is_a_key_where_one_of_it_is_not_told_as_it_is(rules: ColumnRules, hidden: str) -> None:

@@ -16,19 +16,20 @@ from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.envelope.change_records import TopicRecords, change_records
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.partitioner import bucket_of, partition
-from incsnap.envelope.records import overtaken_by, snapshot_records
-from incsnap.envelope.row_changes import lay_out
-from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.record_encoder import topics
+from incsnap.envelope.records import overtaken_by
+from incsnap.envelope.row_changes import changes_of_table
+from incsnap.envelope.snapshot_records import snapshot_records
+from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
-from incsnap.envelope.written import topics
 from incsnap.errors import ConfigError, ValueRefused
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.own_topics import by_topic
 from incsnap.transforms.chain import Step
-from incsnap.transforms.form import Event, Placed
 from incsnap.transforms.outbox import EventRouter
+from incsnap.transforms.record_spec import OutboxEvent, PlacedColumn
 from incsnap.transforms.routers import RegexRouter
 from incsnap.types.modes import Modes
 from tests.support.source_columns import source_columns
@@ -43,14 +44,14 @@ COLUMNS = (
     Column("at", "datetime", fraction=6),
 )
 SHAPE = TableShape(TableId("d", "outbox"), COLUMNS, key=(0,))
-EVENT = Event(
+EVENT = OutboxEvent(
     "outbox", "id", "aggregateid", "payload", "", "aggregatetype", "(?<routedByValue>.*)", "to.${routedByValue}"
 )
 Row = tuple[int, str | None, str | None, str | bytes | None]
 ROWS: list[Row] = [(1, "a", "k1", "one"), (2, "b", "k2", None), (3, "a", "k1", " \t"), (4, "a", None, "four")]
 
 
-def made(event: Event = EVENT, *, updates: str = "warn", schemas: bool = False, **more: Any) -> TableFormat:
+def made(event: OutboxEvent = EVENT, *, updates: str = "warn", schemas: bool = False, **more: Any) -> TableFormat:
     choice = FormatChoice("json", schemas)
     chain = (Step(EventRouter(event, updates)),)
     return table_format(SHAPE, TOPIC, EnvelopeSettings("p", "1", key=choice, value=choice, transforms=chain, **more))
@@ -70,8 +71,8 @@ def columns(rows: list[Row]) -> list[Any]:
 
 
 def changes(format_: TableFormat, rows: list[Row], kinds: list[int], events: list[int]) -> list[TopicRecords]:
-    """``kinds``: event types of events; ``events``: of which event each row is an image."""
-    laid = lay_out(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
+    """Return the records of some rows. `kinds`: type codes of the events. `events`: the event of each row."""
+    laid = changes_of_table(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
     of_topics = change_records(laid, source_columns(len(kinds)), None, {}, now_us=NOW)
     for each in of_topics:
         each.records.validate(full=True)
@@ -165,7 +166,11 @@ def test_keys_and_values_bring_the_schemas_of_their_columns() -> None:
 
 
 def test_columns_are_placed_in_headers_behind_the_id() -> None:
-    placed = (Placed("payload", "header", "what"), Placed("at", "header", "at"), Placed("no", "header", "no", True))
+    placed = (
+        PlacedColumn("payload", "header", "what"),
+        PlacedColumn("at", "header", "at"),
+        PlacedColumn("no", "header", "no", True),
+    )
     records = inserted(made(replace(EVENT, placed=placed)))
     assert records.column("headers").to_pylist()[:2] == [
         [("id", b"1"), ("what", b"one"), ("at", b"1600000000001999")],
@@ -174,7 +179,7 @@ def test_columns_are_placed_in_headers_behind_the_id() -> None:
 
 
 def test_columns_are_placed_beside_the_payload() -> None:
-    placed = (Placed("aggregateid", "envelope", "who"), Placed("id", "envelope", "n"))
+    placed = (PlacedColumn("aggregateid", "envelope", "who"), PlacedColumn("id", "envelope", "n"))
     values = [value for _, _, value in sent(inserted(made(replace(EVENT, placed=placed))))]
     assert values[:2] == [b'{"payload":"one","who":"k1","n":1}', b'{"payload":null,"who":"k2","n":2}']
 
@@ -191,12 +196,12 @@ def test_deletions_and_updates_are_no_events_but_overtake_rows(caplog: pytest.Lo
         [of_topic] = changes(made(), rows, [32, 31], [0, 1, 1])
     assert of_topic.records.column("partition").to_pylist() == [-1, -1]
     assert len(overtaken_by(of_topic.records)) == 2
-    assert "d.outbox: 1 updates of an outbox table are no events; they are left out" in caplog.text
+    assert "d.outbox: 1 updates of an outbox table, whose events are its inserted rows; they are skipped" in caplog.text
 
 
 def test_an_update_stops_the_job_where_that_is_wanted() -> None:
     rows: list[Row] = [(2, "a", "k", "x"), (2, "a", "k", "y")]
-    with pytest.raises(ValueRefused, match=r"invalid\.behavior is fatal"):
+    with pytest.raises(ValueRefused, match=r"invalid\.behavior=fatal stops"):
         changes(made(updates="fatal"), rows, [31], [0, 0])
     changes(made(updates="fatal"), rows, [32], [0, 0])
 
@@ -207,7 +212,10 @@ DOCUMENTS: list[Row] = [(1, "a", "k", '{"n": null, "b": [1.0]} '), (2, "a", "k",
 
 def test_a_payload_of_json_is_a_struct_and_what_is_none_stays_text(caplog: pytest.LogCaptureFixture) -> None:
     assert [value for _, _, value in sent(inserted(made(EXPANDED), DOCUMENTS))] == [b'{"b":[1.0]}', b'"[1]"', b"null"]
-    assert "d.outbox: 1 payloads are not expanded, they stay text; the last: it does not begin with {" in caplog.text
+    assert (
+        "1 payloads stay text, because they cannot be expanded as JSON; the last reason: it does not begin with {"
+        in caplog.text
+    )
     tombstones = replace(EXPANDED, tombstones=True, keeps_nulls=True)
     values = [value for _, _, value in sent(inserted(made(tombstones), DOCUMENTS))]
     assert values == [b'{"n":null,"b":[1.0]}', b'"[1]"', None]
@@ -223,7 +231,7 @@ def test_each_expanded_payload_has_its_own_schema() -> None:
 
 
 def test_an_expanded_payload_stands_in_an_envelope() -> None:
-    format_ = made(replace(EXPANDED, placed=(Placed("id", "envelope", "number"),)))
+    format_ = made(replace(EXPANDED, placed=(PlacedColumn("id", "envelope", "number"),)))
     assert [value for _, _, value in sent(inserted(format_, DOCUMENTS))] == [
         b'{"payload":{"b":[1.0]},"number":1}',
         b'{"payload":"[1]","number":2}',
@@ -241,7 +249,7 @@ def test_all_rows_of_the_table_are_in_one_bucket_and_in_order() -> None:
     rows: list[Row] = [(number, "ab"[number % 2], f"k{number % 3}", str(number)) for number in range(50)]
     read = snapshot_records(format_, columns(rows), SourceConstants("b", 4, 0), {}, BUCKETS, now_us=NOW)
     [changed] = changes(format_, rows, [30], [0] * 50)
-    assert set(bucket_of(format_.topic, changed.home, BUCKETS).tolist()) == read.keys()
+    assert set(bucket_of(format_.topic, changed.bucket_partition, BUCKETS).tolist()) == read.keys()
     [records] = read.values()
     assert sent(records) == sent(changed.records)
     assert topics(TOPIC, format_.envelope.transforms, "none") == ()
@@ -280,7 +288,7 @@ def test_an_event_goes_to_the_partition_of_its_key() -> None:
 
 
 def test_an_event_goes_to_the_partition_that_its_row_names() -> None:
-    placed = (Placed("no", "partition", "no", True), Placed("id", "partition", "id"))
+    placed = (PlacedColumn("no", "partition", "no", True), PlacedColumn("id", "partition", "id"))
     records = inserted(made(replace(EVENT, placed=placed)), [(2, "a", "k1", "x"), (0, "a", "k1", "y")])
     [(_, of_topic)] = by_topic("", records, lambda topic: 3)
     assert of_topic.column("partition").to_pylist() == [2, 0]
@@ -289,7 +297,7 @@ def test_an_event_goes_to_the_partition_that_its_row_names() -> None:
 
 
 def test_an_event_without_a_partition_of_its_own_goes_to_that_of_its_key() -> None:
-    records = inserted(made(replace(EVENT, placed=(Placed("id", "partition", "id"),))), [(1, "a", "k1", "x")])
+    records = inserted(made(replace(EVENT, placed=(PlacedColumn("id", "partition", "id"),))), [(1, "a", "k1", "x")])
     index = records.schema.get_field_index("place")
     [(_, of_topic)] = by_topic("", records.set_column(index, "place", pa.nulls(1, pa.int32())), lambda topic: 11)
     assert of_topic.column("partition").to_pylist() == partition(of_topic.column("key"), 11).tolist()
@@ -313,11 +321,11 @@ def test_what_the_pattern_does_not_match_is_the_topic_itself() -> None:
         (replace(EVENT, route="kind"), "route.by.field names kind, which in d.outbox is none of the columns"),
         (replace(EVENT, route="id"), "route.by.field names id, which in d.outbox is no text"),
         (replace(EVENT, timestamp="id"), "table.field.event.timestamp names id, which in d.outbox is no DATETIME"),
-        (replace(EVENT, placed=(Placed("no", "header", "no"),)), "additional.placement names no, which"),
-        (replace(EVENT, placed=(Placed("at", "partition", "at"),)), "names at, which in d.outbox is no INT"),
+        (replace(EVENT, placed=(PlacedColumn("no", "header", "no"),)), "additional.placement names no, which"),
+        (replace(EVENT, placed=(PlacedColumn("at", "partition", "at"),)), "names at, which in d.outbox is no INT"),
     ],
 )
-def test_a_table_without_the_columns_is_refused_by_name(event: Event, why: str) -> None:
+def test_a_table_without_the_columns_is_refused_by_name(event: OutboxEvent, why: str) -> None:
     with pytest.raises(ConfigError) as refused:
         made(event)
     assert why in str(refused.value)

@@ -12,7 +12,7 @@ import pytest
 from incsnap.envelope.change_records import change_records
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.oversized import ORIGIN, ROW_KEY, Shortening, with_row_keys
-from incsnap.envelope.row_changes import lay_out
+from incsnap.envelope.row_changes import changes_of_table
 from incsnap.envelope.table_format import table_format
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.types.modes import Modes
@@ -46,7 +46,7 @@ def updated(before: tuple[Any, ...], after: tuple[Any, ...], *columns: str) -> p
     format_ = table_format(SHAPE, "t", EnvelopeSettings("pre", "1", Modes()))
     texts, types = list(zip(before, after, strict=True)), (pa.string(), pa.string(), pa.binary(), pa.string())
     images = [pa.array(values, kind) for values, kind in zip(texts, types, strict=True)]
-    laid = lay_out(format_, images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
+    laid = changes_of_table(format_, images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
     shortening = Shortening(Small(), columns)
     (of_topic,) = change_records(laid, source_columns(1), None, {"t": 1}, now_us=0, shortening=shortening)
     records: pa.RecordBatch = of_topic.records

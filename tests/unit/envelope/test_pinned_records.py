@@ -1,6 +1,6 @@
 """A window in flight that an older release has read is sent by this one only if its records would be the same.
 
-That binlog images give the same canonical columns as the text that stands here is shown by ``test_same_bytes``.
+`test_same_bytes` shows that binlog images give the same canonical columns as the texts here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from incsnap.config.record_form import RECORD_FORM
-from incsnap.envelope import change_records, records, table_format
+from incsnap.envelope import row_changes, snapshot_records, table_format
 from incsnap.types import column_type
 from incsnap.types.column_type import describe
 from incsnap.types.json import documents
@@ -45,11 +45,11 @@ def test_another_text_of_a_type_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_another_partition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (records, change_records, table_format):
+    for module in (row_changes, snapshot_records, table_format):
         monkeypatch.setattr(module, "partition", lambda keys, _count: np.zeros(len(keys), np.int32))
     assert {name.split(",")[0] for name in pinned_records.changed()} == {"rows", "changes"}
 
 
 def test_another_identity_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "EXACT", Modes())
+    monkeypatch.setattr(table_format, "EXACT", Modes())
     assert {name.split(",")[0] for name in pinned_records.changed()} == {"rows", "changes"}

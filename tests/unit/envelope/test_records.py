@@ -14,24 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incsnap.columns.variable import variable
-from incsnap.envelope import records as records_module
+from incsnap.envelope import snapshot_records as records_module
 from incsnap.envelope.change_records import change_records
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.json_rows import json_objects
 from incsnap.envelope.masks import Transform
 from incsnap.envelope.partitioner import bucket_of, partition
-from incsnap.envelope.records import (
-    RECORDS,
-    RecordsTooLarge,
-    overtaken_by,
-    snapshot_records,
-)
-from incsnap.envelope.row_changes import lay_out
-from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.record_encoder import READ
+from incsnap.envelope.records import RECORDS, overtaken_by
+from incsnap.envelope.row_changes import changes_of_table
+from incsnap.envelope.snapshot_records import RecordsTooLarge, snapshot_records
+from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
 from incsnap.envelope.table_view import view_of
-from incsnap.envelope.written import READ
 from incsnap.errors import BinlogError, IncsnapError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.types.modes import Modes
@@ -76,7 +72,7 @@ def changes(events: Sequence[tuple[int, Sequence[Row]]], **settings: Any) -> lis
     kinds = np.array([kind for kind, _ in events], np.uint8)
     shape = settings.pop("shape", SHAPE)
     envelope = EnvelopeSettings("pre", "1.2.3", Modes(), **settings)
-    laid = lay_out(format_of(shape, envelope=envelope), columns(images), event, kinds)
+    laid = changes_of_table(format_of(shape, envelope=envelope), columns(images), event, kinds)
     batches = [of_topic.records for of_topic in change_records(laid, sources(len(events)), None, {"t": 5}, now_us=NOW)]
     for batch in batches:
         assert batch.schema == RECORDS
@@ -119,18 +115,18 @@ def test_rows_encoded_bit_by_bit_are_the_same_records(monkeypatch: pytest.Monkey
 def test_records_of_a_chunk_are_given_up_as_soon_as_they_are_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records_module, "_ENCODED_AT_ONCE", 1)
     source, made = SourceConstants("binlog.000007", 4, 0), format_of()
-    written = made.written[READ]
-    assert written is not None
-    assert written.value is not None
-    value, encoded = written.value, list[int]()
+    encoder = made.encoders[READ]
+    assert encoder is not None
+    assert encoder.value is not None
+    value, encoded = encoder.value, list[int]()
 
     class Counting:
         def reads(self, rows: Any, *rest: Any) -> Any:
             encoded.append(len(rows[0]))
             return value.reads(rows, *rest)
 
-    counted = replace(written, value=Counting())  # type: ignore[arg-type]
-    counting = replace(made, written={**made.written, READ: counted})
+    counted = replace(encoder, value=Counting())  # type: ignore[arg-type]
+    counting = replace(made, encoders={**made.encoders, READ: counted})
     with pytest.raises(RecordsTooLarge):
         snapshot_records(
             counting, columns([(at, "a", 2) for at in range(50)]), source, {"t": 1}, 1, now_us=NOW, most=2_000
@@ -143,7 +139,7 @@ def test_records_of_a_chunk_are_given_up_as_soon_as_they_are_too_many_bytes(monk
 
 def test_a_change_has_debeziums_fields_in_debeziums_order() -> None:
     images = columns([(1, "a", 2), (1, None, 2)])
-    laid = lay_out(format_of(), images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
+    laid = changes_of_table(format_of(), images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
     (of_topic,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
     batch = of_topic.records
     assert batch.column("value").to_pylist() == [
@@ -156,7 +152,7 @@ def test_a_change_has_debeziums_fields_in_debeziums_order() -> None:
 
 
 def summary(records: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """(op or None, key's id, before's n, after's n, row, headers) of each."""
+    """Return (op or None, key's id, before's n, after's n, row, headers) of each record."""
     lines = []
     for record in records:
         value = record["value"] or {"op": None, "before": None, "after": None, "source": {"row": None}}
@@ -194,7 +190,7 @@ def test_inserts_updates_and_deletes_in_binlog_order() -> None:
     assert [r["value"]["source"]["pos"] - 2**33 for r in records if r["value"]] == [0, 0, 1, 1, 2, 2, 3]
 
 
-def test_an_update_that_moves_a_row_is_deletion_tombstone_and_creation_with_each_others_keys() -> None:
+def test_a_key_change_is_a_deletion_a_tombstone_and_a_creation() -> None:
     moving = [(UPDATE, [(1, "a", 10), (5, "a", 11), (2, "b", 20), (2, "b", 21)])]
     assert summary(changes(moving)) == [
         ("d", 1, 10, None, 0, (None, 5)),
@@ -255,7 +251,7 @@ def test_another_message_key_leaves_the_primary_key_as_identity() -> None:
     """The row 5 gets the identity 6 while its message key stays; a window row of either must be discarded."""
     envelope = EnvelopeSettings("pre", "1.2.3", rules=ColumnRules(keys=((r"shop\..*", ("n",)),)))
     images = columns([(5, "a", 1), (6, "a", 1), (7, "a", 1), (7, "a", 2)])
-    laid = lay_out(format_of(envelope=envelope), images, np.zeros(4, np.int32), np.array([UPDATE], np.uint8))
+    laid = changes_of_table(format_of(envelope=envelope), images, np.zeros(4, np.int32), np.array([UPDATE], np.uint8))
     (of_topic,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
     batch = of_topic.records
     assert batch.column("key").to_pylist() == [b'{"n":1}', b'{"n":1}', b'{"n":1}', b'{"n":2}']
@@ -275,7 +271,7 @@ def test_a_default_that_the_key_s_schema_shows_is_no_part_of_a_row_s_identity() 
         format_of(before, envelope=envelope), images, SourceConstants("f", 4, 0), {"t": 1}, 1, now_us=NOW
     )[0]
     events = np.arange(2, dtype=np.int32)
-    laid = lay_out(format_of(after, envelope=envelope), images, events, np.full(2, DELETE, np.uint8))
+    laid = changes_of_table(format_of(after, envelope=envelope), images, events, np.full(2, DELETE, np.uint8))
     (of_topic,) = change_records(laid, sources(2), None, {"t": 1}, now_us=NOW)
 
     assert set(read.column("key").to_pylist()).isdisjoint(of_topic.records.column("key").to_pylist())
@@ -291,7 +287,7 @@ def test_a_zero_date_is_another_row_than_the_epoch_that_keys_write_for_it() -> N
     day = Column("day", "date", nullable=False)
     format_ = format_of(TableShape(TableId("shop", "days"), (day,), key=(0,)))
     images = [pa.array([None, 0], pa.int32())]
-    laid = lay_out(format_, images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
+    laid = changes_of_table(format_, images, np.zeros(2, np.int32), np.array([UPDATE], np.uint8))
     (of_topic,) = change_records(laid, sources(1), None, {"t": 1}, now_us=NOW)
 
     assert of_topic.records.column("key").to_pylist() == [b'{"day":0}']
@@ -305,7 +301,7 @@ def test_text_past_two_gib_is_refused_with_what_to_lower() -> None:
 
 
 def test_an_event_that_changes_no_rows_is_an_error() -> None:
-    with pytest.raises(BinlogError, match="event type 19"):
+    with pytest.raises(BinlogError, match="event of type 19"):
         changes([(19, [(1, "a", 1)])])
 
 

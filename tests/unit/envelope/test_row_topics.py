@@ -10,17 +10,18 @@ import pytest
 
 from incsnap.envelope.change_records import change_records
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.many_tables import row_patterns
-from incsnap.envelope.records import overtaken_by, snapshot_records
-from incsnap.envelope.row_changes import lay_out
-from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope.records import overtaken_by
+from incsnap.envelope.row_changes import changes_of_table
+from incsnap.envelope.snapshot_records import snapshot_records
+from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
+from incsnap.envelope.table_templates import table_templates
 from incsnap.errors import ConfigError, ValueRefused
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks.bucket import sent
 from incsnap.tasks.own_topics import by_topic
 from incsnap.transforms.chain import Step
-from incsnap.transforms.form import Reference, Route
+from incsnap.transforms.record_spec import EnvelopeField, Route
 from incsnap.transforms.unwrap import ExtractNewRecordState
 from tests.support.source_columns import source_columns
 
@@ -31,7 +32,7 @@ SHAPE = TableShape(
 Rows = list[tuple[int, str | None]]
 
 
-def made(mode: str = "tombstone", column: str = "lane", *headers: Reference) -> TableFormat:
+def made(mode: str = "tombstone", column: str = "lane", *headers: EnvelopeField) -> TableFormat:
     unwrap = ExtractNewRecordState(mode, (), headers, Route("unwrap", column))
     return table_format(SHAPE, TOPIC, EnvelopeSettings("p", "1", transforms=(Step(unwrap),)))
 
@@ -42,7 +43,7 @@ def columns(rows: Rows) -> list[Any]:
 
 
 def changed(format_: TableFormat, rows: Rows, kinds: list[int], events: list[int]) -> Any:
-    laid = lay_out(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
+    laid = changes_of_table(format_, columns(rows), np.array(events, np.int32), np.array(kinds, np.uint8))
     [of_topic] = change_records(laid, source_columns(len(kinds)), None, {TOPIC: 5}, now_us=0)
     of_topic.records.validate(full=True)
     assert of_topic.topic == TOPIC
@@ -91,7 +92,7 @@ def test_a_deletion_that_is_dropped_overtakes_its_row_all_the_same() -> None:
 
 
 def test_headers_stay() -> None:
-    records = changed(made("tombstone", "lane", Reference("", "op", "__op")), ROWS[:1], [INSERT], [0])
+    records = changed(made("tombstone", "lane", EnvelopeField("", "op", "__op")), ROWS[:1], [INSERT], [0])
     assert records.column("headers").to_pylist() == [[("__op", b"c")]]
 
 
@@ -104,7 +105,7 @@ def test_each_topic_has_partitions_of_its_own() -> None:
 
 
 def test_such_a_table_is_written_by_itself() -> None:
-    assert row_patterns(made()) is None
+    assert table_templates(made()) is None
 
 
 def test_what_kafka_allows_for_no_name_is_told_with_the_value() -> None:

@@ -1,4 +1,4 @@
-"""What of a table is written: columns, names, keys; and what contradicts itself."""
+"""Tests of the view of a table: the columns, names and keys that are written, and contradicting settings."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_key_that_a_mode_may_round_does_not_serve_de_duplication(column: Colum
     assert view_of(shape, ColumnRules()).key_is_identity is serves
 
 
-def test_a_message_key_of_the_primary_keys_columns_serves_de_duplication_in_any_order() -> None:
+def test_a_message_key_of_the_primary_keys_columns_identifies_rows_in_any_order() -> None:
     shape = TableShape(TABLE, (Column("a", "int"), Column("b", "int"), Column("c", "int")), key=(0, 1))
 
     assert view_of(shape, ColumnRules(keys=(("shop.people", ("b", "a")),))).key_is_identity
@@ -331,7 +331,7 @@ def test_a_comment_stands_before_the_name_among_what_shows_how_a_column_was_defi
     assert [*fields["name"].values()] == ["VARCHAR", "20", "name"]
 
 
-def test_what_is_known_of_a_column_that_has_another_type_now_is_not_shown() -> None:
+def test_a_column_whose_type_has_changed_is_not_shown() -> None:
     assert "photo" not in _shown(ColumnRules(typed=(".*photo",)))
 
 

@@ -13,19 +13,20 @@ from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.envelope.change_records import TopicRecords, change_records
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.partitioner import bucket_of
-from incsnap.envelope.records import overtaken_by, snapshot_records
-from incsnap.envelope.row_changes import lay_out
-from incsnap.envelope.source_block import SourceColumns, SourceConstants
+from incsnap.envelope.record_encoder import topics
+from incsnap.envelope.records import overtaken_by
+from incsnap.envelope.row_changes import changes_of_table
+from incsnap.envelope.snapshot_records import snapshot_records
+from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
-from incsnap.envelope.written import topics
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import BucketBatch, Delivery, TableBlock
 from incsnap.transforms.chain import Chain, Step
 from incsnap.transforms.filter import Drop, Filter
-from incsnap.transforms.form import Reference
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
+from incsnap.transforms.record_spec import EnvelopeField
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 
@@ -34,7 +35,7 @@ SHAPE = TableShape(TableId("d", "t"), (Column("id", "int"), Column("v", "varchar
 #: An insertion, an update, one that changes the key, a deletion.
 KINDS, EVENT_OF = [30, 31, 31, 32], [0, 1, 1, 2, 2, 3]
 ROWS = [(1, "a"), (1, "a"), (1, "b"), (1, "b"), (9, "b"), (5, "x")]
-OP = Reference("", "op", "__op")
+OP = EnvelopeField("", "op", "__op")
 PARTITIONS, BUCKETS = {TOPIC: 7, "all": 5, "gone": 3}, 4
 
 
@@ -63,7 +64,7 @@ def changes(format_: TableFormat) -> list[TopicRecords]:
         file=pa.array(["b"] * 4, pa.string()),
         pos=np.arange(4, dtype=np.int64),
     )
-    laid = lay_out(format_, columns(ROWS), np.array(EVENT_OF, np.int32), np.array(KINDS, np.uint8))
+    laid = changes_of_table(format_, columns(ROWS), np.array(EVENT_OF, np.int32), np.array(KINDS, np.uint8))
     of_topics = change_records(laid, source, None, PARTITIONS, now_us=NOW)
     for each in of_topics:
         each.records.validate(full=True)
@@ -98,7 +99,7 @@ def test_unwrapped_rows_stand_in_binlog_order_with_the_deletions_between_them() 
 
 
 def test_a_deletion_in_the_default_mode_is_a_json_null_not_a_tombstone() -> None:
-    """As Connect's JsonConverter writes a null that has a schema."""
+    """Connect's JsonConverter writes a null that has a schema in this way."""
     (of_topic,) = changes(made(ExtractNewRecordState()))
     assert of_topic.records.column("value").to_pylist()[-1] == b"null"
     (of_topic,) = changes(made(ExtractNewRecordState(), schemas=True))
@@ -114,7 +115,7 @@ def test_rows_of_a_snapshot_are_unwrapped_alike() -> None:
 
 
 def test_added_headers_stand_behind_debeziums_own() -> None:
-    headers = (OP, Reference("source", "pos", "pos"), Reference("source", "sequence", "none"))
+    headers = (OP, EnvelopeField("source", "pos", "pos"), EnvelopeField("source", "sequence", "none"))
     (of_topic,) = changes(made(ExtractNewRecordState("rewrite-with-tombstone", headers=headers)))
     assert of_topic.records.column("headers").to_pylist()[1:4] == [
         [("__op", b"u"), ("pos", b"1"), ("none", None)],
@@ -128,7 +129,7 @@ def test_added_headers_stand_behind_debeziums_own() -> None:
 
 def test_a_field_that_the_row_has_already_is_refused_with_what_to_do() -> None:
     with pytest.raises(ConfigError, match=r"adds the field v to d\.t") as caught:
-        made(ExtractNewRecordState("tombstone", (Reference("", "op", "v"),)))
+        made(ExtractNewRecordState("tombstone", (EnvelopeField("", "op", "v"),)))
     assert "add.fields.prefix" in caught.value.hint
 
 
@@ -156,12 +157,12 @@ DROPPING = {
 
 
 @pytest.mark.parametrize("transforms", DROPPING.values(), ids=list(DROPPING))
-def test_whatever_becomes_of_a_change_it_overtakes_the_row_of_a_window(transforms: tuple[Any, ...]) -> None:
+def test_a_change_overtakes_a_windows_row_whatever_a_transform_does(transforms: tuple[Any, ...]) -> None:
     """A row that a SELECT has read and an event of it meet in one bucket, under one identity."""
     format_ = made(*transforms)
     overtaken: dict[int, set[bytes]] = {}
     for of_topic in changes(format_):
-        owners = bucket_of(format_.topic, of_topic.home, BUCKETS)
+        owners = bucket_of(format_.topic, of_topic.bucket_partition, BUCKETS)
         for owner in set(owners.tolist()):
             of_bucket = of_topic.records.filter(pa.array(owners == owner))
             overtaken.setdefault(owner, set()).update(overtaken_by(of_bucket).to_pylist())
@@ -173,13 +174,13 @@ def test_whatever_becomes_of_a_change_it_overtakes_the_row_of_a_window(transform
     assert sum(map(len, read.values())) == 4
 
 
-def test_where_rows_are_dropped_a_window_has_none() -> None:
+def test_a_window_has_no_dropped_rows() -> None:
     assert rows(made(Filter("f", ("c",))), [(1, "a")]) == {}
     assert topics(TOPIC, chain(Drop()), "none") == ()
     assert rows(made(Drop()), [(1, "a")]) == {}
 
 
-def test_what_is_dropped_is_not_sent_and_not_counted() -> None:
+def test_dropped_records_are_neither_sent_nor_counted() -> None:
     (of_topic,) = changes(made(Filter("f", ("c",), keeps_empty=False)))
     block = pa.py_buffer(blocks.encode(of_topic.records))
     delivery = Delivery(BucketBatch(1, "d", 0, [TableBlock(TOPIC, "d.t", block)]), WindowBuffers("/nowhere"))

@@ -1,4 +1,4 @@
-"""Which start of a topic.prefix owns it, by the order of the announcements."""
+"""Tests of the rule that decides which start owns a `topic.prefix`: the order of the announcements."""
 
 from __future__ import annotations
 

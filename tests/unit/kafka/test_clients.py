@@ -1,4 +1,4 @@
-"""What Kafka clients are given, and what their errors mean."""
+"""Tests of the settings of Kafka clients, and of the meaning of their errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import control_topic, group_of, transactional_id
+from incsnap.kafka.control import client_error, control_topic, group_of, transactional_id
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import ClientError, SinkRefused, sink_error
 from incsnap.kafka.topic_limits import TopicLimit, surely_exceeds
@@ -41,7 +41,7 @@ def test_the_defaults_are_settings_that_librdkafka_knows() -> None:
 
 
 def test_the_queue_has_room_for_the_largest_message() -> None:
-    """librdkafka never takes one that is larger than its queue, and says only that the queue is full."""
+    """librdkafka never takes a message that is larger than its queue. It says only that the queue is full."""
 
     def kilobytes(given: dict[str, str]) -> int:
         return int(ClientSettings("h:1", given).for_producer("id")["queue.buffering.max.kbytes"])
@@ -63,7 +63,7 @@ def test_names_hold_the_prefix_so_that_jobs_do_not_meet() -> None:
         (KafkaError._FENCED, True, "topic.prefix"),
         (KafkaError._TIMED_OUT, True, "repeated"),
         (KafkaError.NOT_ENOUGH_REPLICAS, True, "repeated"),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, True, "What was in it before is gone"),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, True, "Its earlier records are gone"),
         (KafkaError.MSG_SIZE_TOO_LARGE, False, "producer.max.request.size"),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, False, "kafka-acls"),
     ],
@@ -76,7 +76,14 @@ def test_an_error_says_whether_trying_again_helps(code: int, resumable: bool, hi
     assert "said the broker" in error.message
 
 
-def test_only_what_no_compression_makes_fit_exceeds_a_topic_for_certain() -> None:
+@pytest.mark.parametrize(
+    "code", [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS]
+)
+def test_a_request_is_repeated_while_another_broker_takes_over(code: int) -> None:
+    assert client_error(KafkaError(code)).retriable
+
+
+def test_a_record_exceeds_a_topic_only_if_no_compression_helps() -> None:
     limit = TopicLimit(2000)
     hard, soft = secrets.token_bytes(5000), b"x" * 5000
 

@@ -22,7 +22,7 @@ _POINTER = ctypes.c_void_p
 
 
 class Broker:
-    """One, in the process of its only producer."""
+    """A mock broker in the process of its only producer."""
 
     def __init__(self) -> None:
         settings = ClientSettings("").for_producer("it")
@@ -43,7 +43,7 @@ class Broker:
         return function
 
     def delete(self, topic: bytes) -> None:
-        """Neither its metadata nor a transaction that it were to be added to knows it any more."""
+        """Delete the topic: requests for its metadata and for adding it to a transaction now fail."""
         gone = KafkaError.UNKNOWN_TOPIC_OR_PART
         self._function("rd_kafka_mock_topic_set_error", None, _POINTER, ctypes.c_char_p, ctypes.c_int)(
             self._cluster, topic, gone
@@ -81,7 +81,7 @@ def test_a_commit_names_the_topic_that_is_gone_instead_of_waiting(broker: Broker
     broker.commit("kept", "deleted")
     broker.delete(b"deleted")
     began = time.monotonic()
-    with pytest.raises(ClientError, match="the topic deleted is not there any more") as raised:
+    with pytest.raises(ClientError, match="the topic deleted no longer exists") as raised:
         broker.commit("kept", "deleted")
     assert not raised.value.retriable
     broker.producer.abort(10.0)

@@ -1,4 +1,4 @@
-"""Which of librdkafka's lines say that a request may still be on its way."""
+"""Tests of the log lines of librdkafka that say that a broker may still execute a request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_broker_that_is_down_is_no_reason_to_give_a_producer_up() -> None:
     assert not lost(b"GETPID", b"Failed to acquire transactional PID: Coordinator load in progress: retrying")
 
 
-def test_what_the_user_wants_to_be_logged_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_levels_of_the_user_are_kept(caplog: pytest.LogCaptureFixture) -> None:
     assert logged({"log_level": "0"})["log_level"] == "6"
     assert logged({"log_level": "7", "debug": "msg"})["log_level"] == "7"
     caplog.set_level(logging.INFO)

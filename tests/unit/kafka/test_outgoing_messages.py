@@ -1,4 +1,4 @@
-"""Which records go to librdkafka by one call: those of one partition, and each that has headers by one for itself."""
+"""Tests of the calls to librdkafka: one for all records of a partition, and one for each record that has headers."""
 
 from __future__ import annotations
 

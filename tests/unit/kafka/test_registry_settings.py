@@ -66,7 +66,7 @@ def test_names_of_the_java_converter_become_the_clients() -> None:
         ("value.subject.name.strategy", "io.confluent.kafka.serializers.subject.RecordNameStrategy", "not known"),
     ],
 )
-def test_what_cannot_be_obeyed_is_refused(name: str, value: str, word: str) -> None:
+def test_registry_settings_without_effect_are_refused(name: str, value: str, word: str) -> None:
     with pytest.raises(ConfigError, match=word) as caught:
         client_settings(URL, {name: value})
     assert name in caught.value.message

@@ -1,4 +1,4 @@
-"""Where the environment says the servers are."""
+"""Tests of the environment variables with the servers' addresses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_several_brokers_are_passed_on_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("text", ["db", "db:", ":3306", "db:port", "db:0", "db:70000"])
-def test_what_is_not_host_and_port_is_refused_by_name(text: str) -> None:
+def test_an_address_without_host_and_port_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="INCSNAP_MYSQL="):
         mysql_of({"INCSNAP_MYSQL": text})
 

@@ -65,7 +65,7 @@ def test_a_key_inside_the_file_is_replaced_by_the_distributions_keyring(etc_apt:
     ],
     ids=["disabled", "sources only", "another distribution", "a vendor's packages for Debian"],
 )
-def test_what_is_no_debian_archive_is_not_taken(etc_apt: Path, text: str) -> None:
+def test_a_mirror_without_a_debian_archive_is_skipped(etc_apt: Path, text: str) -> None:
     (etc_apt / "sources.list.d" / "x.sources").write_text(text)
 
     assert mirror_in(etc_apt) is None

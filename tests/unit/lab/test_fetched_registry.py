@@ -1,4 +1,4 @@
-"""Which registry the lab gives."""
+"""A test of the schema registry that the lab provides."""
 
 from __future__ import annotations
 

@@ -28,10 +28,9 @@ def replayed(*records: Record, same_place: bool = False) -> TopicReplay:
             "pos": 4 if same_place else number,
             "row": 0,
             "snapshot": "incremental" if op == "r" else "false",
-            "ts_ms": 100 + number,
         }
-        value = {"before": row(before), "after": row(after), "source": source, "op": op, "ts_ms": 1_000 + number}
-        replay.observe(b'{"id":1}', json.dumps(value).encode(), 0)
+        value = {"before": row(before), "after": row(after), "source": source, "op": op}
+        replay.observe(b'{"id":1}', json.dumps(value).encode(), 0, 1_000 + number)
     return replay
 
 
@@ -111,7 +110,7 @@ def test_a_key_in_two_partitions_is_a_stray() -> None:
     assert replay.judgement.strays.count == 2  # and a tombstone of a living row
 
 
-def test_rows_without_a_record_of_the_time_are_found() -> None:
+def test_rows_of_which_nothing_was_sent_in_time_are_found() -> None:
     read = replayed(("r", None, 0)).state[1,]
 
     assert silent_between([read], 1_000, 1_000) == 0

@@ -54,7 +54,7 @@ def test_without_any_java_the_hint_says_what_to_install(monkeypatch: pytest.Monk
     assert "openjdk-17" in caught.value.hint
 
 
-def test_what_needs_a_newer_java_takes_one_from_beside_the_first(
+def test_a_newer_java_beside_the_first_is_used_if_needed(
     home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     install(home, 'openjdk version "17.0.15"')

@@ -1,4 +1,4 @@
-"""What a machine that cannot fetch servers is told."""
+"""Tests of the errors on a machine that cannot fetch servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lab.servers import servers
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No address, no Docker engine, an empty cache, no program in the path."""
+    """Make the machine bare: no address of a server, no Docker engine, an empty cache, no program in the path."""
     for name in ("INCSNAP_MYSQL", "INCSNAP_KAFKA", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("INCSNAP_CACHE", str(tmp_path / "cache"))

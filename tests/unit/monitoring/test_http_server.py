@@ -16,9 +16,9 @@ from incsnap.config.explained import Explained
 from incsnap.config.settings import MonitoringSettings
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.monitoring.http_server import StatusServer
+from incsnap.monitoring.job_status import Point
 from incsnap.monitoring.liveness import STALLED_MS
 from incsnap.monitoring.status import FAILED, RETRYING, STARTING, JobStatus, load
-from incsnap.monitoring.watch import Point
 from tests.support.job_statuses import BINLOG, now_ms, running
 
 TOKEN = "a-token-of-some-length"
@@ -39,7 +39,7 @@ class Job:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[Job, tuple[str, int]]]:
-    """One server for all tests: to end one takes half a second."""
+    """Yield a job and its server's address. All tests share the server, because ending a server takes half a second."""
     job = Job()
     for address in serve(job, TOKEN):
         yield job, address
@@ -120,8 +120,8 @@ def test_the_page_needs_nothing_of_the_internet(address: tuple[str, int]) -> Non
         assert "https:" not in page
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/../setup.cfg", "/page/index.html", "/%2e%2e/watch.py"])
-def test_nothing_else_is_there(path: str, address: tuple[str, int]) -> None:
+@pytest.mark.parametrize("path", ["/nothing", "/../setup.cfg", "/page/index.html", "/%2e%2e/job_status.py"])
+def test_unknown_paths_are_404(path: str, address: tuple[str, int]) -> None:
     assert asked(address, path)[0] == 404
 
 
@@ -158,7 +158,7 @@ def test_health_is_told_without_a_body_to_who_asks_so(
         ({"stream": None}, 200, 503, "the first batch is not planned yet"),
         ({"stream": replace(running().stream, connected=False)}, 200, 503, "does not send its binlog"),  # type: ignore[type-var]
         ({"state": FAILED}, 503, 503, "it has failed"),
-        ({"written_ms": -60_000}, 503, 503, "its own watch hangs"),
+        ({"written_ms": -60_000}, 503, 503, "its status is not updated any more"),
     ],
 )
 def test_a_job_that_hangs_is_told_from_one_that_waits(
@@ -178,7 +178,7 @@ def test_a_job_that_hangs_is_told_from_one_that_waits(
 
 
 def samples(address: tuple[str, int]) -> dict[tuple[str, tuple[str, ...]], float]:
-    """By name and labels, these in the order of their values."""
+    """Return the samples of the page `/metrics`: (name, sorted values of labels) -> value."""
     families = text_string_to_metric_families(asked(address, "/metrics")[1])
     return {(s.name, tuple(sorted(s.labels.values()))): s.value for family in families for s in family.samples}
 
@@ -232,7 +232,7 @@ def test_a_signal_is_sent_with_the_token(address: tuple[str, int], job: Job) -> 
 def test_no_signal_is_sent_with_another_token(given: str, address: tuple[str, int], job: Job) -> None:
     code, answer = signal(address, {"type": "pause-snapshot"}, Authorization=given.encode().decode("latin-1"))
 
-    assert (code, answer["problem"]) == (403, "the token is another one")
+    assert (code, answer["problem"]) == (403, "wrong token")
     assert job.sent == []
 
 
@@ -247,7 +247,7 @@ def test_without_a_token_in_the_settings_there_are_no_signals(job: Job) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", "null", '"x"', {"type": "log"}, {"type": None}, {"type": "stop-snapshot", "data": [1]}]
 )
-def test_what_is_no_signal_is_refused(content: Any, address: tuple[str, int], job: Job) -> None:
+def test_an_invalid_signal_is_refused(content: Any, address: tuple[str, int], job: Job) -> None:
     assert signal(address, content, Authorization=f"Bearer {TOKEN}")[0] == 400
     assert job.sent == []
 
@@ -270,6 +270,6 @@ def test_a_body_of_no_sensible_length_is_not_read(length: str, address: tuple[st
     assert asked(address, "/signal", "POST", None, Content_Length=length)[0] == 400
 
 
-def test_a_port_that_somebody_has_is_named(address: tuple[str, int], job: Job) -> None:
-    with pytest.raises(ConfigError, match=rf"incsnap\.metrics\.port: nobody can listen to 127\.0\.0\.1:{address[1]}"):
+def test_a_port_in_use_is_an_error_that_names_it(address: tuple[str, int], job: Job) -> None:
+    with pytest.raises(ConfigError, match=rf"incsnap\.metrics\.port: cannot listen on 127\.0\.0\.1:{address[1]}"):
         StatusServer(MonitoringSettings(port=address[1]), lambda: job.status, list, (), job.send)

@@ -12,6 +12,7 @@ import pytest
 
 from incsnap.errors import OffsetError, ServerUnreachable
 from incsnap.monitoring.amounts import moment
+from incsnap.monitoring.job_status import NAME, Watch, failure_of
 from incsnap.monitoring.liveness import STALLED_MS, is_gone, liveness_of, silence_ms, stalled
 from incsnap.monitoring.log_line import purge_warning
 from incsnap.monitoring.planner_report import PlannerReport, read, write
@@ -33,11 +34,10 @@ from incsnap.monitoring.status import (
     dump,
     load,
 )
-from incsnap.monitoring.watch import NAME, Watch, failure_of
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.context import Range, Request, Scan, SnapshotContext
 from incsnap.snapshot.notifications import Notification
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.window import ChunkResult, Window
 from incsnap.tables import TableId
 from tests.support.job_statuses import running
 from tests.support.waiting import wait_until
@@ -80,7 +80,7 @@ def test_every_field_is_written_also_where_it_has_its_default() -> None:
         ({name: value for name, value in dump(job_status()).items() if name != "pid"}, "damaged"),
     ],
 )
-def test_what_is_no_status_of_this_release_is_refused(document: object, what: str) -> None:
+def test_a_status_file_of_another_form_is_refused(document: object, what: str) -> None:
     with pytest.raises(OffsetError, match=what):
         load(document)
 
@@ -88,7 +88,7 @@ def test_what_is_no_status_of_this_release_is_refused(document: object, what: st
 # -- dead or alive
 
 
-def test_a_job_that_renews_its_status_lives_and_one_that_is_silent_is_dead_since_it_fell_silent() -> None:
+def test_a_job_is_dead_from_the_time_of_its_last_status() -> None:
     status = job_status()
     last = status.written_ms + silence_ms(status)
 
@@ -132,7 +132,7 @@ def test_a_run_in_which_nothing_ends_for_two_minutes_is_stalled() -> None:
 # -- rates
 
 
-def test_a_rate_is_taken_over_the_last_seconds_and_begins_anew_when_the_sum_goes_down() -> None:
+def test_a_rate_covers_the_last_seconds_and_restarts_when_the_sum_falls() -> None:
     meter = Meter(10.0)
 
     assert meter.see(0.0, 0) is None
@@ -163,8 +163,8 @@ def window(name: str, scan: int = 1, **more: object) -> Window:
     return Window(name, scan, ORDERS, "s", ("1",), ("9",), 100, 3, **more)  # type: ignore[arg-type]
 
 
-def test_the_tables_and_windows_of_a_context_are_told() -> None:
-    read_ = Reading(90, 900, 0.1, "binlog.000002", 500, record_bytes=9_000, parts=3)
+def test_the_status_has_tables_and_windows_of_a_snapshot() -> None:
+    read_ = ChunkResult(90, 900, 0.1, "binlog.000002", 500, record_bytes=9_000, parts=3)
     context = SnapshotContext(
         queue=(Request("s", DataCollection(LINES)),),
         scans=(
@@ -181,7 +181,7 @@ def test_the_tables_and_windows_of_a_context_are_told() -> None:
                 rows_read=200,
             ),
         ),
-        held=(window("1-0", reading=read_, passed=True, sent=1), window("2-0", reading=read_)),
+        held=(window("1-0", result=read_, passed=True, sent=1), window("2-0", result=read_)),
         planned=(window("3-0"),),
     )
 
@@ -221,11 +221,11 @@ def test_a_snapshot_with_a_condition_is_not_measured_by_the_size_of_its_table() 
         (
             SnapshotContext(scans=(Scan(1, Request("s", DataCollection(LINES)), 9, not_before_ms=3_500),)),
             None,
-            "asked again in 2.5 s",
+            "next try in 2.5 s",
         ),
     ],
 )
-def test_why_no_chunk_is_planned_is_said(context: SnapshotContext, behind: float | None, reason: str) -> None:
+def test_the_status_says_why_no_chunk_is_planned(context: SnapshotContext, behind: float | None, reason: str) -> None:
     why = waits_for(context, 1_000, behind)
 
     assert reason in why
@@ -359,8 +359,8 @@ def test_a_full_disk_or_a_bad_look_does_not_end_the_watch(caplog: pytest.LogCapt
     watching.close(STOPPED)
 
     assert store.status.state == STOPPED
-    assert [record.message for record in caplog.records if "cannot be written" in record.message] == [
-        "The status file cannot be written, and says nothing new: No space left on device"
+    assert [record.message for record in caplog.records if "status file" in record.message] == [
+        "Cannot write the status file, so `incsnap status` shows old figures: No space left on device"
     ]
 
 

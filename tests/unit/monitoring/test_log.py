@@ -1,4 +1,4 @@
-"""What the log of a job says, and in which form."""
+"""Tests of a job's log: its content and its formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dashboards, alerts and pages ask for is what the job tells."""
+"""Tests that the job has all metrics that dashboards, alerts and pages name."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ A, B, PLAIN = (TableId("db", name) for name in ("a", "b", "plain"))
 
 
 class Server:
-    """Each question is answered with another DEFAULT; ``PLAIN`` has none."""
+    """A server that answers each question with another DEFAULT. The table `PLAIN` has no DEFAULT."""
 
     def __init__(self) -> None:
         self.asked: list[list[TableId]] = []
@@ -55,9 +55,7 @@ def test_behind_a_statement_about_it_a_table_is_asked_about_again_when_it_is_cha
     assert learned(known, [B]) == {A: "2", B: "3"}
 
 
-def test_of_more_tables_than_are_remembered_those_at_hand_are_known(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_most_recent_tables_are_remembered(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_defaults, "_MOST", 2)
     known = KnownDefaults()
     assert learned(known, [A]) == {A: "1"}

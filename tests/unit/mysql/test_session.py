@@ -1,4 +1,4 @@
-"""What is said when no session can be had."""
+"""A test of the errors if a session cannot be opened."""
 
 from __future__ import annotations
 

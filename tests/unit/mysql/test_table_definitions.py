@@ -9,8 +9,8 @@ import pytest
 
 from incsnap.connect.json_schema import schema_json
 from incsnap.ddl.table_statements import table_statements
-from incsnap.envelope import control_records
-from incsnap.envelope.source_block import SourceConstants
+from incsnap.envelope import control_records, control_schemas
+from incsnap.envelope.sources import SourceConstants
 from incsnap.mysql.table_definitions import shown
 from incsnap.tables import TableId
 from tests.golden.golden_file import read_golden
@@ -63,11 +63,11 @@ def test_the_same_statements_are_told_with_the_same_text(records: list[dict[str,
 
 
 def test_schemas_are_those_of_debezium(records: list[dict[str, Any]]) -> None:
-    assert parse(schema_json(control_records.SCHEMA_CHANGE_KEY)) == records[0]["key"]["schema"]
-    assert parse(schema_json(control_records.SCHEMA_CHANGE_VALUE)) == records[0]["value"]["schema"]
+    assert parse(schema_json(control_schemas.SCHEMA_CHANGE_KEY)) == records[0]["key"]["schema"]
+    assert parse(schema_json(control_schemas.SCHEMA_CHANGE_VALUE)) == records[0]["value"]["schema"]
     (record, *_) = read_golden(_GOLDEN / "transactions.json").topics["transactions.transaction"]
-    assert parse(schema_json(control_records.TRANSACTION_KEY)) == record["key"]["schema"]
-    assert parse(schema_json(control_records.TRANSACTION_VALUE)) == record["value"]["schema"]
+    assert parse(schema_json(control_schemas.TRANSACTION_KEY)) == record["key"]["schema"]
+    assert parse(schema_json(control_schemas.TRANSACTION_VALUE)) == record["value"]["schema"]
 
 
 def test_values_have_the_fields_of_their_schemas_in_order(records: list[dict[str, Any]]) -> None:
@@ -80,7 +80,7 @@ def test_values_have_the_fields_of_their_schemas_in_order(records: list[dict[str
     assert change["id"] == '"d"."a""b"'
     assert dump(ours["source"]["ts_ms"]) == "1000"
     ends = control_records.transaction_ends("g:1", 1_000_500, [("d.t", 2), ("d.u", 1)])
-    assert [name for name, _ in control_records.TRANSACTION_VALUE.fields] == list(ends)
+    assert [name for name, _ in control_schemas.TRANSACTION_VALUE.fields] == list(ends)
     assert list(control_records.transaction_begins("g:1", 5)) == list(ends)
     assert ends["event_count"] == 3
     assert ends["ts_ms"] == 1000

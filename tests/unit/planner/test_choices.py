@@ -1,7 +1,7 @@
-"""What is written down of settings with a plan: equal for the same settings, whichever release wrote it.
+"""Tests of the settings written down with a plan: equal for the same settings, whichever release wrote them.
 
-``older_choices.json`` has what releases wrote for some settings, by their commits: the last with offsets of version 3,
-those that brought versions 4, 5 and 6, and the last that wrote this form.
+`older_choices.json` has what five releases wrote for some settings, by commit. The first is the last release with
+offsets of version 3. The next three brought versions 4, 5 and 6. The last one is the last that wrote this form.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from incsnap.checkpoint.planned import PlannedWith
+from incsnap.checkpoint.planned_batch import PlannedWith
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.planner.choices import changes_since, planned_with
@@ -24,7 +24,7 @@ RECORDED = [(release, case) for release, cases in KEPT["releases"].items() for c
 
 
 def settings(case: str, **others: str) -> Settings:
-    """``others``: settings with _ for each dot."""
+    """Return the settings of a case, with `others` added. In the names of `others` each _ stands for a dot."""
     more = {name.replace("_", "."): value for name, value in others.items()}
     return from_properties({**KEPT["settings"][case], **more}, {}).settings
 
@@ -58,7 +58,7 @@ def test_this_release_goes_on_with_what_it_has_planned(case: str) -> None:
     assert "handling modes" in changes_since(planned_with(settings(case)), other)
 
 
-def test_what_an_older_release_of_this_form_did_not_write_counts_as_its_default() -> None:
+def test_missing_fields_of_an_older_release_get_their_defaults() -> None:
     written = planned_with(settings("plain"))
     older = replace(written, release="0.0.9", values={"topic.prefix": "p"})
     newer = replace(written, release="9.9", values={**written.values, "setting.of.the.future": ""})

@@ -1,4 +1,4 @@
-"""What is known of tables from statement to statement."""
+"""Tests of the definitions that are known after each statement."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ DEFINITION = TableDefinition(TableShape(T, (ID,), (0,)), "utf8mb4", (Key("PRIMAR
 KNOWN = KnownTables(Definitions({T: DEFINITION}, {"shop": "utf8mb4"}), complete=True)
 
 
-def statement(sql: str, session: Session = SESSION) -> SchemaChange:
+def statement(
+    sql: str, session: Session = SESSION, *, has_xid: bool = False, in_transaction: bool = False
+) -> SchemaChange:
     change = schema_change(sql, session.database, sql_mode=session.sql_mode)
     assert change is not None
-    return replace(change, session=session)
+    return replace(change, session=session, has_xid=has_xid, in_transaction=in_transaction)
 
 
-def behind(known: KnownTables, *statements: str) -> KnownTables:
-    for sql in statements:
-        known = known.behind(statement(sql), lambda table: table.database == "shop", lambda table: table in (T, U), 0)
+def behind(known: KnownTables, *statements: str | SchemaChange) -> KnownTables:
+    for each in statements:
+        change = statement(each) if isinstance(each, str) else each
+        known = known.after(change, lambda table: table.database == "shop", lambda table: table in (T, U), 0)
     return known
 
 
@@ -58,39 +61,44 @@ def test_the_first_statement_that_was_not_followed_is_the_one_that_is_named() ->
     assert "CREATE TABLE" in known.lost[T]
 
 
-def test_a_table_that_cannot_be_there_is_known_behind_create_if_not_exists() -> None:
-    create = "CREATE TABLE IF NOT EXISTS u (id INT PRIMARY KEY)"
+def test_a_surely_absent_table_is_known_after_create_if_not_exists_select() -> None:
+    create = statement("CREATE TABLE IF NOT EXISTS u (id INT) START TRANSACTION", in_transaction=True)
     assert names(behind(KNOWN, create), U) == ["id"]
     assert names(behind(replace(KNOWN, complete=False), create), U) is None
     assert names(behind(KNOWN, "CREATE TABLE u (id NOVELTY)", create), U) is None
     assert names(behind(KNOWN, "CREATE TABLE u (a INT)", "DROP TABLE u", create), U) == ["id"]
 
 
-def test_a_table_that_is_not_captured_may_be_there_before_create_if_not_exists() -> None:
-    known = behind(KNOWN, "CREATE TABLE IF NOT EXISTS other (id INT PRIMARY KEY)")
-    assert names(known, TableId("shop", "other")) is None
-    assert "may have been there" in known.lost[TableId("shop", "other")]
+def test_an_uncaptured_table_may_exist_before_create_if_not_exists_select() -> None:
+    other = TableId("shop", "other")
+    known = behind(KNOWN, statement("CREATE TABLE IF NOT EXISTS other (id INT) START TRANSACTION", in_transaction=True))
+    assert names(known, other) is None
+    assert "may have been there" in known.lost[other]
+    made = behind(known, statement("CREATE TABLE IF NOT EXISTS other (id INT PRIMARY KEY)", has_xid=True))
+    assert names(made, other) == ["id"]
+    assert not made.lost
 
 
 def test_a_text_that_may_be_garbled_is_not_followed() -> None:
     change = statement("ALTER TABLE t RENAME COLUMN id TO é", replace(SESSION, client=""))
-    known = KNOWN.behind(change, lambda _: True, lambda _: True, 0)
+    known = KNOWN.after(change, lambda _: True, lambda _: True, 0)
     assert names(known) is None
     assert redefines(replace(change, sql="ALTER TABLE t COMMENT 'é'"), T)
 
 
-def test_what_is_stored_is_known_again() -> None:
+def test_stored_definitions_are_read_back() -> None:
     known = behind(KNOWN, "ALTER TABLE t ADD a INT", "CREATE TABLE u (id NOVELTY)")
     known = replace(known, unread=frozenset({U}))
     assert KnownTables.of(known.stored(()), lambda _: True, "") == known
     assert KnownTables.of(known.stored(()), lambda table: table == U, "").unread == {U}
 
 
-def test_a_table_that_was_not_captured_before_a_restart_may_be_there_before_create_if_not_exists() -> None:
+def test_a_table_not_captured_before_a_restart_may_exist_before_create_if_not_exists() -> None:
     known = KnownTables.of(KNOWN.stored(()), lambda _: True, "other settings")
     assert names(known) == ["id"]
     assert not known.definitions.databases
-    assert names(behind(known, "CREATE TABLE IF NOT EXISTS u (id INT PRIMARY KEY) CHARSET latin1"), U) is None
+    create = "CREATE TABLE IF NOT EXISTS u (id INT) CHARSET latin1 START TRANSACTION"
+    assert names(behind(known, statement(create, in_transaction=True)), U) is None
 
 
 def test_columns_that_an_earlier_release_stored_can_be_read_by_and_are_not_followed() -> None:
@@ -128,3 +136,7 @@ def test_a_table_whose_rows_were_left_out_is_read_again_under_its_new_name() -> 
 )
 def test_a_statement_redefines_a_table_unless_it_leaves_it_whatever_it_was(sql: str, expected: bool) -> None:
     assert redefines(statement(sql), T) is expected
+
+
+def test_create_if_not_exists_redefines_a_table_that_it_makes() -> None:
+    assert redefines(statement("CREATE TABLE IF NOT EXISTS t (id INT)", has_xid=True), T)

@@ -1,4 +1,4 @@
-"""Which prepared XA transactions have ended without a word in the binlog: never one whose end may still come."""
+"""Tests of prepared XA transactions that have ended unlogged: none is let go while its end may still come."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def at(pos: int, log: str = SID) -> StreamPosition:
 def looked(*answers: XaRecovery, log: str = SID) -> EndedUnlogged:
     ended = EndedUnlogged()
     for number, answer in enumerate(answers):
-        ended.look([X], log, answer, number * 10.0)
+        ended.ask_server([X], log, answer, number * 10.0)
     return ended
 
 
-def test_what_two_answers_lack_has_ended_once_the_stream_has_passed_the_end_of_the_binlog_behind_the_second() -> None:
+def test_transactions_missing_in_two_answers_end_when_the_stream_passes_the_second() -> None:
     ended = looked(asked(set(), 100), asked(set(), 200))
 
     assert ended.among([X], at(199)) == []
@@ -42,11 +42,11 @@ def test_one_answer_is_not_enough() -> None:
     assert looked(asked(set(), 100), asked({X.xid}, 200)).among([X], at(500)) == []
 
 
-def test_what_is_listed_has_not_ended() -> None:
+def test_a_listed_transaction_has_not_ended() -> None:
     assert looked(asked({X.xid}, 100), asked({X.xid}, 200)).among([X], at(500)) == []
 
 
-def test_what_is_not_executed_yet_may_not_be_listed_yet() -> None:
+def test_a_transaction_not_yet_executed_may_be_unlisted() -> None:
     early = GtidSet.parse(f"{SID}:1-4")
     assert looked(asked(set(), 100, early), asked(set(), 200, early)).among([X], at(500)) == []
 
@@ -62,35 +62,38 @@ def test_places_of_another_binlog_say_nothing() -> None:
 
 def test_a_user_who_may_not_ask_is_not_asked_again() -> None:
     ended = EndedUnlogged()
-    ended.look([X], SID, asked(None, 1), 0.0)
-    ended.look([X], SID, XaRecovery(pytest.fail, pytest.fail, pytest.fail), 100.0)
+    ended.ask_server([X], SID, asked(None, 1), 0.0)
+    ended.ask_server([X], SID, XaRecovery(pytest.fail, pytest.fail, pytest.fail), 100.0)
 
     assert ended.among([X], at(500)) == []
 
 
-def test_the_server_is_asked_no_oftener_than_every_few_seconds_and_never_without_need() -> None:
+def test_the_server_is_asked_at_most_every_few_seconds_and_only_if_needed() -> None:
     ended = EndedUnlogged()
     never = XaRecovery(pytest.fail, pytest.fail, pytest.fail)
-    ended.look([], SID, never, 0.0)
-    ended.look([X], SID, asked(set(), 1), 1.0)
-    ended.look([X], SID, never, 4.0)
+    ended.ask_server([], SID, never, 0.0)
+    ended.ask_server([X], SID, asked(set(), 1), 1.0)
+    ended.ask_server([X], SID, never, 4.0)
 
 
 class _Server:
-    """Commits in the order of a server's: into the binlog, then off the list. Some do not write into the binlog."""
+    """A server that commits as MySQL does: first into the binlog, then off the list of XA RECOVER.
 
-    def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
+    Half of the servers do not write to the binlog.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
         self.end = 0
         self.end_before = 0
         self.listed = {X.xid}
         self.commit_at: int | None = None
-        self.logs = dice.random() < 0.5
+        self.logs = rng.random() < 0.5
         self.state = "prepared"
 
     def step(self) -> None:
-        self.end += self.dice.randint(0, 2)
-        for _ in range(self.dice.randint(0, 2)):
+        self.end += self.rng.randint(0, 2)
+        for _ in range(self.rng.randint(0, 2)):
             if self.state == "prepared":
                 self.state = "written"
                 if self.logs:
@@ -101,8 +104,10 @@ class _Server:
                 self.listed.clear()
 
     def asked(self, *, end_first: bool) -> XaRecovery:
-        """Return what is asked next; time passes between any two questions. ``end_first``: with the end of the binlog
-        as it was before the answer in front of this one."""
+        """Return the questions for the next look. Time passes between any two questions.
+
+        With `end_first` they use a wrong end of the binlog: the one before the answer in front of this one.
+        """
         early, self.end_before = ("binlog.000001", self.end_before), self.end
         self.step()
 
@@ -115,12 +120,12 @@ class _Server:
 
 
 def _let_go_with_its_commit_to_come(seed: int, *, end_first: bool = False) -> bool:
-    dice = random.Random(seed)
-    server, ended, passed = _Server(dice), EndedUnlogged(), 0
+    rng = random.Random(seed)
+    server, ended, passed = _Server(rng), EndedUnlogged(), 0
     for number in range(40):
         server.step()
-        ended.look([X], SID, server.asked(end_first=end_first), number * 10.0)
-        passed = dice.randint(passed, server.end)
+        ended.ask_server([X], SID, server.asked(end_first=end_first), number * 10.0)
+        passed = rng.randint(passed, server.end)
         if server.commit_at is not None and server.commit_at <= passed:
             return False  # the stream has brought it
         if ended.among([X], at(passed)):
@@ -128,7 +133,7 @@ def _let_go_with_its_commit_to_come(seed: int, *, end_first: bool = False) -> bo
     return False
 
 
-def test_none_is_let_go_whose_commit_is_still_to_come() -> None:
+def test_a_transaction_stays_while_its_commit_may_still_come() -> None:
     assert not any(map(_let_go_with_its_commit_to_come, range(2_000)))
 
 

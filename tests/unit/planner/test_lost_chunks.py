@@ -1,4 +1,4 @@
-"""Chunks whose reading comes to no end: their reader dies, or the whole job does, and nobody can say of what."""
+"""Tests of chunks whose reading never ends: their reader dies, or the whole job dies, for an unknown reason."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterable
 import pytest
 
 from incsnap.checkpoint.windows import WindowBuffers
-from incsnap.planner.chunk_readers import Answer, Ask, Begun, News, PutBack
-from incsnap.planner.window_readings import WindowReadings
+from incsnap.planner.chunk_readers import Answer, Begun, PutBack, ReaderMessage, ReadOrders
+from incsnap.planner.chunk_results import ChunkResults
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.window import ChunkResult, Window
 from incsnap.tasks.partitions import ChunkOrder
 from tests.support.files_in_memory import FilesInMemory
 from tests.support.snapshots import A, B, Snapshots, execute, position, spans
 
 LIMITS = Limits(parallelism=2, windows=4, start_rows=8, max_rows=8)
-DIED = Reading(error="lost: its worker died")
+DIED = ChunkResult(error="lost: its worker died")
 
 
 def test_a_chunk_that_is_lost_again_and_again_is_halved_until_it_is_read() -> None:
     job = Snapshots({A: [1, 2, 3, 4, 5, 6, 7, 8]}, LIMITS, tick_ms=60_000)
-    job.reading = lambda window: DIED if len(job.rows(window)) > 2 else Reading()
+    job.result = lambda window: DIED if len(job.rows(window)) > 2 else ChunkResult()
     job.batch(execute("s", A))
     job.until_done()
 
@@ -34,13 +34,13 @@ def test_a_row_whose_reading_is_always_lost_is_given_up_by_name_and_no_other_is(
     job = Snapshots({A: [1, 2, 3, 4, 5, 6, 7, 8], B: [1, 2]}, LIMITS, tick_ms=60_000)
     tried: list[Window] = []
 
-    def read(window: Window) -> Reading | None:
+    def read(window: Window) -> ChunkResult | None:
         if window.table == A and 5 in job.rows(window):
             tried.append(window)
             return DIED
-        return Reading()
+        return ChunkResult()
 
-    job.reading = read
+    job.result = read
     job.batch(execute("s", A, B))
     job.until_done()
 
@@ -52,10 +52,12 @@ def test_a_row_whose_reading_is_always_lost_is_given_up_by_name_and_no_other_is(
     assert sum(len(job.rows(each.window)) for context in job.log for each in context.released) == 7 + 2
 
 
-def test_what_only_could_not_be_read_now_is_no_loss_however_often() -> None:
+def test_a_postponed_chunk_never_counts_as_lost() -> None:
     job = Snapshots({A: [1]}, Limits(2, 4, 1, 1), tick_ms=60_000)
-    answers = iter([*[Reading(error="stalled: a commit")] * 30, DIED, DIED, *[Reading(error="unreachable: gone")] * 9])
-    job.reading = lambda _: next(answers, Reading())
+    answers = iter(
+        [*[ChunkResult(error="stalled: a commit")] * 30, DIED, DIED, *[ChunkResult(error="unreachable: gone")] * 9]
+    )
+    job.result = lambda _: next(answers, ChunkResult())
     job.batch(execute("s", A))
     job.until_done()
 
@@ -64,24 +66,27 @@ def test_what_only_could_not_be_read_now_is_no_loss_however_often() -> None:
 
 
 class Driver:
-    """Readers of one life of the job."""
+    """The readers of one process of the job. They only keep what they are asked for."""
 
     def __init__(self) -> None:
         self.orders: list[ChunkOrder] = []
-        self.waiting: list[News] = []
+        self.waiting: list[ReaderMessage] = []
 
-    def ask(self, wish: Ask) -> None:
-        self.orders += wish.orders
+    def order(self, message: ReadOrders) -> None:
+        self.orders += message.orders
 
-    def news(self) -> list[News]:
-        news, self.waiting = self.waiting, []
-        return news
+    def messages(self) -> list[ReaderMessage]:
+        messages, self.waiting = self.waiting, []
+        return messages
 
     def close(self) -> None: ...
 
 
 class Lives:
-    """Lives of a job; each ends when it reads a chunk with a certain row, before anybody is told."""
+    """A job that is started again and again.
+
+    It dies when it reads a chunk with the row `deadly`, before it reports the chunk.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, job: Snapshots, deadly: int) -> None:
         self.job, self.deadly = job, deadly
@@ -93,7 +98,7 @@ class Lives:
 
     def begin(self) -> None:
         self.driver = Driver()
-        self.readings = WindowReadings(
+        self.results = ChunkResults(
             self.driver, self.buffers, 2, lambda table: (str(table),), clock=lambda: self.seconds
         )
         self.count += 1
@@ -102,11 +107,11 @@ class Lives:
         return Offset("job", self.job.number, position(self.job.pos), TopicLayout(1, {str(A): 1}), self.job.context)
 
     def batch(self, *names: str) -> tuple[str, ...]:
-        """Its warnings."""
-        readings = self.readings.arrived(self.offset())
-        self.job.reading = lambda window: readings.get(window.id)
+        """Plan one batch with the signals `names`, and return the plan's warnings."""
+        results = self.results.arrived(self.offset())
+        self.job.result = lambda window: results.get(window.id)
         plan = self.job.batch(*(execute(name, A) for name in names))
-        self.readings.ask(self.offset())
+        self.results.order(self.offset())
         return plan.warnings
 
     def read(self, orders: Iterable[ChunkOrder]) -> None:
@@ -138,7 +143,7 @@ def test_a_chunk_that_ends_the_whole_job_is_halved_and_given_up_like_any_other(m
     assert lives.count < 20
 
 
-def test_what_one_end_of_the_job_has_left_unread_is_read_at_once_and_without_a_word(
+def test_chunks_left_by_a_single_job_end_are_read_at_once_without_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = Snapshots({A: list(range(1, 17))}, LIMITS)
@@ -169,7 +174,7 @@ def test_the_lease_of_a_chunk_begins_when_its_reading_does(monkeypatch: pytest.M
     lives.seconds += 2.0
     (warning,) = lives.batch()
 
-    assert warning == "chunk db.a (<null>, 2] failed, reading 1: lost: no answer of its reader for 200 s"
+    assert warning == "chunk db.a (<null>, 2] failed, attempt 1: lost: no answer of its reader for 200 s"
     assert spans(job.context.held) == [("a", "2", "4")]
     job.batch()
     assert spans(job.context.planned) == [("a", None, "2")]

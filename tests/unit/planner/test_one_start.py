@@ -1,4 +1,4 @@
-"""Whether a start may have its topic.prefix."""
+"""Tests of the rule that decides whether a start may have its topic.prefix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OWN = OwnCheckpoint("/a", "host /a 1", ("s1",), "job-a", 7)
 
 @dataclass
 class Prefix:
-    """What Kafka says."""
+    """The answers of Kafka."""
 
     alive: bool = False
     sent: int | None = 7
@@ -32,7 +32,7 @@ class Prefix:
         return self.records
 
 
-def test_a_restart_on_its_own_checkpoint_is_not_refused_though_the_last_beat_is_young() -> None:
+def test_a_restart_on_its_own_checkpoint_is_allowed_right_after_the_last_beat() -> None:
     assert judge(OWNER, OWN, Prefix(alive=True), replace_job=False) == Verdict()
 
 
@@ -78,7 +78,7 @@ def test_an_older_copy_is_refused_behind_a_job_that_has_delivered_nothing() -> N
     assert judge(owner, replace(OWN, batch=9), Sent(), replace_job=False) == Verdict()
 
 
-def test_a_checkpoint_of_which_a_copy_has_gone_on_is_refused_whatever_its_batch_number() -> None:
+def test_a_checkpoint_is_refused_once_its_copy_has_continued() -> None:
     copy = replace(OWNER, term=2, facts=replace(OWNER.facts, start="s2", checkpoint="/copy", lock="host /copy 2"))
     with pytest.raises(PrefixTaken, match="has gone on with a copy"):
         judge(copy, replace(OWN, batch=99), Prefix(), replace_job=False)
@@ -99,7 +99,7 @@ def test_a_take_over_that_was_cut_short_is_done_again() -> None:
     assert judge(replace(OWNER, pending=True), OWN, Prefix(), replace_job=False).takes_over
 
 
-def test_a_new_checkpoint_on_topics_of_an_earlier_job_begins_anew_with_a_warning_or_takes_over() -> None:
+def test_a_new_checkpoint_on_used_topics_begins_with_a_warning_or_takes_over() -> None:
     own = OwnCheckpoint("/b", "host /b 2", ())
     assert "begins anew" in judge(OWNER, own, Prefix(), replace_job=False).warning
     assert judge(OWNER, own, Prefix(), replace_job=True).takes_over

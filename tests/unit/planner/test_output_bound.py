@@ -1,4 +1,4 @@
-"""What a batch takes of the binlog is bounded by what comes of it."""
+"""Tests of the bound of a batch's binlog bytes, which follows the measured bytes of output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks that take long, with the engine, the planner's readings and readers that need time: nothing is lost of it."""
+"""Tests of chunks that take long, with the engine, the planner's results and slow readers: no chunk is lost."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from collections import Counter
 import pytest
 
 from incsnap.checkpoint.windows import WindowBuffers
-from incsnap.planner.chunk_readers import Answer, Ask, Begun, News, PutBack
-from incsnap.planner.window_readings import WindowReadings
+from incsnap.planner.chunk_readers import Answer, Begun, PutBack, ReaderMessage, ReadOrders
+from incsnap.planner.chunk_results import ChunkResults
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.sizing import Limits, select_seconds
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.window import ChunkResult, Window
 from incsnap.tables import TableId
 from incsnap.tasks.chunk import JOB_SECONDS
 from incsnap.tasks.partitions import ChunkOrder
 from tests.support.files_in_memory import FilesInMemory
 from tests.support.snapshots import A, Snapshots, execute, position
 
-#: As a job has them by default (``planner.pace``).
+#: The limits that a job has by default (`planner.batch_budget`).
 LIMITS = Limits(8, 8, cuts=2, small_rows=1_000, small_windows=256, first_windows=2)
 
 
 class SlowReaders:
-    """Readers that take ``own`` seconds for each SELECT and ``each`` for a row, in jobs as the driver's are."""
+    """Readers that take `own` seconds for each SELECT and `each` seconds for a row, in jobs like the driver's."""
 
     def __init__(self, job: Snapshots, buffers: WindowBuffers, count: int, own: float, each: float) -> None:
         self.job, self.buffers, self.own, self.each = job, buffers, own, each
         self.seconds = 0.0
         self.waiting: list[ChunkOrder] = []
-        self.busy: list[tuple[float, list[News]] | None] = [None] * count
-        self.happened: list[News] = []
+        self.busy: list[tuple[float, list[ReaderMessage]] | None] = [None] * count
+        self.happened: list[ReaderMessage] = []
 
-    def ask(self, wish: Ask) -> None:
-        self.waiting = [each for each in (*self.waiting, *wish.orders) if each.read.window.id not in wish.dropped]
+    def order(self, message: ReadOrders) -> None:
+        self.waiting = [each for each in (*self.waiting, *message.orders) if each.read.window.id not in message.dropped]
 
-    def news(self) -> list[News]:
+    def messages(self) -> list[ReaderMessage]:
         happened, self.happened = self.happened, []
         return happened
 
@@ -51,8 +51,11 @@ class SlowReaders:
             if busy is None and self.waiting:
                 self.busy[number] = self._begun()
 
-    def _begun(self) -> tuple[float, list[News]]:
-        """Takes half of what waits, as a job does, and reads as much of it as it has time for."""
+    def _begun(self) -> tuple[float, list[ReaderMessage]]:
+        """Begin a job: take half of what waits, and read as much of it as the job has time for.
+
+        Return when the job ends, and what it reports then.
+        """
         share = -(-len(self.waiting) // len(self.busy))
         taken, self.waiting = self.waiting[:share], self.waiting[share:]
         ids = [order.read.window.id for order in taken]
@@ -69,7 +72,7 @@ class SlowReaders:
         needed = self.own + self.each * len(self.job.rows(window))
         may_take = select_seconds(window.doublings, LIMITS.query_seconds)
         if needed > may_take:
-            self.buffers.write_manifest(window.id, Reading(error=f"timeout: more than {may_take:g} s"))
+            self.buffers.write_manifest(window.id, ChunkResult(error=f"timeout: more than {may_take:g} s"))
             return may_take
         self.buffers.write_manifest(window.id, self.job.good(window, seconds=needed))
         return needed
@@ -78,21 +81,21 @@ class SlowReaders:
 def run(
     monkeypatch: pytest.MonkeyPatch, tables: dict[TableId, int], own: float, each: float
 ) -> tuple[float, Snapshots]:
-    """How long the snapshot of tables with so many rows takes, in seconds."""
+    """Run the snapshot of tables with so many rows. Return how many seconds it takes, and the job."""
     job = Snapshots({table: list(range(1, rows + 1)) for table, rows in tables.items()}, LIMITS)
     buffers = WindowBuffers("/nowhere")
     monkeypatch.setattr(buffers, "_files", FilesInMemory())
     readers = SlowReaders(job, buffers, 2, own, each)
     topics = {str(table): 1 for table in tables}
-    readings = WindowReadings(readers, buffers, 2, lambda table: (str(table),), clock=lambda: readers.seconds)
+    results = ChunkResults(readers, buffers, 2, lambda table: (str(table),), clock=lambda: readers.seconds)
     commands = [execute("s", *tables)]
     for _ in itertools.count():
         offset = Offset("job", job.number, position(job.pos), TopicLayout(1, topics), job.context)
-        arrived = readings.arrived(offset)
-        job.reading = lambda window, arrived=arrived: arrived.get(window.id)
+        arrived = results.arrived(offset)
+        job.result = lambda window, arrived=arrived: arrived.get(window.id)
         plan = job.batch(*commands)
         commands = []
-        readings.ask(Offset("job", job.number, position(job.pos), TopicLayout(1, topics), job.context))
+        results.order(Offset("job", job.number, position(job.pos), TopicLayout(1, topics), job.context))
         lost = [warning for warning in plan.warnings if "lost" in warning or "left" in warning]
         assert lost == []
         if not job.context.active:
@@ -103,7 +106,7 @@ def run(
 
 
 def read_once(job: Snapshots, rows: int) -> bool:
-    """Whether every row of A was released once."""
+    """Whether each of the `rows` rows of A was released exactly once."""
     released = Counter(
         row for context in job.log for each in context.released if each.is_last for row in job.rows(each.window)
     )

@@ -1,4 +1,4 @@
-"""What orders the chunks of a table, by what the catalog says of it; and why a table cannot be read."""
+"""Tests of the order in which a table is read in chunks, and of the reasons why it cannot be read."""
 
 from __future__ import annotations
 
@@ -68,9 +68,7 @@ def test_rows_of_one_value_of_a_surrogate_key_run_as_the_primary_key_does() -> N
     assert ordering(entry(down, Index("by_id", ("id",)), key=(2, 0)), "id") == Ordering((ID, TEXT), "by_id")
 
 
-def test_no_index_has_the_order_of_a_surrogate_key_where_it_does_not_end_with_whole_columns_of_the_primary_key() -> (
-    None
-):
+def test_an_index_orders_a_surrogate_key_only_with_the_whole_primary_key_behind_it() -> None:
     by_time, part = Index("by_time", ("at",)), Index("PRIMARY", (None,))
     assert ordering(entry(part, by_time), "at") == Ordering((AT, ID), "")
     assert ordering(entry(by_time, Index("part", ("at", None, "id"))), "at") == Ordering((AT, ID), "")

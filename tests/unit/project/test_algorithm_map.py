@@ -27,7 +27,7 @@ REFERENCES = sorted({(page.name, *reference) for page in PAGES for reference in 
 
 @cache
 def names_in(path: Path) -> frozenset[str]:
-    """Functions, classes and ``Class.method`` of a module."""
+    """Return the names of the functions, classes and methods of a module; a method as `Class.method`."""
     names: set[str] = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -43,7 +43,7 @@ def test_names_are_found(page: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "file", "name", "case"), REFERENCES)
-def test_what_a_page_names_exists(page: str, file: str, name: str, case: str) -> None:
+def test_names_on_a_page_exist(page: str, file: str, name: str, case: str) -> None:
     path = ROOT / file
 
     assert path.exists(), f"{page} names {file}"

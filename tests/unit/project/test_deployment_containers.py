@@ -62,7 +62,7 @@ def test_the_image_runs_as_a_user_of_its_own_that_has_a_name() -> None:
 
 
 def test_signals_reach_the_job() -> None:
-    """By a first process that hands them on; a shell would keep them."""
+    """The first process of the container passes signals on. A shell would not."""
     (entry,) = re.findall(r"^ENTRYPOINT (.*)$", DOCKERFILE, re.MULTILINE)
 
     assert yaml.safe_load(entry) == ["tini", "--", "incsnap"]
@@ -111,7 +111,7 @@ def mounts() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("name", "service", "source"), list(mounts()))
-def test_what_is_mounted_is_there(name: str, service: str, source: str) -> None:
+def test_mounted_files_exist(name: str, service: str, source: str) -> None:
     assert (DOCKER / source).is_file() if source.startswith("./") else source in compose(name)["volumes"]
 
 

@@ -18,7 +18,7 @@ _ENVIRONMENT = re.compile(r"\$\{env:(\w+)\}")
 
 
 def manifests() -> dict[str, dict[str, Any]]:
-    """By kind; no two files are of one kind."""
+    """Return the manifests by kind. There is one manifest of each kind."""
     documents = [each for file in sorted(KUBERNETES.glob("*.yml")) for each in yaml.safe_load_all(file.read_text())]
     kinds = {each["kind"]: each for each in documents}
     assert len(kinds) == len(documents)
@@ -74,7 +74,7 @@ def test_each_probe_asks_what_it_is_for(probe: str, path: str) -> None:
 
 def test_the_start_may_take_as_long_as_the_servers_are_asked(settings_in_kubernetes: Settings) -> None:
     probe = container()["startupProbe"]
-    # Three questions of ten seconds (``kafka.preflight``), and MySQL is asked twice (``cli.check``).
+    # Three questions of ten seconds (`kafka.preflight`), and MySQL is asked twice (`cli.check`).
     asked = 3 * 10 + 2 * settings_in_kubernetes.mysql.connect_timeout_seconds
 
     assert probe["periodSeconds"] * probe["failureThreshold"] > asked
@@ -119,7 +119,7 @@ def test_the_pod_has_the_memory_that_was_tried() -> None:
     assert bytes_of(resources["limits"]["memory"]) > tried_limit()
 
 
-def test_what_the_settings_name_is_in_the_secret() -> None:
+def test_names_in_the_settings_are_in_the_secret() -> None:
     secret, config = manifests()["Secret"], manifests()["ConfigMap"]
     (text,) = config["data"].values()
 
@@ -137,7 +137,16 @@ def test_the_pod_runs_the_file_that_is_mounted() -> None:
     assert pod()["volumes"][0]["configMap"]["name"] == config["metadata"]["name"]
 
 
-def test_what_selects_the_pod_finds_it() -> None:
+def test_the_archive_of_classes_is_prepared_where_the_job_looks_for_it() -> None:
+    (prepares,) = pod()["initContainers"]
+
+    assert prepares["command"] == ["tini", "--", "sh", "-c", "incsnap prepare || true"]
+    assert all(
+        prepares[name] == container()[name] for name in ("image", "volumeMounts", "securityContext", "resources")
+    )
+
+
+def test_selectors_match_the_pod() -> None:
     spec, service = manifests()["StatefulSet"]["spec"], manifests()["Service"]
     labels = spec["template"]["metadata"]["labels"]
 

@@ -1,8 +1,8 @@
-"""No call to a server, and none to a child process, may wait for ever: each is given its time where it stands.
+"""Tests that each call to a server or a child process has a time limit, so that it cannot wait for ever.
 
-Held by the source's form: the calls of the libraries used here that wait for somebody else, each with the argument that
-bounds it. Futures of Kafka's admin client are bounded by the request's own time-out, so that is what is asked for; the
-calls of librdkafka that are made by ctypes all take milliseconds.
+The tests read the source. `BOUNDS` lists the calls that wait, and the argument that limits each call. A future of
+Kafka's admin client is limited by `request_timeout` of its request. The calls of librdkafka through ctypes are not
+listed: they all take milliseconds.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FILES = sorted(
 
 @dataclass(frozen=True)
 class Bound:
-    """Enough is one of: ``position``, the time as a positional argument; all of ``keywords``."""
+    """The arguments that limit the time of a call. The call has a limit if either field is fulfilled."""
 
-    keywords: tuple[str, ...]
-    position: int | None = None
+    keywords: tuple[str, ...]  #: keyword arguments, all of which must be given
+    position: int | None = None  #: index of the time among the positional arguments; None: keywords only
 
     def given(self, call: ast.Call) -> bool:
         if {each.arg for each in call.keywords}.issuperset(self.keywords):
@@ -40,7 +40,7 @@ def _timeout(position: int | None = None) -> Bound:
 
 _MYSQL = Bound(("connect_timeout", "read_timeout", "write_timeout"))
 _ADMIN = Bound(("request_timeout",))
-#: By the last name of what is called; where another thing has that name, by the name before it too.
+#: Name of the called function -> its bound. The name before it is added if other functions have the same name.
 BOUNDS: Mapping[str, Bound] = {
     "pymysql.connect": _MYSQL,
     "connections.Connection": _MYSQL,
@@ -79,7 +79,7 @@ BOUNDS: Mapping[str, Bound] = {
     "wait": _timeout(0),
 }  # fmt: skip
 
-#: Calls of that name which need no time, and why.
+#: Call that needs no time limit -> the reason.
 FREE = {
     "self.changed.wait()": "the tail's thread waits for room in its own queue, until it is closed",
     "_listen: a socket without settimeout": "planner and driver wait for each other's word; whoever dies hangs up",
@@ -87,7 +87,7 @@ FREE = {
     "schema_registry.SchemaRegistryClient(dict(settings.client))": "client_settings puts a timeout there",
 }
 
-#: Those that take their times in a dictionary of settings.
+#: Class that takes its time limits in a dictionary of settings -> the keys that must be given.
 SETTINGS = {
     "SchemaRegistryClient": {"timeout"},
     "BinLogStreamReader": {"connect_timeout", "read_timeout", "write_timeout"},
@@ -96,7 +96,7 @@ _TIMES = {"timeout", "connect_timeout", "read_timeout", "write_timeout", "reques
 
 
 def waits_for_ever(source: str) -> Iterator[tuple[int, str]]:
-    """Line and text of every call in ``source`` that is given no time."""
+    """Yield line and text of each call in `source` that has no time limit."""
     for scope in ast.walk(ast.parse(source)):
         if isinstance(scope, ast.Call) and not _bounded(scope):
             yield scope.lineno, ast.unparse(scope)
@@ -120,7 +120,7 @@ def _bounded(call: ast.Call) -> bool:
 
 
 def _names(call: ast.Call) -> list[str]:
-    """``["self", "consumer", "poll"]`` of ``self._consumer.poll``; what is no name in it is left out."""
+    """Return `["self", "consumer", "poll"]` for `self._consumer.poll`. Parts that are not names are left out."""
     return [part.lstrip("_") for part in ast.unparse(call.func).split(".") if part.isidentifier()] or [""]
 
 

@@ -1,4 +1,4 @@
-"""No name is one of those that say nothing: docs/vocabulary.md lists them."""
+"""A test that no name in the code is one that says nothing. docs/vocabulary.md lists such names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("incsnap", "signals", "lab", "benchmarks", "tests")
 _SECTION = re.compile(r"^## Names\n.*?:\n(.*?\.)\n", re.MULTILINE | re.DOTALL)
-#: Texts and comments, so that they are passed over whole, and words. ``tokenize`` takes four times as long.
+#: A text, a comment or a word. Texts and comments match whole and are skipped. `tokenize` takes four times as long.
 _TOKEN = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|#[^\n]*|(?P<name>[^\W\d]\w*)', re.DOTALL
 )
@@ -23,7 +23,7 @@ def words() -> frozenset[str]:
 
 
 def names(text: str) -> Iterator[tuple[int, str]]:
-    """Each name of a program with the place where it stands in the text."""
+    """Yield each name of a program, with its index in the text."""
     return ((token.start(), token["name"]) for token in _TOKEN.finditer(text) if token["name"])
 
 

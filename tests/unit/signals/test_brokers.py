@@ -1,4 +1,4 @@
-"""What is said of brokers that are away: once when the last is gone, once when one is back."""
+"""Tests of the log lines about unreachable brokers: one when the last is lost, one when a broker is back."""
 
 from __future__ import annotations
 

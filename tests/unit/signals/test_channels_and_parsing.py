@@ -348,7 +348,7 @@ def test_bad_lines_are_reported_and_the_next_ones_still_read(tmp_path: Path) -> 
     assert [isinstance(parse(record), InvalidSignal) for record in records] == [True, True, True, False]
 
 
-def test_what_is_sent_by_file_is_what_the_file_channel_reads(tmp_path: Path) -> None:
+def test_the_file_channel_reads_what_the_sender_wrote(tmp_path: Path) -> None:
     file = tmp_path / "signals.txt"
     send.to_file(file, "i", _EXECUTE, send.snapshot_data(["a.b"], [("a.b", "x = 'ü'")], "k"))
     (record,) = SignalFile(file).poll(None).records
@@ -403,7 +403,7 @@ def test_an_expression_of_re2_never_takes_for_ever() -> None:
         (r"\u0061\.one", ("a.one",)),
     ],
 )
-def test_what_java_has_and_re2_has_not_is_matched_too(pattern: str, tables: tuple[str, ...]) -> None:
+def test_java_patterns_that_re2_lacks_are_matched(pattern: str, tables: tuple[str, ...]) -> None:
     assert resolve([pattern], _CAPTURED).tables == tables
 
 
@@ -426,7 +426,7 @@ def test_a_throttle_is_a_number_of_rows_a_second(rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [-1, 1.5, True, "9", "", 10_000_000_000])
-def test_what_is_no_number_of_rows_throttles_nothing(rows: object) -> None:
+def test_an_invalid_number_of_rows_throttles_nothing(rows: object) -> None:
     signal = parse(SignalRecord("t", "incsnap-throttle", {"rows-per-second": rows}))
 
     assert isinstance(signal, InvalidSignal)

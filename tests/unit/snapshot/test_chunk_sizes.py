@@ -1,4 +1,4 @@
-"""How many rows the next chunk has, after what was read."""
+"""Tests of chunk sizes: how many rows the next chunk is planned for after the chunks that were read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from incsnap.snapshot.questions import Answer, NextBoundary, NotYet, Question
 from incsnap.snapshot.sizing import Limits, measured_times, next_chunk_rows
-from incsnap.snapshot.window import ChunkTime, Reading, Window
+from incsnap.snapshot.window import ChunkResult, ChunkTime, Window
 from tests.support.snapshots import A, B, Snapshots, execute, spans
 
 
@@ -17,7 +17,7 @@ def test_chunks_grow_at_most_fourfold_and_shrink_at_once() -> None:
     limits = Limits(1, 4, 100, 1_000, target_bytes=10_000, target_seconds=1.0, least_rows=5)
     job = Snapshots({A: list(range(100_000))}, limits)
     bytes_a_row, seconds = 1, 0.001
-    job.reading = lambda window: job.good(window, seconds=seconds, bytes_a_row=bytes_a_row)
+    job.result = lambda window: job.good(window, seconds=seconds, bytes_a_row=bytes_a_row)
     job.batch(execute("s", A))
     for _ in range(5):
         job.batch()
@@ -32,19 +32,23 @@ def test_chunks_grow_at_most_fourfold_and_shrink_at_once() -> None:
 
 def test_a_chunk_is_cut_smaller_where_its_records_are_much_larger_than_its_rows() -> None:
     limits = Limits(target_bytes=1_000)
-    reading = Reading(rows=100, bytes=100, seconds=0.001, record_bytes=4_000)
-    read = Window("w", 1, A, "s", None, ("1",), 100, 1, reading=reading)
+    result = ChunkResult(rows=100, bytes=100, seconds=0.001, record_bytes=4_000)
+    read = Window("w", 1, A, "s", None, ("1",), 100, 1, result=result)
 
     assert next_chunk_rows(100, measured_times((), [read]), [read], limits) == 50
 
 
 def took(rows: int, seconds: float) -> Window:
-    reading = Reading(rows=rows, bytes=rows, seconds=seconds)
-    return Window("w", 1, A, "s", None, ("1",), rows, 1, reading=reading)
+    """Return a window whose SELECT took `seconds` for `rows` rows."""
+    result = ChunkResult(rows=rows, bytes=rows, seconds=seconds)
+    return Window("w", 1, A, "s", None, ("1",), rows, 1, result=result)
 
 
 def sizes_of(own: float, each: float, count: int = 12, limits: Limits = Limits()) -> list[int]:  # noqa: B008
-    """Rows of chunks whose SELECT costs ``own`` seconds, and each of its rows ``each``."""
+    """Return the sizes of a table's chunks.
+
+    A SELECT has the fixed cost `own`, and each row costs `each`, in seconds.
+    """
     times: tuple[ChunkTime, ...] = ()
     sizes = [limits.start_rows]
     for _ in range(count):
@@ -70,17 +74,17 @@ def test_the_rows_of_a_slow_select_take_as_long_again_as_the_select() -> None:
 
 def test_time_alone_makes_no_chunk_smaller_than_fifty_rows_but_bytes_do() -> None:
     assert sizes_of(0.0, 30.0)[-1] == 50
-    large = replace(took(50, 0.1), reading=Reading(rows=50, bytes=50 << 24, seconds=0.1))
+    large = replace(took(50, 0.1), result=ChunkResult(rows=50, bytes=50 << 24, seconds=0.1))
     assert next_chunk_rows(50, measured_times((), [large]), [large], Limits()) == 2
 
 
 def test_times_that_waver_shrink_no_chunk_of_a_select_that_is_slow_by_itself() -> None:
-    dice = random.Random(7)
+    rng = random.Random(7)
     for _ in range(200):
         times: tuple[ChunkTime, ...] = ()
         rows = 2_500
         for _ in range(20):
-            read = [took(rows, dice.uniform(3.8, 4.2) + rows * 0.000_004)]
+            read = [took(rows, rng.uniform(3.8, 4.2) + rows * 0.000_004)]
             times = measured_times(times, read)
             rows = next_chunk_rows(rows, times, read, Limits())
         assert rows > 2_500
@@ -103,7 +107,7 @@ def test_no_batch_waits_for_the_end_of_a_large_chunk() -> None:
 
     job.answer = answer
     assert spans(job.batch(execute("s", A)).context.planned) == [("a", None, "5"), ("a", "5", "10")]
-    # The next is one of ten rows.
+    # The next chunk has ten rows, so its boundary is looked for beside the stream.
     for _ in range(3):
         plan = job.batch()
         assert plan.context.planned == ()
@@ -126,7 +130,10 @@ def test_borders_that_no_batch_waited_for_are_not_counted() -> None:
 
 @pytest.mark.parametrize("size", [5, 12, 40])
 def test_a_table_whose_borders_all_come_late_is_read_whatever_its_chunk_size(size: int) -> None:
-    """Each answer is had once, by whoever asks next: two that ask the same in a batch must not wait for each other."""
+    """The search gives a late answer only once.
+
+    Two steps of one batch that ask the same question must not wait for each other.
+    """
     limits = Limits(2, 4, start_rows=size, max_rows=size, small_rows=12, small_windows=20)
     job = Snapshots({A: list(range(1, 31)), B: [1, 2]}, limits)
     answered: set[Question] = set()

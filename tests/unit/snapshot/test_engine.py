@@ -1,4 +1,4 @@
-"""The engine, case by case. The rules under crashes and concurrency are in tests/property."""
+"""Tests of the engine, case by case. `tests/property` tests its rules under crashes and concurrency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import awaited
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.questions import Describe, Refused
-from incsnap.snapshot.window import Reading
+from incsnap.snapshot.window import ChunkResult
 from tests.support.snapshots import SERVER, A, B, Snapshots, execute, position, spans
 
 
@@ -37,7 +37,7 @@ def test_the_end_of_a_table_is_told_by_the_batch_after_its_last_rows() -> None:
     assert job.context.active
     assert ("s", "COMPLETED", "") not in job.notified()
     job.batch()
-    assert job.notified()[-1] == ("s", "COMPLETED", "")  # rows of another signal go with it
+    assert job.notified()[-1] == ("s", "COMPLETED", "")  # the batch also sends rows of another signal
     assert [release.window.table for release in job.context.released] == [B]
 
 
@@ -113,13 +113,13 @@ def test_the_position_to_wait_for_is_the_highest_high_watermark() -> None:
     job = Snapshots({A: [1, 2, 3]})
     job.batch(execute("s", A), pos=10)
     first, second = job.context.planned
-    readings = {
-        first.id: Reading(high_file="binlog.000002", high_pos=4, server_uuid=SERVER),
-        second.id: Reading(high_file="binlog.000001", high_pos=900, server_uuid=SERVER),
+    results = {
+        first.id: ChunkResult(high_file="binlog.000002", high_pos=4, server_uuid=SERVER),
+        second.id: ChunkResult(high_file="binlog.000001", high_pos=900, server_uuid=SERVER),
     }
 
-    assert awaited(job.context, readings, SERVER) == BinlogPosition("binlog.000002", 4)
-    assert awaited(job.context, readings, "other") is None
+    assert awaited(job.context, results, SERVER) == BinlogPosition("binlog.000002", 4)
+    assert awaited(job.context, results, "other") is None
     assert awaited(job.context, {}, SERVER) is None
 
 
@@ -200,14 +200,14 @@ def test_nothing_to_do_is_idle_and_the_end_of_a_snapshot_is_not() -> None:
 
     assert job.batch().idle
     assert not job.batch(execute("s", A)).idle
-    assert not job.batch().idle  # released
+    assert not job.batch().idle  # rows are released
     assert not job.batch().idle  # told
-    assert job.batch().idle  # it would only forget what was told
+    assert job.batch().idle  # the batch would only forget the last notifications
 
 
 def test_nothing_is_done_while_chunks_are_read() -> None:
     job = Snapshots({A: [1, 2, 3, 4]})
-    job.reading = lambda _: None
+    job.result = lambda _: None
     job.batch(execute("s", A))
 
     assert job.context.planned
@@ -217,11 +217,11 @@ def test_nothing_is_done_while_chunks_are_read() -> None:
 def test_windows_keep_the_reading_by_which_they_were_judged() -> None:
     job = Snapshots({A: [1, 2]})
     job.batch(execute("s", A), pos=10)
-    reading = Reading(2, 2, 0.1, "binlog.000001", 500, SERVER, file="first")
-    job.reading = lambda window: reading
+    result = ChunkResult(2, 2, 0.1, "binlog.000001", 500, SERVER, file="first")
+    job.result = lambda window: result
     job.batch(pos=20)
-    job.reading = lambda window: replace(reading, high_pos=15, file="second")
+    job.result = lambda window: replace(result, high_pos=15, file="second")
 
     assert job.batch(pos=30).context.released == ()
     released = job.batch(pos=500).context.released
-    assert [release.window.reading for release in released] == [reading]
+    assert [release.window.result for release in released] == [result]

@@ -1,4 +1,4 @@
-"""Chunks, rows and questions that fail: tried again, halved, put into quarantine, and told by name."""
+"""Tests of chunks, rows and questions that fail: they are repeated, halved or given up, and reported by name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from incsnap.snapshot.notifications import key_ranges
 from incsnap.snapshot.questions import Answer, Describe, Failed, MaximumKey, NextBoundary, Question
 from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.sizing import Limits, select_seconds
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.window import ChunkResult, Window
 from tests.support.snapshots import A, B, Snapshots, execute, spans
 
 
 def test_a_failing_chunk_waits_before_it_is_read_again_and_others_go_on() -> None:
     job = Snapshots({A: list(range(1, 9))}, tick_ms=100)
-    job.reading = lambda window: Reading(error="deadlock: found") if window.lower is None else Reading()
+    job.result = lambda window: ChunkResult(error="deadlock: found") if window.lower is None else ChunkResult()
     job.batch(execute("s", A))
     job.batch()
 
@@ -29,7 +29,8 @@ def test_a_failing_chunk_waits_before_it_is_read_again_and_others_go_on() -> Non
 
 
 def bad_row(job: Snapshots, *bad: int, error: str = "row: it is bad") -> None:
-    job.reading = lambda window: Reading(error=error) if {*bad} & {*job.rows(window)} else Reading()
+    """Let each chunk with a row of `bad` fail with `error`."""
+    job.result = lambda window: ChunkResult(error=error) if {*bad} & {*job.rows(window)} else ChunkResult()
 
 
 def test_a_bad_row_is_isolated_by_halving_and_put_into_quarantine() -> None:
@@ -49,7 +50,7 @@ def test_a_bad_row_is_isolated_by_halving_and_put_into_quarantine() -> None:
 
 def test_a_row_that_kafka_refused_is_put_into_quarantine_before_its_table_ends() -> None:
     job = Snapshots({A: [1, 2]}, tick_ms=60_000)
-    job.reading = lambda window: replace(job.good(window), file="w/1.arrow")
+    job.result = lambda window: replace(job.good(window), file="w/1.arrow")
     job.batch(execute("s", A))
     while not job.context.released:
         job.batch()
@@ -67,7 +68,7 @@ def test_a_row_that_kafka_refused_is_put_into_quarantine_before_its_table_ends()
 
 def test_many_refused_rows_are_told_by_fifty_names_and_their_number() -> None:
     job = Snapshots({A: [1, 2]}, tick_ms=60_000)
-    job.reading = lambda window: replace(job.good(window), file="w/1.arrow")
+    job.result = lambda window: replace(job.good(window), file="w/1.arrow")
     job.batch(execute("s", A))
     while not job.context.released:
         job.batch()
@@ -75,6 +76,10 @@ def test_many_refused_rows_are_told_by_fifty_names_and_their_number() -> None:
 
     content = [dict(n.fields)["last_key"] for n in plan.context.notifications if n.type == "QUARANTINED"]
     assert (len(content), content[-1]) == (51, "... 250 more")
+    assert any("236 more rows are given up" in warning and "only the first 64" in warning for warning in plan.warnings)
+    job.until_done()
+    (ended,) = [n for context in job.log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
+    assert "at least 64 ranges" in dict(ended.fields)["reason"]
 
 
 def test_the_end_of_a_table_names_ten_of_the_ranges_that_are_missing() -> None:
@@ -95,7 +100,7 @@ def test_a_chunk_is_halved_after_three_readings_and_a_row_given_up_after_five() 
 @pytest.mark.parametrize("kind", ["timeout", "too_large"])
 def test_a_chunk_that_is_too_much_is_halved_at_once_and_the_next_are_cut_smaller(kind: str) -> None:
     job = Snapshots({A: list(range(100))}, Limits(1, 4, 8, 8, least_rows=1))
-    job.reading = lambda window: Reading(error=f"{kind}: of 8 rows") if window.rows == 8 else Reading()
+    job.result = lambda window: ChunkResult(error=f"{kind}: of 8 rows") if window.rows == 8 else ChunkResult()
     job.batch(execute("s", A))
     job.batch()
 
@@ -104,21 +109,21 @@ def test_a_chunk_that_is_too_much_is_halved_at_once_and_the_next_are_cut_smaller
 
 
 def needs(job: Snapshots, seconds: float) -> list[int]:
-    """Has each SELECT take so long; returns the rows of those whose time ran out."""
+    """Let each SELECT take `seconds`. Return a list that gets the number of rows of each chunk whose time ran out."""
     late: list[int] = []
 
-    def read(window: Window) -> Reading:
+    def read(window: Window) -> ChunkResult:
         may_take = select_seconds(window.doublings, job.limits.query_seconds)
         if seconds <= may_take:
             return job.good(window, seconds=seconds)
         late.append(len(job.rows(window)))
-        return Reading(error=f"timeout: more than {may_take:g} seconds")
+        return ChunkResult(error=f"timeout: more than {may_take:g} seconds")
 
-    job.reading = read
+    job.result = read
     return late
 
 
-def test_a_select_that_takes_longer_than_a_chunk_may_at_first_is_given_twice_the_time() -> None:
+def test_a_select_that_runs_out_of_time_gets_twice_the_time() -> None:
     job = Snapshots({A: list(range(1_000))}, Limits(2, 2, 100, 500, least_rows=10))
     late = needs(job, 130.0)
     job.batch(execute("s", A))
@@ -129,30 +134,33 @@ def test_a_select_that_takes_longer_than_a_chunk_may_at_first_is_given_twice_the
     assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
 
 
-def test_the_time_of_a_select_of_one_row_runs_out_without_a_fault_until_it_has_all_the_time_there_is() -> None:
+def test_a_slow_select_of_one_row_counts_no_failure_before_the_longest_time_out() -> None:
     job = Snapshots({A: [1]}, Limits(1, 1, 1, 1, query_seconds=100.0), tick_ms=60_000)
     late = needs(job, 101.0)
     job.batch(execute("s", A))
     job.until_done()
 
-    assert len(late) == 3 + 5  # with 20, 40 and 80 s, and then five times with 100
+    assert len(late) == 3 + 5  # three attempts with 20, 40 and 80 s, then five with 100 s
     assert any(note[1] == "QUARANTINED" for note in job.notified())
 
 
 @pytest.mark.parametrize("kind", ["stalled", "unreachable", "shape"])
 def test_a_chunk_that_is_not_to_blame_is_never_given_up(kind: str) -> None:
     job = Snapshots({A: [1]}, Limits(1, 4, 1, 1), tick_ms=60_000)
-    job.reading = lambda window: Reading(error=f"{kind}: still") if window.batch < 300 else Reading()
+    job.result = lambda window: ChunkResult(error=f"{kind}: still") if window.batch < 300 else ChunkResult()
     job.batch(execute("s", A))
     job.until_done()
 
-    assert job.number == 303  # a chunk that failed is read again in the batch after the next, and told one later
+    # a failed chunk is read again two batches later, and the end is reported one batch after that
+    assert job.number == 303
     assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
 
 
 def test_a_table_with_a_type_that_cannot_be_read_is_skipped_and_the_next_is_read() -> None:
     job = Snapshots({A: [1, 2, 3], B: [1]}, Limits(2, 4, 1, 1))
-    job.reading = lambda window: Reading(error="unsupported: column g is geometry") if window.table == A else Reading()
+    job.result = lambda window: (
+        ChunkResult(error="unsupported: column g is geometry") if window.table == A else ChunkResult()
+    )
     job.batch(execute("s", A, B))
     plan = job.batch()
 
@@ -163,7 +171,7 @@ def test_a_table_with_a_type_that_cannot_be_read_is_skipped_and_the_next_is_read
 
 def test_a_table_of_which_nothing_can_be_read_ends_loudly_and_the_offset_stays_small() -> None:
     job = Snapshots({A: list(range(10_000))}, Limits(2, 8, 1_000, 1_000), tick_ms=60_000)
-    job.reading = lambda window: Reading(error="1142: SELECT command denied")
+    job.result = lambda window: ChunkResult(error="1142: SELECT command denied")
     job.batch(execute("s", A))
     job.until_done()
 
@@ -204,7 +212,9 @@ def test_a_question_that_can_never_be_answered_ends_the_table(question: type[Que
 def test_lost_readings_are_counted_and_told_once() -> None:
     job = Snapshots({A: list(range(1, 9)), B: [1]}, tick_ms=60_000)
     losing = True
-    job.reading = lambda window: Reading(error="lost: no answer") if losing and window.table == A else job.good(window)
+    job.result = lambda window: (
+        ChunkResult(error="lost: no answer") if losing and window.table == A else job.good(window)
+    )
     job.batch(execute("s", A, B))
     warned = [warning for _ in range(6) for warning in job.batch().warnings]
     lost = job.context.scans[0].lost_readings

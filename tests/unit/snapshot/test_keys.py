@@ -1,4 +1,4 @@
-"""Keys as text and as SQL literals; chunk statements; conditions; what failures mean; compact JSON."""
+"""Tests of the snapshot's pure modules: keys, chunk statements, failures, windows, offsets and compact JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from incsnap.snapshot.failures import Verdict, back_off_ms, verdict
 from incsnap.snapshot.keys import key_fingerprint, key_literal, key_select, show_key, table_fingerprint
 from incsnap.snapshot.notifications import comma_list
 from incsnap.snapshot.offset import Offset, TopicLayout
-from incsnap.snapshot.window import Chunk, Reading, discard_batches, low_watermark_of, ordering_columns, released_by
+from incsnap.snapshot.window import Chunk, ChunkResult, discard_batches, low_watermark_of, ordering_columns, released_by
 from incsnap.tables import Column, TableId, TableShape
 from tests.support.snapshots import SERVER, A, Snapshots, execute, position
 
@@ -61,7 +61,7 @@ def test_a_key_value_is_selected_as_text_and_written_back_as_a_literal(
         ("float", "nan"),
     ],
 )
-def test_what_is_not_a_value_of_the_column_never_reaches_sql(kind: str, value: str) -> None:
+def test_an_invalid_value_of_a_column_never_reaches_sql(kind: str, value: str) -> None:
     with pytest.raises(ValueError, match="is not a value of column k"):
         key_literal(Column("k", kind), value)
 
@@ -271,22 +271,22 @@ def test_an_offset_tells_its_batch_what_to_read_hold_and_release() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reading", "released"),
+    ("result", "released"),
     [
-        (Reading(high_file="b.000009", high_pos=500, server_uuid=SERVER), True),
-        (Reading(high_file="b.000010", high_pos=100, server_uuid=SERVER), True),
-        (Reading(high_file="b.000010", high_pos=101, server_uuid=SERVER), False),
-        (Reading(high_file="b.000009", high_pos=500, server_uuid="other"), False),
-        (Reading(high_file="b.000009", high_pos=500, server_uuid=SERVER, error="x"), False),
+        (ChunkResult(high_file="b.000009", high_pos=500, server_uuid=SERVER), True),
+        (ChunkResult(high_file="b.000010", high_pos=100, server_uuid=SERVER), True),
+        (ChunkResult(high_file="b.000010", high_pos=101, server_uuid=SERVER), False),
+        (ChunkResult(high_file="b.000009", high_pos=500, server_uuid="other"), False),
+        (ChunkResult(high_file="b.000009", high_pos=500, server_uuid=SERVER, error="x"), False),
         (None, False),
     ],
 )
-def test_a_window_is_released_by_a_position_past_its_high_watermark(reading: Reading | None, released: bool) -> None:
+def test_a_window_is_released_by_a_position_past_its_high_watermark(result: ChunkResult | None, released: bool) -> None:
     job = Snapshots({A: [1]})
     window = job.batch(execute("s", A)).context.planned[0]
     end = StreamPosition(GtidSet(), "b.000010", 100)
 
-    assert released_by(replace(window, reading=reading), end, SERVER) == released
+    assert released_by(replace(window, result=result), end, SERVER) == released
 
 
 @dataclass(frozen=True, slots=True)

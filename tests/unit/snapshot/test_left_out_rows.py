@@ -1,4 +1,4 @@
-"""Changes that are left out of the stream: the table's windows are read again."""
+"""Tests of changes that are left out of the stream: the windows of their table are read again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_windows_of_a_table_whose_changes_are_left_out_are_read_again() -> None:
     assert [note[:2] for note in job.notified()][-1] == ("s", "COMPLETED")
 
 
-def test_what_was_told_of_a_table_is_not_told_again() -> None:
+def test_a_left_out_table_is_reported_once() -> None:
     job = Snapshots({A: [1]})
     job.batch(LeaveOut("u", A, "binlog.000001:4", "nobody knows", is_repeated=True))
     assert job.notified() == []

@@ -1,18 +1,32 @@
-"""Many small tables: one window each, many in a batch, while large tables keep to their own bounds."""
+"""Tests of many tables.
+
+A small table is one window, and a batch plans many of them; large tables keep their own limits.
+"""
 
 from __future__ import annotations
 
 from incsnap.snapshot.commands import Stop
-from incsnap.snapshot.questions import Answer, Describe, Failed, LookAhead, MaximumKey, NotYet, Opened, Question
+from incsnap.snapshot.questions import (
+    Answer,
+    Describe,
+    Failed,
+    LookAhead,
+    MaximumKey,
+    NextBoundary,
+    NotYet,
+    Opened,
+    Question,
+)
 from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.window import Reading, Window
+from incsnap.snapshot.window import ChunkResult, Window
 from incsnap.tables import TableId
-from tests.support.snapshots import Snapshots, alter, execute, key
+from tests.support.snapshots import A, B, Snapshots, alter, execute, key
 
 LIMITS = Limits(parallelism=2, windows=4, start_rows=10, max_rows=10, small_rows=5, small_windows=20)
 
 
 def names(count: int) -> list[TableId]:
+    """Return `count` tables."""
     return [TableId("db", f"t{number:05d}") for number in range(count)]
 
 
@@ -89,7 +103,7 @@ def test_tables_behind_one_that_is_locked_are_not_asked_about_in_each_batch() ->
     assert job.notified()[-1][1] == "COMPLETED"
 
 
-def test_a_locked_table_does_not_block_other_tables_or_signals_and_is_come_back_to() -> None:
+def test_a_locked_table_blocks_no_other_tables_or_signals_and_is_tried_again() -> None:
     tables = names(5)
     rows = {table: [1, 2, 3] for table in tables} | {tables[2]: list(range(30))}
     job = Snapshots(rows, LIMITS)
@@ -117,11 +131,11 @@ def test_a_table_that_is_locked_while_it_is_read_does_not_block_those_behind_it(
     job = Snapshots({tables[0]: list(range(100)), tables[1]: [1]}, LIMITS)
     is_locked = True
 
-    def read(window: Window) -> Reading:
+    def read(window: Window) -> ChunkResult:
         stalled = is_locked and window.table == tables[0]
-        return Reading(error="stalled: it is locked") if stalled else Reading()
+        return ChunkResult(error="stalled: it is locked") if stalled else ChunkResult()
 
-    job.reading = read
+    job.result = read
     job.batch(execute("s", *tables))
     for _ in range(10):
         job.batch()
@@ -131,9 +145,30 @@ def test_a_table_that_is_locked_while_it_is_read_does_not_block_those_behind_it(
     assert job.notified()[-1] == ("s", "COMPLETED", "")
 
 
-def test_a_question_that_is_looked_into_keeps_the_batch_that_asked_it_first_until_a_statement_changes_the_table() -> (
-    None
-):
+def test_a_table_with_a_late_answer_blocks_no_others_and_is_tried_again() -> None:
+    job = Snapshots({A: list(range(9)), B: list(range(9))})
+    is_late = is_answered = False
+
+    def answer(question: Question) -> Answer:
+        asked_for_a = isinstance(question, NextBoundary) and question.table == A
+        return NotYet(is_late) if asked_for_a and not is_answered else job.truth(question)
+
+    job.answer = answer
+    job.batch(execute("s", A, B))
+    job.batch()
+    assert not job.context.in_flight
+    is_late = True
+    for _ in range(20):
+        job.batch()
+    assert ("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED") in job.notified()
+    assert [scan.table for scan in job.context.scans] == [A]
+    is_answered = True
+    job.until_done()
+
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+
+
+def test_an_open_question_keeps_its_first_batch_until_the_table_changes() -> None:
     (table,) = names(1)
     job = Snapshots({table: [1, 2, 3]}, LIMITS)
     is_answered = False
@@ -215,7 +250,7 @@ def test_a_stop_takes_tables_out_of_the_middle_of_the_queue() -> None:
     assert ended == [str(table) for table in tables if table not in tables[30:40]]
 
 
-def test_what_is_told_of_each_of_thousands_of_tables_is_short() -> None:
+def test_notifications_of_thousands_of_tables_are_short() -> None:
     tables = names(3_000)
     job = Snapshots({table: [1] for table in tables}, LIMITS)
     job.batch(execute("s", *tables))

@@ -1,4 +1,4 @@
-"""Signals that pause, resume and stop snapshots."""
+"""Tests of signals that pause, resume and stop snapshots."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_pause_ends_with_the_snapshot_that_was_paused() -> None:
     assert job.batch(execute("t", B)).context.planned
 
 
-def test_a_pause_ends_with_its_snapshot_though_another_is_asked_for_in_the_same_batch() -> None:
+def test_a_pause_ends_with_its_snapshot_even_if_a_new_one_is_signalled_at_once() -> None:
     job = Snapshots({A: list(range(1, 9)), B: [1]})
     job.batch(execute("s", A))
     job.batch(Pause("p"))
@@ -83,7 +83,7 @@ def test_stop_of_everything_and_of_nothing() -> None:
 
 
 def test_a_table_whose_last_rows_went_before_is_neither_paused_nor_stopped() -> None:
-    """Its end is told first: by the next batch, which is that of the signal."""
+    """The batch of the signal first reports the end of that table."""
     job = Snapshots({A: [1, 2], B: [1, 2, 3, 4, 5, 6]})
     job.batch(execute("s", A, B))
     job.batch()
@@ -102,7 +102,7 @@ def test_a_table_whose_last_rows_went_before_is_neither_paused_nor_stopped() -> 
     ]
 
 
-def test_what_is_not_captured_any_more_ends_by_name_and_nothing_more_is_sent_of_it() -> None:
+def test_a_table_no_longer_captured_ends_with_a_notification_and_sends_nothing_more() -> None:
     job = Snapshots({A: list(range(1, 9)), B: [1], C: [1]})
     job.batch(execute("s", A, B), execute("t", A))
     job.batch(execute("u", C))

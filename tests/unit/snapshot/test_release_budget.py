@@ -1,4 +1,4 @@
-"""What a batch may send of windows follows from what batches take."""
+"""Tests of the budget for window rows, which follows the time that batches take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ FIXED, BYTES_A_SECOND = 0.04, 170e6
 
 
 def settled(target: float, *, fixed: float = FIXED, speed: float = BYTES_A_SECOND) -> float:
-    """Seconds of a batch on a machine of that speed, after fifty of them."""
+    """Return the seconds that a batch takes after fifty batches have adapted the budget.
+
+    `target` is in seconds. A batch takes `fixed` seconds, and sends `speed` bytes per second.
+    """
     budget = ReleaseBudget(target)
     seconds = 0.0
     for _ in range(50):

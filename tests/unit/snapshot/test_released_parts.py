@@ -1,4 +1,4 @@
-"""Windows that are read beside the stream and released in parts, batch by batch."""
+"""Tests of windows that are read beside the stream and released in parts, batch by batch."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ def test_few_borders_are_looked_for_in_a_batch_but_small_tables_need_none() -> N
 
 def test_a_chunk_that_is_read_later_holds_keys_from_the_batch_behind_its_own() -> None:
     job = Snapshots({A: [1, 2]})
-    job.reading = lambda window: None
+    job.result = lambda window: None
     job.batch(execute("s", A))
     assert job.context.held_tables() == frozenset()
     for _ in range(3):
         job.batch()
         assert job.context.held_tables() == {A}
-    job.reading = None
+    job.result = None
     (release,) = job.batch().context.released
 
     assert discard_batches(release.window, job.number) == range(2, 5)
 
 
 def in_parts(job: Snapshots, parts: int) -> None:
-    job.reading = lambda window: replace(job.good(window), record_bytes=100 * parts, parts=parts)
+    """Let each chunk that is read have `parts` parts of 100 bytes."""
+    job.result = lambda window: replace(job.good(window), record_bytes=100 * parts, parts=parts)
 
 
 def sent(plan: Plan) -> list[tuple[int, int]]:
+    """Return for each released window the first part that is sent and the part after the last one."""
     return [(release.window.sent, release.upto) for release in plan.context.released]
 
 
@@ -70,7 +72,7 @@ def test_only_one_window_is_cut_short() -> None:
 
 
 @pytest.mark.parametrize("change", [truncate(A), alter(A)])
-def test_what_is_left_of_a_window_goes_in_front_of_a_statement_that_comes_behind_its_first_parts(
+def test_the_rest_of_a_window_is_sent_before_a_later_statement(
     change: SchemaChange,
 ) -> None:
     job = Snapshots({A: [1, 2, 3, 4]})
@@ -95,7 +97,7 @@ def test_a_window_of_which_a_part_was_sent_needs_no_position_of_the_server_any_m
 
 def test_no_chunk_is_planned_while_the_stream_is_behind() -> None:
     job = Snapshots({A: [1, 2]})
-    assert job.batch(execute("s", A), behind=True).context.planned == ()
+    assert job.batch(execute("s", A), has_backlog=True).context.planned == ()
     assert spans(job.batch().context.planned) == [("a", None, "2")]
 
 

@@ -1,4 +1,4 @@
-"""Tables, layouts and servers that change while windows are in flight: what is read again, and what is given up."""
+"""Tests of tables, layouts and servers that change while windows are in flight: chunks are read again or given up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from incsnap.events import SchemaChange
 from incsnap.snapshot.next_context import MAX_BEGINNINGS
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.questions import Describe, MaximumKey
-from incsnap.snapshot.window import Reading
+from incsnap.snapshot.refused import RefusedRow
+from incsnap.snapshot.window import ChunkResult
 from tests.support.snapshots import A, B, C, Snapshots, alter, execute, position, spans, swap, truncate
 
 
@@ -93,11 +94,11 @@ def test_windows_are_read_again_when_the_layout_changes() -> None:
 def test_a_chunk_that_meets_other_columns_lets_the_table_be_described_anew() -> None:
     job = Snapshots({A: list(range(1, 9))})
     job.batch(execute("s", A))
-    job.reading = lambda window: Reading(error="shape: the key is no longer the one it was cut by")
+    job.result = lambda window: ChunkResult(error="shape: the key is no longer the one it was cut by")
     job.fingerprint = "l int"
     job.asked.clear()
     job.batch()
-    job.reading = None
+    job.result = None
     job.batch()
 
     assert [type(question) for question in job.asked[:2]] == [Describe, MaximumKey]
@@ -106,11 +107,11 @@ def test_a_chunk_that_meets_other_columns_lets_the_table_be_described_anew() -> 
     assert job.notified()[-1] == ("s", "COMPLETED", "")
 
 
-def test_what_was_read_by_another_key_is_dropped_when_the_table_begins_again() -> None:
+def test_windows_read_by_another_key_are_dropped_when_the_table_begins_again() -> None:
     job = Snapshots({A: list(range(1, 9))})
     job.batch(execute("s", A))
     first, second = job.context.planned
-    job.reading = lambda window: Reading(error="shape: another key") if window.id == second.id else job.good(window)
+    job.result = lambda window: ChunkResult(error="shape: another key") if window.id == second.id else job.good(window)
     job.fingerprint = "l int"
     waiting = job.batch(pos=100).context
     after = job.batch(pos=100).context
@@ -141,7 +142,7 @@ def test_a_table_into_which_rows_are_moved_is_begun_again() -> None:
 
 def test_parts_that_were_not_sent_before_rows_were_moved_in_are_never_sent() -> None:
     job = Snapshots({A: list(range(1, 10))})
-    job.reading = lambda window: replace(job.good(window), parts=2, record_bytes=200)
+    job.result = lambda window: replace(job.good(window), parts=2, record_bytes=200)
     job.batch(execute("s", A))
     job.batch(release_bytes=1)
     assert any(window.sent for window in job.context.held)
@@ -183,3 +184,21 @@ def test_a_table_that_is_begun_again_too_often_ends_with_a_status_that_says_so(b
     assert any(f"begun {MAX_BEGINNINGS} times" in warning for warning in plan.warnings)
     job.until_done()
     assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
+
+
+def test_nothing_of_the_pass_before_is_sent_with_the_batch_that_begins_a_table_again() -> None:
+    job = Snapshots({A: [1, 2, 3]})
+    job.result = lambda window: replace(job.good(window), parts=2, record_bytes=2)
+    job.batch(execute("s", A))
+    job.batch(release_bytes=1)
+    part_of = job.context.released[0].window
+    job.fingerprint = "k bigint"
+    begun_again = job.batch(changes=(alter(A),)).context
+    assert begun_again.scans[0].begun_again == 1
+    # Rows that the sink would have left out if it had been given them.
+    job.batch(refused=tuple(RefusedRow("", "1", "too large") for _ in begun_again.released))
+    job.until_done()
+
+    assert ("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED") in job.notified()
+    assert begun_again.released == ()
+    assert begun_again.dropped.count(part_of.id) == 1

@@ -1,4 +1,4 @@
-"""Limits of loads: what is above one, or not known, holds the planning of chunks back and nothing else."""
+"""Tests of limits on loads: an unknown load, or one above its limit, stops the planning of chunks and nothing else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_no_chunk_is_planned_while_a_load_is_above_its_limit(job: Snapshots) -> 
     assert after.planned
 
 
-def test_what_was_read_is_sent_while_a_load_is_above_its_limit(job: Snapshots) -> None:
+def test_rows_that_were_read_are_sent_while_a_load_is_above_its_limit(job: Snapshots) -> None:
     job.batch(execute("s", A), configured=_LIMIT, loads=_CALM)
 
     assert job.batch(configured=_LIMIT, loads=_BUSY).context.released
@@ -50,7 +50,7 @@ def test_what_was_read_is_sent_while_a_load_is_above_its_limit(job: Snapshots) -
         ((MeasuredLoad(THREADS_RUNNING, None, trouble="no answer for 12 s"),), "no answer for 12 s"),
     ],
 )
-def test_what_is_not_known_counts_as_too_much(job: Snapshots, loads: tuple[MeasuredLoad, ...], why: str) -> None:
+def test_an_unknown_load_counts_as_too_high(job: Snapshots, loads: tuple[MeasuredLoad, ...], why: str) -> None:
     plan = job.batch(execute("s", A), configured=_LIMIT, loads=loads)
 
     assert not plan.context.planned
@@ -93,7 +93,8 @@ def test_a_signal_lifts_what_the_settings_have_and_gives_it_back(job: Snapshots)
 def test_rows_a_second_of_the_settings_are_a_limit_too(job: Snapshots) -> None:
     planned = job.batch(execute("s", A), configured={ROWS: 1}).context.planned
 
-    assert sum(window.rows for window in planned) == 2  # the second that was lost at the most, and the one that begins
+    # one second to make up for, which is the most, and the second that begins
+    assert sum(window.rows for window in planned) == 2
     assert job.batch(configured={ROWS: 1}).context.throttle.next_ms > 2_000
 
 

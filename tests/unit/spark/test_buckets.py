@@ -1,4 +1,4 @@
-"""How many sink tasks a new job has."""
+"""The number of buckets, and so of sink tasks, of a new job."""
 
 from __future__ import annotations
 

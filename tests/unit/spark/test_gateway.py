@@ -1,4 +1,4 @@
-"""The JVM that boots ahead of the session; here it is a program that reads its standard input, as the JVM does."""
+"""The JVM that boots before the session. A program that reads its standard input, as the JVM does, stands in for it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.spark.gateway import Gateway
+from incsnap.spark.launch.gateway import Gateway
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 _JOB = """
 import sys, time
-from incsnap.spark.gateway import Gateway
+from incsnap.spark.launch.gateway import Gateway
 gateway = Gateway({}, sys.argv[1])
 print("booting", flush=True)
 time.sleep(600)
@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Path:
 def test_the_next_start_clears_away_what_killed_jobs_have_left_and_nothing_else(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A path short enough for a socket.
+    # The path must be short enough for a socket.
     with tempfile.TemporaryDirectory(prefix="jvm-", dir="/tmp") as name:
         folder = Path(name)
         monkeypatch.setattr(tempfile, "tempdir", name)
@@ -63,6 +63,25 @@ def test_the_next_start_clears_away_what_killed_jobs_have_left_and_nothing_else(
             for job in jobs:
                 job.kill()
                 job.communicate(timeout=PATIENCE_SECONDS)
+
+
+def test_a_jvm_that_still_boots_is_ended_before_its_folder_goes(tmp_path: Path) -> None:
+    """If Spark cannot write its address, it prints a stack trace above the error of the refused start."""
+    home = tmp_path / "spark"
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "spark-submit"
+    program.write_text(
+        f'#!/bin/sh\nfolder=$(dirname "$_PYSPARK_DRIVER_CONN_INFO_PATH")\ntouch {tmp_path}/boots\n'
+        f"cat >/dev/null\n[ -d $folder ] || touch {tmp_path}/complains\n"
+    )
+    program.chmod(0o755)
+    gateway = Gateway({}, str(home))
+    try:
+        wait_until((tmp_path / "boots").exists)
+    finally:
+        gateway.close()
+
+    assert not (tmp_path / "complains").exists()
 
 
 def test_a_secret_stands_on_no_command_line(tmp_path: Path) -> None:

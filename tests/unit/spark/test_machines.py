@@ -1,4 +1,4 @@
-"""What is wrong with a machine, by the text of Spark's error; and which files its tasks open."""
+"""The findings about a cluster's machines from the text of Spark's error, and the files that tasks open."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from incsnap.checkpoint import object_store as process
 from incsnap.checkpoint.files import Files
 from incsnap.config.load import from_properties
 from incsnap.config.object_store import store_access
-from incsnap.spark.machine_answers import task_failure
-from incsnap.spark.machines import _looking, _Question, files_of_tasks
+from incsnap.spark.cluster.machine_answers import task_failure
+from incsnap.spark.cluster.machines import _looking, _Question, files_of_tasks
 from lab.object_store import ObjectStore
 from tests.support.properties import NEEDED
 
@@ -37,7 +37,7 @@ def test_the_machine_is_named_that_cannot_run_a_task(error: str, problem: str) -
     assert task_failure(_LOST + error).problem == problem
 
 
-def test_another_error_is_told_as_it_is() -> None:
+def test_another_error_keeps_its_message() -> None:
     assert task_failure(_LOST + "java.lang.OutOfMemoryError: heap\n\tat java.base/x").problem.endswith(
         "OutOfMemoryError: heap"
     )
@@ -65,7 +65,7 @@ def test_an_executor_reaches_a_bucket_as_the_settings_say(
     access = store_access(bucket_folder, object_store.properties(""), {})
     Files(bucket_folder).write("machines/token", b"token")
     question = _Question(bucket_folder, access.model_dump_json(context={"reveal": True}), "token", ())
-    # As in the process of an executor, to which nobody has told anything.
+    # An executor's process has no access to the store yet.
     monkeypatch.setattr(process, "_access", {})
     monkeypatch.setattr(process, "_clients", {})
     ((_, _, _, read, written),) = _looking(question, 0.0)([])

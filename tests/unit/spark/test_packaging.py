@@ -1,4 +1,4 @@
-"""The archive for a cluster's machines: what is in it, and that it runs where nothing else is."""
+"""The archive for a cluster's machines: its content, and that it runs where nothing else is installed."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.spark import packaging
-from incsnap.spark.packaging import package, required
+from incsnap.spark.cluster import packaging
+from incsnap.spark.cluster.packaging import package, required
 from lab.unpacking import unpack
 
 
-def test_what_is_required_is_followed_to_its_end_with_extras_and_without_spark() -> None:
+def test_requirements_are_followed_with_extras_and_without_spark() -> None:
     packages = required("incsnap")
 
     assert {"incsnap", "numpy", "pyarrow", "python-dateutil"} <= set(packages)
-    # Of confluent-kafka[schemaregistry]; the extra `test` of ours was not asked for.
+    # authlib comes with confluent-kafka[schemaregistry]. The extra `test` of incsnap is not included.
     assert "authlib" in packages
     assert not {"pyspark", "py4j", "pytest"} & set(packages)
 
 
 @pytest.fixture
 def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Without the large packages, which are only more of the same."""
+    """Return an unpacked archive without the large packages, which would only take longer."""
     small = {name: each for name, each in required("incsnap").items() if name in ("incsnap", "click")}
     monkeypatch.setattr(packaging, "required", lambda name: small)
     archive, _ = package(tmp_path / "made")
@@ -36,13 +36,13 @@ def test_modules_of_an_archive_are_found_in_it_wherever_it_is_unpacked(unpacked:
     assert (unpacked / "lib" / "incsnap" / "spark" / "log4j2.properties").is_file()
     assert (unpacked / "lib" / "signals" / "parse.py").is_file()
     assert not list((unpacked / "lib").glob("*editable*"))
-    # As the script does, without `incsnap-python`'s own imports, which this archive lacks.
+    # The script, without the imports of `incsnap-python`, which this archive lacks.
     script = (unpacked / "bin" / "incsnap-python").read_text()
     look = "import incsnap, signals, click; print(incsnap.__file__, signals.__path__[0], click.__file__)"
     script = script.replace("from incsnap.spark.worker_python import main; main()", look)
     (unpacked / "bin" / "look").write_text(script)
     shell = ["sh", str(unpacked / "bin" / "look")]
-    # Without the site packages of this environment: a plain Python of the same version.
+    # A plain Python of the same version, without this environment's site packages.
     environment = {"PATH": "/usr/bin:/bin", "INCSNAP_PYTHON": sys._base_executable}  # type: ignore[attr-defined]
 
     ran = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False, cwd="/", timeout=60)

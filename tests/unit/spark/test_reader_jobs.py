@@ -1,63 +1,80 @@
-"""The planner and the driver's readers, over their real socket; only Spark is played, so that its jobs can fail."""
+"""The planner and the driver's readers over their real socket. Only Spark is replaced, so that its jobs can fail."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from incsnap.events import StreamPosition
-from incsnap.gtid import GtidSet
-from incsnap.planner.chunk_readers import Answer, Ask, Begun, ChunkReaders, News, PutBack, ReadersGone
-from incsnap.snapshot.offset import PlannedRead, TopicLayout
-from incsnap.snapshot.window import Chunk, Reading, Window
+from incsnap.planner.chunk_readers import Answer, Begun, ChunkReaders, PutBack, ReaderMessage, ReadersGone, ReadOrders
+from incsnap.snapshot.window import ChunkResult
 from incsnap.spark import reader_jobs
 from incsnap.spark.owned_folders import sweep
 from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
-from incsnap.tables import TableId
 from incsnap.tasks.partitions import ChunkOrder
 from lab.addresses import MySqlAddress
+from tests.support.chunk_orders import order
 from tests.support.files_in_memory import FilesInMemory
 from tests.support.planned_job import settings_of
 from tests.support.waiting import wait_until
 
 SECONDS = 20.0
-TABLE = TableId("d", "t")
 
 
 class Spark:
-    """Runs a job's one task where it is asked for. ``task`` is given the ids of its windows."""
+    """A session that runs a job's one task on a thread of its own.
+
+    A cancelled job ends at once, though its task may hang.
+    """
 
     def __init__(self) -> None:
         self.sparkContext = self
-        self.task: Callable[[list[str]], None] = lambda _: None
+        self._of_thread = threading.local()
+        self._ended: dict[str, Future[list[Answer]]] = {}
 
-    def setJobGroup(self, *_: object) -> None:  # noqa: N802
-        pass
+    def setJobGroup(self, group: str, *_: object) -> None:  # noqa: N802
+        self._of_thread.group = group
 
-    cancelJobGroup = setJobGroup  # noqa: N815
+    def cancelJobGroup(self, group: str) -> None:  # noqa: N802
+        if group in self._ended:
+            with suppress(InvalidStateError):
+                self._ended[group].set_exception(OSError("the job was cancelled"))
 
     def parallelize(self, *_: object) -> Spark:
         return self
 
     def mapPartitions(self, task: Callable[[Iterator[Any]], Iterator[Answer]]) -> Spark:  # noqa: N802
-        spark = Spark()
-        spark.collect = lambda: list(task(iter(())))  # type: ignore[method-assign]
-        return spark
+        self._of_thread.task = task
+        return self
 
     def collect(self) -> list[Answer]:
-        raise NotImplementedError
+        task, ended = self._of_thread.task, Future[list[Answer]]()
+        self._ended[self._of_thread.group] = ended
+
+        def run() -> None:
+            try:
+                answers = list(task(iter(())))
+            except Exception as error:  # noqa: BLE001 - any error that a test raises
+                ended.set_exception(error)
+                return
+            with suppress(InvalidStateError):
+                ended.set_result(answers)
+
+        threading.Thread(target=run, daemon=True).start()
+        return ended.result(9 * SECONDS)
 
 
 class Pool:
-    """``spark``: the session, where another job is on it too."""
+    """The readers of one job, and its planner's end of the socket. `spark`: a session that another job uses too."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, readers: int, spark: Any = None) -> None:
         self.task: Callable[[list[str]], None] = lambda _: None
-        #: Chunks that a job has time for.
+        #: Most chunks that a job has time for.
         self.most = 99
 
         def read(
@@ -75,32 +92,28 @@ class Pool:
         self.planner = ChunkReaders(self.jobs.address, self.woken.set)
 
     def ask(self, *names: str, at_once: int = 9, rows: int = 50_000) -> None:
-        self.planner.ask(Ask(tuple(order(name, rows) for name in names), at_once))
+        self.planner.order(ReadOrders(tuple(order(name, rows) for name in names), at_once))
 
     def wait_for_orders(self, *names: str) -> None:
-        """Until the driver has heard so much of the planner, and its readers have taken so much, that just these wait
-        for a reader."""
-        jobs = self.jobs
-        # Looked at again and again: who takes orders tells nobody.
-        wait_until(lambda: tuple(each.read.window.id for each in [*jobs._orders]) == names, SECONDS, every=0.005)
+        """Wait until exactly the orders of these windows wait for a reader.
+
+        The driver has then received all orders, and its readers have taken the others.
+        """
+        queue = self.jobs._queue
+        # The queue is polled, because readers do not notify anyone when they take orders.
+        wait_until(lambda: tuple(each.read.window.id for each in [*queue._waiting]) == names, SECONDS, every=0.005)
 
     def answers(self, count: int) -> list[Answer]:
-        return [news for news in self.news(count) if isinstance(news, Answer)]
+        return [message for message in self.messages(count) if isinstance(message, Answer)]
 
-    def news(self, answers: int) -> list[News]:
-        """All that the planner hears, up to so many answers."""
-        happened: list[News] = []
-        while sum(isinstance(news, Answer) for news in happened) < answers:
+    def messages(self, answers: int) -> list[ReaderMessage]:
+        """Return all that the planner receives, up to the given number of answers."""
+        happened: list[ReaderMessage] = []
+        while sum(isinstance(message, Answer) for message in happened) < answers:
             assert self.woken.wait(SECONDS), f"{happened} and no more in {SECONDS} s"
             self.woken.clear()
-            happened += self.planner.news()
+            happened += self.planner.messages()
         return happened
-
-
-def order(name: str, rows: int, lost: int = 0, doublings: int = 0) -> ChunkOrder:
-    window = Window(name, 1, TABLE, "s", None, ("9",), rows, 1, lost=lost, doublings=doublings)
-    read = PlannedRead(window, Chunk(TABLE, ("k",), None, ("9",), "", "PRIMARY"), GtidSet())
-    return ChunkOrder(TopicLayout(1, {"t": 1}), StreamPosition(GtidSet(), "", 0), read)
 
 
 @pytest.fixture
@@ -136,7 +149,8 @@ def test_a_job_that_fails_is_answered_for_each_of_its_chunks_and_its_reader_goes
 
 def test_readers_are_closed_behind_a_session_that_was_stopped(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> None:
-        raise AttributeError("'NoneType' object has no attribute 'sc'")  # pyspark's, of a context without its JVM
+        # PySpark raises this for a context without a JVM
+        raise AttributeError("'NoneType' object has no attribute 'sc'")
 
     monkeypatch.setattr(pool.jobs._context, "cancelJobGroup", stopped)
     pool.jobs.close()
@@ -156,22 +170,22 @@ def test_a_chunk_that_was_lost_twice_is_read_by_itself(pool: Pool) -> None:
     jobs: list[list[str]] = []
     pool.task = jobs.append
     lost = {"c": 1, "d": 2, "e": 3}
-    pool.planner.ask(Ask(tuple(order(name, 1_000, lost.get(name, 0)) for name in "abcdefg"), 1))
+    pool.planner.order(ReadOrders(tuple(order(name, 1_000, lost.get(name, 0)) for name in "abcdefg"), 1))
     pool.answers(7)
 
     assert jobs == [["a", "b", "c"], ["d"], ["e"], ["f", "g"]]
 
 
-def test_what_a_job_has_no_time_for_goes_back_to_the_front_and_is_told(pool: Pool) -> None:
+def test_chunks_that_a_job_has_no_time_for_wait_first_in_the_queue_and_are_reported(pool: Pool) -> None:
     jobs: list[list[str]] = []
     pool.task = jobs.append
     pool.most = 2
     pool.ask(*"abcde", at_once=1, rows=1_000)
-    news = pool.news(5)
+    messages = pool.messages(5)
 
     assert jobs == [list("abcde"), list("cde"), ["e"]]
     happened = [Begun(tuple("abcde")), PutBack(tuple("cde")), Answer("a"), Answer("b"), Begun(tuple("cde"))]
-    assert news[: len(happened)] == happened
+    assert messages[: len(happened)] == happened
 
 
 def test_of_a_job_that_fails_only_the_chunk_it_failed_of_is_lost(pool: Pool) -> None:
@@ -182,7 +196,7 @@ def test_of_a_job_that_fails_only_the_chunk_it_failed_of_is_lost(pool: Pool) -> 
         for id_ in ids:
             if id_ == "c":
                 raise OSError("the executor is gone")
-            pool.jobs._buffers.write_manifest(id_, Reading(rows=1))
+            pool.jobs._buffers.write_manifest(id_, ChunkResult(rows=1))
 
     pool.task = die_of_c
     pool.ask(*"abcde", at_once=1, rows=1_000)
@@ -204,7 +218,7 @@ def test_a_window_that_is_dropped_while_its_job_runs_is_not_put_back(pool: Pool)
     pool.most = 1
     pool.ask("a", "b", "c", at_once=1, rows=1_000)
     assert is_reading.wait(SECONDS)
-    pool.planner.ask(Ask((), 1, frozenset({"b"})))
+    pool.planner.order(ReadOrders((), 1, frozenset({"b"})))
     pool.ask("d", at_once=1, rows=1_000)
     pool.wait_for_orders("d")
     go_on.set()
@@ -212,11 +226,49 @@ def test_a_window_that_is_dropped_while_its_job_runs_is_not_put_back(pool: Pool)
     assert [answer.window_id for answer in pool.answers(3)] == ["a", "c", "d"]
 
 
+def test_a_reader_that_hangs_gives_up_its_place_when_its_windows_are_dropped(pool: Pool) -> None:
+    hangs, both = threading.Event(), threading.Barrier(3)
+
+    def hang(ids: list[str]) -> None:
+        if ids[0].startswith("hung"):
+            both.wait(SECONDS)
+            hangs.wait(9 * SECONDS)
+
+    pool.task = hang
+    pool.ask("hung 1", "hung 2")
+    both.wait(SECONDS)
+    pool.ask("c", "d")
+    pool.planner.order(ReadOrders((), 9, frozenset({"hung 1", "hung 2"})))
+
+    try:
+        assert {answer.window_id for answer in pool.answers(4)} == {"hung 1", "hung 2", "c", "d"}
+    finally:
+        hangs.set()
+
+
+def test_a_job_goes_on_while_one_of_its_windows_is_wanted(pool: Pool) -> None:
+    go_on, is_reading = threading.Event(), threading.Event()
+
+    def wait(_: list[str]) -> None:
+        is_reading.set()
+        assert go_on.wait(SECONDS)
+
+    pool.task = wait
+    pool.ask("a", "b", at_once=1, rows=1_000)
+    assert is_reading.wait(SECONDS)
+    pool.planner.order(ReadOrders((), 1, frozenset({"a"})))
+    pool.ask("c", at_once=1)
+    pool.wait_for_orders("c")
+    go_on.set()
+
+    assert pool.answers(3) == [Answer("a"), Answer("b"), Answer("c")]
+
+
 def test_a_chunk_whose_select_takes_long_keeps_no_other_waiting(pool: Pool) -> None:
     jobs: list[list[str]] = []
     pool.task = jobs.append
     slow = {"b": 1}
-    pool.planner.ask(Ask(tuple(order(name, 1_000, doublings=slow.get(name, 0)) for name in "abcd"), 1))
+    pool.planner.order(ReadOrders(tuple(order(name, 1_000, doublings=slow.get(name, 0)) for name in "abcd"), 1))
     pool.answers(4)
 
     assert jobs == [["a"], ["b"], ["c", "d"]]
@@ -257,7 +309,7 @@ def test_a_window_that_was_dropped_before_its_turn_is_not_read(pool: Pool) -> No
     pool.task = wait
     pool.ask("a", "b", "c", at_once=1)
     assert is_reading.wait(SECONDS)
-    pool.planner.ask(Ask((), 1, frozenset({"b"})))
+    pool.planner.order(ReadOrders((), 1, frozenset({"b"})))
     pool.ask("d", at_once=1)
     pool.wait_for_orders("c", "d")
     go_on.set()
@@ -287,7 +339,7 @@ def test_jobs_of_one_session_read_together_as_many_chunks_as_one_alone_and_in_tu
     try:
         for pool, name in zip(pools, "abc", strict=True):
             pool.ask(*(f"{name}{number}" for number in range(4)))
-            # Its two readers have taken the others.
+            # The job's two readers have taken the other chunks.
             pool.wait_for_orders(f"{name}2", f"{name}3")
         go_on.set()
         for pool in pools:
@@ -298,7 +350,7 @@ def test_jobs_of_one_session_read_together_as_many_chunks_as_one_alone_and_in_tu
             pool.jobs.close()
 
     assert most == 2
-    # Between its turn and its task a reader tells the planner, so one of another job may be a step ahead.
+    # Between its turn and its task a reader writes to the planner, so another job's reader may be one step ahead.
     assert all(read[:6].count(each) in (1, 2, 3) for each in "abc")
 
 
@@ -332,7 +384,7 @@ def test_the_planner_learns_that_the_driver_is_gone(pool: Pool) -> None:
     assert pool.woken.wait(SECONDS)
 
     with pytest.raises(ReadersGone):
-        pool.planner.news()
+        pool.planner.messages()
 
 
 def test_a_stranger_is_not_let_in_and_the_next_planner_is(pool: Pool) -> None:
@@ -363,7 +415,7 @@ def test_a_job_that_looks_whether_this_one_lives_is_not_taken_for_a_stranger(
 def test_a_planner_that_is_closed_takes_nothing_of_what_comes_to_the_next(pool: Pool) -> None:
     for number in range(30):
         pool.planner.close()
-        # The new planner gets the descriptor's number, if that is free.
+        # The new planner gets the same descriptor number, if that is free.
         pool.planner = ChunkReaders(pool.jobs.address, pool.woken.set)
         pool.woken.clear()
         pool.ask(f"chunk {number}")
@@ -376,7 +428,7 @@ def test_a_stranger_is_told_of(pool: Pool, caplog: pytest.LogCaptureFixture) -> 
         ChunkReaders(pool.jobs.address._replace(key="00" * 32), pool.woken.set)
     pool.planner = ChunkReaders(pool.jobs.address, pool.woken.set)
 
-    assert ["Somebody could not be let in" in message for message in caplog.messages] == [True]
+    assert ["A connection to the chunk readers was refused" in message for message in caplog.messages] == [True]
 
 
 def test_closing_twice_leaves_no_thread_of_the_readers_behind(monkeypatch: pytest.MonkeyPatch) -> None:

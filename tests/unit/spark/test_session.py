@@ -1,4 +1,4 @@
-"""Spark's properties: ours, and over them the user's."""
+"""Spark's properties: the job's own, and the user's, which win."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_property_of_the_users_wins() -> None:
     assert of(**{"driver.defaultJavaOptions": ""})["spark.driver.defaultJavaOptions"] == ""
 
 
-def test_what_spark_submit_was_told_stands_between_ours_and_the_files() -> None:
+def test_options_of_spark_submit_override_ours_and_yield_to_the_files() -> None:
     submitted_properties = {"spark.app.name": "told", "spark.executor.memory": "3g", "spark.ui.enabled": "true"}
     settings = from_properties({**JOB, "spark.executor.memory": "2g"}).settings
     chosen = properties(settings, submitted_properties)

@@ -1,4 +1,4 @@
-"""A Spark that is too old for jobs refuses them, before anything is begun."""
+"""A Spark that is too old for jobs refuses them before anything else is done."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from incsnap.config.servers import KafkaSettings, MySqlSettings
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.spark import spark_release
-from incsnap.spark.preparing import prepare_start
-from incsnap.spark.starting import starting
+from incsnap.spark.launch.preparing import prepare_start
+from incsnap.spark.launch.startup import launched
 
 SETTINGS = Settings(
     mysql=MySqlSettings(hostname="", user=""),
@@ -21,7 +21,7 @@ SETTINGS = Settings(
 
 def test_a_job_is_refused_without_admission_control(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_release, "HAS_ADMISSION_CONTROL", False)
-    with pytest.raises(ConfigError, match=r"needs Spark 4\.2 or 4\.3, and this is Spark \d"), starting(SETTINGS):
+    with pytest.raises(ConfigError, match=r"needs Spark 4\.2 or 4\.3, and this is Spark \d"), launched(SETTINGS):
         pass
     with pytest.raises(ConfigError, match="needs Spark"):
         prepare_start()

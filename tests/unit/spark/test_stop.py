@@ -1,4 +1,4 @@
-"""A clean stop leaves no batch that is planned and not run; the end of a job whose JVM has died says so."""
+"""A clean stop leaves no planned batch that was not run, and a job whose JVM has died reports this."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import own_part
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
+from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.status import FAILED, load
-from incsnap.monitoring.watch import NAME
 from incsnap.spark import supervision
 from incsnap.spark.job import stop
 from incsnap.spark.prefix_start import PrefixStart
@@ -29,7 +29,7 @@ def settings_in(root: Path) -> Settings:
 
 
 class Query:
-    """Spark between two batches: it waits for the planner, and says so the whole time."""
+    """A query of Spark between two batches: it waits for the planner, and its status says so the whole time."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -47,7 +47,7 @@ class Query:
 def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     files = Files(own_part(settings.checkpoint_location))
-    files.write(STOPPED, b"")  # of an earlier life that was killed
+    files.write(STOPPED, b"")  # from an earlier run that was killed
     query = Query(files)
     reader = BinlogReader(
         SourceOptions(
@@ -63,7 +63,7 @@ def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> Non
     )
 
     def spark() -> None:
-        # The planner asks the server, for longer than two looks at Spark's status take: then the batch is run.
+        # The planner asks the server for longer than two polls of Spark's status take. Then the batch is run.
         query.stopped.wait(1.5)
         query.events.append("batch run")
         begin: dict[str, object] = {}
@@ -80,13 +80,13 @@ def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> Non
 
 
 class DeadSpark:
-    """A session whose JVM has been killed; begun, too."""
+    """A session whose JVM was killed, and also the object that starts it."""
 
     def session(self) -> DeadSpark:
         return self
 
-    def keep(self) -> None:
-        self.kept = True
+    def before_query(self) -> None:
+        self.is_restored = True
 
     def stop(self) -> None:
         raise ConnectionRefusedError(111, "Connection refused")
@@ -95,18 +95,18 @@ class DeadSpark:
 def test_a_job_whose_jvm_is_killed_ends_with_that_and_not_with_what_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def start(spark: DeadSpark, *_: object) -> None:
+    def begin(spark: DeadSpark, *_: object) -> None:
         spark.stop()
 
-    monkeypatch.setattr(supervision, "start", start)
-    # There is no Kafka here that it could be announced to.
+    monkeypatch.setattr(supervision, "begin", begin)
+    # There is no Kafka here, so the start is not announced.
     monkeypatch.setattr(PrefixStart, "ensure", lambda self: None)
 
     dead = DeadSpark()
     with pytest.raises(SparkDied, match="Connection refused"):
         run_forever(settings_in(tmp_path), dead)  # type: ignore[arg-type]
-    assert dead.kept, "what the query needs was not looked at before it"
-    # The last that the job says to those who watch it.
+    assert dead.is_restored, "what the query needs was not looked at before it"
+    # The last status of the job.
     left = load(json.loads((Path(own_part(settings_in(tmp_path).checkpoint_location)) / NAME).read_text()))
     assert left.state == FAILED
     assert left.failure is not None

@@ -1,4 +1,4 @@
-"""What a task's process must be told, which has nothing but the pickled object: how to log, how to reach a bucket."""
+"""The settings that a task's process takes from the pickled object: how to log, and how to reach an object store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOW = (logging.DEBUG, "json")
 
 @pytest.fixture
 def set_ups(monkeypatch: pytest.MonkeyPatch) -> SetUps:
-    """How logging was set up, each time."""
+    """Return a list with the arguments of each set-up of the log."""
     calls: SetUps = []
     monkeypatch.setattr(process_log, "set_up", lambda *how: calls.append(how))
     return calls
@@ -58,7 +58,7 @@ def test_a_task_of_the_sink_that_fails_says_why_at_once(
     with pytest.raises(SinkError):
         KafkaWriter(options).write(iter([]))
 
-    assert "A task of the sink failed: the topic t is not there any more" in caplog.text
+    assert "A sink task for the topics p failed: the topic t is not there any more" in caplog.text
 
 
 def test_a_task_of_the_source_logs_as_the_job_does(tmp_path: Path, set_ups: SetUps) -> None:
@@ -70,13 +70,13 @@ def test_a_task_of_the_source_logs_as_the_job_does(tmp_path: Path, set_ups: SetU
     assert set_ups == [HOW]
 
 
-def test_a_task_of_the_source_is_told_how_to_reach_the_bucket_that_large_slices_are_in(
+def test_a_source_task_knows_how_to_reach_the_bucket_of_large_slices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     location = "s3a://lake/shop"
     packed = packed_reader(location, **{"spark.hadoop.fs.s3a.access.key": "it", "spark.hadoop.fs.s3a.secret.key": "is"})
     reached: list[tuple[str, StoreAccess]] = []
-    monkeypatch.setattr(source, "reach", lambda *how: reached.append(how))
+    monkeypatch.setattr(source, "set_access", lambda *how: reached.append(how))
 
     list(pickle.loads(packed).read(ReadyPart(1, TopicLayout(1), ())))
 

@@ -1,4 +1,4 @@
-"""The interpreter that Spark is told to run."""
+"""The interpreter that Spark runs as its Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import incsnap
 
-#: What PySpark asks of each argument that it hands to the JVM.
+#: A program that does what PySpark does with each argument for the JVM.
 _HAND_OVER = """
 import sys
 from incsnap.spark.worker_python import leave_pandas_out, leave_pandas_out_of_the_driver

@@ -1,4 +1,4 @@
-"""The process that all of Spark's Python processes are forked from, and the launcher that Spark takes for a Python."""
+"""The process from which all of Spark's Python processes are forked, and the launcher that Spark runs as its Python."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from pathlib import Path
 
 import pytest
 
+from incsnap.spark.launch.zygote import Zygote
 from incsnap.spark.owned_folders import listening, sweep
-from incsnap.spark.zygote import Zygote
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
-#: A job in small: forked from this one, with its threads, the zygote would be another one.
+#: A small job in a process of its own: a zygote that is forked from this process would inherit its threads.
 _JOB = """
 import sys
-from incsnap.spark.zygote import Zygote
+from incsnap.spark.launch.zygote import Zygote
 zygote = Zygote()
 zygote.start()
 print(zygote.python, zygote.pid, flush=True)
 sys.stdin.read()
 zygote.close()
 """
-#: A module of PySpark that says where Spark is, which the environment tells it.
+#: A module of PySpark that prints Spark's folder, which it takes from the environment.
 _ASK = ["-m", "pyspark.find_spark_home"]
 
 
@@ -66,7 +66,7 @@ def run(python: str, *arguments: str, **environment: str) -> subprocess.Complete
     )
 
 
-def test_a_module_of_pyspark_runs_in_the_environment_and_writes_to_the_streams_it_is_given(running: Job) -> None:
+def test_a_module_of_pyspark_runs_with_the_given_environment_and_streams(running: Job) -> None:
     ended = run(running.python, *_ASK, SPARK_HOME="/somewhere/else")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "/somewhere/else\n", "")
 
@@ -90,7 +90,7 @@ def test_anything_else_is_run_by_a_python_of_its_own(running: Job) -> None:
 def test_the_end_of_a_child_is_not_told_to_a_server_that_has_ended() -> None:
     program = """
 import os, signal, socket
-from incsnap.spark.zygote import _ForkServer
+from incsnap.spark.launch.zygote import _ForkServer
 life, end = os.pipe()
 os.close(end)
 _ForkServer(socket.create_server(("127.0.0.1", 0)), life).serve()
@@ -118,7 +118,7 @@ def test_an_owner_that_answers_nobody_keeps_its_folder_also_when_its_queue_is_fu
 
 @contextlib.contextmanager
 def daemon(python: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Spark's daemon, whose socket is in ``folder``."""
+    """Start Spark's daemon with its socket in `folder`, and yield its launcher."""
     environment = {
         **os.environ,
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
@@ -138,12 +138,15 @@ def daemon(python: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def listens(folder: Path) -> bool:
-    """Does a process have a socket in ``folder``? To connect to it would have the daemon fork."""
+    """Return True if a process has a socket in `folder`.
+
+    It does not connect, because the daemon forks for each connection.
+    """
     return str(folder) in Path("/proc/net/unix").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_who_ends_the_launcher_ends_the_process(number: signal.Signals, running: Job, socket_folder: Path) -> None:
+def test_the_end_of_the_launcher_ends_its_process(number: signal.Signals, running: Job, socket_folder: Path) -> None:
     with daemon(running.python, socket_folder) as launcher:
         launcher.send_signal(number)
         wait_until(lambda: not listens(socket_folder))

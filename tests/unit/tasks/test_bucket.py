@@ -1,4 +1,4 @@
-"""What a sink task does with its blocks; Kafka is a list."""
+"""The work of a sink task on its blocks; a list stands in for Kafka."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPIC, TABLE, DIGEST = "p.d.t", "d.t", "2:d"
 
 
 class Ledger:
-    """Transactions in memory: what was committed, and the last batch of each bucket."""
+    """Kafka's transactions in memory: the records that were committed, and the last batch of each bucket."""
 
     def __init__(self) -> None:
         self.committed: list[tuple[str, bytes | None, bytes | None]] = []
@@ -40,6 +40,8 @@ class Ledger:
 
 
 class LedgerTransaction:
+    """A transaction of one bucket: `commit` adds its records to the ledger."""
+
     def __init__(self, ledger: Ledger, bucket: int, batch: int) -> None:
         self.ledger, self.bucket, self.batch = ledger, bucket, batch
         self.sent: list[tuple[str, bytes | None, bytes | None]] = []
@@ -72,7 +74,7 @@ def ledger() -> Ledger:
 
 
 def task(*rows: blocks.BlockRow) -> Iterator[pa.RecordBatch]:
-    """As Spark may hand rows over: in any order, in batches of any size."""
+    """Yield the rows as Spark may give them to a task: in any order, in record batches of any size."""
     mixed = list(rows)
     random.Random(len(mixed)).shuffle(mixed)
     yield blocks.to_arrow(mixed[:1], DIGEST)
@@ -104,11 +106,11 @@ def test_released_rows_go_first_without_those_an_event_has_overtaken(buffers: Wi
     buffers.write_discards(3, 0, {"d.other": pa.array([b"a"], pa.binary())})
     rows = [
         blocks.events(4, 0, 0, TOPIC, TABLE, keyed(("b", "ub"))),
-        # A row re-keyed from c to f: deletion, tombstone, creation.
+        # An update of a row's key from c to f is a deletion, a tombstone and a creation.
         blocks.events(4, 0, 1, TOPIC, TABLE, records((0, b"c", b"dc"), (0, b"c", None), (0, b"f", b"cf"))),
-        # Another table's event has no say.
+        # An event of another table does not overtake rows of this table.
         blocks.events(4, 0, 2, "p.d.other", "d.other", keyed(("d", "xd"))),
-        blocks.notes(4, 0, 3, "notes", keyed(("a", "note"))),
+        blocks.control(4, 0, 3, "notes", keyed(("a", "note"))),
         blocks.release(4, 0, 4, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 4))),
     ]
     counts = write_bucket(task(*rows), buffers, ledger, one_partition)
@@ -135,7 +137,7 @@ def test_a_window_of_which_nothing_is_left_opens_no_transaction(buffers: WindowB
         task(blocks.release(3, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 3)))), buffers, ledger, one_partition
     )
     assert (counts.reads, counts.discarded, ledger.opened) == (0, 1, 0)
-    # Bucket 5 has no rows in the window, and is not asked for its discards.
+    # Bucket 5 has no rows of the window, so its discards, which do not exist, are not read.
     write_bucket(
         task(blocks.release(3, 5, 0, blocks.ReleaseOrder(file, TABLE, TOPIC, (2, 3)))), buffers, ledger, one_partition
     )
@@ -204,7 +206,7 @@ def test_progress_that_another_process_has_written_is_gone_on_from(
     for batch, process in enumerate((0, 0, 1, 1, 0)):
         monkeypatch.setattr(progress, "_written", processes[process])
         add_batch(root, "job", batch, [BucketCounts(events=1)])
-        # Committed again, by whoever begins the query again.
+        # The process that begins the query again commits the batch again.
         monkeypatch.setattr(progress, "_written", processes[1 - process])
         add_batch(root, "job", batch, [BucketCounts(events=1)])
     assert (read_progress(root).batches, read_progress(root).events) == (5, 5)

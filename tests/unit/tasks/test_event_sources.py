@@ -1,4 +1,4 @@
-"""Statements in the source block of records."""
+"""The statements in the source blocks of records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Transactions:
 
 
 class _Slice:
-    """A slice of one transaction whose events have a statement each."""
+    """A slice of one transaction. Each event has a statement."""
 
     transactions = _Transactions()
 

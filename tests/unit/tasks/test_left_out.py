@@ -1,4 +1,4 @@
-"""Records that are too large for Kafka: left out of a bucket's batch, written down, or a reason to stop."""
+"""Records that are too large for Kafka: a bucket's batch leaves them out and writes them down, or the job stops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from incsnap.checkpoint.windows import WindowBuffers
-from incsnap.config.settings import DEAD_LETTER, OversizedChanges
+from incsnap.config.declarations.job import DEAD_LETTER
+from incsnap.config.settings import OversizedChanges
 from incsnap.kafka import topic_limits
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
@@ -22,13 +23,13 @@ from incsnap.tasks.left_out import SizeRule
 from tests.support.kafka import keyed, one_partition
 
 TOPIC, TABLE, DIGEST, LETTERS = "p.d.t", "d.t", "2:d", "p.letters"
-#: Bytes of key and value that the client takes, and that the brokers take.
+#: Most bytes of key and value for the client, and for the brokers.
 CLIENT, BROKERS = 20_000, 10_000
 Sent = tuple[str, bytes | None, bytes | None]
 
 
 class Brokers:
-    """Transactions in memory, which refuse large records when they are committed."""
+    """Kafka's transactions in memory. A commit is refused if it contains a large record."""
 
     def __init__(self) -> None:
         self.committed: list[Sent] = []
@@ -99,7 +100,10 @@ def task(*rows: blocks.BlockRow) -> Iterator[pa.RecordBatch]:
 
 
 def released(buffers: WindowBuffers, **sizes: int) -> blocks.BlockRow:
-    """A window of rows whose values have these sizes."""
+    """Write a window and return the block that releases it.
+
+    Each argument is a row: its key and the bytes of its value.
+    """
     file = buffers.write_window("w", {0: keyed(*((f'{{"id":"{key}"}}', "x" * size) for key, size in sizes.items()))})
     return blocks.release(4, 0, 0, blocks.ReleaseOrder(file, TABLE, TOPIC))
 
@@ -124,11 +128,11 @@ def test_rows_of_a_snapshot_that_are_too_large_are_left_out_and_written_down(
     assert [bytes.fromhex(each.key) for each in refused] == [b'{"id":"b"}', b'{"id":"c"}', b'{"id":"d"}']
     assert refused[0].reason == f"producer.max.request.size is {CLIENT}"
     assert f"max.message.bytes of topic {TOPIC} is {BROKERS}" in refused[1].reason
-    # Once the limit is known, what no compression helps is found without asking the brokers again.
+    # Once the limit is known, records that no compression helps are left out without another attempt.
     assert brokers.attempts == 2
 
 
-def test_what_compresses_is_left_to_the_brokers(buffers: WindowBuffers, brokers: Brokers) -> None:
+def test_a_compressible_record_is_left_to_the_brokers(buffers: WindowBuffers, brokers: Brokers) -> None:
     window = released(buffers, a=BROKERS + 1, b=BROKERS + 2)
     write_bucket(task(window), buffers, brokers, one_partition, rule(compression="lz4"))
 
@@ -150,9 +154,7 @@ def test_a_repetition_leaves_the_same_rows_out_though_they_would_be_taken_now(
     assert len(buffers.refused.of_batch(4)) == 1
 
 
-def test_what_was_left_out_of_another_plan_of_the_batch_does_not_count(
-    buffers: WindowBuffers, brokers: Brokers
-) -> None:
+def test_records_left_out_of_another_plan_do_not_count(buffers: WindowBuffers, brokers: Brokers) -> None:
     window = released(buffers, a=5_000, b=BROKERS + 1)
     write_bucket(task(window), buffers, brokers, one_partition, rule())
     brokers.committed.clear()
@@ -187,7 +189,7 @@ def test_a_change_that_is_too_large_goes_to_the_topic_of_dead_letters_by_its_key
     assert counts.events == 2
     letter = json.loads(brokers.committed[-1][2] or b"")
     assert (letter["table"], letter["key"], letter["bytes"]) == (TABLE, "7", BROKERS + 9)
-    # A repetition writes it again.
+    # A repeated batch writes the dead letter again.
     brokers.committed.clear()
     write_bucket(task(*rows), buffers, brokers, one_partition, rule(DEAD_LETTER))
     assert len(brokers.committed) == 3
@@ -196,7 +198,7 @@ def test_a_change_that_is_too_large_goes_to_the_topic_of_dead_letters_by_its_key
 def test_records_of_the_signal_table_and_of_no_table_never_stop_the_job(
     buffers: WindowBuffers, brokers: Brokers, caplog: pytest.LogCaptureFixture
 ) -> None:
-    note = blocks.notes(4, 0, 3, "notes", keyed(("n", "n" * (CLIENT + 1))))
+    note = blocks.control(4, 0, 3, "notes", keyed(("n", "n" * (CLIENT + 1))))
     rows = (change("a", 5), change("s", CLIENT + 1, "d.signals", 2), note)
     write_bucket(task(*rows), buffers, brokers, one_partition, rule(signal_table="d.signals"))
 
@@ -218,5 +220,5 @@ def test_records_that_are_too_large_only_together_stop_the_job_and_say_so(
     with pytest.raises(SinkRefused) as caught:
         write_bucket(task(change("a", 6_000), change("b", 6_000)), buffers, brokers, one_partition, rule())
     assert "producer.batch.size" in caught.value.hint
-    # Smaller batches were tried first.
+    # The job tried smaller batches first.
     assert topic_limits.batch_settings(rule().client) == {"batch.size": str(BROKERS)}

@@ -1,4 +1,4 @@
-"""Slices that travel by a file: the same slice arrives, and no file is left."""
+"""Slices that travel in a file: the task gets an equal slice, and no file is left."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_large_slice_travels_by_a_file_of_which_only_the_name_is_sent(tmp_path
     sent = files.put(slice_)
     assert len(pickle.dumps(sent)) < 200
     assert slice_of(sent) == slice_
-    assert slice_of(sent) == slice_  # a task may be run again
+    assert slice_of(sent) == slice_  # Spark may run a task twice
 
 
 def test_a_small_slice_stays_in_its_part(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_small_slice_stays_in_its_part(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_in_a_folder_that_others_may_write_to_nothing_is_unpickled_that_the_planner_has_not_written(
+def test_in_a_shared_folder_only_the_planners_own_files_are_unpickled(
     tmp_path: Path,
 ) -> None:
     slice_ = slice_of_bytes(1 << 20)
@@ -46,7 +46,7 @@ def test_in_a_folder_that_others_may_write_to_nothing_is_unpickled_that_the_plan
         slice_of(sent)
 
 
-def test_what_a_killed_planner_left_beside_the_checkpoint_goes_with_the_next_start(tmp_path: Path) -> None:
+def test_files_of_a_killed_planner_are_removed_at_the_next_start(tmp_path: Path) -> None:
     folder = tmp_path / "slices"
     SliceFiles(str(tmp_path), shared=True).put(slice_of_bytes(1 << 20))
     assert len(list(folder.iterdir())) == 1

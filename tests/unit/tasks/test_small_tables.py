@@ -1,4 +1,4 @@
-"""Tables with few rows are written together, and what comes of them is what each gives by itself."""
+"""Tables with few rows are encoded together, with the same records as if each was encoded alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHARSETS = ((255, "utf8mb4"),)
 LAYOUT = TopicLayout(2, {"p.shop.t00000": 3, "p.shop.t00001": 1, "p.shop.t00002": 7})
 Event = tuple[int, bytes]
 Records = dict[tuple[int, str, str], list[dict[str, Any]]]
-#: Of the optional metadata of a table map: the columns of the primary key.
+#: A field of a table map's optional metadata: the columns of the primary key.
 _KEY = (8, b"\x00")
 
 
@@ -75,7 +75,7 @@ def settings_of(**more: str) -> Settings:
 
 
 def written(slice_: Slice, settings: Settings) -> tuple[Records, set[str]]:
-    """Records by bucket, topic and table; and the tables that were written together."""
+    """Return the records by bucket, topic and table, and the tables that were encoded together."""
     part = SlicePart(1, LAYOUT, 0, slice_, CHARSETS, WHOLE)
     by_table: Records = {}
     joined: set[str] = set()
@@ -89,7 +89,7 @@ def written(slice_: Slice, settings: Settings) -> tuple[Records, set[str]]:
 
 
 def both(slice_: Slice, monkeypatch: pytest.MonkeyPatch, **more: str) -> set[str]:
-    """Which tables were written together, once that was held against each by itself."""
+    """Return the tables that were encoded together. Before that, compare the records with those of each table alone."""
     together, joined = written(slice_, settings_of(**more))
     with monkeypatch.context() as patch:
         patch.setattr(small_tables, "_MOST_IMAGES", 0)
@@ -211,7 +211,7 @@ def test_many_rows_go_by_whole_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert both(slice_, monkeypatch) == {"shop.t00001"}
 
 
-def test_what_is_damaged_is_told_and_left_out_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_rows_of_small_tables_are_reported_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     short = insertion(0, (1, 1))
     slice_ = slice_of(
         [map_of(0), (short[0], short[1][:-1]), insertion(0, (2, 2)), map_of(1), insertion(1, (1, 1))],
@@ -227,18 +227,18 @@ def test_what_is_damaged_is_told_and_left_out_as_ever(monkeypatch: pytest.Monkey
 
 
 def test_a_table_with_a_value_of_no_form_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse = small_tables.laid_together
+    refuse = small_tables.encoded_tables
 
     def refusing(tables: Sequence[small_tables.SmallTable]) -> Any:
         return None if any(table.plan.name == "shop.t00003" for table in tables) else refuse(tables)
 
-    monkeypatch.setattr("incsnap.tasks.slice_records.laid_together", refusing)
+    monkeypatch.setattr("incsnap.tasks.slice_records.encoded_tables", refusing)
     slice_ = slice_of([each for table in range(6) for each in (map_of(table), insertion(table, (1, 2)))])
     assert both(slice_, monkeypatch) == {f"shop.t0000{table}" for table in (0, 1, 2, 4, 5)}
 
 
 def test_tables_that_are_written_by_themselves_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("incsnap.tasks.slice_records.laid_together", lambda *_: None)
+    monkeypatch.setattr("incsnap.tasks.slice_records.encoded_tables", lambda *_: None)
     many = [(number, number) for number in range(small_tables._MOST_IMAGES + 1)]
     slice_ = slice_of(
         [map_of(0), insertion(0, (1, 1)), map_of(1), insertion(1, *many), map_of(2), insertion(2, (1, 1))]
@@ -258,7 +258,7 @@ def test_blocks_of_many_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_no_more_values_are_looked_at_than_go_into_the_next_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Places of values take memory of another order than the slice, most where all are NULL."""
+    """The places of values take far more memory than the slice, above all if all values are NULL."""
     events = [each for table in range(6) for each in (map_of(table, 3), insertion(table, (1, None, None)))]
     monkeypatch.setattr(small_tables, "_MOST_VALUES", 6)
     walked: list[str] = []
@@ -277,7 +277,7 @@ def test_no_more_values_are_looked_at_than_go_into_the_next_block(monkeypatch: p
 
 @pytest.mark.parametrize("form", [{}, UNWRAP, SCHEMAS], ids=["envelopes", "rows", "schemas"])
 def test_names_of_columns_count_in_whole_columns_too(form: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row of 200 NULLs is 30 bytes in the binlog, and 3 KB in Kafka."""
+    """A row of 200 NULLs has 30 bytes in the binlog and 3 KB in Kafka."""
     rows = [insertion(0, (number, *[None] * 199)) for number in range(4)]
     monkeypatch.setattr("incsnap.tasks.slice_records._BLOCK_BYTES", 2_000)
     monkeypatch.setattr(small_tables, "_MOST_IMAGES", 0)
@@ -300,9 +300,9 @@ def test_a_table_of_many_values_goes_by_whole_columns(monkeypatch: pytest.Monkey
     assert both(slice_, monkeypatch) == {"shop.t00000"}
 
 
-def test_what_tables_have_alike_is_kept_once_and_plans_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """10,000 tables of 40 columns took 600 MB of each worker."""
-    layout_of.cache_clear()  # another test may have read this layout by columns
+def test_equal_parts_of_table_plans_are_shared_and_plans_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without these limits 10,000 tables of 40 columns took 600 MB in each worker."""
+    layout_of.cache_clear()  # another test may have used this layout column by column
     slice_ = slice_of([each for table in range(6) for each in (map_of(table, 5), insertion(table, (1, 2, 3, 4, 5)))])
     maps = [rows.table_map for rows in table_rows(slice_, CHARSETS)]
     plans, settings = TablePlans(), settings_of()
@@ -311,7 +311,7 @@ def test_what_tables_have_alike_is_kept_once_and_plans_are_bounded(monkeypatch: 
     assert other is not None
     assert one.layout is other.layout
     assert "_steps" not in vars(one.layout)
-    for own, others in zip(one.patterns.row.cells, other.patterns.row.cells, strict=True):
+    for own, others in zip(one.templates.row.texts, other.templates.row.texts, strict=True):
         assert own[1] is others[1]
     monkeypatch.setattr(TablePlans, "_MOST_COLUMNS", 15)
     known = []

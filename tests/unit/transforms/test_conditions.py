@@ -47,9 +47,7 @@ def test_javascript_has_its_own_words() -> None:
         ("!['c'].contains(value.op)", "!(['c'].contains(value.op))"),
     ],
 )
-def test_a_negation_before_anything_but_a_bracket_or_a_truth_value_is_refused_with_what_to_write(
-    condition: str, meant: str
-) -> None:
+def test_a_negation_needs_brackets_or_a_truth_value(condition: str, meant: str) -> None:
     with pytest.raises(NotUnderstoodError, match="! stands before") as caught:
         operations(condition, GROOVY)
     assert f"write {meant}" in str(caught.value)
@@ -75,6 +73,6 @@ def test_a_negation_before_anything_but_a_bracket_or_a_truth_value_is_refused_wi
         ("", GROOVY),
     ],
 )
-def test_what_asks_for_more_is_not_understood(condition: str, language: str) -> None:
+def test_conditions_beyond_the_language_are_refused(condition: str, language: str) -> None:
     with pytest.raises(NotUnderstoodError):
         operations(condition, language)

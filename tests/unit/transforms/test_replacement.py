@@ -42,6 +42,6 @@ def test_nothing_is_replaced_where_not_all_matches() -> None:
         ("a\\", "ends with a backslash"),
     ],
 )
-def test_what_java_would_refuse_is_refused(replacement: str, problem: str) -> None:
+def test_patterns_that_java_refuses_are_refused(replacement: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem.replace("\\", "\\\\").replace("$", r"\$")):
         parsed("(.)", replacement)

@@ -32,7 +32,7 @@ from tests.support.random_values import CHARACTERS
         ("utf8mb3", "é中".encode(), "é中"),
     ],
 )
-def test_corners_are_the_servers(charset: str, raw: bytes, text: str) -> None:
+def test_edge_code_points_decode_as_on_the_server(charset: str, raw: bytes, text: str) -> None:
     assert decode_text(raw, charset) == text
 
 
@@ -41,7 +41,7 @@ def test_corners_are_the_servers(charset: str, raw: bytes, text: str) -> None:
     [("utf16", b"\xd8\x00"), ("gbk", b"\x81"), ("ujis", b"\x80"),
      ("sjis", b"\x81\x20"), ("utf8mb4", b"\xed\xa0\x80"), ("utf32", b"\x00\x11\x00\x00"), ("utf16", b"A")],
 )  # fmt: skip
-def test_what_is_no_text_of_the_set_is_refused(charset: str, raw: bytes) -> None:
+def test_invalid_bytes_of_a_character_set_are_refused(charset: str, raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         decode_text(raw, charset)
 

@@ -1,4 +1,4 @@
-"""What holds for every type, and the one door to them."""
+"""Tests of `ColumnType`, the only way to the types, and of rules that hold for every type."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_column_of_nulls_and_a_column_of_nothing(column: Column) -> None:
         Column("flags", "varchar", charset="x"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name_with_a_way_out(column: Column) -> None:
+def test_an_unreadable_type_is_refused_by_name_with_a_repair(column: Column) -> None:
     with pytest.raises(UnsupportedType, match=r"shop\.orders: column flags") as caught:
         describe(column, TABLE)
     assert "table.exclude.list" in caught.value.hint
@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_refused_by_name_with_a_way_out(column: Column) -
         (Column("opens", "time", nullable=True), "838:59:59", "isostring"),
     ],
 )
-def test_a_default_that_the_mode_cannot_express_is_left_out_of_the_schema_with_one_warning(
+def test_a_default_that_the_mode_cannot_express_is_left_out_with_one_warning(
     column: Column, shown: str, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     column_type._warn_of_default.cache_clear()

@@ -125,7 +125,7 @@ def test_decimals_at_the_borders_of_a_byte(edge: int) -> None:
     ],
 )
 def test_decimals_are_numbers_as_java_prints_them(scale: int, unscaled: int, text: str) -> None:
-    """java.math.BigDecimal: https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/math/BigDecimal.html"""
+    """Java's rules: https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/math/BigDecimal.html"""
     type_ = describe(Column("c", "decimal", precision=65, scale=scale), TableId("d", "t"))
     with decimal.localcontext(decimal.Context(prec=80)):
         values = pa.array([Decimal(unscaled).scaleb(-scale), None], type_.arrow)

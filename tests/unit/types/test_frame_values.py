@@ -37,7 +37,7 @@ _POINT = bytes.fromhex("e61000000101000000000000000000f03f0000000000000040")
     ],
     ids=lambda each: each.type if isinstance(each, Column) else None,
 )
-def test_a_value_is_what_it_is_and_null_is_null(column: Column, value: Any, expected: Any) -> None:
+def test_values_and_nulls_keep_their_meaning(column: Column, value: Any, expected: Any) -> None:
     assert framed(column, [value, None, value]) == [expected, None, expected]
 
 

@@ -33,7 +33,7 @@ def test_times_are_signed_microseconds(values: list[int | None], fraction: int) 
 
 
 def _stored(value: int | None, fraction: int) -> bytes | None:
-    """As MySQL packs it: integer part and fraction are one number, negated as a whole, then moved up by the offset."""
+    """Return a TIME as MySQL stores it: one signed number of integer part and fraction, plus an offset."""
     if value is None:
         return None
     seconds, micros = divmod(abs(value), 10**6)
@@ -62,7 +62,7 @@ def test_times_follow_their_mode(mode: str, value: Any, schema: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["connect", "isostring"])
-def test_what_is_no_time_of_day_has_no_form_in_some_modes(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_times_outside_of_a_day_are_null_in_some_modes(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     modes, column = Modes(time_precision=mode), Column("c", "time")
     forms = connected(column, [0, 86_400_000_000, -1, 86_400_000_001, None], modes)
     assert [value is None for value in forms] == [False, False, True, True, True]

@@ -1,0 +1,123 @@
+"""The check that the server's binlog is still the one to which a position belongs.
+
+A failover brings another `server_uuid`. The same server begins its binlog anew after a restart with another `log_bin`,
+by RESET BINARY LOGS AND GTIDS, or if an older copy of its data is restored. Then the position means nothing any more,
+and its GTIDs may have been given to other transactions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pymysql
+
+from incsnap.binlog.protocol.control_events import FORMAT_DESCRIPTION, time_of
+from incsnap.errors import OffsetError, shorten
+from incsnap.events import BinlogPosition, base_name, file_number, server_of
+from incsnap.gtid import GtidSet
+from incsnap.mysql.driver_internals import drop, read_packet, send_command
+
+#: Error of a dump (ER_SOURCE_FATAL_ERROR_READING_BINLOG).
+_NO_SUCH_FILE = 1236
+_BINLOG_DUMP = 0x12
+#: Flag of a dump: it ends at the end of the file.
+_NO_WAIT = 1
+#: Error of SHOW BINLOG EVENTS: no event begins at that position.
+_NO_EVENT = 1220
+_AGAIN = (
+    "The server was reset, or an older copy of its data was restored. Go back to the server with these transactions, or"
+    " start with a new checkpoint.location and signal execute-snapshot for the tables."
+)
+
+
+def why_begun_anew(connection: Any, at: BinlogPosition) -> str:
+    """Return how we know that `at` belongs to another binlog than the server's present one; "" if nothing shows it.
+
+    One case is left to `why_another_file`: after a reset the server has a file with this name again, which is longer
+    and has an event at this position.
+    """
+    if not at.file:
+        return ""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOGS")
+        sizes = {str(row[0]): int(row[1]) for row in cursor.fetchall()}
+        size = sizes.get(at.file)
+        if size is None:
+            numbers = [file_number(file) for file in sizes if base_name(file) == base_name(at.file)]
+            if not numbers:
+                return f"it has no file {base_name(at.file)}.*"
+            newest = max(numbers)
+            return (
+                "" if file_number(at.file) < newest else f"{at.file} was read, but its newest file has number {newest}"
+            )
+        if size < at.pos:
+            return f"{at.file} was read up to {at.pos}, but has {size} bytes"
+        try:
+            cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 1", (at.file, max(at.pos, 4)))
+            cursor.fetchall()
+        except pymysql.err.MySQLError as refused:
+            if refused.args[0] != _NO_EVENT:
+                raise
+            return f"no event begins at {at.file}:{at.pos}, where the last event ended"
+    return ""
+
+
+def why_another_file(connect: Callable[[], Any], server_id: int, at: BinlogPosition, begun: int) -> str:
+    """Return how we know that the file of `at` is not the one that was begun at `begun`; "" if nothing shows it.
+
+    "" is also the answer if the file is gone, or if the address now leads to another server. The first event of a file
+    has the time at which the file was begun. Only a dump shows this time, so a connection of its own dumps the first
+    events of the file. Meanwhile no other client uses `server_id`.
+    """
+    connection = connect()
+    try:
+        with connection.cursor() as cursor:
+            for name in ("source", "master"):  # servers before 8.0.26 read the second name
+                cursor.execute(f"SET @{name}_binlog_checksum = @@GLOBAL.binlog_checksum")
+            cursor.execute("SELECT @@GLOBAL.server_uuid")
+            if cursor.fetchone() != (server_of(at.server_uuid),):
+                return ""  # the address leads to another server now, so the stream will break too
+        send_command(connection, _BINLOG_DUMP, struct.pack("<IHI", 4, _NO_WAIT, server_id) + at.file.encode())
+        while True:
+            event = read_packet(connection)[1:]
+            if event[4] == FORMAT_DESCRIPTION:
+                begins = time_of(event)
+                break
+    except pymysql.err.MySQLError as refused:
+        if refused.args[0] == _NO_SUCH_FILE and "could not find" in str(refused.args[1]).lower():
+            return ""  # purged: the stream continues in later files, or the server reports what it lacks
+        raise
+    finally:
+        drop(connection)
+    return (
+        "" if begins == begun else f"{at.file} was begun at {_utc(begun)} when it was read, and now at {_utc(begins)}"
+    )
+
+
+def _utc(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(" ").removesuffix("+00:00") + " UTC"
+
+
+def refuse_reused(connection: Any, at: BinlogPosition, delivered: GtidSet) -> None:
+    """Raise OffsetError if the new binlog has other transactions of this server under delivered GTIDs.
+
+    These transactions would be left out. Transactions of another source are the same ones, sent to this server again. A
+    change of `log_bin` alone loses no GTID.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
+        executed, purged = (GtidSet.parse(str(text)) for text in cursor.fetchone())
+        cursor.execute("SHOW BINARY LOGS")
+        if all(base_name(str(row[0])) != base_name(at.file) for row in cursor.fetchall()):
+            return
+    server = server_of(at.server_uuid)
+    reused = delivered - (delivered - (executed - purged))
+    own = GtidSet({source: spans for source, spans in reused if source[0] == server})
+    if own:
+        raise OffsetError(
+            f"server {server} has begun its binlog anew, with other transactions under delivered GTIDs: {shorten(own)}",
+            _AGAIN,
+        )

@@ -1,0 +1,113 @@
+"""A reader of settings by their declarations or kinds. It collects all problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from incsnap.config.declarations import SETTINGS
+from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
+from incsnap.config.patterns import pattern_problem
+from incsnap.config.references import UnresolvedError, is_reference, resolve
+from incsnap.config.secrets import is_secret
+from incsnap.errors import shorten
+
+
+def _keeps_blanks(name: str) -> bool:
+    """Whether blanks around a value count. Debezium keeps them in MySQL's passwords, Kafka's clients trim them."""
+    return name.startswith("database.") and is_secret(name)
+
+
+class SettingsReader:
+    """A reader of the properties of a file.
+
+    After a problem each method returns a valid value, so that one pass finds all problems.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        environment: Mapping[str, str] | None = None,
+        providers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.problems: list[str] = []
+        self.warnings: list[str] = []
+        self._raw = {name: value if _keeps_blanks(name) else value.strip() for name, value in properties.items()}
+        self._values: dict[str, str] = {}
+        self._read: dict[str, Any] = {}
+        self._unresolved: set[str] = set()
+        #: Settings that were read and have no effect, each with a note.
+        self.idle: dict[str, str] = {}
+        #: Default values of all settings that were read.
+        self.defaults: dict[str, str] = {}
+        for name, value in self._raw.items():
+            try:
+                self._values[name] = resolve(value, environment, providers)
+            except UnresolvedError as error:
+                self._unresolved.add(name)
+                self.problems.append(f"{name}: {error}")
+
+    def names(self) -> list[str]:
+        """Return all names in the file."""
+        return list(self._raw)
+
+    def given(self, name: str) -> bool:
+        """Return True if the file has a value for `name`. As in Debezium, an empty value counts as not given."""
+        return bool(self._raw.get(name))
+
+    def problem(self, name: str, allowed: str) -> None:
+        """Add the problem "name: 'value' is not ALLOWED".
+
+        A secret is not shown, and a reference is shown unresolved.
+        """
+        if is_secret(name):
+            shown = "the value"
+        elif is_reference(self._raw.get(name, "")):
+            shown = f"what {shorten(self._raw[name])} holds"
+        else:
+            shown = repr(shorten(self._values.get(name, "")))
+        self.problems.append(f"{name}: {shown} is not {allowed}")
+
+    def unresolved(self, name: str) -> str:
+        """Return the value as the file has it, with references unresolved. So secrets behind references stay hidden."""
+        return self._raw.get(name, "")
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return the value with references resolved, or `default`."""
+        self.defaults.setdefault(name, default)
+        return self._values.get(name) or default
+
+    def required(self, name: str, meaning: str) -> str:
+        """Return the value, or "" with a problem. `meaning` tells the user what the setting is for."""
+        value = self.text(name)
+        if not value and name not in self._unresolved:
+            self.problems.append(f"{name}: missing; {meaning}")
+        return value
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the value of a declared setting, or its default. Each setting adds its problem only once."""
+        if name not in self._read:
+            self._read[name] = self.read(name, SETTINGS[name].kind, SETTINGS[name].default)
+        return self._read[name]
+
+    def read(self, name: str, kind: Kind, default: str = "") -> Any:
+        """Return the value of a setting, or that of the text `default`. Add a problem if `kind` does not allow it."""
+        text = self.text(name)
+        self.defaults[name] = default
+        try:
+            value = kind.value(text or default)
+        except ValueError as error:
+            self.problem(name, str(error) or kind.allowed)
+            return kind.value(default)
+        return tuple(each for each in value if self.is_regex(name, each)) if kind in (REGEXES, COLUMNS) else value
+
+    def is_regex(self, name: str, pattern: str) -> bool:
+        """Return True if `pattern` is a Java regular expression; otherwise add a problem for the setting `name`."""
+        problem = pattern_problem(pattern)
+        if problem:
+            self.problems.append(f"{name}: {pattern!r} is not a regular expression: {problem}")
+        return problem is None
+
+    def prefixed(self, prefix: str) -> dict[str, str]:
+        """Return the values whose names begin with `prefix`, with `prefix` removed from the names."""
+        return {name[len(prefix) :]: value for name, value in self._values.items() if name.startswith(prefix)}

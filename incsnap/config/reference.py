@@ -1,0 +1,85 @@
+"""The pages that are made from the declarations of settings: `python -m incsnap.config.reference` writes them to docs.
+
+The sample is a file of all settings with their defaults. The reference has a table for each group.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from incsnap.config.declarations import GROUPS
+from incsnap.config.declarations.setting import Setting
+
+_SAMPLE = """\
+# All settings of incsnap, made from their declarations by `python -m incsnap.config.reference`.
+# Decide the settings of the first part for each job. The others show their defaults, so each of their lines may go.
+# A line that begins with #name= is an example: the setting has no default, or one that depends on others.
+# A value may be ${env:NAME}, ${file:PATH:KEY} or ${directory:PATH:KEY}.
+# docs/operation.md explains the settings. `incsnap config FILE` shows what a file means.
+"""
+_REFERENCE = """\
+# Settings
+
+For users and operators: each setting, its values and its default. `python -m incsnap.config.reference` makes this page.
+
+[Operation](operation.md#settings) explains more, as do the links of names. [sample.properties](sample.properties) is a
+file of all settings. `incsnap config FILE` shows what a file means. Settings that begin with `incsnap.` or `spark.` are
+ours, and so is `checkpoint.location`. The others are Debezium's or Kafka Connect's.
+
+Regexes are Java's, and must match the whole name. Those of databases, tables and columns match in any letter case. In
+a properties file `\\\\.` is the regex `\\.`, and `\\\\,` is a comma inside a regex. Times are in milliseconds.
+"""
+
+
+def sample() -> str:
+    """Return the text of docs/sample.properties."""
+    decided, *others = GROUPS.items()
+    parts = [_SAMPLE]
+    for title, settings in (decided, *others):
+        parts.append(f"\n# ---- {title}\n\n")
+        for setting in settings:
+            parts += [f"# {line}\n" for line in textwrap.wrap(_comment(setting), 118)]
+            parts += [f"{line}\n" for line in _lines(setting, "" if title == decided[0] else "#")]
+    return "".join(parts)
+
+
+def reference() -> str:
+    """Return the text of docs/settings.md."""
+    parts = [_REFERENCE]
+    for title, settings in GROUPS.items():
+        parts += [f"\n## {title}\n\n", "| name | default | values | meaning | since |\n", "|---|---|---|---|---|\n"]
+        parts += [f"| {' | '.join(_cells(setting))} |\n" for setting in settings]
+    return "".join(parts)
+
+
+def _comment(setting: Setting) -> str:
+    """Return the meaning of a setting, and its values if they are words to choose from."""
+    allowed = setting.kind.allowed
+    values = f" {allowed.capitalize()}." if allowed.startswith(("one of: ", "a list of: ")) else ""
+    return setting.meaning.replace("`", "") + values
+
+
+def _lines(setting: Setting, mark: str) -> Iterator[str]:
+    """Yield the lines of the sample for a setting. `mark` is put before each line of an example."""
+    if not setting.example:
+        yield f"{setting.name}={setting.default}"
+        return
+    first, *others = setting.example.split("\n")
+    yield f"{mark}{first}" if setting.name.endswith("*") else f"{mark}{setting.name}={first}"
+    yield from (f"{mark}{line}" for line in others)
+
+
+def _cells(setting: Setting) -> tuple[str, ...]:
+    """Return the cells of a setting's row in the reference."""
+    default = "needed" if setting.is_needed else f"`{setting.default}`" if setting.default else setting.unset or "none"
+    page = setting.see if setting.see.endswith(".md") else f"operation.md#{setting.see}"
+    name = f"[`{setting.name}`]({page})" if setting.see else f"`{setting.name}`"
+    return name, default, setting.kind.allowed, setting.meaning, setting.since
+
+
+if __name__ == "__main__":
+    docs = Path(__file__).parents[2] / "docs"
+    for name, text in (("sample.properties", sample()), ("settings.md", reference())):
+        (docs / name).write_text(text)

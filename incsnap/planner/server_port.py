@@ -1,0 +1,86 @@
+"""The planner's port to MySQL's queries: definitions, DEFAULTs and loads that a batch depends on."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.buffer_position import Advance
+from incsnap.binlog.table_rows import Charsets
+from incsnap.binlog.tail import Tail
+from incsnap.checkpoint.control_records import ControlRecord
+from incsnap.config.settings import Settings
+from incsnap.events import server_of
+from incsnap.mysql.known_defaults import KnownDefaults
+from incsnap.planner.definitions import DefinitionsAt
+from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
+from incsnap.planner.load_watch import LoadWatch
+from incsnap.planner.query_connection import QueryConnection
+from incsnap.planner.schema_changes import statement_records
+from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.load import MeasuredLoad
+from incsnap.snapshot.offset import Offset
+from incsnap.snapshot.throttle import STREAM_LAG
+from incsnap.tables import TableDefaults
+
+
+class ServerPort:
+    """The queries of one planner. `definitions` knows the tables whose rows do not name their columns."""
+
+    def __init__(self, settings: Settings, queries: QueryConnection, definitions: KnownDefinitions) -> None:
+        self._settings = settings
+        self._queries = queries
+        self._definitions = definitions
+        self._defaults = KnownDefaults(definitions=settings.columns.needs_definitions)
+        self._loads = LoadWatch(settings.mysql, settings.snapshot)
+
+    @property
+    def charsets(self) -> Charsets:
+        """The server's character sets and collations."""
+        return self._queries.charsets
+
+    def knowledge(
+        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any], *, has_backlog: bool
+    ) -> BatchKnowledge | None:
+        """Return the definitions at the batch's end (`KnownDefinitions.at`).
+
+        Return None while all rows name their columns. Raise DefinitionUnknown or IncsnapError as described there.
+        """
+        return self._definitions.at(start, advance, tail, connection, has_backlog=has_backlog)
+
+    def statement_records(
+        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any]
+    ) -> tuple[ControlRecord, ...]:
+        """Return the batch's records of schema changes and truncations.
+
+        A job's first batch adds the tables that exist.
+        """
+        same_server = server_of(advance.end.server_uuid) == self._queries.server_uuid
+        definitions = DefinitionsAt(connection, tail, advance.end, same_server, self._settings.columns.comments)
+        return statement_records(self._settings, definitions, advance, time.time_ns() // 1000, first=start.batch == 0)
+
+    def defaults(self, advance: Advance, connection: Connection[Any]) -> TableDefaults | None:
+        """Return the DEFAULTs of columns for the schemas of the batch; None if the settings do not need them."""
+        if not self._settings.asks_for_columns:
+            return None
+        return self._defaults.learned(connection, advance.tables, advance.changes)
+
+    def loads(self, snapshot: SnapshotContext, advance: Advance, behind_seconds: float) -> tuple[MeasuredLoad, ...]:
+        """Return the loads that have limits; () if no snapshot could be held back.
+
+        `behind_seconds`: seconds since the commit of the batch's last transaction.
+        """
+        if not snapshot.active or snapshot.paused:
+            return ()
+        bounds = snapshot.throttle.bounds(self._settings.snapshot.throttle)
+        loads = self._loads.newest(bounds)
+        if STREAM_LAG in bounds:
+            lag_ms = max(0, round(behind_seconds * 1000)) if advance.last_ts_us else 0
+            loads += (MeasuredLoad(STREAM_LAG, lag_ms),)
+        return loads
+
+    def close(self) -> None:
+        """Close the connections that measure loads."""
+        self._loads.close()

@@ -1,0 +1,79 @@
+"""The planner's port to the signals: what the signal channels and `snapshot.mode` ask for, as commands."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.buffer_position import Advance
+from incsnap.binlog.table_rows import Charsets
+from incsnap.config.patterns import TableFilter
+from incsnap.mysql.catalog import ignores_letter_case, tables
+from incsnap.planner.signal_commands import CapturedTables
+from incsnap.planner.signal_inbox import SignalInbox
+from incsnap.planner.start_snapshot import StartSnapshot
+from incsnap.snapshot.commands import Command
+from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.offset import Offset
+from incsnap.tables import TableId, TableShape
+
+
+class SignalPort:
+    """The signals of one planner. `included` are the captured tables, `signal_table` is the signal table, if any."""
+
+    def __init__(
+        self, inbox: SignalInbox, at_start: StartSnapshot, included: TableFilter, signal_table: TableId | None
+    ) -> None:
+        self._inbox = inbox
+        self._at_start = at_start
+        self._included = included
+        self._signal_table = signal_table
+        #: Whether this planner has planned a batch. Its first batch drops the tables that are not captured any more.
+        self._has_begun = False
+
+    def commands(
+        self,
+        start: Offset,
+        advance: Advance,
+        connection: Connection[Any],
+        definitions: tuple[TableShape, ...],
+        charsets: Charsets,
+    ) -> tuple[tuple[Command, ...], dict[str, Any]]:
+        """Return the commands of the batch after `start`, and the position of each signal channel.
+
+        `definitions` are those of tables whose rows do not name their columns.
+        """
+        captured = partial(self._captured, connection, start.snapshot)
+        slices = [slice_.with_definitions(definitions) for slice_ in advance.signals]
+        commands, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
+        at_start, position = self._at_start.commands(start, captured)
+        return (*at_start, *commands), {**positions, **position}
+
+    def uncaptured(self, snapshot: SnapshotContext) -> frozenset[TableId]:
+        """Return the tables that an earlier process was to read and that the settings do not capture now."""
+        if self._has_begun:
+            return frozenset()
+        return frozenset(table for table in snapshot.unfinished() if not self._included.included(table))
+
+    def begin(self) -> None:
+        """Note that a batch is planned: no table can become uncaptured after this."""
+        self._has_begun = True
+
+    def close(self) -> None:
+        """Close the consumer of the signal topic."""
+        self._inbox.close()
+
+    def _captured(self, connection: Connection[Any], snapshot: SnapshotContext) -> CapturedTables:
+        """Return the tables that a signal may ask for or stop.
+
+        Dropped tables are among them while they are read or wait. The signal table itself is not data, though `.*`
+        matches its name.
+        """
+        unfinished = (table for table in snapshot.unfinished() if self._included.included(table))
+        table_ids = dict.fromkeys((*tables(connection, self._included), *unfinished))
+        return CapturedTables(
+            tuple(table for table in table_ids if table != self._signal_table),
+            ignore_case=ignores_letter_case(connection),
+        )

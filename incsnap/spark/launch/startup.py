@@ -1,0 +1,140 @@
+"""The door to Spark: `launched` begins a start for `incsnap run`, and `Launch.session` waits for its session.
+
+There are two ways, and `incsnap.spark.launch.mode` chooses one:
+
+    prestart    the JVM boots and the zygote imports while the caller checks MySQL and Kafka; 4 s to the first record
+    plain       `SparkSession.builder` starts the JVM when `session` is called, and Spark starts each Python process
+
+A start is the time that a job is away after a crash. One after the other the steps of a start took 15 s. So
+`prestart` begins the steps that need no other step first, and waits for them last. The JVM is the first, then the
+zygote with all imports, then the caller's questions to MySQL and Kafka. Use `plain` to find out whether a fault lies in
+these processes or in the job. A program that `spark-submit` has started was given a JVM, and its start is always plain.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.sql import SparkSession
+
+from incsnap.config.settings import Settings
+from incsnap.errors import IncsnapError, shorten
+from incsnap.spark.cluster.machines import REACHED
+from incsnap.spark.launch.class_archive import ClassArchive
+from incsnap.spark.launch.gateway import Gateway
+from incsnap.spark.launch.zygote import Zygote
+from incsnap.spark.session import (
+    GIVEN_JVM,
+    is_one_machine,
+    prepare,
+    properties,
+    session_with,
+    submitted,
+    workers_python,
+)
+from incsnap.spark.spark_release import require_admission_control
+from incsnap.spark.worker_python import leave_pandas_out_of_the_driver
+
+
+class SparkDidNotStart(IncsnapError):
+    """An error: Spark gave no session."""
+
+    hint = f"Read the lines above. {REACHED}."
+    resumable = False
+
+
+class Launch(Protocol):
+    """A start of Spark that has begun."""
+
+    def session(self) -> SparkSession:
+        """Wait for the JVM and return the session. Call this once.
+
+        Raise SparkDidNotStart, or JvmDidNotStart if the JVM ends before it listens.
+        """
+
+    def before_query(self) -> None:
+        """Restore what Spark's Python processes need, if something has deleted it. Call this before each query."""
+
+
+@contextlib.contextmanager
+def launched(settings: Settings) -> Iterator[Launch]:
+    """Begin to start Spark for `settings`, and yield the start.
+
+    Processes that `prestart` has started end with the block. The JVM of `plain` ends with this program.
+
+    Raise ConfigError if Spark is too old, or if the jars for a checkpoint in a bucket cannot be fetched.
+    """
+    require_admission_control()
+    spark = properties(settings, submitted())
+    # A program that was given a JVM has threads that talk to it, and a process that forks must have no threads. Spark's
+    # folder may also be missing there: YARN's containers have none.
+    if GIVEN_JVM in os.environ or settings.spark_launch_mode == "plain":
+        prepare(spark, workers_python(spark))
+        leave_pandas_out_of_the_driver()
+        yield _Plain(spark)
+        return
+    with contextlib.ExitStack() as stack:
+        home = _find_spark_home()
+        archive = stack.enter_context(contextlib.closing(ClassArchive(spark, home)))
+        # Workers on other machines are no forks of a process here.
+        zygote = Zygote() if is_one_machine(spark) else None
+        prepare(spark, zygote.python if zygote else workers_python(spark))
+        gateway = stack.enter_context(contextlib.closing(Gateway(archive.used_in(spark), home)))
+        leave_pandas_out_of_the_driver()
+        if zygote:
+            stack.callback(zygote.close)
+            zygote.start(gateway.descriptors)
+        yield _Prestart(spark, gateway, zygote)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """A start by `SparkSession.builder`."""
+
+    spark: Mapping[str, str]  #: the session's properties
+
+    def session(self) -> SparkSession:
+        """Start the JVM and return the session. Raise SparkDidNotStart."""
+        try:
+            return session_with(self.spark)
+        except (Py4JError, PySparkException, ConnectionError) as error:
+            master = self.spark["spark.master"]
+            raise SparkDidNotStart(f"Spark has no session on {master}: {_first_lines(error)}") from None
+
+    def before_query(self) -> None:
+        """Leave Python's program as it is: Spark runs an installed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prestart:
+    """A start with a JVM that boots already, and on one machine with a zygote."""
+
+    spark: Mapping[str, str]  #: the session's properties
+    gateway: Gateway  #: the JVM
+    zygote: Zygote | None  #: the process that forks Spark's Python processes; None on a cluster
+
+    def session(self) -> SparkSession:
+        with self.gateway.offered():
+            return _Plain(self.spark).session()
+
+    def before_query(self) -> None:
+        if self.zygote is not None:
+            # No room on the disk at the moment: the query then fails and is begun again.
+            with contextlib.suppress(OSError):
+                self.zygote.keep_program()
+
+
+def _first_lines(error: Exception) -> str:
+    """Return the first lines of an error. Py4J asks the JVM for an error's text, and the JVM may have ended."""
+    try:
+        lines = [line.lstrip(": ") for line in str(error).splitlines() if line.strip()]
+    except (Py4JError, ConnectionError):
+        lines = []
+    return shorten(" ".join(lines[:2]) or "its JVM has ended", 300)

@@ -1,0 +1,118 @@
+"""The watch over a job: over all queries of `incsnap run`, or over the one query in a program's own session."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import fields
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import is_local
+from incsnap.checkpoint.progress import read_progress
+from incsnap.config.explained import Explained
+from incsnap.config.settings import Settings
+from incsnap.errors import IncsnapError, shorten
+from incsnap.monitoring.job_status import Watch, failure_of
+from incsnap.monitoring.status import FAILED, STOPPED, Sums
+from incsnap.spark.error_text import error_from_text
+from signals.send import new_id
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two writes of the status file to a store where each write is paid for.
+_FAR_SECONDS = 10.0
+
+
+@contextmanager
+def watching(settings: Settings, root: str, explained: Sequence[Explained] = ()) -> Iterator[Watch]:
+    """Watch a job during the block. At the end the status file says that the job stopped, or which error ended it.
+
+    `root`: the job's folder in the checkpoint. `explained`: the settings as the page shows them. Raise ConfigError if
+    `incsnap.metrics.port` is taken.
+    """
+    with ExitStack() as stack:
+        watch = begin_watch(settings, root, explained, stack)
+        try:
+            yield watch
+        except BaseException as error:
+            watch.close(FAILED, failure_of(error))
+            raise
+        finally:
+            watch.close(STOPPED)
+
+
+def end_with(query: StreamingQuery, watch: Watch, stack: ExitStack) -> None:
+    """Close `watch` and `stack` in a thread of their own when the query ends, for whatever reason.
+
+    The status file then says that the job stopped, or which error ended it. `stack` has what must live as long as the
+    query: the lock of the checkpoint, the server of the metrics, the start.
+    """
+
+    def wait() -> None:
+        with suppress(PySparkException, Py4JError, ConnectionError):
+            query.awaitTermination()
+        failure = None
+        with suppress(Py4JError, ConnectionError):
+            failure = query.exception()
+        if failure is None:
+            watch.close(STOPPED)
+        else:
+            watch.close(FAILED, failure_of(error_from_text(str(failure)) or IncsnapError(shorten(failure))))
+        stack.close()
+
+    threading.Thread(target=wait, name="incsnap-watch-end", daemon=True).start()
+
+
+def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], stack: ExitStack) -> Watch:
+    """Return a watch, and start the server of its port, which `stack` closes. Arguments and errors: see `watching`."""
+    every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
+    watch = Watch(settings.topic_prefix, Files(root), _Sums(root, 0.0 if every <= 1.0 else every), every)
+    if settings.monitoring.port is not None:
+        try:
+            # Imported only if it is used: the module takes 4 MB.
+            from incsnap.monitoring.http_server import StatusServer
+
+            server = StatusServer(settings.monitoring, watch.status, watch.history, explained, _sender(settings))
+        except BaseException as error:
+            watch.close(FAILED, failure_of(error))
+            raise
+        stack.callback(server.close)
+        log.info("Metrics and page of %s are at http://%s:%d", settings.topic_prefix, *server.address)
+    return watch
+
+
+def _sender(settings: Settings) -> Callable[[str, dict[str, Any]], str]:
+    """Return a function that sends a signal to the job and returns the signal's id."""
+
+    def send(kind: str, data: dict[str, Any]) -> str:
+        from incsnap.monitoring.signal_sender import send_signal
+
+        name = new_id()
+        send_signal(settings, name, kind, data)
+        return name
+
+    return send
+
+
+class _Sums:
+    """The counters of committed batches, read at most once in `every_seconds`."""
+
+    def __init__(self, root: str, every_seconds: float) -> None:
+        self._root, self._every = root, every_seconds
+        self._newest = Sums()
+        self._next = 0.0
+
+    def __call__(self) -> Sums:
+        if time.monotonic() >= self._next:
+            progress = read_progress(self._root)
+            self._next = time.monotonic() + self._every
+            self._newest = Sums(**{each.name: getattr(progress, each.name) for each in fields(Sums)})
+        return self._newest
