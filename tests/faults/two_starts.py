@@ -28,7 +28,7 @@ _LEASE_SECONDS = 15.0
 _LEASE = "incsnap/lease.json"
 #: The reason for which a batch that was sent in part cannot be taken over, which then must be said (ADR 0018).
 _PREPARED = "rows of prepared XA transactions lie beside its own checkpoint"
-_WATCHES = ("still beats", "still renews it")
+_WATCHES = ("which tells that it still runs", "still renews its lease")
 
 
 def two_starts(place: Storage) -> Fault:
