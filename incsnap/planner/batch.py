@@ -130,7 +130,7 @@ def _ready_rows(settings: Settings, end: Offset) -> list[blocks.BlockRow]:
             (planned.parts.start, planned.parts.stop),
         )
         rows.extend(blocks.release(batch, bucket, next(number), order) for bucket in buckets)
-    if held := sorted(str(table) for table in end.held_tables()):
+    if held := sorted(str(table) for table in end.snapshot.held_tables()):
         rows.extend(blocks.held_tables(batch, bucket, next(number), held) for bucket in buckets)
     topic = notification_topic(settings)
     if topic is not None and end.snapshot.notifications:

@@ -47,9 +47,7 @@ def complete_place(end: Offset, choices: str) -> dict[str, Any]:
 
     `choices` is the digest of the settings that decide which records the batch has.
     """
-    snapshot = end.snapshot
-    unfinished = (*(scan.table for scan in snapshot.scans), *(request.table for request in snapshot.queue))
-    tables = list(dict.fromkeys(map(str, unfinished[:_TABLES])))
+    tables = list(dict.fromkeys(map(str, end.snapshot.unfinished()[:_TABLES])))
     place = {"to": _without_snapshot(end), "choices": choices}
     return {**place, "tables": tables} if tables else place
 

@@ -8,7 +8,7 @@ from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.context import Range, Scan
 from incsnap.snapshot.failed_chunk import FailedChunk
-from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES, TIMEOUT
+from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES, SHAPE, TIMEOUT, Verdict
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.next_context import REASON, NextContext
 from incsnap.snapshot.sizing import Limits
@@ -27,7 +27,7 @@ def fail(state: NextContext, window: Window, error: str, limits: Limits) -> None
     if failed.is_worth_a_warning:
         _tell(state, failed, error)
         scan = state.scans[window.scan]
-    if failed.ends_table:
+    if failed.verdict is Verdict.GIVE_UP:
         state.end(scan, notes.SKIPPED, error)
     elif failed.is_hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
         state.end(scan, notes.SQL_EXCEPTION, error)
@@ -75,7 +75,7 @@ def _repeat(state: NextContext, scan: Scan, failed: FailedChunk, missed: Range, 
     if failed.is_of_the_server:
         # The table waits, because a batch would otherwise wait for the boundaries of chunks that fail as well.
         scan = replace(scan, not_before_ms=max(scan.not_before_ms, missed.not_before_ms))
-    if failed.is_of_another_shape:
+    if failed.kind == SHAPE:
         # Describe the table again even if no DDL follows: it may have been described before a DDL was visible.
         scan = replace(scan, described=False)
     state.scans[scan.number] = scan
@@ -86,13 +86,4 @@ def _repeat(state: NextContext, scan: Scan, failed: FailedChunk, missed: Range, 
 def _quarantine(state: NextContext, scan: Scan, lost: Range, error: str) -> None:
     """Give up the range `lost`, which is a single row, and report its key."""
     state.scans[scan.number] = replace(scan, quarantine=(*scan.quarantine, lost))
-    given_up = f"{scan.table}: the row with key {show_key(lost.upper)} is given up: {shorten(error, REASON)}"
-    state.warn(given_up, scan.request.signal)
-    state.notify(
-        scan.request.signal,
-        notes.QUARANTINED,
-        data_collections=str(scan.table),
-        first_key=show_key(lost.lower),
-        last_key=show_key(lost.upper),
-        error=shorten(error, REASON),
-    )
+    state.give_up_row(scan.request.signal, scan.table, show_key(lost.lower), show_key(lost.upper), error)

@@ -14,7 +14,6 @@ from incsnap.snapshot.failures import (
     LEFT,
     LOST,
     LOST_BEFORE_QUARANTINE,
-    SHAPE,
     TIMEOUT,
     UNBEGUN,
     Verdict,
@@ -70,11 +69,6 @@ class FailedChunk:
         return self.kind in (LOST, LEFT)
 
     @property
-    def ends_table(self) -> bool:
-        """Whether the whole table cannot be read."""
-        return self.verdict is Verdict.GIVE_UP
-
-    @property
     def is_hopeless(self) -> bool:
         """Whether the range is a single row that was read as often as is allowed."""
         used_up = self.faults >= ATTEMPTS_BEFORE_QUARANTINE or self.lost >= LOST_BEFORE_QUARANTINE
@@ -86,8 +80,7 @@ class FailedChunk:
 
         A range that is lost again and again counts too: it may be what kills its reader, and halving it is never wrong.
         """
-        is_lost_again = self.kind in (LOST, LEFT) and self.lost >= ATTEMPTS_BEFORE_SPLIT
-        return self.verdict is Verdict.SPLIT or is_lost_again
+        return self.verdict is Verdict.SPLIT or (self.is_lost and self.lost >= ATTEMPTS_BEFORE_SPLIT)
 
     @property
     def is_to_be_halved(self) -> bool:
@@ -101,11 +94,6 @@ class FailedChunk:
         The table's next chunk would then fail as well.
         """
         return self.verdict is Verdict.READ_AGAIN and not self.is_too_much
-
-    @property
-    def is_of_another_shape(self) -> bool:
-        """Whether the table has other columns than expected."""
-        return self.kind == SHAPE
 
     @property
     def shrinks_chunks(self) -> bool:

@@ -74,6 +74,16 @@ class NextContext:
         """Add a warning for the log, about the signal with id `signal`."""
         self.warned.append(Warned(text, signal))
 
+    def give_up_row(self, signal: str, table: TableId, first: str, last: str, error: str) -> None:
+        """Warn that the row with key `last` is given up, and report its key.
+
+        `first` and `last` are keys for people, as in `notifications.key_range`.
+        """
+        reason = shorten(error, REASON)
+        self.warn(f"{table}: the row with key {last} is given up: {reason}", signal)
+        fields = {"data_collections": str(table), "first_key": first, "last_key": last, "error": reason}
+        self.notify(signal, notes.QUARANTINED, **fields)
+
     def unfinished(self) -> dict[str, dict[TableId, Request]]:
         """Return the tables that are read or wait: by signal id, then by table, in order. A signal has a table once."""
         if self._unfinished is None:

@@ -20,7 +20,6 @@ from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.dataclass_json import from_json, to_json
 from incsnap.snapshot.throttle import ROWS, Bound, Throttle
 from incsnap.snapshot.window import Chunk, Window, discard_batches, low_watermark_of
-from incsnap.tables import TableId
 
 #: Version of the JSON, written into every offset. A release that changes the JSON raises the version and keeps a loader
 #: for older versions. New names that an older offset lacks have their defaults.
@@ -142,10 +141,6 @@ class Offset:
         """
         return self.batch > 0 and not self.snapshot.active
 
-    def held_tables(self) -> frozenset[TableId]:
-        """Return the tables whose changed keys the sink writes down for this batch."""
-        return self.snapshot.held_tables()
-
     def oldest_discards(self) -> int:
         """Return the first batch whose recorded keys this batch or a later one may still need.
 
@@ -170,13 +165,7 @@ class Offset:
             "layout": {"buckets": self.layout.buckets, "partitions": dict(self.layout.partitions)},
             "snapshot": {**_with_shared_conditions(snapshot), **({"queued": list(place)} if place else {})},
             "signal_positions": dict(self.signal_positions),
-            **({"counted": to_json(OpenCounts, self.counted)} if self.counted else {}),
-            **({"control": list(self.control)} if self.control else {}),
-            **({"prepared": to_json(tuple[PreparedXa, ...], self.prepared)} if self.prepared else {}),
-            **({"form": self.form} if self.form else {}),
-            **({"defaults": self.defaults} if self.defaults else {}),
-            **({"definitions": self.definitions} if self.definitions else {}),
-            **({"sought": list(self.sought)} if self.sought else {}),
+            **{name: to_json(kind, value) for name, kind in _OPTIONAL.items() if (value := getattr(self, name))},
         }
 
     @classmethod
@@ -204,24 +193,30 @@ class Offset:
                 ),
                 snapshot=_snapshot_of(version, content["snapshot"], queues),
                 signal_positions=from_json(dict[str, Any], content["signal_positions"]),
-                counted=from_json(OpenCounts, content["counted"]) if "counted" in content else None,
-                control=from_json(tuple[str, ...], content.get("control", [])),
-                prepared=from_json(tuple[PreparedXa, ...], content.get("prepared", [])),
-                form=from_json(str, content.get("form", "")),
-                defaults=from_json(str, content.get("defaults", "")),
-                definitions=from_json(str, content.get("definitions", "")),
-                sought=from_json(tuple[str, ...], content.get("sought", [])),
+                **{name: from_json(kind, content[name]) for name, kind in _OPTIONAL.items() if name in content},
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"the saved offset is damaged: {shorten(error)}") from error
 
 
+#: Fields that the JSON leaves out while they have their default, each with its type.
+_OPTIONAL: dict[str, Any] = {
+    "counted": OpenCounts,
+    "control": tuple[str, ...],
+    "prepared": tuple[PreparedXa, ...],
+    "form": str,
+    "defaults": str,
+    "definitions": str,
+    "sought": tuple[str, ...],
+}
+
+
 def _snapshot_of(version: int, content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
-    """Return the context from the JSON of any version."""
+    """Return the context from the JSON of any version. Raise ValueError as `_snapshot` does."""
     if version < 7:
         content = _described_again(version, content)
-    if version < 3:
-        return _in_parts(content)
+    if version < 3:  # a released window was one part
+        content = {**content, "released": [{"window": each, "upto": 1} for each in content.get("released", ())]}
     if version < 5 and "throttle" in content:
         content = {**content, "throttle": _of_rows_alone(**content["throttle"])}
     return _snapshot(content, queues)
@@ -254,7 +249,7 @@ def _of_rows_alone(rows_per_second: int, signal: str, next_ms: int = 0) -> Any:
 
 
 def _snapshot(content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
-    """Return the context from JSON of version 3 or later.
+    """Return the context from JSON with the names of version 7.
 
     Raise ValueError if its queue is in a file and `queues` is None.
     """
@@ -276,12 +271,6 @@ def dump_requests(queue: tuple[Request, ...]) -> dict[str, Any]:
 def load_requests(content: dict[str, Any]) -> tuple[Request, ...]:
     """Return the queue that `dump_requests` wrote."""
     return from_json(tuple[Request, ...], _with_own_conditions(content)["queue"])
-
-
-def _in_parts(snapshot: dict[str, Any]) -> SnapshotContext:
-    """Return the context of an offset of version 2 or older, in which a released window was one part."""
-    released = [{"window": window, "upto": 1} for window in snapshot.get("released", ())]
-    return from_json(SnapshotContext, {**snapshot, "released": released})
 
 
 def digest(dumped: dict[str, Any]) -> str:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.context import Range, SnapshotContext
 from incsnap.snapshot.failures import MAX_QUARANTINED
-from incsnap.snapshot.next_context import REASON, NextContext
+from incsnap.snapshot.next_context import NextContext
 from incsnap.snapshot.window import Window
 
 
@@ -56,20 +55,7 @@ def _quarantine(state: NextContext, window: Window, rows: Sequence[RefusedRow]) 
                 window.signal,
             )
     for row in rows[: notes.MAX_NAMED]:
-        _tell(state, window, row.key, row.error)
+        state.give_up_row(window.signal, window.table, row.key, row.key, row.error)
     if len(rows) > notes.MAX_NAMED:
-        _tell(state, window, f"... {len(rows) - notes.MAX_NAMED} more", rows[-1].error)
-
-
-def _tell(state: NextContext, window: Window, key: str, error: str) -> None:
-    """Warn that a row is given up, and report its key."""
-    reason = shorten(error, REASON)
-    state.warn(f"{window.table}: the row with key {key} is given up: {reason}", window.signal)
-    state.notify(
-        window.signal,
-        notes.QUARANTINED,
-        data_collections=str(window.table),
-        first_key=key,
-        last_key=key,
-        error=reason,
-    )
+        more = f"... {len(rows) - notes.MAX_NAMED} more"
+        state.give_up_row(window.signal, window.table, more, more, rows[-1].error)

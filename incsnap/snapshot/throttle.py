@@ -68,55 +68,26 @@ class Throttle:
 NOT_THROTTLED = Throttle()
 
 
-@dataclass(frozen=True, slots=True)
-class RowPace:
-    """A limit of rows per second, for all tables together.
-
-    A chunk counts with the rows that it was planned for. If it has fewer rows, and no condition has hidden the others,
-    the time of the missing rows is given back.
-    """
-
-    rows_per_second: int  #: rows per second
-    next_ms: int = 0  #: when the next chunk may be planned, in ms since 1970
-
-    def allows(self, now_ms: int) -> bool:
-        """Return True if a chunk may be planned now."""
-        return now_ms >= self.next_ms
-
-    def after(self, rows: int, now_ms: int) -> RowPace:
-        """Return the pace after a chunk of `rows` rows was planned."""
-        begin = max(self.next_ms, now_ms - _SLACK_MS)
-        return replace(self, next_ms=begin + self._time_of(rows))
-
-    def given_back(self, rows: int) -> RowPace:
-        """Return the pace after a chunk turned out to have `rows` rows fewer than it was planned for."""
-        return replace(self, next_ms=self.next_ms - self._time_of(rows))
-
-    def chunk_rows(self, rows: int) -> int:
-        """Return `rows`, but at most the rows of one second, so that the limit holds from second to second."""
-        return min(rows, self.rows_per_second)
-
-    def _time_of(self, rows: int) -> int:
-        """Return the time of `rows` rows, in ms."""
-        return rows * 1000 // self.rows_per_second
-
-
 class ThrottleLimits:
     """The limits in force during one call of the engine. It is mutable; `throttle` is its result.
 
     `bounds` has the limits by name: those of signals, and those of the settings if no signal has set another.
+
+    Rows per second are limited for all tables together. A chunk counts with the rows that it was planned for. If it has
+    fewer rows, and no condition has hidden the others, the time of the missing rows is given back.
     """
 
     def __init__(self, throttle: Throttle, configured: Mapping[str, int]) -> None:
         self._configured = configured
         self._throttle = throttle
         self.bounds = throttle.bounds(configured)
-        self._pace = self._row_pace(throttle.next_ms)
+        #: When the next chunk may be planned, in ms since 1970; 0 if rows per second are not limited.
+        self._next_ms = throttle.next_ms if ROWS in self.bounds else 0
 
     @property
     def throttle(self) -> Throttle:
         """The throttle for the next context."""
-        return replace(self._throttle, next_ms=self._pace.next_ms if self._pace is not None else 0)
+        return replace(self._throttle, next_ms=self._next_ms)
 
     def set(self, signal: str, limits: Iterable[tuple[str, int | None]]) -> None:
         """Set limits of a signal from this batch on.
@@ -129,26 +100,27 @@ class ThrottleLimits:
             named.add(name)
         self.bounds = self._throttle.bounds(self._configured)
         # Rows that were planned under another limit do not count against a new one.
-        self._pace = self._row_pace(0 if ROWS in named or self._pace is None else self._pace.next_ms)
+        if ROWS in named:
+            self._next_ms = 0
 
     def may_plan(self, now_ms: int) -> bool:
         """Return True if rows per second are not limited, or if it is time for another chunk."""
-        return self._pace is None or self._pace.allows(now_ms)
+        return now_ms >= self._next_ms
 
     def chunk_rows(self, rows: int) -> int:
-        """Return `rows`, or fewer if rows per second are limited."""
-        return rows if self._pace is None else self._pace.chunk_rows(rows)
+        """Return `rows`, but at most the rows of one second, so that the limit holds from second to second."""
+        return min(rows, self.bounds[ROWS].most) if ROWS in self.bounds else rows
 
     def planned(self, rows: int, now_ms: int) -> None:
         """Note that a chunk of `rows` rows was planned."""
-        if self._pace is not None:
-            self._pace = self._pace.after(rows, now_ms)
+        if ROWS in self.bounds:
+            self._next_ms = max(self._next_ms, now_ms - _SLACK_MS) + self._time_of(rows)
 
     def given_back(self, rows: int) -> None:
         """Note that a chunk turned out to have `rows` rows fewer than it was planned for."""
-        if self._pace is not None:
-            self._pace = self._pace.given_back(rows)
+        if ROWS in self.bounds:
+            self._next_ms -= self._time_of(rows)
 
-    def _row_pace(self, next_ms: int) -> RowPace | None:
-        """Return the pace of rows, or None if rows per second are not limited."""
-        return RowPace(self.bounds[ROWS].most, next_ms) if ROWS in self.bounds else None
+    def _time_of(self, rows: int) -> int:
+        """Return the time that the limit of rows per second gives `rows` rows, in ms."""
+        return rows * 1000 // self.bounds[ROWS].most

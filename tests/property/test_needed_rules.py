@@ -21,6 +21,7 @@ from incsnap.kafka import producer_cache, transaction
 from incsnap.planner import answers
 from incsnap.planner.ended_unlogged import EndedUnlogged
 from incsnap.snapshot import engine, offset
+from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
 from incsnap.tasks import bucket
@@ -57,8 +58,8 @@ def no_batches(_window: Window, _release_batch: int) -> range:
     return range(0)
 
 
-def once_they_are_read(end: offset.Offset) -> frozenset[TableId]:
-    return frozenset(window.table for window in end.snapshot.held if window.result is not None)
+def once_they_are_read(snapshot: SnapshotContext) -> frozenset[TableId]:
+    return frozenset(window.table for window in snapshot.held if window.result is not None)
 
 
 def only_the_new_key(records: pa.RecordBatch) -> pa.Array:
@@ -156,7 +157,7 @@ MUTANTS = {
     ),
     "keys of earlier batches forgotten": mutant("back in time, overtaken", (offset, "discard_batches", no_batches)),
     "keys written down only once a window is read": mutant(
-        "back in time, overtaken, damaged", (offset.Offset, "held_tables", once_they_are_read)
+        "back in time, overtaken, damaged", (SnapshotContext, "held_tables", once_they_are_read)
     ),
     "the rest of a window behind a statement": mutant(
         "back in time, shape, overtaken", (engine, "finished_by", never), seed=208

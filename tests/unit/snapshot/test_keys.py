@@ -256,7 +256,7 @@ def test_an_offset_tells_its_batch_what_to_read_hold_and_release() -> None:
 
     job.batch(pos=20)
     offset = Offset("job", 2, position(20), TopicLayout(1), job.context)
-    assert offset.held_tables() == {A}
+    assert offset.snapshot.held_tables() == {A}
     assert offset.releases() == ()
     assert offset.oldest_discards() == 2
 
